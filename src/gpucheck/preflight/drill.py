@@ -51,7 +51,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return frozenset(one.rank for one in self.faults if one.name == "absent")
 
     def for_worker(self, rank: int) -> dict[str, Any] | None:
-        """Return the fault that the worker of a rank must make; None if it must not."""
+        """Return the fault that the worker of a rank must make, or None."""
         found = [
             {
                 "fault": one.name,
@@ -64,7 +64,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return {"faults": found} if found else None
 
     def problem(self, ranks: int) -> str:
-        """Return which fault names a rank that does not exist, in a sentence; "" when none does."""
+        """Return in a sentence which fault names a rank that does not exist, or ""."""
         for one in self.faults:
             highest = max(one.rank, one.other or 0)
             if highest >= ranks:
@@ -77,7 +77,7 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         return ""
 
     def lacks_task(self, tasks: int) -> str:
-        """Return which absent rank has no task, in a sentence; "" when all have one.
+        """Return in a sentence which absent rank has no task, or "" if all have one.
 
         This is for GPUs, where the number of ranks is unknown before a task has looked.
         """
@@ -96,7 +96,7 @@ def parse(texts: Sequence[str]) -> Drill:
     """Read the values of ``--drill``, one fault each.
 
     Raises:
-        ValueError: one is not understood; the sentence says what it may be.
+        ValueError: a value is not understood. The sentence says which values there are.
     """
     return Drill(
         faults=tuple(_fault(text) for text in texts), text=" ".join(text.strip() for text in texts)

@@ -24,7 +24,7 @@ class Exclusion(msgspec.Struct, frozen=True):
     note: str = ""
 
     def text(self) -> str:
-        """Return the content of the file: one line, or nothing at all."""
+        """Return the content of the file: one line, or nothing."""
         return ",".join(self.hosts) + "\n" if self.hosts else ""
 
 

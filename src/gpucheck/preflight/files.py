@@ -27,7 +27,7 @@ the baselines."""
 
 
 class FileError(Exception):
-    """A file cannot be written; the message is one sentence for the user."""
+    """A file cannot be written. The message is one sentence for the user."""
 
 
 class RankFile(msgspec.Struct, frozen=True, kw_only=True):

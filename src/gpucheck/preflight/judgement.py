@@ -349,7 +349,7 @@ def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
 
 
 def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
-    """Return what became of each rank overall, and what it measured alone."""
+    """Return the overall outcome of each rank, and what it measured alone."""
     results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
     rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
     for done in heard.history:
@@ -368,7 +368,7 @@ def _outcome(
     heard: Heard, one: Rank, results: Sequence[RankResult], rates: dict[str, float], *,
     is_guilty: bool,
 ) -> RankOutcome:  # fmt: skip
-    """Return what became of a rank overall.
+    """Return the overall outcome of a rank.
 
     A culprit shows its worst step. Any other rank has passed when its last step was good, and has
     otherwise waited for somebody.

@@ -1,4 +1,4 @@
-"""What a pre-flight is about: the ranks of the job, its steps, and what became of each rank."""
+"""The data of a pre-flight: the ranks of the job, its steps, and the results of each rank."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -50,7 +50,7 @@ class Rank(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Roster(msgspec.Struct, frozen=True, kw_only=True):
-    """All ranks that there should be: ``ranks[r].rank == r``.
+    """All ranks that the job should have: ``ranks[r].rank == r``.
 
     ``absent``: ranks whose task never registered. ``dead``: ranks that take part no longer, since
     their supervisor fell silent or they cannot be killed. Neither stands in a group again.
@@ -75,7 +75,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
-    """What is done at the same time, in disjoint groups of ranks.
+    """Tests that run at the same time, in disjoint groups of ranks.
 
     In ``alone`` every group has one rank, which is tested without communication. In every other
     kind each group is a process group of its own, which does coded all-reduces. ``env`` are the
@@ -117,7 +117,7 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of one rank in one step.
+    """The result of one rank in one step.
 
     ``stopped``: it was ended because a rank that it waited for had failed or was missing.
     ``timed-out``: it was ended at its own deadline, in ``phase``. ``lost``: its supervisor fell
@@ -150,12 +150,12 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def passed(self) -> bool:
-        """Whether all was well."""
+        """Whether every rank passed."""
         return self.status == "passed"
 
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """A step and what became of each rank in its groups."""
+    """A step and the result of each rank in its groups."""
 
     step: Step
     results: dict[int, RankResult]
@@ -255,7 +255,7 @@ Facts = Mapping[int, TaskFacts]
 
 
 def gpu_number(device: Device, numbers: Mapping[str, int]) -> int | None:
-    """Return the number of a task's device in nvidia-smi; None when it is unknown.
+    """Return the number of a task's device in nvidia-smi, or None if it is unknown.
 
     torch counts the devices that it sees from 0 in every task. Its number is used only when no task
     asked NVML, or for a part of a GPU, which nvidia-smi does not number.

@@ -1,4 +1,4 @@
-"""How a pre-flight ends: its exit status and class, the same on every living rank."""
+"""How a pre-flight ends: its exit status and class, which are the same on every living rank."""
 
 from collections.abc import Iterable
 
@@ -65,7 +65,7 @@ def counts(severity: Severity, fail_on: FailOn) -> bool:
 
 
 def _is_named_all_the_same(culprit: Culprit) -> bool:
-    """Whether it names somebody although its slug alone blames nobody.
+    """Whether a culprit is named although its slug alone blames nobody.
 
     That is a slug that no rule knows, or a collective that timed out between known ranks.
     """
@@ -77,7 +77,7 @@ def _is_named_all_the_same(culprit: Culprit) -> bool:
 
 
 def _open(preflight: Preflight) -> str:
-    """Return why nobody can say that all is well; "" when all is."""
+    """Return why the job cannot be called healthy, or "" if it can."""
     if preflight.inconclusive:
         return preflight.inconclusive
     if preflight.culprits is None:

@@ -98,7 +98,7 @@ class Session:
         )  # fmt: skip
 
     def run(self) -> ExitReason:
-        """Run until there is a verdict, or none can come any more."""
+        """Run until there is a verdict, or until none can come."""
         return self._supervisor.run()
 
     @property
@@ -121,7 +121,7 @@ class Session:
         self._supervisor.leave()
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self._client.close()
         if self._store is not None:
             self._store.close()

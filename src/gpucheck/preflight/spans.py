@@ -20,7 +20,7 @@ def unpack(text: str) -> tuple[int, ...]:
     """Read ranks back.
 
     Raises:
-        ValueError: it is no such list, or one of more than a million ranks.
+        ValueError: it is not such a list, or it has more than a million ranks.
     """
     found: list[int] = []
     for part in filter(None, text.split(",")):

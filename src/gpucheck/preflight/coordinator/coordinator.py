@@ -1,4 +1,4 @@
-"""The coordinator, in task 0: it assigns the ranks, sets the steps and collects the results.
+"""The coordinator, in task 0. It assigns the ranks, sets the steps and collects the results.
 
 It decides nothing by itself: which step comes next, and who is to blame, are pure functions of
 what was heard (``localise``, ``culprits``). Like the supervisor it is a script that is resumed
@@ -65,7 +65,7 @@ class LocalStore(Protocol):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pre-flight is to do; times in seconds, ``begun`` and ``end`` of ``monotonic()``."""
+    """What a pre-flight does. Times in seconds; ``begun`` and ``end`` are of ``monotonic()``."""
 
     backend: Backend
     begun: float
@@ -83,7 +83,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Heard(msgspec.Struct, kw_only=True):
-    """Everything that the judgement rests on."""
+    """Everything that the judgement is based on."""
 
     roster: Roster
     facts: dict[int, TaskFacts]
@@ -164,7 +164,7 @@ class Coordinator:
             next(self._script, None)
 
     def stop(self, why: str) -> None:
-        """Come to an end with what is known."""
+        """End the run with what is known."""
         if self._done:
             return
         heard = self._heard or Heard(
@@ -223,7 +223,7 @@ class Coordinator:
         self._end = min(self._end, time.monotonic() + seconds_left - self._reserve)
 
     def _learn(self) -> Script:
-        """Wait for what each task has learnt of torch and its devices, or for its silence."""
+        """Wait until each task has reported torch and its devices, or has fallen silent."""
         told: set[int] = set()
         while told | self._lost < set(self._came):
             self._note_lost()
@@ -260,7 +260,7 @@ class Coordinator:
         )
 
     def _why_no_time(self, step: Step) -> str:
-        """Return why a step is not begun: a step without an end would say nothing."""
+        """Return why a step is not started: a step that cannot end in time says nothing."""
         left = self._end - time.monotonic()
         needs = self._plan.alone if step.kind == "alone" else self._connect(step) + step.seconds
         if left > needs + _MARGIN:
@@ -273,7 +273,7 @@ class Coordinator:
         return min(self._plan.connect, max(step.seconds, 10.0))
 
     def _take(self, step: Step, heard: Heard, known: Mapping[int, RankResult]) -> Script:
-        """Have a step done and note what became of each rank."""
+        """Have a step run, and note the result of each rank."""
         roster = heard.roster
         results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
         self._under_way = (step, results)
@@ -353,7 +353,7 @@ class Coordinator:
         return found
 
     def _silent(self, roster: Roster, rank: int) -> RankResult:
-        """Return what is known of a rank whose supervisor says nothing any more."""
+        """Return what is known of a rank whose supervisor has fallen silent."""
         beat = self._beats.get(roster.ranks[rank].task)
         at = beat.ranks.get(rank) if beat is not None else None
         return RankResult(
@@ -417,7 +417,7 @@ class Coordinator:
         heard.history.append(StepResult(step=step, results=known))
 
     def _news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
-        """Return what has been said since the last look, each with the last number of its key."""
+        """Return what was set since the last look, each with the last number of its key."""
         folder = topic.key(*numbers)
         found = []
         for rest, text in self._store.news(folder).items():

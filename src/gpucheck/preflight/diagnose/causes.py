@@ -16,7 +16,7 @@ ranks together fail."""
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
-    """A cause. ``group`` is the smallest set of its ranks that fails."""
+    """A cause of failure. ``group`` is the smallest set of its ranks that fails."""
 
     sort: Sort
     ranks: tuple[int, ...]

@@ -50,7 +50,7 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
 
 
 def _missing(evidence: Evidence) -> list[Culprit]:
-    """Name the ranks that never came, and those that came and fell silent."""
+    """Name the ranks that never registered, and those that registered and fell silent."""
     absent = evidence.roster.absent
     words = say("never registered: it was not started, hangs at its start, or cannot reach rank 0")
     sure = Confidence.CERTAIN
@@ -148,7 +148,7 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
 
 
 def _closed(evidence: Evidence) -> list[Culprit]:
-    """Name the hosts that let nobody in, of two other hosts at least."""
+    """Name the hosts that refused the connections of at least two other hosts."""
     found = []
     for node in evidence.closed:
         trials = evidence.unreached[node]
@@ -199,7 +199,7 @@ def _as_transient(entry: Culprit) -> Culprit:
 
 
 def _as_seen_once(entry: Culprit) -> Culprit:
-    """Return the entry of what was seen, and did not come back: it happened all the same."""
+    """Return the entry of a fault that was seen once and did not recur."""
     return msgspec.structs.replace(entry, evidence=_passed_again(entry))
 
 
@@ -218,7 +218,7 @@ def _data(direct: direct_evidence.DirectEvidence) -> dict[str, Any]:
 
 
 def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
-    """Return the culprit of a cause and what stays open; some causes have only one of the two."""
+    """Return the culprit of a cause, and what stays open. Some causes have only one of the two."""
     trial = evidence.first(cause.group)
     sentence = Sentence(evidence, cause, form_of(trial))
     runs = course(evidence, cause.group)

@@ -173,7 +173,7 @@ class Evidence:
         return any(ranks <= passed for passed in self._passing_of.get(node, ()))
 
     def is_explained(self, ranks: Ranks) -> bool:
-        """Whether somebody in this group is already blamed."""
+        """Whether a member of this group is already blamed."""
         if not ranks.isdisjoint(self._blamed):
             return True
         if len(self.links) < len(ranks):

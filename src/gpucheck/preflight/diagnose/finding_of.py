@@ -9,13 +9,13 @@ from gpucheck.preflight.diagnose.control_runs import ControlRun
 
 @functools.cache
 def of_rank(failure: GroupFailure) -> str:
-    """Return the finding of a rank that fails like this, with whomever it is grouped."""
+    """Return the finding of a rank that fails in this way in every group."""
     return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_ranks)
 
 
 @functools.cache
 def of_link(failure: GroupFailure) -> str:
-    """Return the finding of two ends that fail like this, each of which passes with others."""
+    """Return the finding of two ends that fail in this way, and that each pass with others."""
     return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_links)
 
 

@@ -107,7 +107,7 @@ def lacked_processor(one: RankResult) -> bool:
 
 
 def slow_hosts(ranks: Sequence[RankResult]) -> str:
-    """Return what is known of the ranks that lacked a processor, in a sentence."""
+    """Return in a sentence what is known of the ranks that lacked a processor."""
     seen = [one.look for one in ranks if one.look is not None]
     return say_many(
         len(ranks),
@@ -178,7 +178,7 @@ def _is_seen(one: RankResult) -> bool:
 
 
 def _group(one: RankResult) -> str | None:
-    """Return what a rank did when the time was over; None if that is not known, or it had ended."""
+    """Return what a rank did when the time was over. None if that is unknown or it had ended."""
     look = one.look
     if look is not None and not one.passed:
         if look.state in _HELD:

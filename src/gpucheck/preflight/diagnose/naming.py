@@ -60,7 +60,7 @@ def words_of(names: Sequence[object]) -> str:
 
 
 def clauses(parts: Sequence[str]) -> str:
-    """Return parts of a sentence with semicolons between them; "" without any."""
+    """Return parts of a sentence with semicolons between them."""
     words = parts[0] if parts else ""
     for part in parts[1:]:
         words = say("{said}; {more}", said=words, more=part)

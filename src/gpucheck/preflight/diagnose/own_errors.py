@@ -66,7 +66,7 @@ def named(known: Sequence[RankResult]) -> list[DirectEvidence]:
 
 
 def own_error(one: RankResult) -> DirectEvidence | None:
-    """Return what the error of a rank says about its own system; None if nothing."""
+    """Return what the error of a rank says about its own system, or None."""
     if (full := _at_its_limit(one)) is not None:
         return full
     if one.status == "timed-out" and one.phase in _CONNECTING:

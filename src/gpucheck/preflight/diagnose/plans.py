@@ -1,6 +1,6 @@
 """The possible steps, each planned from the evidence: which groups to test, or none.
 
-A plan is empty once it has been carried out, so asking all of them in turn terminates.
+A plan is empty once it has been carried out, so asking for all of them in turn terminates.
 """
 
 from collections.abc import Callable, Sequence
@@ -44,7 +44,7 @@ def _count(evidence: Evidence, kind: Kind) -> int:
 
 
 def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
-    """Test all unblamed ranks together: if they pass, every fault has been found."""
+    """Test all ranks together that are not blamed. If they pass, every fault has been found."""
     if len(rest) < 2 or frozenset(rest) in evidence.attempted:  # noqa: PLR2004  # a pair
         return Plan(kind="together")
     if _count(evidence, "together") >= _WHOLES or evidence.has_passed(rest):

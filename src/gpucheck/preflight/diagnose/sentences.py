@@ -66,7 +66,7 @@ class Sentence:
         self.is_link = cause.sort in ("link", "node-link") or of_two
 
     def confidence(self) -> Confidence:
-        """Return how certain it is: less where chance, or too many bad units, may be behind it."""
+        """Return how certain it is: less so if chance or too many bad units may explain it."""
         sort, evidence = self._cause.sort, self._evidence
         if sort == "either" or self._is_flaky() or self._are_many():
             return Confidence.POSSIBLE
@@ -82,7 +82,7 @@ class Sentence:
         return Confidence.LIKELY if sort == "port" else Confidence.CERTAIN
 
     def words(self) -> str:
-        """Return the sentence, with everything that makes it less certain."""
+        """Return the sentence, with every reason why it is less certain."""
         words = self._sentence()
         if self._is_flaky():
             words = say("{said}; but it passed at least once when that was repeated", said=words)

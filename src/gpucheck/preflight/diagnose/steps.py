@@ -1,4 +1,4 @@
-"""A step in one line: which groups it tried, what became of them, what it measured."""
+"""A step in one line: which groups it tried, how they ended, and what it measured."""
 
 from gpucheck.language import Sentence, say, say_many
 from gpucheck.preflight.diagnose.naming import clauses, words_of

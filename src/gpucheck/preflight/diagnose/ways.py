@@ -1,4 +1,4 @@
-"""The route between two nodes that one of them did not find, as its rank reported it."""
+"""The route between two nodes that one of them did not find, as a rank of it reported."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def unreached(trial: Trial) -> RankResult | None:
 
 
 def in_words(trial: Trial) -> str:
-    """Return which rank did not reach which, and what its system said; "" when all did."""
+    """Return which rank did not reach which, and what its system said. "" if every rank did."""
     one = unreached(trial)
     if one is None:
         return ""
@@ -34,7 +34,7 @@ def in_words(trial: Trial) -> str:
 
 
 def as_data(trial: Trial, roster: Roster) -> dict[str, Any]:
-    """Return the ends of the route and the port at its end; {} when it was found or is unknown."""
+    """Return the ends of the route and the port at its end. {} if it was found or is unknown."""
     one = unreached(trial)
     if one is None or not one.data.get("address"):
         return {}

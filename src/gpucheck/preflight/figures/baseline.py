@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class BaselineError(Exception):
-    """The file cannot be used; the message is one sentence for the user."""
+    """The file cannot be used. The message is one sentence for the user."""
 
 
 class SavedGpu(msgspec.Struct, frozen=True, kw_only=True):
@@ -53,12 +53,12 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
     groups: dict[str, SavedGroup] = {}
 
     def of_gpu(self, uuid: str | None, model: str | None) -> SavedGpu | None:
-        """Return what was saved of this GPU; None when nothing was, or of another model."""
+        """Return what was saved of this GPU, or None. Another model counts as nothing."""
         found = self.gpus.get(uuid or "")
         return found if found is not None and found.model == (model or "") else None
 
     def of_group(self, uuids: Iterable[str | None], size: int) -> SavedGroup | None:
-        """Return what was saved of these GPUs together, at this size; else None."""
+        """Return what was saved of these GPUs together at this size, or None."""
         found = self.groups.get(group_key(uuids) or "")
         if found is None or found.size != size or not _is_rate(found.busbw):
             return None
@@ -66,7 +66,7 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def group_key(uuids: Iterable[str | None]) -> str | None:
-    """Return the name of a group; None when a GPU has no UUID (a CPU process)."""
+    """Return the name of a group. None if a GPU has no UUID (a CPU process)."""
     these = list(uuids)
     return ",".join(sorted(filter(None, these))) if these and all(these) else None
 
@@ -92,7 +92,7 @@ def load(path: Path) -> Baseline:
     """Read a baseline; an empty one if there is no file.
 
     Raises:
-        BaselineError: the file cannot be read, or is none.
+        BaselineError: the file cannot be read, or is not a baseline.
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
@@ -125,7 +125,7 @@ def _unreadable(path: Path, why: object) -> str:
 
 
 def _sound(read: Baseline) -> Baseline:
-    """Return what can be believed: positive rates, and no more entries than we would save."""
+    """Return what is plausible: positive rates, and no more entries than gpucheck would save."""
     gpus = {
         uuid: msgspec.structs.replace(
             one, rates={name: rate for name, rate in one.rates.items() if _is_rate(rate)}

@@ -65,7 +65,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def differences(facts: Facts) -> list[Difference]:
-    """Return everything on which the tasks differ; an unknown value differs from nothing.
+    """Return everything on which the tasks differ. An unknown value is not a difference.
 
     Python counts by its minor version. Shared memory and the limit of locked memory count only
     where one has less than half of another, because nodes differ a little in their memory.

@@ -36,7 +36,7 @@ def notices(roster: Roster, facts: Facts) -> list[str]:
 
 
 def _on(ranks: list[Rank], facts: Facts) -> str:
-    """Return which GPUs of a node are left over, in words; "" when none is, or nobody knows."""
+    """Return in words which GPUs of a node are left over. "" if there are none, or nobody knows."""
     tasks = {one.task for one in ranks}
     here = [facts[task] for task in tasks if task in facts]
     numbers = {uuid: at for one in here for uuid, at in (one.gpu_numbers or {}).items()}

@@ -29,11 +29,11 @@ _SEVERAL = ", "
 
 
 class PolicyError(ValueError):
-    """A requirement cannot be understood; the message is one sentence for the user."""
+    """A requirement is not understood. The message is one sentence for the user."""
 
 
 class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Requirements; None is none.
+    """Requirements. None means no requirement.
 
     ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
     ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of the job. ``within_peers`` and

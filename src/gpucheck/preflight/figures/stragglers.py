@@ -1,4 +1,4 @@
-"""Who makes the others wait in every collective, and whom a limit on processor time holds up.
+"""Ranks that make the others wait, and hosts that a limit on processor time holds up.
 
 All ranks leave a collective at about the same time, whoever came last. So its duration accuses
 nobody. What tells is the time that each rank took before it began the collective, less the time in

@@ -1,1 +1,1 @@
-"""What a launcher says to its tasks: pure functions of the environment."""
+"""What a launcher tells its tasks: pure functions of the environment."""

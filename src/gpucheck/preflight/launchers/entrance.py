@@ -1,4 +1,4 @@
-"""Which launcher started this process, and what it says: pure functions of the environment.
+"""Which launcher started this process, and what it tells: pure functions of the environment.
 
 Launchers are looked for from the inside out, since each leaves its variables to what it starts:
 
@@ -130,10 +130,10 @@ _HYDRA = _Place(
 
 
 def find(env: Env, wish: Wish) -> Entrance:
-    """Return which launcher started this process and what it says.
+    """Return which launcher started this process and what it tells.
 
     Raises:
-        EntranceError: what is needed is told by nobody, or it contradicts itself.
+        EntranceError: a necessary value is missing, or values contradict each other.
     """
     readers: list[Callable[[Env, Wish], Entrance | None]] = [
         _torchrun, _open_mpi, _mvapich, _hydra, _slurm, _by_hand, _indexed_job,
@@ -434,7 +434,7 @@ def _contradiction(one: str, other: str) -> str:
 
 
 def _told(place: Entrance, **more: object) -> Entrance:
-    """Return the place with more known of it."""
+    """Return the place with what else is known about it."""
     return msgspec.structs.replace(place, **more)
 
 

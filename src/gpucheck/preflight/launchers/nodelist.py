@@ -18,7 +18,7 @@ def hosts(text: str) -> list[str]:
     A name may have several brackets; as in Slurm, the last one counts fastest.
 
     Raises:
-        ValueError: it is no list of nodes, or an immoderate one.
+        ValueError: it is not a list of nodes, or it is too long.
     """
     if len(text) > _LONGEST:
         raise ValueError("a list of nodes of more than 1 MiB")
@@ -32,7 +32,7 @@ def counts(text: str) -> list[int]:
     """Expand a list of counts, such as tasks per node: ``2(x3),1`` is 2, 2, 2, 1.
 
     Raises:
-        ValueError: it is no such list, or an immoderate one.
+        ValueError: it is not such a list, or it is too long.
     """
     found: list[int] = []
     for item in text[:_LONGEST].split(","):

@@ -14,7 +14,7 @@ _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
 
 
 class EntranceError(ValueError):
-    """The environment and the options lack something; the text says what."""
+    """The environment and the options lack a value. The text says which."""
 
     @property
     def sentence(self) -> str:
@@ -23,7 +23,7 @@ class EntranceError(ValueError):
 
 
 def is_host(text: str) -> bool:
-    """Whether it may be a host's name or address."""
+    """Whether a text may be the name or the address of a host."""
     return bool(_HOST.fullmatch(text))
 
 
@@ -42,7 +42,7 @@ def master(env: Env, wanted: str) -> tuple[str, int | None]:
 
 
 def address(text: str) -> tuple[str, int | None]:
-    """Take ``HOST``, ``HOST:PORT`` or ``[IPv6]:PORT`` apart."""
+    """Split ``HOST``, ``HOST:PORT`` or ``[IPv6]:PORT`` into host and port."""
     if text.startswith("["):
         host, bracket, rest = text[1:].partition("]")
         colon, port = rest[:1], rest[1:]
@@ -62,7 +62,7 @@ def address(text: str) -> tuple[str, int | None]:
 
 
 def number(env: Env, name: str) -> int | None:
-    """Return a variable as a number; None when it is not set.
+    """Return a variable as a number, or None if it is not set.
 
     Raises:
         EntranceError: it is something else.
@@ -76,7 +76,7 @@ def number(env: Env, name: str) -> int | None:
 
 
 def run_name(*parts: str) -> str:
-    """Return a name of a run that fits into a greeting; odd names become a hash."""
+    """Return the name of a run in a form that fits into a greeting. Unusual names become a hash."""
     text = "-".join(parts)
     plain = re.sub(r"[^A-Za-z0-9._:-]", "?", text)
     if plain == text and len(text) <= 120:  # noqa: PLR2004  # a line of a terminal
@@ -85,5 +85,5 @@ def run_name(*parts: str) -> str:
 
 
 def spread(job: str) -> int:
-    """Return a port for a job that has a name and no port."""
+    """Return a port for a job that has a name but no port."""
     return 20000 + zlib.crc32(job.encode("utf-8", "surrogateescape")) % 20000

@@ -67,10 +67,10 @@ class Meeting:
         """The seconds between two heartbeats, once the store has proven itself."""
 
     def hear(self, data: bytes) -> bytes:
-        """Take in what the other side has said; return what is to be answered.
+        """Read what the other side has sent. Return the answer.
 
         Raises:
-            AttemptError: it is no store of this run, or it takes no more.
+            AttemptError: it is not a store of this run, or it accepts no more connections.
         """
         self.rest += data
         said = b""
@@ -139,7 +139,7 @@ class Attempt:
         self._begun = self.connection.connect_ex(where)
 
     def go_on(self) -> bool:
-        """Do what can be done now; return whether the store has proven itself.
+        """Go on as far as possible. Return whether the store has proven itself.
 
         Raises:
             AttemptError: it failed.

@@ -38,7 +38,7 @@ _ANSWERS = msgspec.json.Decoder(Answer)
 
 
 class StoreClient:
-    """A connection to the store of this run.
+    """A supervisor's connection to the store of this run.
 
     Answers reach the callbacks while ``pump`` runs: call it when ``fileno`` is readable, and now
     and then. Once ``lost`` says why the connection is over, nothing is sent and no callback is
@@ -98,7 +98,7 @@ class StoreClient:
         self._ask(Get(self._next(), key, wait), lambda text: then(None if text == _NULL else text))
 
     def ping(self) -> None:
-        """Ask for a sign of life, which ``last_heard`` shows."""
+        """Ask for any answer, whose time ``last_heard`` shows."""
         self._ask(Ping(self._next()))
 
     def fileno(self) -> int:
@@ -207,5 +207,5 @@ def _ignore(_number: int) -> None:
 
 
 def _number(text: bytes) -> int:
-    """Return the value of a counter; 0 of what is none."""
+    """Return the value of a counter, or 0 if the answer is not a number."""
     return whole_number(text.decode("ascii", "replace")) or 0

@@ -13,7 +13,7 @@ _MOST_BYTES = 768 << 20
 
 
 class FullError(Exception):
-    """The store is full; the text says of what."""
+    """The store is full. The text says which limit was reached."""
 
 
 class Share:

@@ -89,7 +89,7 @@ class StepOrders(Message, frozen=True, tag="orders"):
 
 
 class StepResults(Message, frozen=True, tag="results"):
-    """What became of some ranks of a task in a step."""
+    """The results of some ranks of a task in a step."""
 
     results: Annotated[tuple[RankResult, ...], Meta(max_length=100)]
 
@@ -117,7 +117,7 @@ class Rendezvous(Message, frozen=True, tag="rendezvous"):
 
 
 class GroupEnd(Message, frozen=True, tag="group-end"):
-    """A group comes to its end: a rank ran out of time, or failed."""
+    """A group ends: a rank ran out of time, or failed."""
 
     reason: Literal["deadline", "peer-failed"]
 
@@ -149,7 +149,7 @@ class Leaving(Message, frozen=True, tag="leaving"):
 
 
 class Dismissal(Message, frozen=True, tag="dismissal"):
-    """Task 0 waits for nobody any more."""
+    """Task 0 no longer waits for the others."""
 
 
 class _Nothing(Message, frozen=True, tag="nothing"):
@@ -157,7 +157,7 @@ class _Nothing(Message, frozen=True, tag="nothing"):
 
 
 class Malformed(msgspec.Struct, frozen=True):
-    """What is no message of its topic, and why in words."""
+    """What is not a message of its topic, and why, in words."""
 
     problem: str
 
@@ -234,7 +234,7 @@ def _check_results(message: StepResults) -> None:
 
 
 def _check_orders(message: StepOrders) -> None:
-    """Refuse groups that are none, and variables that no control run sets."""
+    """Refuse malformed groups, and variables that no control run sets."""
     for group in message.groups:
         if not set(group.mine).issubset(unpack(group.ranks)):
             raise ValueError(f"group {group.number} does not have the ranks of this task")

@@ -24,7 +24,7 @@ def told(seconds: object) -> float:
 
 
 def silence(usual: float, interval: float) -> float:
-    """Return how long nothing need be heard.
+    """Return for how long a task may be silent, in seconds.
 
     Args:
         usual: the same with a heartbeat each second.

@@ -39,7 +39,7 @@ Place = tuple[int, tuple[Any, ...]]
 
 
 class ConnectError(StoreError):
-    """No store of this run was found; ``reason`` is the cause in a word, the text a sentence."""
+    """No store of this run was found. ``reason`` is the cause in a word, the text is a sentence."""
 
     def __init__(self, reason: Reason, sentence: str) -> None:
         super().__init__(sentence)
@@ -141,7 +141,7 @@ class _Trial:
         """When it has to be looked at."""
 
     def go_on(self) -> Attempt | None:
-        """Do what can be done; return the attempt once it has met the store."""
+        """Go on as far as possible. Return the attempt once it has met the store."""
         now = time.monotonic()
         if self._attempt is None:
             if now < self.due or (self.has_failed and self._until - now < _LEAST):
@@ -160,7 +160,7 @@ class _Trial:
         return None
 
     def close(self) -> None:
-        """Give up what is under way."""
+        """Stop the attempt that is under way."""
         if self._attempt is not None:
             self._attempt.close()
             self._release()
@@ -189,14 +189,14 @@ class _Trial:
         self._pause = min(self._pause * 1.5, _PAUSES[1])
 
     def _release(self) -> None:
-        """Wait for its socket no more."""
+        """Stop waiting for its socket."""
         if self._attempt is not None:
             self._selector.unregister(self._attempt.connection)
             self._attempt = None
 
 
 def _first(trials: Sequence[_Trial]) -> Attempt | None:
-    """Let all trials go on that may; return the first attempt that has met the store.
+    """Continue all trials that may go on. Return the first attempt that has met the store.
 
     At first, each one begins when the one before it has failed, or has had some time.
     """
@@ -218,7 +218,7 @@ def _is_turn(before: _Trial) -> bool:
 
 
 def _patience(trials: Sequence[_Trial], until: float) -> float:
-    """Return the seconds until something has to be done even if nothing comes."""
+    """Return the seconds until there is work even if nothing arrives."""
     due = [one.due for one in trials if one.begun is not None]
     if len(due) < len(trials):
         due.append(time.monotonic() + _STAGGER / 5)

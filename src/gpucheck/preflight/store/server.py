@@ -131,7 +131,7 @@ class _Connection(asyncio.Protocol):
         self._send(Answer(number, msgspec.Raw(value)))
 
     def send_away(self) -> None:
-        """Close: others need the place."""
+        """Close, because others need the place."""
         self._refuse(TOO_MANY)
         self.stop()
 
@@ -259,7 +259,7 @@ class _Server:
         return connection.known
 
     def leave(self, connection: _Connection) -> None:
-        """Forget a connection and what it waits for."""
+        """Remove a connection and what it waits for."""
         self._known.discard(connection)
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
@@ -277,7 +277,7 @@ class _Server:
             return self.entries.get(key)
 
     def set(self, key: str, value: msgspec.Raw, share: Share) -> None:
-        """Set a key and answer those who wait for it."""
+        """Set a key and answer the clients that wait for it."""
         if key.startswith(OF_TASK_0):
             raise FullError("only task 0 itself says that")
         text = bytes(value)
@@ -308,7 +308,7 @@ class _Server:
             self.end_wait(connection, number, text)
 
     def end_wait(self, connection: _Connection, number: int, text: bytes) -> None:
-        """Answer one who waits."""
+        """Answer a client that waits."""
         self._forget_wait(connection, number)
         connection.answer(number, text)
 
@@ -408,10 +408,10 @@ class Store:
         return self._server.get(key)
 
     def put(self, key: str, value: Any) -> None:  # noqa: ANN401  # JSON data or structs of it
-        """Set a key, and answer those who wait for it.
+        """Set a key, and answer the clients that wait for it.
 
         Raises:
-            StoreError: the store takes no more.
+            StoreError: the store is full.
         """
         self.put_all({key: value})
 
@@ -419,7 +419,7 @@ class Store:
         """Set many keys: for thousands of tasks this takes the lock, and wakes the server, once.
 
         Raises:
-            StoreError: the store takes no more.
+            StoreError: the store is full.
         """
         texts = {key: _encoded(key, value) for key, value in values.items()}
         try:

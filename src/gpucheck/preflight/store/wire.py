@@ -78,7 +78,7 @@ class Add(msgspec.Struct, frozen=True, tag="add", tag_field="op"):
 
 
 class Ping(msgspec.Struct, frozen=True, tag="ping", tag_field="op"):
-    """Ask for a sign of life."""
+    """Ask for any answer, to see that the store lives."""
 
     id: int
 

@@ -32,7 +32,7 @@ _LAST_CALL, _MOST_FILES = 100_000, 2**31
 
 
 def seen(looks: Looks | None, printed: str, *, killed: bool) -> Look | None:
-    """Return what was seen of a worker; None if nothing was.
+    """Return what was seen of a worker, or None.
 
     Args:
         looks: at the worker and at the process that forked it.
@@ -77,7 +77,7 @@ def stack(printed: str) -> tuple[str, ...]:
 
 
 def last_error(printed: str) -> str:
-    """Return the last exception that a worker printed; "" if there is none."""
+    """Return the last exception that a worker printed, or ""."""
     found = _ERROR.findall(printed)
     return found[-1].strip()[:_LONGEST_ERROR] if found else ""
 
@@ -110,7 +110,7 @@ def _call(name: str) -> str:
 
 
 def _number(said: str) -> int | None:
-    """Return the number of the system call in ``/proc/PID/syscall``; None if it is not told."""
+    """Return the number of the system call in ``/proc/PID/syscall``, or None if there is none."""
     first = said.split(" ", 1)[0]
     try:
         number = int(first)

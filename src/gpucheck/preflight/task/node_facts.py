@@ -71,7 +71,7 @@ def _unlisted(host: Host) -> dict[str, str]:
 
 
 def _ports(host: Host) -> list[str] | None:
-    """Return the InfiniBand ports with their states; None when they are unknown."""
+    """Return the InfiniBand ports with their states, or None if they are unknown."""
     paths = host.glob(_PORTS).value
     if paths is None:
         return None
@@ -104,7 +104,7 @@ def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFa
 
 
 def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
-    """Add what a limit on processor time did to the task; None without one."""
+    """Add how a limit on processor time held the task up; None without a limit."""
     if limit is None:
         return facts
     throttling = Throttling(
@@ -114,7 +114,7 @@ def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
 
 
 def _devices(said: object) -> list[Device] | None:
-    """Read the devices that a worker saw; None when its answer is malformed."""
+    """Read the devices that a worker saw, or None if its answer is malformed."""
     try:
         return msgspec.convert(said, list[Device] | None)
     except msgspec.ValidationError:
@@ -143,7 +143,7 @@ def _short(settings: dict[str, str]) -> dict[str, str]:
 
 
 class NodeCheck:
-    """Runs gpucheck's static probes beside the supervisor: they may take their time.
+    """Runs gpucheck's static probes beside the supervisor, in a process of their own.
 
     Args:
         start: starts a program.
@@ -165,7 +165,7 @@ class NodeCheck:
         self.problem = str(answer.problem)
 
     def tick(self) -> bool:
-        """Look for its answer; True when it has ended, well or not."""
+        """Look for its answer. True if it has ended, well or not."""
         if self.done or self._child is None:
             return True
         status = self._child.status()
@@ -187,7 +187,7 @@ class NodeCheck:
         return True
 
     def close(self) -> None:
-        """End it when it still runs."""
+        """End it if it still runs."""
         if self._child is not None and not self.done:
             self._child.abandon()
             self.done = True

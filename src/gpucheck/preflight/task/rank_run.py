@@ -1,4 +1,4 @@
-"""One rank in one step: how far its worker is, how long it may take, what came of it."""
+"""One rank in one step: how far its worker is, how long it may take, and its result."""
 
 import time
 from typing import Any, Literal, get_args
@@ -83,7 +83,7 @@ class RankRun:
         return self._process.seconds
 
     def hear(self, message: Message) -> None:
-        """Take in what the worker, or the zygote about it, has said."""
+        """Handle what the worker has said, or what the zygote has said about it."""
         event = message.get("event")
         if event == "phase" and message.get("phase") in _PHASES:
             self.phase = message["phase"]
@@ -161,21 +161,21 @@ class RankRun:
         )
 
     def _reason(self, message: Message) -> StopReason | None:
-        """Return why it was ended; None when it ended by itself."""
+        """Return why it was ended, or None if it ended by itself."""
         process = self._process
         if process.stopped_for == "peer-failed" and not process.is_signalled and _is_crash(message):
             return None  # what another rank saw first may have been this very end
         return process.stopped_for
 
     def _patience(self, reason: StopReason | None) -> dict[str, Any]:
-        """Say how long it was in its phase when it was ended, and whether its own time was over."""
+        """Return how long it was in its phase at its end, and whether its own time was over."""
         if reason != "deadline" or self._process.waited is None:
             return {}
         waited = round(self._process.waited, 1)
         return {"in_phase": waited, "own_deadline": self._process.ran_over}
 
     def _limits(self) -> dict[str, Any]:
-        """Say how often processes or threads were refused meanwhile, by a control group."""
+        """Return how often a control group refused processes or threads meanwhile."""
         refused = refused_processes() - self._refused
         return {"refused_processes": refused} if refused > 0 else {}
 
@@ -212,7 +212,7 @@ def _is_crash(message: Message) -> bool:
 
 
 def read_answer(message: Message) -> RankResult | None:
-    """Return the result that a worker has sent; None when it is malformed."""
+    """Return the result that a worker has sent, or None if it is malformed."""
     try:
         measured: dict[str, Any] = message.get("measurements") or {}
         return RankResult(

@@ -82,15 +82,15 @@ class RankWorkers:
         return run
 
     def tick(self, seconds: float) -> None:
-        """Wait at most this long for messages of workers; end those whose time is over."""
+        """Wait at most this long for messages of workers. End those whose time is over."""
         self._pool.tick(seconds)
 
     def close(self) -> None:
-        """Kill what still runs."""
+        """Kill the processes that still run."""
         self._pool.close()
 
     def _take(self, process: WorkerProcess, message: Message) -> None:
-        """Take in what a worker, or the zygote while it imports torch, has said."""
+        """Handle what a worker has said, or the zygote while it imports torch."""
         if process is self._pool.zygote:
             self._take_from_zygote(process, message)
             return
@@ -136,7 +136,7 @@ class RankWorkers:
 
 
 def _look(zygote: WorkerProcess, printed: str) -> Look | None:
-    """Return what was seen of the zygote before it was ended; None if it ended by itself."""
+    """Return what was seen of the zygote before it was ended, or None if it ended by itself."""
     if not zygote.is_signalled:
         return None
     return looks.seen(zygote.looks, printed, killed=zygote.is_killed)

@@ -1,4 +1,4 @@
-"""One step as one task runs it: its workers, the rendezvous of its groups, its results."""
+"""One step as one task runs it: its workers, the rendezvous of its groups, and its results."""
 
 from collections.abc import Callable, Mapping
 from typing import Literal, Protocol
@@ -43,10 +43,10 @@ class StoreConnection(Protocol):
         """Put a message under a key."""
 
     def add(self, key: str, *, then: Callable[[int], None]) -> None:
-        """Count a key up by one and hear the new value."""
+        """Add one to a key and get its new value."""
 
     def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
-        """Get the text of a key as soon as it has one; None if it has none in this time."""
+        """Get the text of a key as soon as it has one, or None after this time."""
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -128,7 +128,7 @@ class StepRun:
         }
 
     def tick(self) -> bool:
-        """Look after the workers; True when the outcome of every rank is in the store."""
+        """Supervise the workers. True if the outcome of every rank is in the store."""
         for rank, run in self._runs.items():
             if rank not in self.results and run.result is not None:
                 self._note(self._members[rank], run.result)
@@ -255,7 +255,7 @@ def _no_store(first: int, found: Malformed | None) -> str:
 
 
 def _members(orders: StepOrders) -> dict[int, GroupMember]:
-    """Return the places of a task's ranks."""
+    """Return the places of a task's ranks in their groups."""
     members = {}
     for group in orders.groups:
         ranks = unpack(group.ranks)

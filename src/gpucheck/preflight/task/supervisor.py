@@ -64,13 +64,13 @@ class Connection(StoreConnection, Protocol):
     local_address: str
 
     def pump(self) -> None:
-        """Take in what has come."""
+        """Handle the messages that have arrived."""
 
     def ping(self) -> None:
-        """Ask for a sign of life."""
+        """Ask for any answer, to see that the store lives."""
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
 
 class Coordinating(Protocol):
@@ -80,7 +80,7 @@ class Coordinating(Protocol):
         """Go on with what can be done now."""
 
     def stop(self, why: str) -> None:
-        """Come to an end with what is known."""
+        """End the run with what is known."""
 
     @property
     def all_have_left(self) -> bool:
@@ -88,7 +88,7 @@ class Coordinating(Protocol):
 
 
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
-    """How the run ended for a task: with the verdict of all, or without."""
+    """How the run ended for a task: with or without the verdict of the job."""
 
     reason: Reason
     verdict: Verdict | None = None
@@ -252,7 +252,7 @@ class Supervisor:
         return None
 
     def _script(self) -> Script:
-        """What this task does, in order."""
+        """Yield while this task does its work, in order."""
         place = self._place
         self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
         if place.absent:
@@ -278,7 +278,7 @@ class Supervisor:
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
 
     def _learn(self) -> Script:
-        """Learn what torch and the driver are here; a failure in that is a fact, too."""
+        """Learn what torch and the driver are on this node. A failure to do so is a fact, too."""
         while self._workers.state == "importing":
             yield
         failure = self._workers.failure
@@ -307,7 +307,7 @@ class Supervisor:
         return node_facts.NodeCheck(self._start, self._place.python, seconds)
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
-        """Ask torch in a worker what it is and which devices it sees; return what is wrong."""
+        """Ask torch in a worker for its version and devices. Return what is wrong."""
         order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
         run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
         while run.result is None:
@@ -337,7 +337,7 @@ class Supervisor:
         self._results.append({"step": orders.kind, "results": list(step_run.results.values())})
 
     def _await(self, topic: Topic[M], *numbers: int) -> Generator[None, None, M]:
-        """Wait for a message of task 0; one that is malformed ends the run of this task."""
+        """Wait for a message of task 0. A malformed one ends the run of this task."""
         key = topic.key(*numbers)
         box: list[M] = []
 
@@ -399,7 +399,7 @@ class Supervisor:
         self._told_to_end = True
 
     def _close(self) -> None:
-        """Kill what still runs."""
+        """Kill the processes that still run."""
         self._workers.close()
         if self._check is not None:
             self._check.close()
