@@ -8,8 +8,7 @@ import os
 import sys
 import time
 
-import msgspec
-
+from gpucheck.facts import builtins
 from gpucheck.preflight.launchers.entrance import Wish, find, token
 from gpucheck.preflight.store.client import StoreClient
 from gpucheck.preflight.store.server import Store
@@ -34,7 +33,7 @@ def main(arguments: list[str]) -> None:
     tries = ports(None, place.master_port) or (store.port if store else 0,)
     client = StoreClient.connect(place.master_host, tries, place.run, secret, SECONDS)
     seen = {"here": os.uname().nodename, "address": client.local_address, "pid": os.getpid()}
-    client.set(f"task/{place.task}", {**msgspec.to_builtins(place), **seen})
+    client.set(f"task/{place.task}", {**builtins(place), **seen})
     over: list[object] = []
     client.get("over", SECONDS, over.append)
     end = time.monotonic() + SECONDS

@@ -16,7 +16,11 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give all tests of the cluster to one worker of pytest-xdist (``--dist loadgroup``)."""
+    """Give all tests of the cluster to one worker of pytest-xdist (``--dist loadgroup``).
+
+    The longest tests come first: at the end all others would wait for them.
+    """
     for item in items:
         if "slurm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("slurm"))
+    items.sort(key=lambda item: "test_slow_hosts" not in item.nodeid)

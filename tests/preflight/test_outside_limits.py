@@ -77,7 +77,7 @@ def test_a_host_that_lets_nobody_in(tmp_path: Path, host: int) -> None:
         net.let_nobody_in(host)
         report = ended(tmp_path, net)
     assert named(report) == [("nccl-network-interface", (host,), False)]
-    assert "lets no connection in" in report["culprits"][0]["evidence"]
+    assert "it accepts no connections" in report["culprits"][0]["evidence"]
 
 
 _ABORTS = """

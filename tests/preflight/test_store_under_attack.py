@@ -471,3 +471,13 @@ def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(sockets, "files_allowed", lambda: 20_000)
     with pytest.raises(wire.StoreError, match="may open only 20000 files"):
         Store.open(None, None, RUN, SECRET, clients=20_000)
+
+
+def test_a_task_0_that_may_open_too_few_files_says_so_and_blames_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("gpucheck.preflight.store.sockets.files_allowed", lambda: 12)
+    with pytest.raises(OSError, match="Too many open files"):
+        sockets.refuse_too_few(4)
+    monkeypatch.setattr("gpucheck.preflight.store.sockets.files_allowed", lambda: 1024)
+    sockets.refuse_too_few(64)

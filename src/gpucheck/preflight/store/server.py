@@ -372,6 +372,7 @@ class Store:
 
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
+            OSError: EMFILE, if this process may not open enough files for the clients.
         """
         sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
         if (most := sockets.files_allowed()) < clients + OWN_FILES and clients > _MANY:
@@ -383,6 +384,7 @@ class Store:
                     files=most,
                 )
             )
+        sockets.refuse_too_few(clients)
         why: str = say("no port is left behind it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
