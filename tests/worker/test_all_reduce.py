@@ -154,7 +154,7 @@ def test_a_rank_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ranks_support.LIMIT", 4.0)
     answers = run_ranks(all_reduce, 3, faults={2: hang})
     assert statuses(answers) == ["failed", "failed", "timed-out"]
-    assert "rank 2 did not come to the meeting of the ranks" in answers[0]["detail"]
+    assert "rank 2 did not reach the rendezvous of the ranks" in answers[0]["detail"]
     assert answers[0]["data"]["ranks"] == [2]
 
 

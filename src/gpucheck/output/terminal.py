@@ -3,11 +3,9 @@
 from collections.abc import Iterator
 from typing import TextIO
 
-import msgspec
-
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
-from gpucheck.facts import Facts
+from gpucheck.facts import Facts, builtins
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Origin, Snapshot
@@ -261,7 +259,7 @@ def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
                 yield from _flat(one, f"{path}.{field}.{at}")
             continue
         said = group.problem(field) if value is None else group.source(field)
-        words = shown(msgspec.to_builtins(value), field)
+        words = shown(builtins(value), field)
         yield f"{path}.{field}", words, clean(said)
 
 
