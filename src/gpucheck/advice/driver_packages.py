@@ -24,9 +24,10 @@ _ARCH = ("arch", "manjaro", "endeavouros")
 _DEBIAN_RELEASES, _RED_HAT_RELEASES, _SUSE_RELEASE = ("12", "13"), ("8", "9"), "15"
 _EPEL = "https://dl.fedoraproject.org/pub/epel/epel-release-latest"
 _CONTRIB = (
-    'echo "deb http://deb.debian.org/debian $(. /etc/os-release && echo $VERSION_CODENAME) contrib"'
-    " | sudo tee /etc/apt/sources.list.d/debian-contrib.list"
+    "sudo sed -E -i.bak '\\,contrib,!s,^((deb |Components:).*main),\\1 contrib,' "
+    "$(ls /etc/apt/sources.list /etc/apt/sources.list.d/debian.sources 2>/dev/null)"
 )
+"""Debian 12 may have its repositories in either file; the mirror that they name stays."""
 _REBOOT = "sudo reboot"
 
 
