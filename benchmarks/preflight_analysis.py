@@ -12,10 +12,10 @@ import argparse
 import sys
 import time
 
-from gpucheck.preflight.coordinator.coordinator import Heard
-from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
-from gpucheck.preflight.judgement import Judgement, Wanted
-from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.cluster.coordinator.coordinator import Heard
+from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.tables import Tables, tables_dir
 
 _BUDGET = 2.0

@@ -27,13 +27,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.preflight.coordinator.coordinator import Coordinator, Heard, Plan
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec
-from gpucheck.preflight.diagnose.localise import Limits
-from gpucheck.preflight.judgement import Judgement, Wanted
-from gpucheck.preflight.model import RankResult, Step, TaskFacts
-from gpucheck.preflight.store import messages, pace, wire
-from gpucheck.preflight.store.messages import (
+from gpucheck.cluster.coordinator.coordinator import Coordinator, Heard, Plan
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.model import RankResult, Step, TaskFacts
+from gpucheck.cluster.store import messages, pace, wire
+from gpucheck.cluster.store.messages import (
     Heartbeat,
     Leaving,
     RankProgress,
@@ -42,7 +42,7 @@ from gpucheck.preflight.store.messages import (
     StepResults,
     TaskReport,
 )
-from gpucheck.preflight.store.server import Store
+from gpucheck.cluster.store.server import Store
 from gpucheck.tables import Tables, tables_dir
 
 _RUN, _TOKEN = "scale", "of-the-benchmark"

@@ -17,9 +17,9 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpucheck.machine import LiveHost
-from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader, headers
-from gpucheck.selftest.launcher import Launcher
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader, headers
+from gpucheck.selftests.launcher import Launcher
+from gpucheck.selftests.plan import Wish
 
 
 def main() -> int:

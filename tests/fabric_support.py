@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
+from gpucheck.cluster.diagnose.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
 from gpucheck.facts.preflight import Culprit
-from gpucheck.preflight.diagnose.localise import Conclusion, Limits, culprits, next_step
-from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
 
 Results = dict[int, RankResult]
 Behaviour = Callable[[Step, tuple[int, ...]], Results | None]

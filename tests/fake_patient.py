@@ -14,9 +14,9 @@ import pytest
 
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.machine import LiveHost
-from gpucheck.selftest.catalogue import IMPORT, SelfTestHeader
-from gpucheck.selftest.launcher import Launcher
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
+from gpucheck.selftests.launcher import Launcher
+from gpucheck.selftests.plan import Wish
 
 _TORCH = """
 import sys, types

@@ -8,11 +8,11 @@ import os
 import sys
 import time
 
+from gpucheck.cluster.launchers.entrance import Wish, find, token
+from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.wire import ports
 from gpucheck.facts import builtins
-from gpucheck.preflight.launchers.entrance import Wish, find, token
-from gpucheck.preflight.store.client import StoreClient
-from gpucheck.preflight.store.server import Store
-from gpucheck.preflight.store.wire import ports
 
 SECONDS = 30.0
 

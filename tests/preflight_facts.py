@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucheck.preflight.model import (
+from gpucheck.cluster.model import (
     Device,
     Kind,
     Rank,

@@ -6,11 +6,11 @@ from collections.abc import Callable
 import report_samples
 from rules_support import TABLES
 
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.outcome import ending
 from gpucheck.engine import FailOn, diagnose, make_report
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth, Culprit, Phase, Preflight, RankOutcome
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.outcome import ending
 
 Sample = Callable[[], Result]
 

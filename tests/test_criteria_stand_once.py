@@ -6,6 +6,7 @@ from rules_machines import A100, DOCKER, H100, NO_CONTAINER, NO_VARIABLES, UBUNT
 from rules_support import ask
 
 from gpucheck.advice import nccl_surroundings
+from gpucheck.cluster.figures import limits
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import NvmlGpu
@@ -14,7 +15,6 @@ from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Hit
 from gpucheck.findings.witnesses.preflight_fixes import fixes_for
-from gpucheck.preflight.figures import limits
 
 MIB = 1 << 20
 SIZES = [-1, 0, 64 << 10, 8 * MIB, 64 * MIB - 1, 64 * MIB, 512 * MIB - 1, 512 * MIB, 8 << 30]

@@ -13,9 +13,9 @@ from gpucheck.facts.selftests import SelfTest
 from gpucheck.machine import LiveHost
 from gpucheck.machine.worker_pool.ladder import Send
 from gpucheck.machine.worker_pool.process import WorkerProcess
-from gpucheck.selftest.catalogue import headers
-from gpucheck.selftest.launcher import Launcher
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.launcher import Launcher
+from gpucheck.selftests.plan import Wish
 
 pytestmark = [
     pytest.mark.process,

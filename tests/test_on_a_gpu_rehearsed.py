@@ -17,7 +17,7 @@ import pytest
 from fake_patient import Patient
 from fakes_build import build_fake
 
-from gpucheck.selftest.catalogue import headers
+from gpucheck.selftests.catalogue import headers
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCRIPT = BENCHMARKS / "on_a_gpu.py"

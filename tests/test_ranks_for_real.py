@@ -12,9 +12,9 @@ from test_cli import run
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.machine import LiveHost
-from gpucheck.selftest.catalogue import headers
-from gpucheck.selftest.launcher import Launcher
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.launcher import Launcher
+from gpucheck.selftests.plan import Wish
 
 pytestmark = [
     pytest.mark.process,
@@ -100,7 +100,7 @@ def test_the_rank_that_is_to_blame_alone_is_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, status: str, words: str
 ) -> None:
     """The fault is put under torch.distributed of one rank by a sitecustomize."""
-    monkeypatch.setattr("gpucheck.selftest.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
     results = run_faulty(tmp_path, monkeypatch, fault, watched=False)
     assert [one.status for one in results] == ["skipped", status, "skipped"], results
     assert words in results[1].detail

@@ -15,6 +15,13 @@ from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
+from gpucheck.cluster.coordinator import coordinator as module
+from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.launchers.nodelist import hosts
+from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.extensions import Extension, Extensions
@@ -27,13 +34,6 @@ from gpucheck.machine.binaries.elf import missing_symbols, read_elf
 from gpucheck.machine.binaries.elf._file import HASH, Strings
 from gpucheck.machine.binaries.elf._hashes import GnuHash, OldHash
 from gpucheck.output.redact import redact
-from gpucheck.preflight.coordinator import coordinator as module
-from gpucheck.preflight.coordinator.coordinator import Coordinator, Plan
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec
-from gpucheck.preflight.launchers.nodelist import hosts
-from gpucheck.preflight.spans import unpack
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import Heartbeat, RankProgress
 from gpucheck.tables import Tables
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.driver_branches import DriverBranches

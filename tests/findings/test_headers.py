@@ -4,11 +4,11 @@ from typing import get_args
 
 import pytest
 
+from gpucheck.cluster.diagnose import finding_of
+from gpucheck.cluster.diagnose.control_runs import VARIABLES, ControlRun
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import GroupFailure, InPreflight, Rule
 from gpucheck.messages.loading import all_messages
-from gpucheck.preflight.diagnose import finding_of
-from gpucheck.preflight.diagnose.control_runs import VARIABLES, ControlRun
 
 RULES = all_rules()
 

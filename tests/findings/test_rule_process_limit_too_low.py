@@ -2,11 +2,11 @@
 
 from rules_support import TABLES, ask, snapshot
 
+from gpucheck.cluster import outcome
+from gpucheck.cluster.exclude import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings.form import Fine, NotApplicable
-from gpucheck.preflight import outcome
-from gpucheck.preflight.exclude import exclusion
 
 SLUG = "process-limit-too-low"
 FULL = Culprit(

@@ -3,14 +3,14 @@
 import pytest
 from rules_support import TABLES, ask, snapshot
 
+from gpucheck.cluster import outcome
+from gpucheck.cluster.exclude import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings.form import Fine, NotApplicable
 from gpucheck.findings.rank_slow import RAISE_THE_LIMIT
-from gpucheck.preflight import outcome
-from gpucheck.preflight.exclude import exclusion
 
 SLUG = "rank-slow"
 LATE = Culprit(

@@ -14,7 +14,7 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Finding
 from gpucheck.findings.witnesses import selftest_ranks
-from gpucheck.selftest.ranks import settled
+from gpucheck.selftests.ranks import settled
 from gpucheck.worker import groups
 
 DEVICES = ("cuda:0", "cuda:1", "cuda:2")

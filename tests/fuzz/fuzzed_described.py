@@ -8,6 +8,11 @@ import msgspec
 from fuzz_target import Target
 from rules_support import TABLES
 
+from gpucheck.cluster.figures.baseline import Baseline, _sound
+from gpucheck.cluster.figures.policy import PolicyError, parse_file
+from gpucheck.cluster.launchers import entrance, nodelist
+from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.spans import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.facts.addresses import public_address
 from gpucheck.facts.environment import HIDDEN
@@ -17,11 +22,6 @@ from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
 from gpucheck.machine.worker_pool.messages import MessageStream
 from gpucheck.output import json_format, markdown, terminal
-from gpucheck.preflight.figures.baseline import Baseline, _sound
-from gpucheck.preflight.figures.policy import PolicyError, parse_file
-from gpucheck.preflight.launchers import entrance, nodelist
-from gpucheck.preflight.launchers.variables import EntranceError
-from gpucheck.preflight.spans import unpack
 from gpucheck.probes.torch import package_sources
 from gpucheck.tables import versions
 from gpucheck.whatif.judge import judge_described

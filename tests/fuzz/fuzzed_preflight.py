@@ -13,15 +13,15 @@ from fuzz_target import Target
 from memory_store import MemoryStore
 from rules_support import TABLES
 
+from gpucheck.cluster.coordinator import coordinator
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.store import attempt, client, messages, server
+from gpucheck.cluster.store.messages import Malformed, Topic
+from gpucheck.cluster.store.wire import Scene
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
 from gpucheck.output.preflight_public import Public
-from gpucheck.preflight.coordinator import coordinator
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec
-from gpucheck.preflight.diagnose.localise import Limits
-from gpucheck.preflight.judgement import Judgement, Wanted
-from gpucheck.preflight.store import attempt, client, messages, server
-from gpucheck.preflight.store.messages import Malformed, Topic
-from gpucheck.preflight.store.wire import Scene
 
 _TASKS, _LIARS = 4, (2, 3)
 _HEARD = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS)

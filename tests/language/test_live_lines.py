@@ -6,7 +6,7 @@ from gpucheck.cli.live_table import table
 from gpucheck.cli.run import Progress
 from gpucheck.language import speaking
 from gpucheck.language.columns import cut_to, width_of
-from gpucheck.selftest.progress import ProgressGrid
+from gpucheck.selftests.progress import ProgressGrid
 
 
 def test_the_table_of_running_selftests_is_aligned() -> None:

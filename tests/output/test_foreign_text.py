@@ -15,6 +15,7 @@ import report_samples
 from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.facts.preflight import Bandwidth
@@ -34,7 +35,6 @@ from gpucheck.output import (
     ticket_reply,
     ticket_text,
 )
-from gpucheck.preflight.judgement import Result
 from gpucheck.ticket.tally import CauseCount, Tally
 
 HOSTILE = [

@@ -14,13 +14,13 @@ import preflight_samples as samples
 import pytest
 from rules_support import TABLES
 
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import RankResult, Step, StepResult
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import load
 from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.preflight_public import Public
 from gpucheck.output.schema import schema
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import RankResult, Step, StepResult
 from gpucheck.ticket import saved
 from gpucheck.ticket.judge import judge_saved
 

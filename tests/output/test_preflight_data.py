@@ -12,6 +12,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth
 from gpucheck.output import (
@@ -22,7 +23,6 @@ from gpucheck.output import (
     preflight_text,
 )
 from gpucheck.output.schema import schema
-from gpucheck.preflight.judgement import Result
 
 _PROMTOOL = shutil.which("promtool")
 _SERIES = re.compile(

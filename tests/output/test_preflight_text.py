@@ -9,6 +9,8 @@ import preflight_samples as samples
 import pytest
 import report_samples
 
+from gpucheck.cluster.exclude import exclusion
+from gpucheck.cluster.judgement import Result
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence
@@ -16,8 +18,6 @@ from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.output import preflight_json, preflight_junit, preflight_markdown, preflight_metrics
 from gpucheck.output import preflight_words as words
 from gpucheck.output.preflight_text import render
-from gpucheck.preflight.exclude import exclusion
-from gpucheck.preflight.judgement import Result
 from gpucheck.ticket import triage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")

@@ -6,12 +6,12 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.preflight.coordinator import coordinator as module
-from gpucheck.preflight.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec
-from gpucheck.preflight.model import RankResult, Step, TaskFacts
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import (
+from gpucheck.cluster.coordinator import coordinator as module
+from gpucheck.cluster.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.model import RankResult, Step, TaskFacts
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import (
     Heartbeat,
     Leaving,
     RankProgress,

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 from fabric_support import hung
 
+from gpucheck.cluster.diagnose.direct_evidence import DirectEvidence, alone, together
+from gpucheck.cluster.model import RankResult
 from gpucheck.facts.claims import Confidence
-from gpucheck.preflight.diagnose.direct_evidence import DirectEvidence, alone, together
-from gpucheck.preflight.model import RankResult
 
 GROUP = tuple(range(8))
 

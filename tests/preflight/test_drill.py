@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.preflight.drill import FORMS, Drill, Fault, parse
+from gpucheck.cluster.drill import FORMS, Drill, Fault, parse
 
 
 def test_every_form_that_is_offered_is_understood() -> None:

@@ -10,15 +10,15 @@ from forged_messages import ROOT, facts, forged, result
 from memory_store import MemoryStore
 from rules_support import TABLES
 
+from gpucheck.cluster.coordinator import coordinator as module
+from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Malformed
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
 from gpucheck.output.preflight_public import Public
-from gpucheck.preflight.coordinator import coordinator as module
-from gpucheck.preflight.coordinator.coordinator import Coordinator, Plan
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec
-from gpucheck.preflight.diagnose.localise import Limits
-from gpucheck.preflight.judgement import Judgement, Wanted
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import Malformed
 
 TASKS = 4
 

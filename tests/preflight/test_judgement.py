@@ -5,13 +5,13 @@ from typing import Any
 import fabric_support
 import pytest
 
+from gpucheck.cluster.coordinator.coordinator import Heard
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.figures.policy import Requirements
+from gpucheck.cluster.judgement import Judgement, Wanted, roots
+from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.preflight.coordinator.coordinator import Heard
-from gpucheck.preflight.diagnose.localise import Limits
-from gpucheck.preflight.figures.policy import Requirements
-from gpucheck.preflight.judgement import Judgement, Wanted, roots
-from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.tables import Tables, tables_dir
 
 RANKS = 4

@@ -17,9 +17,9 @@ import pytest
 import yaml
 
 import gpucheck
+from gpucheck.cluster import session
+from gpucheck.cluster.launchers.entrance import Wish, find
 from gpucheck.output import node_line
-from gpucheck.preflight import session
-from gpucheck.preflight.launchers.entrance import Wish, find
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
 VERSIONS = ("1.29", kubernetes_validate.latest_version())

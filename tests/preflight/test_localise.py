@@ -23,11 +23,11 @@ from fabric_support import (
     wrong_sums,
 )
 
+from gpucheck.cluster.diagnose import plans
+from gpucheck.cluster.diagnose.evidence import Evidence
+from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.preflight.diagnose import plans
-from gpucheck.preflight.diagnose.evidence import Evidence
-from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
-from gpucheck.preflight.model import RankResult, Roster, Step, StepResult
 
 NCCL = Limits(backend="nccl")
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE

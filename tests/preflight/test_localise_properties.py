@@ -10,10 +10,10 @@ from typing import Any, get_args
 import pytest
 from fabric_support import Fabric, bad_links, bad_ranks, check_step, roster, sure
 
+from gpucheck.cluster.diagnose.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.cluster.model import RankResult, Roster, Status, StepResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
-from gpucheck.preflight.diagnose.localise import Conclusion, Limits, culprits, next_step
-from gpucheck.preflight.model import RankResult, Roster, Status, StepResult
 
 pytestmark = pytest.mark.exhaustive
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucheck.preflight.diagnose import rounds
+from gpucheck.cluster.diagnose import rounds
 
 
 @pytest.mark.parametrize("count", range(18))

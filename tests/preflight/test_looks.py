@@ -7,16 +7,16 @@ import msgspec
 import pytest
 from fabric_support import Fabric, Results, hung, roster
 
+from gpucheck.cluster.diagnose import direct_evidence
+from gpucheck.cluster.diagnose import looks as judged
+from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Malformed
+from gpucheck.cluster.task import looks
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Look
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
-from gpucheck.preflight.diagnose import direct_evidence
-from gpucheck.preflight.diagnose import looks as judged
-from gpucheck.preflight.diagnose.localise import Limits, culprits, next_step
-from gpucheck.preflight.model import Rank, RankResult, Roster, Step, StepResult
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import Malformed
-from gpucheck.preflight.task import looks
 
 DUMP = """\
 [W1122 ProcessGroupGloo.cpp:524] Warning: a line of before

@@ -7,12 +7,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.preflight import Culprit
-from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
-from gpucheck.preflight.model import Device, RankResult, RootCause, TaskFacts
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import (
+from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
+from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import (
     OF_TASK_0,
     Dismissal,
     Group,
@@ -32,6 +30,8 @@ from gpucheck.preflight.store.messages import (
     Topic,
     Verdict,
 )
+from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.preflight import Culprit
 
 FACTS = TaskFacts(
     task=3, host="node03", node=1, pid=77, address="10.0.0.3", python="3.11", torch="2.9.1",

@@ -12,14 +12,14 @@ import test_machines
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import RankResult, Status, Step, StepResult
+from gpucheck.cluster.node_check import is_unfit, of_report
+from gpucheck.cluster.outcome import Ending
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests, SelfTestStatus
 from gpucheck.output import node_line
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import RankResult, Status, Step, StepResult
-from gpucheck.preflight.node_check import is_unfit, of_report
-from gpucheck.preflight.outcome import Ending
 
 UNFIT = {
     "gpu-lost-xid79": "gpu-fallen-off-bus",

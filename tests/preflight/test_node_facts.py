@@ -6,10 +6,10 @@ import pytest
 from rules_support import snapshot
 from support import machine
 
+from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_snapshot
 from gpucheck.facts import Answer
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
-from gpucheck.preflight.task.node_facts import NodeCheck, first_facts, with_snapshot
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.preflight import node_names
-from gpucheck.preflight.launchers.entrance import Entrance
+from gpucheck.cluster import node_names
+from gpucheck.cluster.launchers.entrance import Entrance
 
 TASK_0 = Entrance(launcher="slurm", task=0, tasks=2, nodes=2, master_host="rack1-n7")
 

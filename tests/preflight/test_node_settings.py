@@ -8,13 +8,13 @@ import pytest
 from preflight_facts import facts, gpus
 from support import machine
 
+from gpucheck.cluster.figures import policy
+from gpucheck.cluster.figures.drift import culprits, differences
+from gpucheck.cluster.figures.node_settings import NAMES
+from gpucheck.cluster.model import TaskFacts
+from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.preflight.figures import policy
-from gpucheck.preflight.figures.drift import culprits, differences
-from gpucheck.preflight.figures.node_settings import NAMES
-from gpucheck.preflight.model import TaskFacts
-from gpucheck.preflight.task.node_settings import adapter_settings, gpu_settings
 
 FOUR = gpus(4, 2)
 H100 = NvmlGpu(
@@ -121,6 +121,6 @@ def test_a_job_on_two_nvlink_domains_is_no_fault_unless_one_is_required() -> Non
 
 
 def test_every_setting_has_a_name() -> None:
-    from gpucheck.preflight.task import node_settings  # noqa: PLC0415
+    from gpucheck.cluster.task import node_settings  # noqa: PLC0415
 
     assert set(node_settings._OF_GPUS) - {"fabric"} <= set(NAMES)  # noqa: SLF001

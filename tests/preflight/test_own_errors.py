@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 from fabric_support import Fabric, Results, hung, passed, roster
 
+from gpucheck.cluster.diagnose import own_errors
+from gpucheck.cluster.model import RankResult, Step
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Look
 from gpucheck.findings import all_rules
-from gpucheck.preflight.diagnose import own_errors
-from gpucheck.preflight.model import RankResult, Step
 
 NOPE = (
     "RuntimeError: [enforce fail at /pytorch/third_party/gloo/gloo/transport/tcp/device.cc:84] "

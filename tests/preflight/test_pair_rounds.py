@@ -8,12 +8,12 @@ import pytest
 from fabric_support import check_step, roster
 from preflight_facts import facts
 
+from gpucheck.cluster.diagnose.localise import Limits, next_step
+from gpucheck.cluster.figures import pair_rounds, slow_links
+from gpucheck.cluster.figures.bandwidth import busbw
+from gpucheck.cluster.figures.slow_links import Known
+from gpucheck.cluster.model import Backend, Pace, RankResult, Roster, Step, StepResult
 from gpucheck.facts.preflight import Culprit
-from gpucheck.preflight.diagnose.localise import Limits, next_step
-from gpucheck.preflight.figures import pair_rounds, slow_links
-from gpucheck.preflight.figures.bandwidth import busbw
-from gpucheck.preflight.figures.slow_links import Known
-from gpucheck.preflight.model import Backend, Pace, RankResult, Roster, Step, StepResult
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 

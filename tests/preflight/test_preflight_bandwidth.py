@@ -7,11 +7,11 @@ import msgspec
 import pytest
 from preflight_facts import cpus, facts, gpus, measured, uuid
 
+from gpucheck.cluster.figures.bandwidth import algbw, busbw, of_table, timed
+from gpucheck.cluster.figures.baseline import Baseline, SavedGroup
+from gpucheck.cluster.figures.slow_links import Known, culprits, report, suspects
+from gpucheck.cluster.model import Backend, Kind, Pace, Roster, StepResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.preflight.figures.bandwidth import algbw, busbw, of_table, timed
-from gpucheck.preflight.figures.baseline import Baseline, SavedGroup
-from gpucheck.preflight.figures.slow_links import Known, culprits, report, suspects
-from gpucheck.preflight.model import Backend, Kind, Pace, Roster, StepResult, TaskFacts
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucheck.preflight.figures.baseline import (
+from gpucheck.cluster.figures.baseline import (
     Baseline,
     BaselineError,
     SavedGpu,

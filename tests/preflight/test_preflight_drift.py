@@ -7,10 +7,10 @@ import msgspec
 import pytest
 from preflight_facts import cpus, facts, gpus
 
+from gpucheck.cluster.figures.drift import Difference, culprits, differences
+from gpucheck.cluster.model import Device, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.preflight.figures.drift import Difference, culprits, differences
-from gpucheck.preflight.model import Device, Roster, TaskFacts
 
 FOUR = gpus(4, 2)
 

@@ -12,15 +12,15 @@ import msgspec
 import preflight_samples as samples
 import pytest
 
+from gpucheck.cluster.exclude import exclusion
+from gpucheck.cluster.files import FileError, write_each, write_file
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import RankResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output import preflight_text
 from gpucheck.output.preflight_files import write_files
 from gpucheck.output.schema import schema
-from gpucheck.preflight.exclude import exclusion
-from gpucheck.preflight.files import FileError, write_each, write_file
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import RankResult, TaskFacts
 
 
 def left_in(folder: Path) -> list[str]:

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
+from gpucheck.cluster.exclude import good_hosts
+from gpucheck.cluster.files import FileError, add_line
+from gpucheck.cluster.history import of_lines
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.output.preflight_files import write_files
 from gpucheck.output.preflight_record import line
-from gpucheck.preflight.exclude import good_hosts
-from gpucheck.preflight.files import FileError, add_line
-from gpucheck.preflight.history import of_lines
-from gpucheck.preflight.judgement import Result
 
 WELL = samples.result(samples.ranks(8, 8))
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)

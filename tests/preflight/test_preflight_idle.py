@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks
-from gpucheck.preflight.figures.idle import notices
-from gpucheck.preflight.model import Device, TaskFacts
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks
+from gpucheck.cluster.figures.idle import notices
+from gpucheck.cluster.model import Device, TaskFacts
 
 
 def _said(tasks: Mapping[int, tuple[str, list[Device] | None]]) -> list[str]:

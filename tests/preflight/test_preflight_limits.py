@@ -3,9 +3,9 @@
 import msgspec
 from preflight_facts import cpus, facts, gpus, uuid
 
+from gpucheck.cluster.figures import limits
+from gpucheck.cluster.model import Roster, TaskFacts
 from gpucheck.facts.claims import Severity
-from gpucheck.preflight.figures import limits
-from gpucheck.preflight.model import Roster, TaskFacts
 
 
 def with_links(roster: Roster, links: dict[int, int]) -> dict[int, TaskFacts]:

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucheck.cluster.outcome import Ending, counts, ending
 from gpucheck.engine import Diagnosis, FailOn
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, PreflightClass
-from gpucheck.preflight.outcome import Ending, counts, ending
 
 GOOD = Preflight(culprits=[], finished=True)
 RANK_OF = {1: 0, 4: 1, 3: 2, 5: 3, 0: 4}

@@ -6,10 +6,9 @@ import msgspec
 import pytest
 from preflight_facts import H200, alone, cpus, facts, gpus, measured, uuid
 
-from gpucheck.facts.claims import Severity
-from gpucheck.preflight.figures.bandwidth import timed
-from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
-from gpucheck.preflight.figures.policy import (
+from gpucheck.cluster.figures.bandwidth import timed
+from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
+from gpucheck.cluster.figures.policy import (
     KEYS,
     PolicyError,
     Requirements,
@@ -19,8 +18,9 @@ from gpucheck.preflight.figures.policy import (
     unknown,
     violations,
 )
-from gpucheck.preflight.figures.slow import readings
-from gpucheck.preflight.model import Device
+from gpucheck.cluster.figures.slow import readings
+from gpucheck.cluster.model import Device
+from gpucheck.facts.claims import Severity
 
 JOB = gpus(3, 2)
 LINES = """

@@ -5,10 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from preflight_facts import H200, alone, cpus, gpus, measured, uuid
 
+from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
+from gpucheck.cluster.figures.slow import culprits, readings, spread, suspects, to_repeat
+from gpucheck.cluster.model import StepResult
 from gpucheck.facts.claims import Severity
-from gpucheck.preflight.figures.baseline import Baseline, SavedGpu
-from gpucheck.preflight.figures.slow import culprits, readings, spread, suspects, to_repeat
-from gpucheck.preflight.model import StepResult
 
 EIGHT = gpus(1, 8)
 

@@ -1,7 +1,7 @@
 """A step in one line."""
 
-from gpucheck.preflight.diagnose.steps import in_words
-from gpucheck.preflight.model import RankResult, Step, StepResult
+from gpucheck.cluster.diagnose.steps import in_words
+from gpucheck.cluster.model import RankResult, Step, StepResult
 
 
 def _done(*groups: tuple[int, ...], kind: str, results: dict[int, RankResult]) -> StepResult:

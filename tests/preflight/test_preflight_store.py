@@ -15,13 +15,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.preflight.store import entries as store_entries
-from gpucheck.preflight.store import search as store_search
-from gpucheck.preflight.store import server as store_server
-from gpucheck.preflight.store import wire as store_wire
-from gpucheck.preflight.store.client import ConnectError, StoreClient
-from gpucheck.preflight.store.server import Store
-from gpucheck.preflight.store.wire import StoreError, ports
+from gpucheck.cluster.store import entries as store_entries
+from gpucheck.cluster.store import search as store_search
+from gpucheck.cluster.store import server as store_server
+from gpucheck.cluster.store import wire as store_wire
+from gpucheck.cluster.store.client import ConnectError, StoreClient
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.wire import StoreError, ports
 
 RUN = "run-1"
 ALL = 65536
@@ -493,7 +493,7 @@ def test_a_store_that_talks_nonsense_is_left() -> None:
 @pytest.mark.process
 def test_a_stopped_store_shows_in_last_heard() -> None:
     code = (
-        "import sys, time; from gpucheck.preflight.store.server import Store\n"
+        "import sys, time; from gpucheck.cluster.store.server import Store\n"
         "store = Store.open(None, None, 'run-1'); print(store.port, flush=True)\n"
         "time.sleep(60)"
     )

@@ -22,14 +22,14 @@ import pytest
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
+from gpucheck.cluster.coordinator.coordinator import Heard
+from gpucheck.cluster.diagnose.localise import Limits, next_step
+from gpucheck.cluster.drill import parse
+from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.session import Policy, Session, Settings
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Verdict
 from gpucheck.machine import LiveHost
-from gpucheck.preflight.coordinator.coordinator import Heard
-from gpucheck.preflight.diagnose.localise import Limits, next_step
-from gpucheck.preflight.drill import parse
-from gpucheck.preflight.launchers import entrance
-from gpucheck.preflight.session import Policy, Session, Settings
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import Verdict
 
 pytestmark = [
     pytest.mark.gate,

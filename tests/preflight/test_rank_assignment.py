@@ -2,12 +2,12 @@
 
 import msgspec
 
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
+from gpucheck.cluster.model import Device, RootCause, TaskFacts
+from gpucheck.cluster.task.node_facts import with_snapshot
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.preflight.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
-from gpucheck.preflight.model import Device, RootCause, TaskFacts
-from gpucheck.preflight.task.node_facts import with_snapshot
 
 
 def _gpus(*indexes: int) -> list[Device]:

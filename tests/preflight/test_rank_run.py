@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
+from gpucheck.cluster.model import RankResult
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.preflight.model import RankResult
-from gpucheck.preflight.task.rank_run import Deadlines, RankRun
 
 CLOCKS = (
     "gpucheck.machine.worker_pool.ladder.time",
     "gpucheck.machine.worker_pool.process.time",
-    "gpucheck.preflight.task.rank_run.time",
+    "gpucheck.cluster.task.rank_run.time",
 )
 
 

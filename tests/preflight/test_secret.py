@@ -6,8 +6,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpucheck.preflight.launchers import secret
-from gpucheck.preflight.launchers.entrance import Entrance
+from gpucheck.cluster.launchers import secret
+from gpucheck.cluster.launchers.entrance import Entrance
 
 ONE_NODE = Entrance(launcher="torchrun", task=0, tasks=4, local_tasks=4)
 TWO_NODES = Entrance(launcher="slurm", task=0, tasks=4, local_tasks=2)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 from memory_store import MemoryStore
 
+from gpucheck.cluster.model import Kind, RankResult
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.machine.worker_pool.process import WorkerProcess
-from gpucheck.preflight.model import Kind, RankResult
-from gpucheck.preflight.store import messages
-from gpucheck.preflight.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults
-from gpucheck.preflight.task.rank_run import Deadlines, RankRun
-from gpucheck.preflight.task.step_run import StepRun
 
 
 class Workers:

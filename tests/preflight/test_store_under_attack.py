@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gpucheck.preflight.launchers.entrance import Entrance
-from gpucheck.preflight.store import entries, pace, search, server, sockets, wire
-from gpucheck.preflight.store.client import StoreClient
-from gpucheck.preflight.store.server import Store
-from gpucheck.preflight.store.strangers import Strangers, owner
+from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.store import entries, pace, search, server, sockets, wire
+from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.strangers import Strangers, owner
 
 RUN, SECRET = "run-1", "s3cret"
 TASKS = 4
@@ -476,8 +476,8 @@ def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_task_0_that_may_open_too_few_files_says_so_and_blames_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpucheck.preflight.store.sockets.files_allowed", lambda: 12)
+    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 12)
     with pytest.raises(OSError, match="Too many open files"):
         sockets.refuse_too_few(4)
-    monkeypatch.setattr("gpucheck.preflight.store.sockets.files_allowed", lambda: 1024)
+    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 1024)
     sockets.refuse_too_few(64)

@@ -5,10 +5,10 @@ import pytest
 from fabric_support import roster
 from preflight_facts import facts
 
+from gpucheck.cluster.figures import stragglers
+from gpucheck.cluster.model import Pace, RankResult, Roster, Step, StepResult, Throttling
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.preflight.figures import stragglers
-from gpucheck.preflight.model import Pace, RankResult, Roster, Step, StepResult, Throttling
 
 TIMES = 12
 ROSTER = roster(2, 2)

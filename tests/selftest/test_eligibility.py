@@ -11,7 +11,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import GpuProcess, Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Origin, ProbeRuns, Snapshot
-from gpucheck.selftest import eligibility
+from gpucheck.selftests import eligibility
 
 PYTHON = Interpreter(status="ok", executable="/home/user/venv/bin/python")
 NODE = DeviceNodes(nodes=[DeviceNode(path="/dev/nvidia0", is_device=True)])

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.process
 HANG = "time.sleep(60)"
 RUN = """
 import sys
-from gpucheck.selftest import launcher
+from gpucheck.selftests import launcher
 if {forks} is False:
     launcher.Launcher.__init__.__kwdefaults__["forks"] = False
 from gpucheck.cli import main

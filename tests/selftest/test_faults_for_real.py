@@ -19,9 +19,9 @@ from gpucheck.engine import diagnose
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.machine import LiveHost
-from gpucheck.selftest.catalogue import headers
-from gpucheck.selftest.launcher import Launcher
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.launcher import Launcher
+from gpucheck.selftests.plan import Wish
 
 pytestmark = pytest.mark.process
 
@@ -151,7 +151,7 @@ def test_a_fault_under_torch_turns_its_tests_red(
     text = SITE.format(fault=textwrap.indent(fault, "    "))
     (tmp_path / "sitecustomize.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr("gpucheck.selftest.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
     tests = dict(headers())
     if case in DEADLINES:
         name, seconds = DEADLINES[case]

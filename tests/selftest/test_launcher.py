@@ -9,7 +9,7 @@ import pytest
 from fake_patient import Patient, by_name
 
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests.plan import Wish
 
 pytestmark = pytest.mark.process
 
@@ -22,7 +22,7 @@ HANG_DEAF = "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n" + HANG
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Do not give those that are killed as long as in earnest."""
-    monkeypatch.setattr("gpucheck.selftest.job_runner._GRACE", 0.4)
+    monkeypatch.setattr("gpucheck.selftests.job_runner._GRACE", 0.4)
 
 
 def statuses(results: list[SelfTest] | None) -> dict[str, str]:
@@ -256,7 +256,7 @@ def test_ranks_share_a_folder_and_know_each_other(
 def test_ranks_that_wait_for_a_crashed_one_are_not_blamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpucheck.selftest.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
     body = "if bench.rank == 1:\n    os._exit(9)\nbench.stage('all-reduce')\ntime.sleep(1000)"
     patient = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS)
     results = {one.rank: one for _path, one in patient.examine(Wish(ranks=3)).of("one")}

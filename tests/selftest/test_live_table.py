@@ -5,7 +5,7 @@ import io
 import pytest
 
 from gpucheck.cli.live_table import LiveTable, table
-from gpucheck.selftest.progress import ProgressGrid
+from gpucheck.selftests.progress import ProgressGrid
 
 
 def grid(gpus: int) -> ProgressGrid:

@@ -10,9 +10,9 @@ from fake_patient import Patient
 from selftest_facts import result
 
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.selftest.outcome import ended
-from gpucheck.selftest.plan import Job, Wish
-from gpucheck.selftest.ranks import settled
+from gpucheck.selftests.outcome import ended
+from gpucheck.selftests.plan import Job, Wish
+from gpucheck.selftests.ranks import settled
 
 RANKS = {"one": "ranks"}
 

@@ -14,8 +14,8 @@ from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.nvml import NvmlGpu
 from gpucheck.findings.form import Hit
 from gpucheck.machine import LiveHost
-from gpucheck.selftest import watching
-from gpucheck.selftest.watching import Watch, summary
+from gpucheck.selftests import watching
+from gpucheck.selftests.watching import Watch, summary
 
 
 def look(*changes: dict[str, object]) -> list[NvmlGpu]:

@@ -9,7 +9,7 @@ from typing import TextIO
 from gpucheck.cli.text import printable
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import cut_to, padded
-from gpucheck.selftest.progress import ProgressGrid, State
+from gpucheck.selftests.progress import ProgressGrid, State
 
 _WORDS: dict[State, str] = {
     "waiting": ".",

@@ -7,10 +7,10 @@ from typing import Any
 import click
 
 from gpucheck.cli.text import printable, write_out
+from gpucheck.cluster.files import json_text
+from gpucheck.cluster.history import LONGEST_LINE, History, Past, of_lines
 from gpucheck.facts import builtins
 from gpucheck.language import say, say_many, spoken
-from gpucheck.preflight.files import json_text
-from gpucheck.preflight.history import LONGEST_LINE, History, Past, of_lines
 
 _ROWS = 50
 

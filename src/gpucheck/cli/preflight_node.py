@@ -10,15 +10,15 @@ from gpucheck.cli.preflight_run import Run
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.selftests import run_selftests, test_names
 from gpucheck.cli.text import printable
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.node_check import is_unfit, of_report
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.language import say
 from gpucheck.output import node_line
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.launchers import entrance
-from gpucheck.preflight.node_check import is_unfit, of_report
-from gpucheck.selftest import eligibility
-from gpucheck.selftest.plan import Wish
+from gpucheck.selftests import eligibility
+from gpucheck.selftests.plan import Wish
 from gpucheck.worker.alone import TESTS
 
 _QUICK, _TOGETHER = 10.0, 90.0

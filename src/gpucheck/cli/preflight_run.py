@@ -29,21 +29,21 @@ from gpucheck.cli.text import (
     words_of,
     write_out,
 )
+from gpucheck.cluster import drill as drills
+from gpucheck.cluster import node_names
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.figures import baseline, policy
+from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
+from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.session import Policy, Session, Settings
+from gpucheck.cluster.store.client import ConnectError
+from gpucheck.cluster.store.wire import StoreError
+from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
-from gpucheck.preflight import drill as drills
-from gpucheck.preflight import node_names
-from gpucheck.preflight.diagnose.localise import Limits
-from gpucheck.preflight.figures import baseline, policy
-from gpucheck.preflight.judgement import Judgement, Result, Wanted, roots
-from gpucheck.preflight.launchers import entrance
-from gpucheck.preflight.launchers.variables import EntranceError
-from gpucheck.preflight.session import Policy, Session, Settings
-from gpucheck.preflight.store.client import ConnectError
-from gpucheck.preflight.store.wire import StoreError
-from gpucheck.preflight.task.supervisor import ExitReason
 
 _INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
@@ -206,7 +206,7 @@ class Run:
     def _write_each(self, session: Session, verdict: Mapping[str, Any]) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
         if self._options["each"]:
-            from gpucheck.preflight import files  # noqa: PLC0415
+            from gpucheck.cluster import files  # noqa: PLC0415
 
             try:
                 files.write_each(self._options["each"], session.own, verdict)

@@ -88,8 +88,8 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
     Exit status: 0 all tests passed, 1 a test failed, 3 no test could be run.
     """
-    from gpucheck.selftest import eligibility  # noqa: PLC0415
-    from gpucheck.selftest.plan import Wish  # noqa: PLC0415
+    from gpucheck.selftests import eligibility  # noqa: PLC0415
+    from gpucheck.selftests.plan import Wish  # noqa: PLC0415
 
     wish = Wish(
         tests=test_names(options["tests"]),

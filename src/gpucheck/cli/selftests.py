@@ -15,9 +15,9 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.cli.live_table import LiveTable
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
-    from gpucheck.selftest.plan import Wish
-    from gpucheck.selftest.progress import ProgressGrid
-    from gpucheck.selftest.watching import Watch
+    from gpucheck.selftests.plan import Wish
+    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.selftests.watching import Watch
     from gpucheck.tables import Tables
 
 
@@ -44,14 +44,14 @@ def with_selftests(
     """
     if refused:
         return without_selftests(snapshot, refused)
-    from gpucheck.selftest import eligibility  # noqa: PLC0415
+    from gpucheck.selftests import eligibility  # noqa: PLC0415
 
     why = eligibility.why_no_test(snapshot)
     if not asked:
         why = why or eligibility.why_not_by_itself(snapshot)
     if why:
         return without_selftests(snapshot, why)
-    from gpucheck.selftest.plan import Wish  # noqa: PLC0415
+    from gpucheck.selftests.plan import Wish  # noqa: PLC0415
 
     left = options["timeout"] - (time.monotonic() - begun)
     wish = Wish(level=options["level"], timeout=max(left, 1.0))
@@ -78,12 +78,12 @@ def run_selftests(
     from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
     from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
     from gpucheck.machine import LiveHost  # noqa: PLC0415
-    from gpucheck.selftest import eligibility  # noqa: PLC0415
-    from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
-    from gpucheck.selftest.launcher import Launcher  # noqa: PLC0415
-    from gpucheck.selftest.loaded import compared  # noqa: PLC0415
-    from gpucheck.selftest.peaks import with_shares  # noqa: PLC0415
-    from gpucheck.selftest.watching import Watch  # noqa: PLC0415
+    from gpucheck.selftests import eligibility  # noqa: PLC0415
+    from gpucheck.selftests.catalogue import headers  # noqa: PLC0415
+    from gpucheck.selftests.launcher import Launcher  # noqa: PLC0415
+    from gpucheck.selftests.loaded import compared  # noqa: PLC0415
+    from gpucheck.selftests.peaks import with_shares  # noqa: PLC0415
+    from gpucheck.selftests.watching import Watch  # noqa: PLC0415
     from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
@@ -127,7 +127,7 @@ def test_names(text: str | None) -> tuple[str, ...]:
     """
     if not text:
         return ()
-    from gpucheck.selftest.catalogue import headers  # noqa: PLC0415
+    from gpucheck.selftests.catalogue import headers  # noqa: PLC0415
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:

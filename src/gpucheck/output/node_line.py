@@ -7,13 +7,13 @@ It is data for programs, like JSON: scripts pass it to ``scontrol update Reason=
 import re
 from collections.abc import Sequence
 
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import StepResult
+from gpucheck.cluster.node_check import Node, is_unfit, suspects
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.output import preflight_words as words
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import StepResult
-from gpucheck.preflight.node_check import Node, is_unfit, suspects
 
 LONGEST = 120
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ._:/,+@%-]+")

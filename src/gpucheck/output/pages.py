@@ -15,7 +15,7 @@ from gpucheck.output.layout import WIDTH, Page, between, wrapped
 from gpucheck.output.terms import term
 from gpucheck.output.words import headed
 from gpucheck.probes import all_probes
-from gpucheck.selftest.catalogue import headers
+from gpucheck.selftests.catalogue import headers
 
 _ITEM = re.compile(r"(?:^|(?<=[：:。；;.]) ?|\s)- ")  # noqa: RUF001  # Chinese signs
 """What begins an item of a list in a translation, which is on one line."""

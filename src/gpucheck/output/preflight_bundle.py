@@ -14,12 +14,12 @@ from collections.abc import Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import StepResult
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, in_turn, say, spoken
 from gpucheck.output import preflight_json, preflight_text, preflight_words
 from gpucheck.output.preflight_public import Public
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import StepResult
 
 _FOLDER = "gpucheck-preflight"
 _TAR_ENDS = (".tar.gz", ".tgz")

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Sequence
 
+from gpucheck.cluster.exclude import exclusion, good_hosts
+from gpucheck.cluster.files import FileError, add_line, write_file
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import StepResult
 from gpucheck.language import say, say_many
 from gpucheck.output import preflight_metrics, preflight_record
 from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.words import clean, headed
-from gpucheck.preflight.exclude import exclusion, good_hosts
-from gpucheck.preflight.files import FileError, add_line, write_file
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import StepResult
 
 
 def write_files(

@@ -6,11 +6,11 @@ GPUs. The report in a bundle (``--bundle``) is redacted.
 
 from typing import Any
 
+from gpucheck.cluster.files import json_text
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts import Facts, builtins
 from gpucheck.output.json_text import with_said
 from gpucheck.output.preflight_words import drill_words, notices, verdict_word
-from gpucheck.preflight.files import json_text
-from gpucheck.preflight.judgement import Result
 
 _AFTER_CAUSES = "root_causes"
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.language import in_turn, say
 from gpucheck.output import preflight_words as words
@@ -9,7 +10,6 @@ from gpucheck.output.junit import Case, check_case, document, lines
 from gpucheck.output.terms import term
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import headed
-from gpucheck.preflight.judgement import Result
 
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
 _RANKS, _CHECKS = "gpucheck.preflight.ranks", "gpucheck.check"

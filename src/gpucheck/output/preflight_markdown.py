@@ -5,13 +5,13 @@ Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
 
 from collections.abc import Sequence
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.language import in_series, say
 from gpucheck.output import preflight_words as words
 from gpucheck.output.markdown import code, escaped, footer, shown_fix, strong, table
 from gpucheck.output.preflight_words import Cause
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import clean, headed
-from gpucheck.preflight.judgement import Result
 
 _FINDINGS, _IN_FULL, _ROWS = 50, 8, 100
 

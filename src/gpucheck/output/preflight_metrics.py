@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpucheck import __version__
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output import preflight_words as words
 from gpucheck.output.words import clean
-from gpucheck.preflight.judgement import Result
 
 _PREFIX = "gpucheck_preflight"
 _CULPRITS, _BANDWIDTHS = 100, 20

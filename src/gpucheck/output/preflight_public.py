@@ -6,6 +6,7 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Preflight, RankOutcome
@@ -13,7 +14,6 @@ from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact, redact_text
-from gpucheck.preflight.judgement import Result
 
 _replace = msgspec.structs.replace
 

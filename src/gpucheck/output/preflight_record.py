@@ -5,10 +5,10 @@ from datetime import datetime, timezone
 import msgspec
 
 from gpucheck import __version__
+from gpucheck.cluster.history import SCHEMA, Blamed, Record
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output.words import clean
-from gpucheck.preflight.history import SCHEMA, Blamed, Record
-from gpucheck.preflight.judgement import Result
 
 _LONGEST = 255
 _MOST = 1000

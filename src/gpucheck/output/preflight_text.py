@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from itertools import groupby
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
@@ -12,7 +13,6 @@ from gpucheck.output.layout import Page
 from gpucheck.output.terminal import show_fixes, show_footer
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_line
-from gpucheck.preflight.judgement import Result
 
 _VERDICTS = {"healthy": "green", "warning": "yellow", "broken": "red", "unknown": "blue"}
 _SEVERITIES = {"error": "red", "warning": "yellow"}

@@ -6,6 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.outcome import ORDER
+from gpucheck.cluster.spans import pack
 from gpucheck.engine import Verdict
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence
@@ -17,10 +21,6 @@ from gpucheck.output.summary import headline
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import and_more, bracketed, clean, headed, in_line, in_parts, size
-from gpucheck.preflight.judgement import Result
-from gpucheck.preflight.model import ExitStatus
-from gpucheck.preflight.outcome import ORDER
-from gpucheck.preflight.spans import pack
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.advice.offers import Offer
+from gpucheck.cluster import files
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -18,7 +19,6 @@ from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
 from gpucheck.output import diff, recommendation, table_text, wire
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
-from gpucheck.preflight import files
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.ticket.tally import CauseCount
 

@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from gpucheck.advice.offers import Offer
+from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.engine import OpenQuestion, Verdict
 from gpucheck.engine.report import Owner
 from gpucheck.facts.claims import Confidence
@@ -16,7 +17,6 @@ from gpucheck.facts.snapshot import Origin, ProbeRun, Versions
 from gpucheck.findings.form import Check, Finding
 from gpucheck.output import diff, recommendation, table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
-from gpucheck.preflight.model import ExitClass, ExitStatus
 from gpucheck.ticket.tally import CauseCount
 
 Facts: Any = msgspec.defstruct(

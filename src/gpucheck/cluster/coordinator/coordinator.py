@@ -1,0 +1,438 @@
+"""The coordinator, in task 0. It assigns the ranks, sets the steps and collects the results.
+
+It decides nothing by itself: which step comes next, and who is to blame, are pure functions of
+what was heard (``localise``, ``culprits``). Like the supervisor it is a script that is resumed
+whenever something may have happened.
+"""
+
+import time
+from collections.abc import Callable, Generator, Mapping
+from typing import Protocol
+
+import msgspec
+
+from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
+from gpucheck.cluster.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.cluster.spans import pack
+from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store.messages import (
+    Group,
+    M,
+    Malformed,
+    Message,
+    RankAssignment,
+    RankProgress,
+    StepOrders,
+    Topic,
+    Verdict,
+)
+from gpucheck.facts.numbers import whole_number
+from gpucheck.language import say
+
+SILENT = 12.0
+"""Seconds without a heartbeat after which a task is lost; in large jobs, where heartbeats are
+rarer, as many more as ``pace.silence`` says."""
+_FOR_TASKS = 1e-5
+"""Seconds between two looks at the store for each task of the job, so that a look may cost some."""
+_OFTEN, _BEATS = 0.02, 1.0
+_MARGIN = 2.0
+"""Seconds beyond a step's own deadline, for it to begin and for its results to arrive."""
+_RESERVE = 8.0
+"""Seconds that are kept for the verdict and for leaving."""
+_MOST_MALFORMED = 5
+
+Script = Generator[None, None, None]
+
+
+class LocalStore(Protocol):
+    """The store as its own process sees it."""
+
+    @property
+    def delay(self) -> float:
+        """For how many seconds in all the store did not read what had arrived."""
+
+    def put(self, key: str, value: Message) -> None:
+        """Put a message under a key."""
+
+    def put_all(self, values: Mapping[str, Message]) -> None:
+        """Put many messages."""
+
+    def news(self, folder: str) -> Mapping[str, bytes]:
+        """Return the texts set in a folder since the last call, by the rest of the key."""
+
+    def under(self, prefix: str) -> Mapping[str, bytes]:
+        """Return the texts under the keys that begin so, by the rest of the key."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """What a pre-flight does. Times in seconds; ``begun`` and ``end`` are of ``monotonic()``."""
+
+    backend: Backend
+    begun: float
+    end: float
+    arrival: float
+    """How long tasks are waited for."""
+    connect: float
+    sizes: tuple[int, ...] = ()
+    """Bytes; () leaves them to the worker, which knows its device."""
+    level: str = "quick"
+    seed: int = 0
+    alone: float = 30.0
+    start: float = 30.0
+    set_device: float = 60.0
+
+
+class Heard(msgspec.Struct, kw_only=True):
+    """Everything that the judgement is based on."""
+
+    roster: Roster
+    facts: dict[int, TaskFacts]
+    history: list[StepResult]
+    late: tuple[int, ...] = ()
+    """Tasks that came after the ranks had been assigned."""
+    malformed: tuple[str, ...] = ()
+    """Messages that were not believed, each in a sentence."""
+    stopped_because: str = ""
+    not_measured: str = ""
+    """Why a measurement was left out, in a sentence; the job was tested without it."""
+
+
+class _Beat(msgspec.Struct, frozen=True):
+    """The last heartbeat of a task: its number, when it came, how far each rank was.
+
+    ``when`` is a time of the store's own clock, which stands still while the store is late.
+    """
+
+    n: int
+    when: float
+    ranks: Mapping[int, RankProgress] = {}
+
+
+Next = Callable[[Heard], Step | None]
+Finish = Callable[[Heard], Verdict]
+"""Judges what was heard."""
+Tell = Callable[[str], None]
+
+
+class Coordinator:
+    """One pre-flight.
+
+    Args:
+        store: where it reads and writes messages.
+        job: what is known before anyone has come.
+        plan: how long everything may take.
+        next_step: says what is to be done next.
+        finish: judges at the end.
+        tell: is told in words what is going on.
+    """
+
+    def __init__(
+        self, store: LocalStore, job: JobSpec, plan: Plan, next_step: Next, finish: Finish,
+        tell: Tell,
+    ) -> None:  # fmt: skip
+        self._store = store
+        self._job = job
+        self._plan = plan
+        self._next_step = next_step
+        self._finish = finish
+        self._tell = tell
+        self._reserve = min(_RESERVE, (plan.end - plan.begun) / 5)
+        self._end = plan.end - self._reserve
+        self._came: dict[int, TaskFacts] = {}
+        self._beats: dict[int, _Beat] = {}
+        self._beats_at = self._look_at = 0.0
+        self._sent: dict[int, int] = {}
+        self._lost: set[int] = set()
+        self._gone: set[int] = set()
+        self._patience = pace.silence(SILENT, pace.beat(job.tasks))
+        self._malformed: dict[str, str] = {}
+        self._heard: Heard | None = None
+        self._under_way: tuple[Step, dict[int, RankResult]] | None = None
+        self._done = False
+        self._script = self._work()
+
+    def tick(self) -> None:
+        """Go on with what can be done now."""
+        now = time.monotonic()
+        if now < self._look_at:
+            return
+        self._look_at = now + max(_OFTEN, _FOR_TASKS * self._job.tasks)
+        self._look_at_beats(now)
+        if not self._done and now > self._end:
+            self.stop(say("the time limit of the run was reached"))
+        if not self._done:
+            next(self._script, None)
+
+    def stop(self, why: str) -> None:
+        """End the run with what is known."""
+        if self._done:
+            return
+        heard = self._heard or Heard(
+            roster=assign_ranks(self._job, self._came), facts=self._came, history=[]
+        )
+        if self._under_way is not None and self._under_way[0].only_measures:
+            heard.not_measured, why = why, ""
+        elif self._under_way is not None:
+            step, results = self._under_way
+            heard.history.append(StepResult(step=step, results=self._completed(step, results)))
+        heard.stopped_because = heard.stopped_because or why
+        self._conclude(heard)
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether every task that lives has taken the verdict."""
+        self._gone.update(task for task, _said in self._news(messages.LEAVING))
+        return self._gone >= set(self._came) - self._lost
+
+    def _work(self) -> Script:
+        yield from self._await_tasks()
+        yield from self._learn()
+        heard = self._heard = Heard(
+            roster=assign_ranks(self._job, self._came), facts=dict(self._came), history=[]
+        )
+        self._assign(heard.roster)
+        known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
+        while (step := self._next_step(heard)) is not None:
+            if why := self._why_no_time(step):
+                if step.only_measures:
+                    heard.not_measured = why
+                else:
+                    heard.stopped_because = why
+                break
+            yield from self._take(step, heard, known)
+            known = {}
+        self._conclude(heard)
+
+    def _await_tasks(self) -> Script:
+        """Wait for every task; the clock starts when the first one has registered: this one."""
+        end = min(self._plan.begun + self._plan.arrival, self._end)
+        while len(self._came) < self._job.tasks and time.monotonic() < end:
+            for task, said in self._news(messages.REGISTRATIONS):
+                is_ours = said.facts.task == task < self._job.tasks
+                if is_ours and task not in self._came:
+                    self._welcome(said.facts, said.seconds_left)
+            self._tell(
+                say("{count} of {all} tasks have come", count=len(self._came), all=self._job.tasks)
+            )
+            yield
+
+    def _welcome(self, facts: TaskFacts, seconds_left: float) -> None:
+        self._came[facts.task] = facts
+        self._beats[facts.task] = _Beat(0, self._heard_until())
+        # Who began earlier ends earlier: the verdict must be there before the first of them goes.
+        self._end = min(self._end, time.monotonic() + seconds_left - self._reserve)
+
+    def _learn(self) -> Script:
+        """Wait until each task has reported torch and its devices, or has fallen silent."""
+        told: set[int] = set()
+        while told | self._lost < set(self._came):
+            self._note_lost()
+            for task, said in self._news(messages.REPORTS):
+                if said.facts.task == task and task in self._came:
+                    self._came[task] = said.facts
+                    told.add(task)
+            self._tell(
+                say(
+                    "{count} of {all} tasks have imported torch",
+                    count=len(told),
+                    all=len(self._came),
+                )
+            )
+            yield
+        for task in self._lost - told:
+            self._came[task] = msgspec.structs.replace(
+                self._came[task], problem=say("its supervisor stopped responding"), kind="silent"
+            )
+
+    def _assign(self, roster: Roster) -> None:
+        """Tell each task its ranks."""
+        devices: dict[int, dict[int, str]] = {task: {} for task in self._came}
+        for one in roster.ranks:
+            if one.task in devices:
+                devices[one.task][one.rank] = one.device
+        self._store.put_all(
+            {
+                messages.ASSIGNMENTS.key(task): RankAssignment(
+                    devices=mine, world_size=len(roster.ranks)
+                )
+                for task, mine in devices.items()
+            }
+        )
+
+    def _why_no_time(self, step: Step) -> str:
+        """Return why a step is not started: a step that cannot end in time says nothing."""
+        left = self._end - time.monotonic()
+        needs = self._plan.alone if step.kind == "alone" else self._connect(step) + step.seconds
+        if left > needs + _MARGIN:
+            return ""
+        return say(
+            "{seconds:.0f} s were left, too few for the step {step}", seconds=left, step=step.kind
+        )
+
+    def _connect(self, step: Step) -> float:
+        return min(self._plan.connect, max(step.seconds, 10.0))
+
+    def _take(self, step: Step, heard: Heard, known: Mapping[int, RankResult]) -> Script:
+        """Have a step run, and note the result of each rank."""
+        roster = heard.roster
+        results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
+        self._under_way = (step, results)
+        wanted = {rank for group in step.groups for rank in group} - set(results)
+        every: dict[str, Message] = {}
+        for task, orders in self._orders(step, roster, wanted).items():
+            number = self._sent.get(task, 0)
+            every[messages.ORDERS.key(task, number)] = orders
+            self._sent[task] = number + 1
+        self._store.put_all(every)
+        while missing := wanted - set(results):
+            for _first, said in self._news(messages.RESULTS, step.number):
+                results.update({one.rank: one for one in said.results if one.rank in missing})
+            self._note_lost()
+            for rank in wanted - set(results):
+                if roster.ranks[rank].task in self._lost:
+                    results[rank] = self._silent(roster, rank)
+            self._tell(
+                say(
+                    "{step}: {count} of {all} ranks are done",
+                    step=step.kind,
+                    count=len(results),
+                    all=len(wanted),
+                )
+            )
+            yield
+        self._under_way = None
+        heard.history.append(StepResult(step=step, results=results))
+        dead = {rank for rank, one in results.items() if one.kind == "unkillable"}
+        dead |= {one.rank for one in roster.ranks if one.task in self._lost}
+        heard.roster = msgspec.structs.replace(roster, dead=roster.dead | dead)
+
+    def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, StepOrders]:
+        groups: dict[int, list[Group]] = {}
+        for number, ranks in enumerate(step.groups):
+            by_task: dict[int, list[int]] = {}
+            for rank in ranks:
+                if rank in wanted:
+                    by_task.setdefault(roster.ranks[rank].task, []).append(rank)
+            words = pack(ranks)
+            for task, mine in by_task.items():
+                group = Group(number=number, ranks=words, mine=tuple(mine))
+                groups.setdefault(task, []).append(group)
+        return {
+            task: StepOrders(
+                step=step.number,
+                kind=step.kind,
+                backend=step.backend,
+                groups=tuple(mine),
+                seconds=step.seconds,
+                connect_seconds=self._connect(step),
+                env=step.env,
+                tests=step.tests,
+                sizes=step.sizes or self._plan.sizes,
+                level=self._plan.level,
+                seed=self._plan.seed,
+                alone_seconds=self._plan.alone,
+                start_seconds=self._plan.start,
+                device_seconds=self._plan.set_device,
+            )
+            for task, mine in groups.items()
+        }
+
+    def _completed(self, step: Step, results: dict[int, RankResult]) -> dict[int, RankResult]:
+        """Return the results of a step that was broken off: what is missing was not run."""
+        found = dict(results)
+        for group in step.groups:
+            for rank in group:
+                if rank not in found and self._heard is not None:
+                    silent = self._silent(self._heard.roster, rank)
+                    found[rank] = msgspec.structs.replace(
+                        silent,
+                        status="not-run",
+                        kind="run-limit",
+                        detail=say("the run ended"),
+                    )
+        return found
+
+    def _silent(self, roster: Roster, rank: int) -> RankResult:
+        """Return what is known of a rank whose supervisor has fallen silent."""
+        beat = self._beats.get(roster.ranks[rank].task)
+        at = beat.ranks.get(rank) if beat is not None else None
+        return RankResult(
+            rank=rank,
+            status="lost",
+            phase=at.phase if at is not None else "start",
+            collective=at.collective if at is not None else 0,
+            kind="silent",
+            detail=say(
+                "its supervisor stopped responding: no heartbeat for {seconds:.0f} s",
+                seconds=self._patience,
+            ),
+        )
+
+    def _look_at_beats(self, now: float) -> None:
+        if now < self._beats_at:
+            return
+        self._beats_at = now + max(_BEATS, _FOR_TASKS * self._job.tasks)
+        until = self._heard_until()
+        for task, said in self._news(messages.HEARTBEATS):
+            before = self._beats.get(task)
+            if before is not None and before.n != said.n:
+                self._beats[task] = _Beat(said.n, until, said.ranks)
+
+    def _note_lost(self) -> None:
+        now = self._heard_until()
+        self._lost |= {
+            task
+            for task in self._came
+            if task in self._beats and now - self._beats[task].when > self._patience
+        }
+
+    def _heard_until(self) -> float:
+        """Return the time of a clock that stands still while the store is late.
+
+        What a task sends in that time is not heard, which is not the task's silence.
+        """
+        return time.monotonic() - self._store.delay
+
+    def _conclude(self, heard: Heard) -> None:
+        self._done = True
+        heard.facts = dict(self._came)
+        if not heard.history:
+            self._note_unfit(heard)
+        registered = self._store.under(messages.REGISTRATIONS.prefix())
+        tasks = {whole_number(task) for task in registered} - set(self._came)
+        heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
+        heard.malformed = tuple(self._malformed.values())
+        self._store.put(messages.VERDICT.name, self._finish(heard))
+
+    def _note_unfit(self, heard: Heard) -> None:
+        """Note the ranks that could not take part: they are known even if no step was begun."""
+        known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
+        if not known:
+            return
+        groups = tuple((rank,) for rank in sorted(known))
+        step = Step(
+            number=0, kind="alone", groups=groups, backend=self._plan.backend,
+            seconds=self._plan.alone,
+        )  # fmt: skip
+        heard.history.append(StepResult(step=step, results=known))
+
+    def _news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
+        """Return what was set since the last look, each with the last number of its key."""
+        folder = topic.key(*numbers)
+        found = []
+        for rest, text in self._store.news(folder).items():
+            key = f"{folder}/{rest}"
+            number = whole_number(rest)
+            if number is None:
+                continue
+            message = topic.read(text)
+            if not isinstance(message, Malformed):
+                found.append((number, message))
+            elif len(self._malformed) < _MOST_MALFORMED:
+                said = say(
+                    "the message {key} was rejected: {problem}",
+                    key=key,
+                    problem=message.problem,
+                )
+                self._malformed[key] = said
+        return found

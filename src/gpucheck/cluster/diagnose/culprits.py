@@ -1,0 +1,345 @@
+"""From the evidence and the control runs to the culprits of the report."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.cluster.diagnose import direct_evidence, finding_of, looks, ways
+from gpucheck.cluster.diagnose.causes import Cause, causes, scale
+from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.naming import between, blamed, clauses, words_of
+from gpucheck.cluster.diagnose.sentences import HOW, Sentence, form_of, phase_of
+from gpucheck.cluster.diagnose.uncollected import uncollected
+from gpucheck.cluster.model import Roster, StepResult
+from gpucheck.facts import builtins
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
+from gpucheck.language import say
+
+_ORDER = tuple(Confidence)
+_INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
+
+
+class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
+    """The culprits, the most certain first; and what stayed open, "" when nothing did."""
+
+    culprits: list[Culprit] = []
+    inconclusive: str = ""
+
+
+@uncollected()
+def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
+    """Judge the steps so far."""
+    evidence = Evidence(roster, history)
+    found = [*_missing(evidence), *_named_directly(evidence), *_closed(evidence)]
+    questions: list[str] = []
+    for cause in (*causes(evidence), *scale(evidence)):
+        entry, question = _judged(evidence, cause)
+        found += [entry] if entry is not None else []
+        questions += [question] if question else []
+    found += _transient_pairs(evidence)
+    questions += _left_open(evidence, questions)
+    if evidence.slow:
+        slow = [one for _rank, one in sorted(evidence.slow.items())]
+        questions.insert(0, looks.slow_hosts(slow))
+    found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
+    return Conclusion(culprits=found, inconclusive=clauses(questions))
+
+
+def _missing(evidence: Evidence) -> list[Culprit]:
+    """Name the ranks that never registered, and those that registered and fell silent."""
+    absent = evidence.roster.absent
+    words = say("never registered: it was not started, hangs at its start, or cannot reach rank 0")
+    sure = Confidence.CERTAIN
+    if _may_be_rank_0(evidence.roster):
+        words = say(
+            "never registered: it was not started, hangs at its start, or cannot reach rank 0; "
+            "because so many are missing, rank 0 itself may have come late or be out of reach"
+        )
+        sure = Confidence.POSSIBLE
+    found = [
+        blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure)
+        for ranks in _by_place(evidence, absent)
+    ]
+    last = {
+        result.rank: result
+        for one in evidence.history
+        for result in one.results.values()
+        if result.status == "lost"
+    }
+    silent = {rank for rank in evidence.lost if rank not in evidence.direct}
+    stuck = evidence.roster.dead - silent - evidence.direct.keys() - evidence.roster.absent
+    for ranks in _by_place(evidence, silent):
+        phase = last[ranks[0]].phase
+        words = say(
+            "registered, but stopped sending heartbeats after phase {phase}: its process or its "
+            "node is dead, or cut off from rank 0",
+            phase=phase,
+        )
+        entry = blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words)
+        found.append(_at(entry, phase))
+    for ranks in _by_place(evidence, stuck):
+        words = say(
+            "no longer takes part: it cannot be killed, or its supervisor stopped responding"
+        )
+        found.append(
+            blamed(
+                rank_hangs.RULE.slug,
+                evidence.roster,
+                ranks,
+                evidence=words,
+                confidence=Confidence.POSSIBLE,
+            )
+        )
+    return found
+
+
+def _may_be_rank_0(roster: Roster) -> bool:
+    """Whether the fault may be at rank 0, because very many ranks never registered.
+
+    That is so when most are missing, or all but those on the node of rank 0.
+    """
+    here = {one.rank for one in roster.ranks if one.node == roster.ranks[0].node}
+    elsewhere = {one.rank for one in roster.ranks} - here
+    is_alone = bool(elsewhere) and roster.absent >= elsewhere
+    return is_alone or 2 * len(roster.absent) > len(roster.ranks)
+
+
+def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
+    """Group ranks by task; by node where all of a node's ranks are among them, as one cause."""
+    these = set(ranks)
+    missing_on: dict[int, bool] = {}
+    for one in evidence.roster.ranks:
+        missing_on[one.node] = missing_on.get(one.node, True) and one.rank in these
+    places: dict[tuple[str, int], list[int]] = {}
+    for rank in sorted(these):
+        one = evidence.roster.ranks[rank]
+        key = ("node", one.node) if missing_on[one.node] else ("task", one.task)
+        places.setdefault(key, []).append(rank)
+    return list(places.values())
+
+
+def _named_directly(evidence: Evidence) -> list[Culprit]:
+    """Name the ranks that a step named itself; those that never began for one reason, once."""
+    gathered: dict[tuple[str, str, int], list[direct_evidence.DirectEvidence]] = {}
+    for rank, direct in sorted(evidence.direct.items()):
+        is_early = direct.is_shared or direct.result.phase in ("start", "import", "census")
+        gathered.setdefault((direct.slug, direct.evidence, -1 if is_early else rank), []).append(
+            direct
+        )
+    found = []
+    for these in gathered.values():
+        first = these[0]
+        entry = blamed(
+            first.slug,
+            evidence.roster,
+            [one.rank for one in these],
+            evidence=first.evidence,
+            confidence=first.confidence,
+            data=_data(first),
+        )
+        if any(_passed_later(evidence, one) for one in these):
+            entry = _as_seen_once(entry) if first.is_seen else _as_transient(entry)
+        found.append(_at(entry, first.result.phase))
+    return found
+
+
+def _closed(evidence: Evidence) -> list[Culprit]:
+    """Name the hosts that refused the connections of at least two other hosts."""
+    found = []
+    for node in evidence.closed:
+        trials = evidence.unreached[node]
+        trial = trials[min(trials)]
+        hosts = words_of([evidence.host_of[other] for other in sorted(trials)])
+        entry = blamed(
+            finding_of.of_way(),
+            evidence.roster,
+            [one.rank for one in evidence.roster.ranks if one.node == node],
+            evidence=say(
+                "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
+                "its ports; {said}",
+                hosts=hosts,
+                said=ways.in_words(trial),
+            ),
+            data={
+                "kind": form_of(trial),
+                "group": list(trial.group),
+                **ways.as_data(trial, evidence.roster),
+            },
+        )
+        found.append(_at(entry, "store"))
+    return found
+
+
+def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) -> bool:
+    """Whether the rank passed a later step of the same kind: alone, or with others."""
+    own = [
+        (one.step.kind == "alone", one.results[direct.rank])
+        for one in evidence.history
+        if direct.rank in one.results
+    ]
+    at = next((at for at, (_alone, one) in enumerate(own) if one is direct.result), len(own))
+    return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
+
+
+def _passed_again(entry: Culprit) -> str:
+    return say("{said}; it passed when that was repeated", said=entry.evidence)
+
+
+def _as_transient(entry: Culprit) -> Culprit:
+    return msgspec.structs.replace(
+        entry,
+        severity=Severity.WARNING,
+        confidence=Confidence.POSSIBLE,
+        evidence=_passed_again(entry),
+    )
+
+
+def _as_seen_once(entry: Culprit) -> Culprit:
+    """Return the entry of a fault that was seen once and did not recur."""
+    return msgspec.structs.replace(entry, evidence=_passed_again(entry))
+
+
+def _at(entry: Culprit, phase: Phase | None) -> Culprit:
+    return msgspec.structs.replace(entry, phase=phase)
+
+
+def _data(direct: direct_evidence.DirectEvidence) -> dict[str, Any]:
+    result = direct.result
+    data: dict[str, Any] = {"kind": result.kind or result.status, **result.data}
+    if result.look is not None:
+        data["look"] = builtins(result.look)
+    if direct.fixes:
+        data["fixes"] = [builtins(one) for one in direct.fixes]
+    return data
+
+
+def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
+    """Return the culprit of a cause, and what stays open. Some causes have only one of the two."""
+    trial = evidence.first(cause.group)
+    sentence = Sentence(evidence, cause, form_of(trial))
+    runs = course(evidence, cause.group)
+    words, sure = sentence.words(), sentence.confidence()
+    slug, question = _slug(cause, trial, is_link=sentence.is_link), ""
+    is_hopeless = bool(runs.tried) and runs.upcoming is None
+    if runs.passing is not None:
+        slug = finding_of.of_control_run(runs.passing)
+        words = _with_run(words, runs.passing, is_sure=runs.is_sure)
+        is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the control runs were tried on
+        sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
+    elif is_hopeless:
+        words = say(
+            "{said}; no control run passes, so no single transport of NCCL is at fault",
+            said=words,
+        )
+    if runs.passing is None and sentence.is_nobody:
+        return None, words
+    if runs.passing is None and cause.sort in ("either", "inside") and sure is Confidence.POSSIBLE:
+        question = words if is_hopeless or len(cause.ranks) > 2 else ""  # noqa: PLR2004  # a pair
+    entry = blamed(
+        slug,
+        evidence.roster,
+        cause.ranks,
+        evidence=words,
+        confidence=sure,
+        data=_data_of(cause, trial, runs, evidence.roster),
+    )
+    entry = _at(entry, phase_of(trial))
+    return (between(entry, evidence.roster) if sentence.is_link else entry), question
+
+
+def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[str, Any]:
+    """Return the failing set, how it fails, and what the control runs have shown."""
+    data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
+    data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
+    if runs.tried:
+        data["arms"] = [
+            {"env": one.env, "backend": one.backend, "passed": one.passed} for one in runs.tried
+        ]
+    if runs.passing is not None:
+        data.update(variables=runs.passing.env, backend=runs.passing.backend)
+    return data
+
+
+def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
+    form = form_of(trial)
+    is_far = len(trial.nodes) > 1
+    is_of_ranks = cause.sort == "rank" or (not is_far and not is_link)
+    if form == "error" and is_far and _names_infiniband(trial):
+        return nccl_infiniband.RULE.slug
+    if form == "connect" and is_far and not is_of_ranks:
+        return finding_of.of_way()
+    if form == "store" and ways.unreached(trial) is not None:
+        return finding_of.of_way()
+    if is_link and form == "error" and trial.backend == "gloo":
+        return finding_of.of_way() if is_far else finding_of.of_link("hang")
+    return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
+
+
+def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
+    """Return a sentence and how the set passes without a layer of NCCL."""
+    if run.backend == "gloo":
+        words = say("{said}; it passes only over gloo instead of NCCL", said=said)
+    else:
+        variables = " ".join(f"{name}={value}" for name, value in run.env.items())
+        words = say("{said}; it passes only with {variables}", said=said, variables=variables)
+    return words if is_sure else say("{said} (seen once)", said=words)
+
+
+def _names_infiniband(trial: Trial) -> bool:
+    said = (f"{one.data.get('nccl_warnings')} {one.detail}" for one in trial.results.values())
+    return any(word in text for text in said for word in _INFINIBAND)
+
+
+def _transient_pairs(evidence: Evidence) -> list[Culprit]:
+    """Warn of pairs that failed and passed when repeated."""
+    found = []
+    seen = set()
+    for trial in evidence.transients:
+        is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
+        if not is_pair or trial.ranks in seen or evidence.is_explained(trial.ranks):
+            continue
+        seen.add(trial.ranks)
+        form = form_of(trial)
+        is_way = form == "store" and ways.unreached(trial) is not None
+        slug = finding_of.of_way() if is_way else finding_of.of_link(form)
+        ends = [min(r for r in trial.ranks if evidence.node_of[r] == n) for n in trial.nodes]
+        ends = ends if len(ends) > 1 else sorted(trial.ranks)
+        entry = blamed(
+            slug, evidence.roster, ends, evidence=say("together they {how}", how=HOW[form]),
+            data={"kind": form, "group": list(trial.group)},
+        )  # fmt: skip
+        found.append(between(_as_transient(_at(entry, phase_of(trial))), evidence.roster))
+    return found
+
+
+def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
+    """Return the failure of many ranks that no cause accounts for, in a sentence."""
+    for trial in evidence.transients:
+        is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
+        if not is_pair and not evidence.is_accounted(trial):
+            how = HOW[form_of(trial)]
+            return [
+                say(
+                    "{count} ranks together {how}, and passed when that was repeated: chance or an "
+                    "intermittent fault",
+                    count=len(trial.ranks),
+                    how=how,
+                )
+            ]
+    if questions:
+        return []
+    for trial in evidence.unexplained:
+        if len(trial.nodes) > 2 and not evidence.is_accounted(trial):  # noqa: PLR2004
+            how = HOW[form_of(trial)]
+            return [
+                say(
+                    "{count} ranks together {how}; who is to blame was not found",
+                    count=len(trial.ranks),
+                    how=how,
+                )
+            ]
+    return []

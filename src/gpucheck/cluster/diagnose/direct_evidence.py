@@ -1,0 +1,304 @@
+"""What one failed step says by itself about which rank failed.
+
+A hanging collective says nothing when every rank has entered it. It names a rank when that rank
+never entered it, when it ended before all others, or when all others got the same wrong sum.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+from gpucheck.cluster.diagnose import looks, own_errors
+from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.model import Backend, RankResult
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Phase
+from gpucheck.findings import (
+    no_nvidia_gpu,
+    rank_crashed,
+    rank_hangs,
+    torch_import_broken,
+    wrong_result,
+)
+from gpucheck.language import say
+
+__all__ = ["PHASES", "DirectEvidence", "agreed_on", "alone", "together", "went_wrong"]
+
+PHASES: tuple[str, ...] = get_args(Phase)
+_ENTER = PHASES.index("enter")
+_STORE, _CONNECT = PHASES.index("store"), PHASES.index("connect")
+
+_VICTIM = ("peer-lost", "store-unreachable", "not-begun")
+"""Kinds of ranks that only saw another rank fail, or waited for it."""
+_SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
+"""Kinds that the other end, or the link, may have caused as well."""
+_FAILING = ("failed", "crashed", "timed-out", "lost")
+
+
+def went_wrong(result: RankResult | None) -> bool:
+    """Whether this rank failed itself; not when it only waited, or never ran."""
+    return result is not None and result.status in _FAILING
+
+
+def alone(result: RankResult) -> DirectEvidence | None:
+    """Judge a rank that was tested without communication: any failure there is its own."""
+    if not went_wrong(result) or result.status == "lost":
+        return None
+    if held := looks.held([result]):
+        return held[0]
+    if looks.lacked_processor(result):
+        return None
+    if (own := own_errors.own_error(result)) is not None:
+        return own
+    roots = result.data.get("roots")
+    if isinstance(roots, list) and roots and isinstance(roots[0], dict) and roots[0].get("slug"):
+        why = roots[0].get("headline") or result.detail
+        said = say("never reached its tests: {why}", why=why)
+        sure = _confidence(roots[0].get("confidence"))
+        slug = str(roots[0]["slug"])
+        return DirectEvidence(
+            rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result
+        )
+    if result.kind == "no-device":
+        said = say("has no GPU to test: {why}", why=result.detail)
+        # Its node's own check named no cause, so why torch sees none is not known.
+        return DirectEvidence(
+            rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=said,
+            confidence=Confidence.POSSIBLE, result=result,
+        )  # fmt: skip
+    if result.status == "timed-out" and result.phase == "import":
+        said = say("{what}: a slow or hanging disk, or torch hangs in it", what=result.detail)
+        return DirectEvidence(
+            rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
+            confidence=Confidence.POSSIBLE, result=result,
+        )  # fmt: skip
+    if result.status == "timed-out":
+        rule = rank_hangs.RULE
+        said = say("did not finish its tests alone, in phase {phase}", phase=result.phase)
+    elif result.kind in ("wrong-value", "not-finite"):
+        rule = wrong_result.RULE
+        said = say("computed wrong values alone, without any other rank")
+    else:
+        rule = rank_crashed.RULE
+        said = say(
+            "failed alone, without any other rank, in phase {phase} ({kind})",
+            phase=result.phase, kind=result.kind or result.status,
+        )  # fmt: skip
+    return DirectEvidence(
+        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result
+    )
+
+
+def together(
+    group: Sequence[int], results: Mapping[int, RankResult], backend: Backend = "nccl"
+) -> list[DirectEvidence]:
+    """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
+    known = [results[rank] for rank in group if rank in results]
+    if found := [*looks.held(known), *own_errors.named(known)]:
+        return found
+    if any(one.status == "lost" for one in known):
+        return []  # the others waited for it; that it is lost is said elsewhere
+    named = _first_to_fail(known) or _never_entered(known)
+    if not named and backend == "gloo":
+        named = looks.not_begun(known)
+    return named or _wrong_sum(known) or _unkillable(known)
+
+
+def _confidence(word: object) -> Confidence:
+    return next((one for one in Confidence if one.value == word), Confidence.LIKELY)
+
+
+def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the rank that failed first by its own fault; later failures may follow from it."""
+    ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
+    if not ended:
+        return []
+    first = min(ended, key=lambda one: (one.order or math.inf, one.rank))
+    own = [one for one in ended if _is_own(one)]
+    unordered = not first.order and len(ended) > 1
+    if first not in own or unordered or len(own) > max(1, len(known) // 4):
+        return []
+    others = len(known) - 1
+    what = first.kind or first.status
+    words = say(
+        "ended ({kind}) before the other {count} ranks of its group did, in phase {phase}",
+        kind=what, count=others, phase=first.phase,
+    )  # fmt: skip
+    return [
+        DirectEvidence(
+            rank=first.rank,
+            slug=rank_crashed.RULE.slug,
+            evidence=_with_detail(words, first),
+            result=first,
+        )
+    ]
+
+
+def _is_own(one: RankResult) -> bool:
+    """Whether a rank ended by its own fault: not by a time-out, nor by what a peer can cause."""
+    if one.status == "crashed":
+        return True
+    connecting = _STORE <= PHASES.index(one.phase) <= _CONNECT
+    return one.status == "failed" and one.kind not in _SHARED and not connecting
+
+
+def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks that never entered the collective that all others are in."""
+    inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
+    if not inside:
+        return _opened_no_store(known)
+    latest = max(one.collective for one in inside)
+    behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
+    connecting = [one for one in behind if one.phase in ("store", "connect")]
+    if len(connecting) > 1 or any(one.phase == "store" for one in connecting):
+        return []  # ranks that could not reach one another look the same
+    behind = [one for one in behind if _stood_still(one, inside)]
+    if len(behind) > len(known) // 2:
+        return []
+    waiting = sum(one.collective == latest for one in inside)
+    return [
+        DirectEvidence(
+            rank=one.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=_with_time(_with_rest(_outside(one, latest, waiting), one), one),
+            confidence=Confidence.LIKELY if _had_time(one) else Confidence.CERTAIN,
+            result=one,
+        )
+        for one in behind
+    ]
+
+
+def _outside(one: RankResult, latest: int, waiting: int) -> str:
+    if latest <= 1:
+        return say(
+            "never entered the first all-reduce, in which {count} other ranks waited; its last "
+            "phase was {phase}",
+            count=waiting, phase=one.phase,
+        )  # fmt: skip
+    return say(
+        "never entered all-reduce {number}, in which {count} other ranks waited; its last phase "
+        "was {phase}",
+        number=latest, count=waiting, phase=one.phase,
+    )  # fmt: skip
+
+
+def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
+    """Whether it was in its phase for at least half as long as the others waited for it.
+
+    Otherwise it was late and still moving, and pairs will show whether it works.
+    """
+    own = one.data.get("in_phase")
+    longest = max((float(two.data.get("in_phase") or 0.0) for two in waiting), default=0.0)
+    return own is None or bool(one.data.get("own_deadline")) or 2 * float(own) >= longest
+
+
+def _had_time(one: RankResult) -> bool:
+    """Whether a rank still had time in its phase: its GPU may start slowly.
+
+    Connecting ranks wait for nothing of their own, and all others had finished.
+    """
+    return not one.data.get("own_deadline") and one.phase not in ("connect", "leave")
+
+
+def _with_time(said: str, one: RankResult) -> str:
+    if not _had_time(one):
+        return said
+    return say(
+        "{said}; slow, or stuck: its own time for that was not over when the time of the others "
+        "was",
+        said=said,
+    )
+
+
+def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the first rank of a group if it hung before the others could begin."""
+    first, others = known[0], known[1:]
+    waiting = all(one.kind == "not-begun" for one in others)
+    if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
+        return []
+    words = say(
+        "was to open the store at which {count} other ranks meet, and hung in phase {phase}",
+        count=len(others), phase=first.phase,
+    )  # fmt: skip
+    sure = Confidence.LIKELY if _had_time(first) else Confidence.CERTAIN
+    return [
+        DirectEvidence(
+            rank=first.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=_with_time(_with_rest(words, first), first),
+            confidence=sure,
+            result=first,
+        )
+    ]
+
+
+def _is_behind(one: RankResult, latest: int) -> bool:
+    if one.kind == "not-begun":
+        return False
+    if one.phase == "leave":
+        return one.collective < latest
+    return PHASES.index(one.phase) < _ENTER
+
+
+def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the rank whose contribution every other rank found wrong in the same way.
+
+    Nobody is named in a group of two: a link that fails in one direction looks the same.
+    """
+    wrong = [one for one in known if one.kind == "wrong-value"]
+    blamed = agreed_on(known)
+    result = next((one for one in known if one.rank == blamed), None)
+    if len(known) <= 2 or len(wrong) < 2 or result is None:  # noqa: PLR2004  # witnesses
+        return []
+    if any(one.passed and one is not result for one in known):
+        return []
+    fault = wrong[0].data.get("fault")
+    if isinstance(fault, str):
+        words = say(
+            "its contribution to the sum was wrong ({fault}), in the same way on {count} ranks of "
+            "{all}",
+            fault=fault, count=len(wrong), all=len(known),
+        )  # fmt: skip
+    else:
+        words = say(
+            "its contribution to the sum was wrong, in the same way on {count} ranks of {all}",
+            count=len(wrong), all=len(known),
+        )  # fmt: skip
+    return [
+        DirectEvidence(rank=result.rank, slug=wrong_result.RULE.slug, evidence=words, result=result)
+    ]
+
+
+def agreed_on(known: Iterable[RankResult]) -> int | None:
+    """Return the rank whose contribution all witnesses of a wrong sum found wrong, if any."""
+    named = [one.data.get("rank") for one in known if one.kind == "wrong-value"]
+    first = named[0] if named else None
+    return first if isinstance(first, int) and all(one == first for one in named) else None
+
+
+def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks that could not be killed: they never take part again, whatever the cause."""
+    stuck = [one for one in known if one.kind == "unkillable"]
+    few = len(stuck) <= max(1, len(known) // 4)
+    return [
+        DirectEvidence(
+            rank=one.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=_with_rest(say("got stuck in phase {phase}", phase=one.phase), one),
+            confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
+            result=one,
+        )
+        for one in stuck
+    ]
+
+
+def _with_rest(said: str, one: RankResult) -> str:
+    """Return a sentence with the rank's own words, and that it cannot be killed if that is so."""
+    words = _with_detail(said, one)
+    if one.kind != "unkillable":
+        return words
+    return say("{said}; not even SIGKILL ended it: stuck in the driver", said=words)
+
+
+def _with_detail(said: str, one: RankResult) -> str:
+    return say("{said}: {detail}", said=said, detail=one.detail) if one.detail else said

@@ -1,0 +1,199 @@
+"""What supervisors saw of workers whose time was over: who was held, and who waited where."""
+
+from collections.abc import Iterable, Sequence
+
+from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.model import RankResult, StepResult
+from gpucheck.cluster.spans import pack
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Look, ProcessState
+from gpucheck.findings import rank_hangs
+from gpucheck.language import Sentence, in_series, say, say_many
+
+_HELD: dict[ProcessState, str] = {
+    "stopped": say("a signal had stopped its process (state T) when the time was over"),
+    "traced": say("a debugger held its process (state t) when the time was over"),
+    "frozen": say("a control group had frozen its process when the time was over"),
+    "uninterruptible": say(
+        "its process waited in the kernel, where no signal reaches it (state D), "
+        "when the time was over"
+    ),
+}
+_ZYGOTE_HELD: dict[ProcessState, str] = {
+    "stopped": say(
+        "a signal had stopped the process that forks its workers (state T) when the time was over"
+    ),
+    "traced": say(
+        "a debugger held the process that forks its workers (state t) when the time was over"
+    ),
+    "frozen": say(
+        "a control group had frozen the process that forks its workers when the time was over"
+    ),
+    "uninterruptible": say(
+        "the process that forks its workers waited in the kernel, where no signal "
+        "reaches it (state D), when the time was over"
+    ),
+}
+_WAITING = ("_finish",)
+"""The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
+_WITNESSES = 2
+_MOST_SPANS = 12
+_LEAST_WAIT = 5.0
+"""Seconds for a processor that say something."""
+
+_GROUPS = {
+    "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
+    "traced": say("Ranks that a debugger held: {count} ({ranks})"),
+    "frozen": say("Ranks that a control group had frozen: {count} ({ranks})"),
+    "uninterruptible": say(
+        "Ranks that waited in the kernel, where no signal reaches them: {count} ({ranks})"
+    ),
+    "zygote": say("Ranks whose forking process was held: {count} ({ranks})"),
+    "collective": say("Ranks that waited in the collective: {count} ({ranks})"),
+    "running": say("Ranks that were computing outside the collective: {count} ({ranks})"),
+    "sleeping": say("Ranks that waited outside the collective: {count} ({ranks})"),
+}
+"""What is said of the ranks of a group, as templates."""
+
+_ALONE = (*_HELD, "zygote")
+"""What there is to say of ranks that were tested without each other."""
+
+
+def held(known: Sequence[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks whose own record says that something outside held them.
+
+    A process that disk or driver delays is in state D for a while, too. So it is certain only where
+    SIGKILL was needed, and a mere possibility where most of the group were in that state.
+    """
+    return [found for one in known if (found := _held(one, known)) is not None]
+
+
+def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
+    """Name the one rank that has announced a collective and not begun it, if all others have.
+
+    This holds for gloo, which is connected by then: to begin a collective waits for nobody.
+    """
+    latest = max((one.collective for one in known), default=0)
+    timed = [one for one in known if one.status == "timed-out" and one.phase == "enter"]
+    stacks = [one for one in timed if one.look is not None and one.look.python]
+    if len(stacks) < len(known) or any(one.collective != latest for one in stacks):
+        return []
+    outside = [one for one in stacks if not _waits(one.look)]
+    if len(outside) != 1 or len(stacks) - 1 < _WITNESSES or outside[0].look is None:
+        return []
+    words = say(
+        "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
+        count=len(stacks) - 1, frame=outside[0].look.python[0],
+    )  # fmt: skip
+    return [
+        DirectEvidence(
+            rank=outside[0].rank, slug=rank_hangs.RULE.slug, evidence=words,
+            confidence=Confidence.LIKELY, result=outside[0],
+        )
+    ]  # fmt: skip
+
+
+def lacked_processor(one: RankResult) -> bool:
+    """Whether a rank ran out of time because others used the processors of its host.
+
+    It was ready to run for longer than it ran. A process that hangs waits for something else. If
+    one runs in circles on a busy host, nobody can say that it hangs.
+    """
+    look = one.look
+    if one.status != "timed-out" or look is None or look.state in _HELD:
+        return False
+    wait, cpu = look.wait_seconds or 0.0, look.cpu_seconds or 0.0
+    return wait >= max(_LEAST_WAIT, cpu)
+
+
+def slow_hosts(ranks: Sequence[RankResult]) -> str:
+    """Return in a sentence what is known of the ranks that lacked a processor."""
+    seen = [one.look for one in ranks if one.look is not None]
+    return say_many(
+        len(ranks),
+        "rank {ranks} ran out of time because its host was too busy: it had used {cpu:.0f} s of "
+        "processor time and waited {wait:.0f} s for a processor; start fewer tasks there, end what "
+        "else runs there, or raise --timeout",
+        "ranks {ranks} ran out of time because their hosts were too busy: on average they had used "
+        "{cpu:.0f} s of processor time and waited {wait:.0f} s for a processor; start fewer tasks "
+        "there, end what else runs there, or raise --timeout",
+        ranks=_spans([one.rank for one in ranks]),
+        cpu=sum(look.cpu_seconds or 0.0 for look in seen) / max(1, len(seen)),
+        wait=sum(look.wait_seconds or 0.0 for look in seen) / max(1, len(seen)),
+    )
+
+
+def in_groups(history: Sequence[StepResult]) -> list[str]:
+    """Return what the ranks did when the time of a step was over, in groups.
+
+    It is the first step in which a rank was held, or else the first in which time was over.
+    """
+    seen = [one for one in history if any(_is_seen(result) for result in one.results.values())]
+    of = next((one for one in seen if held(list(one.results.values()))), next(iter(seen), None))
+    if of is None:
+        return []
+    groups: dict[str, list[int]] = {}
+    for rank, result in sorted(of.results.items()):
+        if (name := _group(result)) is not None and (name in _ALONE or of.step.kind != "alone"):
+            groups.setdefault(name, []).append(rank)
+    return [
+        Sentence(words.key, {"count": len(groups[name]), "ranks": _spans(groups[name])})
+        for name, words in _GROUPS.items()
+        if name in groups
+    ]
+
+
+def _held(one: RankResult, known: Sequence[RankResult]) -> DirectEvidence | None:
+    look = one.look
+    if look is None or one.passed:
+        return None
+    if look.state in _HELD:
+        state, words, sure = look.state, _HELD[look.state], _certainty(one, known)
+    elif look.zygote in _ZYGOTE_HELD:
+        state, words = look.zygote, _ZYGOTE_HELD[look.zygote]
+        sure = Confidence.LIKELY if state == "uninterruptible" else Confidence.CERTAIN
+    else:
+        return None
+    return DirectEvidence(
+        rank=one.rank, slug=rank_hangs.RULE.slug, evidence=words, confidence=sure, result=one,
+        is_seen=sure is Confidence.CERTAIN, fixes=(rank_hangs.HELD[state],),
+    )  # fmt: skip
+
+
+def _certainty(one: RankResult, known: Sequence[RankResult]) -> Confidence:
+    if one.look is None or one.look.state != "uninterruptible":
+        return Confidence.CERTAIN
+    same = sum(two.look is not None and two.look.state == "uninterruptible" for two in known)
+    if 2 * same > len(known) > 1:
+        return Confidence.POSSIBLE
+    return Confidence.CERTAIN if one.look.killed else Confidence.LIKELY
+
+
+def _waits(look: Look | None) -> bool:
+    return look is not None and any(frame.endswith(_WAITING) for frame in look.python)
+
+
+def _is_seen(one: RankResult) -> bool:
+    return one.look is not None and not one.passed
+
+
+def _group(one: RankResult) -> str | None:
+    """Return what a rank did when the time was over. None if that is unknown or it had ended."""
+    look = one.look
+    if look is not None and not one.passed:
+        if look.state in _HELD:
+            return look.state
+        if look.zygote in _ZYGOTE_HELD:
+            return "zygote"
+    is_victim = one.status == "stopped" or one.kind == "peer-lost"
+    if one.phase == "enter" and (one.status == "timed-out" or is_victim):
+        return "collective"
+    if one.status == "timed-out" and look is not None:
+        return "running" if look.state == "running" else "sleeping"
+    return None
+
+
+def _spans(ranks: Iterable[int]) -> str:
+    parts = pack(tuple(ranks)).split(",")
+    more = ["..."] if len(parts) > _MOST_SPANS else []
+    return in_series([*parts[:_MOST_SPANS], *more])

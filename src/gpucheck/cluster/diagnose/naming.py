@@ -1,0 +1,72 @@
+"""From ranks to an entry of the report: the ranks, their hosts, the GPU if there is only one."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.cluster.model import Roster
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.language import in_series, say, say_many
+
+_MOST = 4
+
+
+def blamed(
+    slug: str,
+    roster: Roster,
+    ranks: Iterable[int],
+    *,
+    evidence: str,
+    hosts: Iterable[str] = (),
+    severity: Severity = Severity.ERROR,
+    confidence: Confidence = Confidence.CERTAIN,
+    data: Mapping[str, Any] | None = None,
+) -> Culprit:
+    """Return the entry of these ranks; ``hosts`` are further hosts without a rank of their own."""
+    these = [roster.ranks[rank] for rank in sorted(set(ranks))]
+    names = list(dict.fromkeys(name for name in (*(one.host for one in these), *hosts) if name))
+    alone = these[0] if len(these) == 1 else None
+    return Culprit(
+        slug=slug,
+        severity=severity,
+        confidence=confidence,
+        rank=these[0].rank if these else None,
+        ranks=tuple(one.rank for one in these),
+        host=names[0] if names else None,
+        hosts=tuple(names),
+        gpu=alone.gpu if alone else None,
+        pci=alone.pci if alone else None,
+        uuid=alone.uuid if alone else None,
+        evidence=evidence,
+        data=dict(data or {}),
+    )
+
+
+def between(culprit: Culprit, roster: Roster) -> Culprit:
+    """Return the entry of two ranks as one about the link between them."""
+    first = roster.ranks[culprit.ranks[0]]
+    return msgspec.structs.replace(
+        culprit, is_link=True, gpu=first.gpu, pci=first.pci, uuid=first.uuid
+    )
+
+
+def words_of(names: Sequence[object]) -> str:
+    """Return the first few names, and how many more there are."""
+    more = len(names) - _MOST
+    few = in_series([str(name) for name in names[:_MOST]])
+    return say("{names} and {count} more", names=few, count=more) if more > 0 else few
+
+
+def clauses(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with semicolons between them."""
+    words = parts[0] if parts else ""
+    for part in parts[1:]:
+        words = say("{said}; {more}", said=words, more=part)
+    return words
+
+
+def in_ranks(number: int) -> str:
+    """Return ``1 rank``, ``7 ranks``."""
+    return say_many(number, "{count} rank", "{count} ranks")

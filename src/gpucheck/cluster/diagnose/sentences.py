@@ -1,0 +1,227 @@
+"""One cause as a sentence for people, and how certain it is."""
+
+from collections.abc import Collection, Iterable
+
+from gpucheck.cluster.diagnose import direct_evidence, ways
+from gpucheck.cluster.diagnose.causes import Cause
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.naming import words_of
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Phase
+from gpucheck.findings.form import GroupFailure
+from gpucheck.language import any_of, say
+
+_CONNECT = direct_evidence.PHASES.index("connect")
+_PAIR = 2
+HOW: dict[GroupFailure, str] = {
+    "wrong": say("got wrong sums"),
+    "store": say("did not meet at the store"),
+    "connect": say("never connected"),
+    "error": say("failed"),
+    "hang": say("entered an all-reduce and never left it"),
+}
+
+
+def form_of(trial: Trial) -> GroupFailure:
+    """Return how a group fails."""
+    known = list(trial.results.values())
+    failed = [one for one in known if direct_evidence.went_wrong(one)]
+    if any(one.kind == "wrong-value" for one in failed):
+        return "wrong"
+    furthest = max((direct_evidence.PHASES.index(one.phase) for one in known), default=0)
+    if any(one.kind == "store-unreachable" for one in failed) or furthest < _CONNECT:
+        return "store"
+    if furthest == _CONNECT:
+        return "connect"
+    errors = (one for one in failed if one.status != "timed-out" and one.kind != "peer-lost")
+    return "error" if any(errors) else "hang"
+
+
+def phase_of(trial: Trial) -> Phase | None:
+    """Return the phase that the first rank to go wrong was in."""
+    failed = [one for one in trial.results.values() if direct_evidence.went_wrong(one)]
+    first = min(failed, key=lambda one: (one.order, one.rank), default=None)
+    return first.phase if first is not None else None
+
+
+class Sentence:
+    """The sentence about a cause.
+
+    Attributes:
+        is_link: it is about the two ends of a link.
+        is_nobody: nobody is blamed: only all together fail.
+    """
+
+    def __init__(self, evidence: Evidence, cause: Cause, form: GroupFailure) -> None:
+        self._evidence = evidence
+        self._cause = cause
+        self._how = HOW[form]
+        self._way = ways.in_words(evidence.first(cause.group)) if form == "store" else ""
+        if self._way:
+            self._how = say("{how} ({why})", how=HOW[form], why=self._way)
+        is_whole = len(evidence.nodes_of_job) == 1 and len(cause.group) > _PAIR
+        self.is_nobody = cause.sort == "scale" or (cause.sort == "inside" and is_whole)
+        of_two = cause.sort == "either" and len(cause.units) == _PAIR
+        of_two |= cause.sort == "inside" and len(cause.ranks) == len(cause.group) == _PAIR
+        self.is_link = cause.sort in ("link", "node-link") or of_two
+
+    def confidence(self) -> Confidence:
+        """Return how certain it is: less so if chance or too many bad units may explain it."""
+        sort, evidence = self._cause.sort, self._evidence
+        if sort == "either" or self._is_flaky() or self._are_many():
+            return Confidence.POSSIBLE
+        if sort in ("link", "node-link"):
+            end = evidence.node_of[evidence.first(self._cause.group).group[0]]
+            again = evidence.fails(self._cause.group) > 1
+            again &= not self._way or end in evidence.entered  # else it may refuse all
+            return Confidence.CERTAIN if again else Confidence.LIKELY
+        if sort == "inside":
+            again = evidence.fails_within[self._cause.units[0]] > 1
+            is_told = not self.is_link and len(evidence.nodes_of_job) > 1  # by the other nodes
+            return Confidence.LIKELY if again and is_told else Confidence.POSSIBLE
+        return Confidence.LIKELY if sort == "port" else Confidence.CERTAIN
+
+    def words(self) -> str:
+        """Return the sentence, with every reason why it is less certain."""
+        words = self._sentence()
+        if self._is_flaky():
+            words = say("{said}; but it passed at least once when that was repeated", said=words)
+        named = direct_evidence.agreed_on(self._evidence.first(self._cause.group).results.values())
+        if self.is_link and named is not None:
+            words = say(
+                "{said}; what rank {rank} sent is what was wrong on both sides",
+                said=words, rank=named,
+            )  # fmt: skip
+        if self._cause.sort in ("rank", "node") and self._are_many():
+            words = say(
+                "{said}; this is unsure, since more than a quarter of them fail", said=words
+            )
+        return words
+
+    def _sentence(self) -> str:
+        cause, how = self._cause, self._how
+        count = len(cause.partners)
+        if cause.sort == "rank":
+            return say(
+                "{how}, with each of {count} partners that pass with others (ranks {ranks})",
+                how=how, count=count, ranks=words_of(cause.partners),
+            )  # fmt: skip
+        if cause.sort == "port":
+            return say(
+                "{how}, with each of {count} partners that pass with others on other hosts (ranks "
+                "{ranks}); it works with its neighbours: what it uses to leave its host is broken",
+                how=how, count=count, ranks=words_of(cause.partners),
+            )  # fmt: skip
+        if cause.sort == "node":
+            return say(
+                "its ranks {how}, with each of {count} partners that pass with others (hosts "
+                "{hosts}), and work among themselves",
+                how=how, count=count, hosts=words_of(self._hosts(cause.partners)),
+            )  # fmt: skip
+        if cause.sort in ("link", "node-link"):
+            return self._of_link()
+        if cause.sort == "inside":
+            return self._of_inside()
+        if cause.sort == "scale":
+            return self._of_scale()
+        return self._of_either()
+
+    def _of_link(self) -> str:
+        times = _often(self._evidence.fails(self._cause.group))
+        if self._way:
+            return say(
+                "{way}: {often}, while each end passes with others", way=self._way, often=times
+            )
+        if self._cause.sort == "link":
+            return say(
+                "the two {how} with each other ({often}), and each passes with others",
+                how=self._how, often=times,
+            )  # fmt: skip
+        return say(
+            "the ranks of the two hosts {how} with each other ({often}), and each passes with "
+            "others",
+            how=self._how, often=times,
+        )  # fmt: skip
+
+    def _of_inside(self) -> str:
+        cause = self._cause
+        if self.is_link:
+            return say(
+                "together they {how}: one of the two, or the link between them, is broken",
+                how=self._how,
+            )
+        if cause.partners:
+            return say(
+                "with rank {ranks}, which passes with others, it {how}: it is broken, or the link",
+                ranks=words_of(cause.partners), how=self._how,
+            )  # fmt: skip
+        if len(cause.group) == _PAIR:
+            return say(
+                "no pair of the ranks {ranks} passes: they {how}; one of them, or what they share, "
+                "is broken",
+                ranks=words_of(cause.ranks), how=self._how,
+            )  # fmt: skip
+        return say(
+            "groups of {count} or more of its ranks {how}, while every pair of them that was tried "
+            "passes: not one GPU is broken, but what they share",
+            count=len(cause.group), how=self._how,
+        )  # fmt: skip
+
+    def _of_scale(self) -> str:
+        nodes = {self._evidence.node_of[rank] for rank in self._cause.group}
+        return say(
+            "groups of {count} or more ranks on {hosts} hosts {how}, while every pair of hosts "
+            "that was tried passes: a link between nodes is broken, or the scale is too large",
+            count=len(self._cause.group), hosts=len(nodes), how=self._how,
+        )  # fmt: skip
+
+    def _of_either(self) -> str:
+        cause = self._cause
+        hosts = words_of(self._hosts(cause.units))
+        if cause.partners:
+            return say(
+                "with {hosts}, which pass with others, its ranks {how}: it is broken, or the link",
+                hosts=words_of(self._hosts(cause.partners)), how=self._how,
+            )  # fmt: skip
+        if len(cause.units) == _PAIR:
+            return say(
+                "together they {how}: {hosts}, or the link between them, is broken",
+                how=self._how, hosts=any_of(self._hosts(cause.units)),
+            )  # fmt: skip
+        return say(
+            "no pair of {hosts} that was tried passes: they {how}; more than a quarter of the "
+            "nodes are bad, or what they share is, so that nobody can be named",
+            hosts=hosts, how=self._how,
+        )  # fmt: skip
+
+    def _hosts(self, nodes: Iterable[int]) -> list[str]:
+        host_of = self._evidence.host_of
+        return [host_of.get(node) or say("node {node}", node=node) for node in nodes]
+
+    def _is_flaky(self) -> bool:
+        ranks = set(self._cause.ranks)
+        return any(
+            not ranks.isdisjoint(trial.ranks) and len(trial.ranks) <= len(self._cause.group)
+            for trial in self._evidence.transients
+        )
+
+    def _are_many(self) -> bool:
+        """Whether more than a quarter of the ranks of the node, or of the nodes, are bad."""
+        evidence, node = self._evidence, self._evidence.node_of[self._cause.ranks[0]]
+        if self._cause.sort not in ("rank", "node", "inside"):
+            return False
+        neighbours = evidence.nodes_of_job.get(node, [])
+        if self._cause.sort == "rank" and len(neighbours) > 1:
+            bad = [rank for rank in neighbours if rank not in evidence.ranks.proven]
+            return len([rank for rank in bad if rank not in evidence.direct]) > _quarter(neighbours)
+        return evidence.bad_node_count > _quarter(evidence.nodes_of_job)
+
+
+def _quarter(units: Collection[int]) -> int:
+    return max(1, len(units) // 4)
+
+
+def _often(times: int) -> str:
+    if times == 1:
+        return say("once")
+    return say("twice") if times == 2 else say("{count} times", count=times)  # noqa: PLR2004

@@ -1,0 +1,262 @@
+"""Bus bandwidth of collectives, as nccl-tests define it, and what to expect."""
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+
+from gpucheck.cluster.figures.peers import Peers
+from gpucheck.cluster.model import Facts, Roster, StepResult
+from gpucheck.language import in_series, say
+from gpucheck.tables.bus_bandwidth import BusBandwidths
+
+_PER_GB = 1e9
+_TIMED = re.compile(r"all-reduce (\d{1,15}) B s")
+_MIB = 1024 * 1024
+
+
+def algbw(size: int, seconds: float) -> float:
+    """Return bytes over seconds, in GB/s of 1e9 bytes.
+
+    Raises:
+        ValueError: no time has passed.
+    """
+    if not seconds > 0:
+        raise ValueError(f"a collective that took {seconds} s has no bandwidth")
+    return size / seconds / _PER_GB
+
+
+def busbw(collective: str, ranks: int, size: int, seconds: float) -> float | None:
+    """Return the bus bandwidth in GB/s: the algorithm's, times what each wire carries of it.
+
+    The factors are those of nccl-tests (doc/PERFORMANCE.md): 2(n-1)/n for an all-reduce, (n-1)/n
+    for all-gather, reduce-scatter and all-to-all, whose size is that of all ranks together, and 1
+    for broadcast, reduce and send-recv. None for one rank: nothing goes over a wire.
+
+    Raises:
+        ValueError: no time has passed, or no such collective.
+    """
+    if ranks < 2:  # noqa: PLR2004  # a pair
+        return None
+    part = (ranks - 1) / ranks
+    factors = {
+        "all-reduce": 2 * part,
+        "all-gather": part,
+        "reduce-scatter": part,
+        "all-to-all": part,
+        "broadcast": 1.0,
+        "reduce": 1.0,
+        "send-recv": 1.0,
+    }
+    if collective not in factors:
+        raise ValueError(f"no such collective: {collective}")
+    return algbw(size, seconds) * factors[collective]
+
+
+class Timed(msgspec.Struct, frozen=True, kw_only=True):
+    """A collective of a group of ranks, at one size: how long its slowest rank took."""
+
+    group: tuple[int, ...]
+    nodes: int
+    size: int
+    seconds: float
+    busbw: float
+    busy: float = 0.0
+    """The largest share of this time in which a rank of the group had no processor."""
+    is_of_suspect: bool = False
+    """Whether it was measured because somebody in it was slow before."""
+
+    @property
+    def place(self) -> Literal["one node", "several nodes"]:
+        """Whether it went over the network."""
+        return "one node" if self.nodes == 1 else "several nodes"
+
+    @property
+    def likeness(self) -> tuple[str, int, int]:
+        """What must be equal in groups that are compared with one another."""
+        return self.place, len(self.group), self.size
+
+
+def timed(roster: Roster, history: Iterable[StepResult]) -> list[Timed]:
+    """Return what the groups that passed measured, at the largest size, in order.
+
+    Sizes are never averaged. A step with control runs measures something else and is left out.
+    """
+    found = []
+    for done in history:
+        if done.step.kind in ("alone", "arms"):
+            continue
+        for group in done.step.groups:
+            if len(group) > 1 and done.passed(group):
+                found += _of_group(roster, done, group)
+    return found
+
+
+def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[Timed]:
+    times = [_times(done.results[rank].measurements) for rank in group]
+    if not all(times):
+        return []
+    sizes = set.intersection(*(set(one) for one in times))
+    if not sizes:
+        return []
+    size = max(sizes)
+    seconds = max(one[size] for one in times)
+    rate = busbw("all-reduce", len(group), size, seconds)
+    if rate is None:
+        return []
+    nodes = len({roster.ranks[rank].node for rank in group})
+    paces = [done.results[rank].pace for rank in group]
+    busy = max((one.busy for one in paces if one is not None and one.busy is not None), default=0.0)
+    return [
+        Timed(
+            group=group, nodes=nodes, size=size, seconds=seconds, busbw=rate, busy=busy,
+            is_of_suspect=bool(done.step.sizes) and not done.step.only_measures,
+        )
+    ]  # fmt: skip
+
+
+def _times(measurements: Mapping[str, float]) -> dict[int, float]:
+    """Return seconds by size in bytes; a time of zero, or no number, is no measurement."""
+    found = {}
+    for name, value in measurements.items():
+        size = _size_of(name)
+        if size is not None and 0 < value < float("inf"):
+            found[size] = value
+    return found
+
+
+@lru_cache(maxsize=1024)
+def _size_of(name: str) -> int | None:
+    """Return the size in the name of a measurement: all ranks have the same few names."""
+    match = _TIMED.fullmatch(name)
+    return int(match[1]) if match else None
+
+
+class Expected(msgspec.Struct, frozen=True, kw_only=True):
+    """What a bandwidth is compared with, in GB/s.
+
+    Below the share ``least`` it is a warning. The share is lower for a reference that a healthy
+    machine may miss for an unknown reason (no NVLink SHARP).
+    """
+
+    busbw: float
+    words: str
+    least: float = 0.8
+    is_error_below: float = 0.5
+    most_delay: float = 0.0
+    """Seconds that it may take longer all the same: so little says nothing about a link."""
+
+
+class Groups:
+    """The last measurement of every group, to compare each with the others of its kind."""
+
+    def __init__(self, every: Iterable[Timed]) -> None:
+        self._last: dict[tuple[int, ...], Timed] = {}
+        chosen: dict[tuple[int, ...], Timed] = {}
+        for one in every:
+            self._last[one.group] = one
+            if not one.is_of_suspect or one.group in chosen:
+                chosen[one.group] = one
+        self._chosen = frozenset(chosen)
+        self._unbiased = Peers((one.likeness, one.busbw) for one in chosen.values())
+        self._all = Peers((one.likeness, one.busbw) for one in self._last.values())
+
+    def others(self, one: Timed) -> Expected | None:
+        """Return the median of the other groups of its kind; None if there are fewer than two.
+
+        With one other group nobody knows which of the two is the odd one. Groups that were measured
+        because of a suspect are not counted: there may be more of them than of the others.
+        """
+        own = self._last[one.group]
+        if own.likeness != one.likeness:
+            return None
+        if one.group in self._chosen:
+            usual, count = self._unbiased.others(one.likeness, own.busbw)
+        else:
+            usual, count = self._unbiased.all_of(one.likeness)
+        if count < 2:  # noqa: PLR2004  # see above
+            usual, count = self._all.others(one.likeness, own.busbw)
+        if count < 2:  # noqa: PLR2004  # see above
+            return None
+        return Expected(busbw=usual, words=_of_groups(one, count))
+
+
+def _of_groups(one: Timed, count: int) -> str:
+    if one.nodes == 1:
+        return say(
+            "the median of {count} other groups of {ranks} ranks in one node",
+            count=count, ranks=len(one.group),
+        )  # fmt: skip
+    return say(
+        "the median of {count} other groups of {ranks} ranks in several nodes",
+        count=count, ranks=len(one.group),
+    )  # fmt: skip
+
+
+def of_table(
+    one: Timed, roster: Roster, facts: Facts, table: BusBandwidths, *, backend: str
+) -> Expected | None:
+    """Return what the table has for exactly this model, count, number of links and size, or None.
+
+    A variable only says that NCCL does not use NVLink SHARP (NVLS), never that it does. So a row
+    that was measured with it causes a warning below half of it and nothing above: a machine without
+    it reaches about three quarters.
+    """
+    if backend != "nccl" or one.nodes != 1:
+        return None
+    ranks = [roster.ranks[rank] for rank in one.group]
+    models = {rank.model for rank in ranks}
+    model = next(iter(models))
+    links = {_links(facts, rank.task, rank.uuid) for rank in ranks}
+    if len(models) != 1 or model is None or len(links) != 1:
+        return None
+    tasks = {rank.task for rank in ranks}
+    row = table.row(
+        product=model,
+        gpus=len(ranks),
+        links=next(iter(links)),
+        collective="all-reduce",
+        size=one.size,
+        nvls_is_off=all(_says(facts, task, "NCCL_NVLS_ENABLE") == "0" for task in tasks),
+    )
+    if row is None or _is_tuned(facts, tasks):
+        return None
+    words = say(
+        "{rate:g} GB/s, published for {gpus} x {model} at {size} ({sources})",
+        rate=row.busbw, gpus=row.gpus, model=model, size=_size(row.size),
+        sources=in_series(table.titles(row)),
+    )  # fmt: skip
+    if row.nvls:
+        return Expected(busbw=row.busbw, words=words, least=0.5, is_error_below=0.0)
+    return Expected(busbw=row.busbw, words=words)
+
+
+_SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_CHOOSES = (
+    "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
+    "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
+)  # fmt: skip
+
+
+def _is_tuned(facts: Facts, tasks: Iterable[int]) -> bool:
+    """Whether somebody has tuned NCCL by variables: then no published figure applies."""
+    return any(
+        _says(facts, task, name) not in (None, "", "0") for task in tasks for name in _SLOWS_DOWN
+    ) or any(_says(facts, task, name) for task in tasks for name in _CHOOSES)
+
+
+def _says(facts: Facts, task: int, name: str) -> str | None:
+    one = facts.get(task)
+    return None if one is None else (one.variables or {}).get(name)
+
+
+def _links(facts: Facts, task: int, uuid: str | None) -> int | None:
+    one = facts.get(task)
+    return None if one is None or uuid is None else (one.nvlinks or {}).get(uuid)
+
+
+def _size(size: int) -> str:
+    mib = size / _MIB
+    return f"{mib / 1024:g} GiB" if mib >= 1024 else f"{mib:g} MiB"  # noqa: PLR2004  # MiB a GiB

@@ -1,0 +1,317 @@
+"""What differs between the tasks of a job and should not: versions, GPUs, variables."""
+
+import math
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
+
+import msgspec
+
+from gpucheck.cluster.diagnose.naming import blamed, clauses, words_of
+from gpucheck.cluster.figures.node_settings import by_setting
+from gpucheck.cluster.model import Facts, Roster, TaskFacts
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
+from gpucheck.language import in_series, listed, say, say_many
+
+VARIABLES = (
+    "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
+    "NCCL_CUMEM_HOST_ENABLE", "NCCL_DMABUF_ENABLE", "NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_DISABLE",
+    "NCCL_IB_GID_INDEX", "NCCL_IB_PCI_RELAXED_ORDERING", "NCCL_IB_QPS_PER_CONNECTION",
+    "NCCL_IB_RETRY_CNT", "NCCL_IB_SL", "NCCL_IB_TC", "NCCL_IB_TIMEOUT", "NCCL_LAUNCH_MODE",
+    "NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS", "NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS",
+    "NCCL_MNNVL_ENABLE", "NCCL_NET", "NCCL_NET_GDR_LEVEL", "NCCL_NET_GDR_READ", "NCCL_NET_PLUGIN",
+    "NCCL_NSOCKS_PERTHREAD", "NCCL_NTHREADS", "NCCL_NVB_DISABLE", "NCCL_NVLS_ENABLE",
+    "NCCL_P2P_DISABLE", "NCCL_P2P_LEVEL", "NCCL_PROTO", "NCCL_PXN_DISABLE", "NCCL_SHM_DISABLE",
+    "NCCL_SOCKET_FAMILY", "NCCL_SOCKET_NTHREADS", "NCCL_TUNER_PLUGIN", "GLOO_DEVICE_TRANSPORT",
+    "TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
+    "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ENABLE_MONITORING",
+    "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
+)  # fmt: skip
+"""Variables on whose values all ranks should agree, besides those with the prefixes."""
+_PREFIXES = ("NCCL_", "GLOO_", "FI_")
+_OF_THE_RANK = ("NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID")
+"""Variables that a rank, or a host, may have for itself."""
+_OF_AN_ADAPTER = ("_IFNAME", "_IFACE", "_HCA", "_FILE", "_DEVICE_NAME", "_DEV", "_NIC")
+"""How the names of variables end that name an adapter or a file of the host."""
+VARIABLES_OF_THE_HOST = (
+    "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
+    "NCCL_GRAPH_FILE", "NCCL_CONF_FILE",
+)  # fmt: skip
+"""Variables that all ranks should have, or none: hosts may name their adapters differently."""
+
+_UNSET = say("not set")
+_SET = say("set")
+_GIB = 1 << 30
+
+
+class Difference(msgspec.Struct, frozen=True, kw_only=True):
+    """A value on which tasks differ.
+
+    ``usual`` is the value of most tasks. It is None in a tie: then no task is the odd one, and
+    ``odd``, which has the tasks by value, has every value.
+    """
+
+    what: str
+    usual: str | None
+    odd: Mapping[str, tuple[int, ...]]
+    severity: Severity = Severity.WARNING
+
+    @property
+    def tasks(self) -> tuple[int, ...]:
+        """The tasks that differ from most; in a tie, all of them."""
+        return tuple(sorted(task for tasks in self.odd.values() for task in tasks))
+
+
+def differences(facts: Facts) -> list[Difference]:
+    """Return everything on which the tasks differ. An unknown value is not a difference.
+
+    Python counts by its minor version. Shared memory and the limit of locked memory count only
+    where one has less than half of another, because nodes differ a little in their memory.
+    """
+    varying = _varying(facts)
+    found = [
+        _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
+        _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
+        _compared("NCCL", facts, lambda one: one.nccl, _always_grave),
+        _compared("cuDNN", facts, lambda one: one.cudnn),
+        _compared(say("the driver"), facts, lambda one: one.driver),
+        _compared("Python", facts, lambda one: _minor(one.python)),
+        *_of_hosts(facts),
+        *(
+            _variable(name, facts)
+            for name in (*VARIABLES, *_further(varying, is_of_host=False))
+            if name in varying
+        ),
+        *(
+            _set_or_not(name, facts)
+            for name in (*VARIABLES_OF_THE_HOST, *_further(varying, is_of_host=True))
+            if name in varying
+        ),
+        _size(say("shared memory"), facts, lambda one: one.shm_bytes),
+        _size(
+            say("the limit of locked memory"),
+            _with_infiniband(facts),
+            lambda one: one.memlock_bytes,
+        ),
+        *(_differing(name, facts, values) for name, values in by_setting(facts)),
+    ]
+    return [one for one in found if one is not None]
+
+
+def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the culprits: one for each set of tasks, with everything in which they differ.
+
+    Another NCCL release is a culprit of its own (nccl-version-mismatch).
+    """
+    found = differences(facts)
+    nccl = [one for one in found if one.what == "NCCL"]
+    entries = [_entry(nccl_version_mismatch.RULE.slug, roster, facts, nccl)] if nccl else []
+    together: dict[tuple[tuple[int, ...], bool], list[Difference]] = {}
+    for one in found:
+        together.setdefault((one.tasks, one.usual is None), []).append(one)
+    entries += [
+        _entry(ranks_heterogeneous.RULE.slug, roster, facts, same) for same in together.values()
+    ]  # fmt: skip
+    return sorted(entries, key=lambda one: one.severity is not Severity.ERROR)
+
+
+def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) -> Culprit:
+    tied = same[0].usual is None
+    tasks = same[0].tasks
+    these = set(tasks)
+    grave = any(one.severity is Severity.ERROR for one in same)
+    return blamed(
+        slug,
+        roster,
+        [rank.rank for rank in roster.ranks if rank.task in these],
+        hosts=[facts[task].host for task in tasks],
+        severity=Severity.ERROR if grave else Severity.WARNING,
+        evidence=clauses([_said(one, facts) for one in same]),
+        data={"differs": [str(one.what) for one in same], "tied": tied},
+    )
+
+
+def _said(one: Difference, facts: Facts) -> str:
+    """Return a difference in words: both values, and who has them."""
+    values = in_series(
+        [
+            say("{value} on {hosts}", value=value, hosts=words_of(_hosts(tasks, facts)))
+            for value, tasks in sorted(one.odd.items())
+        ]
+    )
+    if one.usual is None:
+        return say("{what}: {values}; none of them is the majority", what=one.what, values=values)
+    odd = set(one.tasks)
+    rest = [task for task in facts if task not in odd]
+    return say_many(
+        len(set(_hosts(rest, facts))),
+        "{what}: {values}, {usual} on {count} other host",
+        "{what}: {values}, {usual} on {count} other hosts",
+        what=one.what,
+        values=values,
+        usual=one.usual,
+    )
+
+
+def _hosts(tasks: Iterable[int], facts: Facts) -> list[str]:
+    return list(dict.fromkeys(facts[task].host or say("task {task}", task=task) for task in tasks))
+
+
+Gravity = Callable[[Sequence[str]], Severity]
+
+
+def _always_grave(_values: Sequence[str]) -> Severity:
+    return Severity.ERROR
+
+
+def _grave_unless(part: Callable[[str], str]) -> Gravity:
+    """Return a gravity: an error where the values differ in this part, otherwise a warning."""
+
+    def gravity(values: Sequence[str]) -> Severity:
+        return Severity.ERROR if len({part(one) for one in values}) > 1 else Severity.WARNING
+
+    return gravity
+
+
+def _never_grave(_values: Sequence[str]) -> Severity:
+    return Severity.WARNING
+
+
+def _compared(
+    what: str,
+    facts: Facts,
+    value: Callable[[TaskFacts], str | None],
+    gravity: Gravity = _never_grave,
+) -> Difference | None:
+    values = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    return _differing(what, facts, values, gravity)
+
+
+def _differing(
+    what: str, facts: Facts, values: Mapping[int, str], gravity: Gravity = _never_grave
+) -> Difference | None:
+    """Compare values by task. Every host has one vote, however many tasks it has."""
+    if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
+        return None
+    on_host = Counter(facts[task].host for task in values)
+    whole = math.lcm(*set(on_host.values()))
+    votes: Counter[str] = Counter()
+    for task, said in values.items():
+        votes[said] += whole // on_host[facts[task].host]
+    first, second = votes.most_common(2)
+    usual = first[0] if first[1] > second[1] else None
+    odd: dict[str, list[int]] = {}
+    for task, said in sorted(values.items()):
+        if said != usual:
+            odd.setdefault(said, []).append(task)
+    return Difference(
+        what=what,
+        usual=usual,
+        odd={said: tuple(tasks) for said, tasks in odd.items()},
+        severity=gravity(sorted(set(values.values()))),
+    )
+
+
+def _variable(name: str, facts: Facts) -> Difference | None:
+    return _compared(
+        name,
+        facts,
+        lambda one: None if one.variables is None else one.variables.get(name) or _UNSET,
+    )
+
+
+def _varying(facts: Facts) -> set[str]:
+    """Return the variables on which tasks differ: nearly all tasks have the same ones."""
+    kinds = {
+        frozenset(one.variables.items()) for one in facts.values() if one.variables is not None
+    }
+    return {name for one in kinds for name, _value in one ^ next(iter(kinds))}
+
+
+def _further(varying: set[str], *, is_of_host: bool) -> list[str]:
+    """Return those of the variables that are read by collectives, and that no list names."""
+    listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
+    return sorted(
+        name
+        for name in varying - listed
+        if name.startswith(_PREFIXES) and name.endswith(_OF_AN_ADAPTER) == is_of_host
+    )
+
+
+def _set_or_not(name: str, facts: Facts) -> Difference | None:
+    def value(one: TaskFacts) -> str | None:
+        if one.variables is None:
+            return None
+        return _SET if one.variables.get(name) else _UNSET
+
+    return _compared(name, facts, value)
+
+
+def _of_hosts(facts: Facts) -> list[Difference | None]:
+    """Compare what belongs to a host: the models of its GPUs and their number.
+
+    A launcher may give each task one GPU, and some hosts more tasks than others: then no number is
+    compared.
+    """
+    by_host: dict[str, list[int]] = {}
+    for task, one in sorted(facts.items()):
+        by_host.setdefault(one.host, []).append(task)
+    is_even = len({len(tasks) for tasks in by_host.values()}) == 1
+    models: dict[int, str] = {}
+    counts: dict[int, str] = {}
+    for tasks in by_host.values():
+        seen = [facts[task].devices for task in tasks]
+        known = [each for each in seen if each is not None]
+        if not known or len(known) < len(seen):
+            continue
+        devices = list(chain.from_iterable(known))
+        names = sorted({one.name for one in devices if one.name})
+        uuids = {one.uuid for one in devices if one.uuid}
+        for task in tasks:
+            if names:
+                models[task] = listed(names)
+            if uuids and is_even:
+                counts[task] = str(len(uuids))
+    return [
+        _differing(say("the GPU model"), facts, models),
+        _differing(say("the number of GPUs"), facts, counts),
+    ]
+
+
+def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> Difference | None:
+    sizes = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    finite = [size for size in sizes.values() if size >= 0]
+    unlimited = len(finite) < len(sizes)
+    if not finite or (not unlimited and max(finite) < 2 * min(finite)):
+        return None
+    largest = max(finite)
+    # Those within a factor of two of the largest count as one value: its own.
+    words = {
+        task: say("unlimited") if size < 0 else _bytes(largest if 2 * size > largest else size)
+        for task, size in sizes.items()
+    }
+    return _differing(what, facts, words)
+
+
+def _with_infiniband(facts: Facts) -> Facts:
+    return {task: one for task, one in facts.items() if one.infiniband}
+
+
+def _bytes(size: int) -> str:
+    if size >= _GIB:
+        return f"{size / _GIB:.1f} GiB"
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size >> 10} KiB"
+
+
+def _release(version: str) -> str:
+    return version.partition("+")[0]
+
+
+def _major(version: str) -> str:
+    return version.partition(".")[0]
+
+
+def _minor(version: str | None) -> str | None:
+    return None if version is None else ".".join(version.split(".")[:2])

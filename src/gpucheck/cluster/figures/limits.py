@@ -1,0 +1,224 @@
+"""Limits, links, ports and devices of the nodes that make collectives fail or slow."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from gpucheck.cluster.diagnose.naming import blamed, words_of
+from gpucheck.cluster.model import Facts, Rank, Roster
+from gpucheck.derived.nvlinks import lost_links
+from gpucheck.derived.process_limits import (
+    in_words,
+    locks_too_little,
+    nccl_uses_shared_memory,
+    shares_too_little,
+)
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import (
+    memlock_too_low,
+    nccl_duplicate_gpu,
+    nccl_infiniband,
+    nvlink_down,
+    shm_too_small,
+)
+from gpucheck.language import say, say_many
+
+_ACTIVE = "ACTIVE"
+
+
+def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[Culprit]:
+    """Return the culprits that the facts of the nodes show.
+
+    A link or port that is down is an error only where a collective failed as well.
+    """
+    grave = Severity.ERROR if collective_failed else Severity.WARNING
+    return [
+        *shared_gpus(roster),
+        *nvlinks_down(roster, facts, grave),
+        *ports_down(roster, facts, grave),
+        *locked_memory(roster, facts),
+        *shared_memory(roster, facts),
+    ]
+
+
+def shared_gpus(roster: Roster) -> list[Culprit]:
+    """Return the GPUs that several ranks use, which NCCL refuses."""
+    by_uuid: dict[str, list[Rank]] = {}
+    for one in roster.ranks:
+        if one.uuid and one.rank not in roster.absent and one.device.startswith("cuda"):
+            by_uuid.setdefault(one.uuid, []).append(one)
+    return [
+        blamed(
+            nccl_duplicate_gpu.RULE.slug,
+            roster,
+            [one.rank for one in ranks],
+            evidence=say(
+                "ranks {ranks} use one GPU, {uuid} ({model})",
+                ranks=words_of([one.rank for one in ranks]),
+                uuid=uuid,
+                model=ranks[0].model or say("of an unknown model"),
+            ),
+            data={"uuid": uuid},
+        )
+        for uuid, ranks in by_uuid.items()
+        if len(ranks) > 1
+    ]
+
+
+def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
+    """Return the GPUs with fewer NVLinks up than most of their model in the job."""
+    by_model: dict[str, dict[int, int]] = {}
+    for one in roster.ranks:
+        links = _links(facts, one)
+        if links is not None and one.model:
+            by_model.setdefault(one.model, {})[one.rank] = links
+    return [
+        blamed(
+            nvlink_down.RULE.slug,
+            roster,
+            [rank],
+            severity=severity,
+            evidence=say_many(
+                lost.links,
+                "{count} NVLink up, {usual} on {others} others of its model ({model})",
+                "{count} NVLinks up, {usual} on {others} others of its model ({model})",
+                usual=lost.usual,
+                others=lost.votes,
+                model=model,
+            ),
+            data={"links": lost.links, "usual": lost.usual},
+        )
+        for model, active in by_model.items()
+        for rank, lost in lost_links(active, switched=None).items()
+    ]
+
+
+def _links(facts: Facts, rank: Rank) -> int | None:
+    task = facts.get(rank.task)
+    return None if task is None or rank.uuid is None else (task.nvlinks or {}).get(rank.uuid)
+
+
+def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
+    """Return the hosts that have an InfiniBand port down which most other hosts have up.
+
+    A port is known by its name, such as ``mlx5_0/1``. A port that a host does not have at all is a
+    difference of hardware, and nothing is said of it.
+    """
+    by_port: dict[str, dict[str, str]] = {}
+    for one in facts.values():
+        for said in one.infiniband or ():
+            port, _blank, state = said.partition(" ")
+            by_port.setdefault(port, {})[one.host] = state.strip().upper()
+    down: dict[str, list[str]] = {}
+    up_on: dict[str, int] = {}
+    for port, states in by_port.items():
+        up = [host for host, state in states.items() if state.endswith(_ACTIVE)]
+        if 2 * len(up) <= len(states) and len(states) > 2:  # noqa: PLR2004  # one against one
+            continue
+        for host in set(states) - set(up) if up else ():
+            down.setdefault(host, []).append(_in_state(port, states[host]))
+            up_on[host] = max(up_on.get(host, 0), len(up))
+    return [
+        blamed(
+            nccl_infiniband.RULE.slug,
+            roster,
+            [one.rank for one in roster.ranks if one.host == host],
+            hosts=[host],
+            severity=severity,
+            confidence=Confidence.LIKELY,
+            evidence=say_many(
+                up_on[host],
+                "{ports}, and {active} on {count} other",
+                "{ports}, and {active} on {count} others",
+                ports=words_of(sorted(ports)),
+                active=_ACTIVE,
+            ),
+            data={"ports": [str(port) for port in sorted(ports)]},
+        )
+        for host, ports in sorted(down.items())
+    ]
+
+
+def _in_state(port: str, state: str) -> str:
+    if not state:
+        return say("{port} has no state", port=port)
+    return say("{port} is {state}", port=port, state=state)
+
+
+def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts whose limit is too low for InfiniBand, in jobs of several nodes only."""
+    if len({one.node for one in roster.ranks}) < 2:  # noqa: PLR2004  # nodes
+        return []
+    low = {
+        task: one.memlock_bytes
+        for task, one in facts.items()
+        if one.memlock_bytes is not None
+        and locks_too_little(one.memlock_bytes)
+        and any(port.upper().endswith(_ACTIVE) for port in one.infiniband or ())
+    }
+    if not low:
+        return []
+    least = min(low.values())
+    return [
+        blamed(
+            memlock_too_low.RULE.slug,
+            roster,
+            _ranks_of(roster, low),
+            hosts=[facts[task].host for task in low],
+            severity=Severity.WARNING,
+            confidence=Confidence.LIKELY,
+            evidence=say(
+                "only {size} of memory may be locked on {hosts}, too little for NCCL over "
+                "InfiniBand",
+                size=in_words(least),
+                hosts=words_of(_hosts(facts, low)),
+            ),
+        )
+    ]
+
+
+def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts with little shared memory on which NCCL joins several ranks by it.
+
+    One rank in each container, with the usual 64 MiB, is fine.
+    """
+    on_host = Counter(
+        one.host
+        for one in roster.ranks
+        if one.device.startswith("cuda") and one.rank not in roster.absent
+    )
+    low = {
+        task: one.shm_bytes
+        for task, one in facts.items()
+        if one.shm_bytes is not None
+        and shares_too_little(one.shm_bytes)
+        and on_host[one.host] > 1
+        and nccl_uses_shared_memory(one.variables)
+    }
+    if not low:
+        return []
+    return [
+        blamed(
+            shm_too_small.RULE.slug,
+            roster,
+            _ranks_of(roster, low),
+            hosts=[facts[task].host for task in low],
+            severity=Severity.WARNING,
+            confidence=Confidence.POSSIBLE,
+            evidence=say(
+                "shared memory (/dev/shm) of {size} on {hosts}, where NCCL joins several ranks "
+                "through it",
+                size=in_words(min(low.values())),
+                hosts=words_of(_hosts(facts, low)),
+            ),
+        )
+    ]
+
+
+def _ranks_of(roster: Roster, tasks: Iterable[int]) -> list[int]:
+    these = set(tasks)
+    return [one.rank for one in roster.ranks if one.task in these]
+
+
+def _hosts(facts: Facts, tasks: Iterable[int]) -> list[str]:
+    return list(dict.fromkeys(facts[task].host for task in tasks))

@@ -1,0 +1,465 @@
+"""What a site requires of the nodes of a job: ``--require FILE`` or ``--require KEY=VALUE``.
+
+A file is a JSON object, or a line ``KEY=VALUE`` for each requirement, with ``#`` before a comment.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck.cluster.diagnose.naming import blamed, words_of
+from gpucheck.cluster.figures.bandwidth import Timed
+from gpucheck.cluster.figures.node_settings import fabrics
+from gpucheck.cluster.figures.slow import Reading
+from gpucheck.cluster.model import Facts, Roster, TaskFacts
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
+from gpucheck.language import in_series, in_turn, say, say_many
+from gpucheck.tables.gpu_products import plain_product
+from gpucheck.tables.nearest import did_you_mean
+from gpucheck.tables.versions import at_least, parse, released
+
+FILE_LIMIT = 64 * 1024
+_THE_FILE = say("the file")
+_SEVERAL = ", "
+"""Between the NVLink domains of one host (``task/node_settings.py``)."""
+
+
+class PolicyError(ValueError):
+    """A requirement is not understood. The message is one sentence for the user."""
+
+
+class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
+    """Requirements. None means no requirement.
+
+    ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
+    ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of the job. ``within_peers`` and
+    ``within_baseline`` say by how many per cent a rate may lie below that of similar GPUs, or below
+    this GPU's own baseline. ``one_fabric``: all GPUs belong to one NVLink domain (GB200 NVL72).
+    """
+
+    gpus_per_node: int | None = None
+    gpu_model: str | None = None
+    min_driver: str | None = None
+    min_torch: str | None = None
+    min_cuda: str | None = None
+    min_nccl: str | None = None
+    min_busbw: float | None = None
+    within_peers: float | None = None
+    within_baseline: float | None = None
+    one_fabric: bool | None = None
+
+    def __bool__(self) -> bool:
+        """Whether there is any requirement."""
+        return any(getattr(self, field) is not None for field in self.__struct_fields__)
+
+
+KEYS = tuple(field.replace("_", "-") for field in Requirements.__struct_fields__)
+
+
+def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
+    """Read the requirements in a file.
+
+    Raises:
+        PolicyError: it is too long, not understood, or demands something unknown.
+    """
+    if len(text) > FILE_LIMIT:
+        raise PolicyError(
+            say(
+                "{file} is longer than {size} KiB, so it is not a list of requirements",
+                file=name,
+                size=FILE_LIMIT >> 10,
+            )
+        )
+    if text.lstrip().startswith("{"):
+        try:
+            said = msgspec.json.decode(text, type=dict[str, Any])
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise PolicyError(
+                say("{file} is not a JSON object: {error}", file=name, error=error)
+            ) from error
+        return _checked(said, name)
+    return parse_lines(text.splitlines(), name)
+
+
+def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
+    """Read ``KEY=VALUE`` lines; text behind ``#`` is a comment.
+
+    Raises:
+        PolicyError: a line is something else, or demands something unknown, or a key comes twice.
+    """
+    said: dict[str, Any] = {}
+    for line in lines:
+        words = line.partition("#")[0].strip()
+        if not words:
+            continue
+        key, equals, value = (part.strip() for part in words.partition("="))
+        if not equals or not value:
+            raise PolicyError(say("{file}: {text!r} is not KEY=VALUE", file=name, text=words[:60]))
+        if _plain(key) in map(_plain, said):
+            raise PolicyError(say("{file}: {key} is given twice", file=name, key=key[:40]))
+        said[key] = value
+    return _checked(said, name)
+
+
+def joined(parts: Sequence[Requirements]) -> Requirements:
+    """Return all requirements together; of several values for a key the last one counts."""
+    values: dict[str, Any] = {}
+    for one in parts:
+        values |= {
+            field: value
+            for field in one.__struct_fields__
+            if (value := getattr(one, field)) is not None
+        }
+    return Requirements(**values)
+
+
+def _plain(key: str) -> str:
+    return key.lower().replace("_", "-")
+
+
+def _checked(said: Mapping[str, Any], name: str) -> Requirements:
+    plain = {_plain(key): value for key, value in said.items()}
+    unknown = next((key for key in plain if key not in KEYS), None)
+    if unknown is not None:
+        refused = say(
+            "{file}: {key!r} is none of {keys}.",
+            file=name, key=unknown[:40], keys=in_series(KEYS),
+        )  # fmt: skip
+        near = did_you_mean(unknown, KEYS)
+        raise PolicyError(in_turn([refused, near]) if near else refused)
+    try:
+        found = msgspec.convert(plain, Requirements, strict=False)
+    except msgspec.ValidationError as error:
+        raise PolicyError(say("{file}: {error}", file=name, error=error)) from error
+    for key in _FACTS:
+        version = getattr(found, key)
+        if version is not None and parse(version) is None:
+            raise PolicyError(
+                say(
+                    "{file}: {key}={version} is not a version number",
+                    file=name,
+                    key=_words(key),
+                    version=version[:40],
+                )
+            )
+    for key in ("within_peers", "within_baseline"):
+        percent = getattr(found, key)
+        if percent is not None and not 0 < percent < 100:  # noqa: PLR2004  # per cent
+            raise PolicyError(
+                say(
+                    "{file}: {key} is a number of per cent between 0 and 100",
+                    file=name,
+                    key=_words(key),
+                )
+            )
+    if found.gpus_per_node is not None and found.gpus_per_node < 1:
+        raise PolicyError(say("{file}: gpus-per-node is a number of GPUs, 1 or more", file=name))
+    if found.min_busbw is not None and not 0 < found.min_busbw < float("inf"):
+        raise PolicyError(say("{file}: min-busbw is a number of GB/s above 0", file=name))
+    return found
+
+
+def violations(
+    wanted: Requirements,
+    roster: Roster,
+    facts: Facts,
+    *,
+    timed: Sequence[Timed] = (),
+    readings: Sequence[Reading] = (),
+) -> list[Culprit]:
+    """Return an entry for each requirement and each value that violates it.
+
+    An unknown value violates nothing; ``unknown`` lists those.
+
+    Args:
+        wanted: the demands.
+        roster: the ranks.
+        facts: of each task.
+        timed: the bandwidths that were measured.
+        readings: the rates that were measured, with what each is compared with.
+    """
+    return [
+        *_counts(wanted, roster, facts),
+        *_models(wanted, roster),
+        *_versions(wanted, roster, facts),
+        *_fabrics(wanted, roster, facts),
+        *_bandwidths(wanted, roster, timed),
+        *_rates(wanted, roster, readings),
+    ]
+
+
+def unknown(
+    wanted: Requirements,
+    facts: Facts,
+    *,
+    ranks: int = 0,
+    timed: Sequence[Timed] = (),
+    readings: Sequence[Reading] = (),
+) -> list[str]:
+    """Return a sentence for each requirement that some unknown value leaves open.
+
+    ``ranks`` is how many the job has.
+    """
+    found: list[str] = []
+    for key, value in _FACTS.items():
+        who = [one.host for _task, one in sorted(facts.items()) if value(one) is None]
+        if getattr(wanted, key) is not None and who:
+            hosts = words_of(list(dict.fromkeys(who)))
+            found.append(say("{key} cannot be judged on {hosts}", key=_words(key), hosts=hosts))
+    if wanted.gpus_per_node is not None and any(one.devices is None for one in facts.values()):
+        found.append(
+            say("gpus-per-node cannot be judged on every node: torch did not report its GPUs")
+        )
+    if wanted.min_busbw is not None and not any(len(one.group) == ranks for one in timed):
+        found.append(say("min-busbw cannot be judged: no all-reduce of the whole job was measured"))
+    if wanted.one_fabric and (who := _without_fabric(facts)):
+        found.append(
+            say(
+                "one-fabric cannot be judged on {hosts}: NVML names no NVLink domain",
+                hosts=words_of(who),
+            )
+        )
+    compared = {one.is_of_baseline for one in readings}
+    for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
+        if getattr(wanted, key) is not None and is_of_baseline not in compared:
+            found.append(
+                say("{key} cannot be judged: there is nothing to compare with", key=_words(key))
+            )
+    return found
+
+
+def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the nodes with another number of GPUs: fewer means missing ranks, none no GPU."""
+    if wanted.gpus_per_node is None:
+        return []
+    found = []
+    for host, number in _gpus_by_host(facts).items():
+        if number != wanted.gpus_per_node:
+            found.append(
+                blamed(
+                    _of_count(number, wanted.gpus_per_node),
+                    roster,
+                    [one.rank for one in roster.ranks if one.host == host],
+                    hosts=[host],
+                    evidence=_of_gpus(host, number, wanted.gpus_per_node),
+                    data={"required": wanted.gpus_per_node, "found": number},
+                )
+            )
+    return found
+
+
+def _of_gpus(host: str, number: int, required: int) -> str:
+    if not number:
+        return say("{host} has no GPU, and {required} are required", host=host, required=required)
+    return say_many(
+        number,
+        "{host} has {count} GPU, and {required} are required",
+        "{host} has {count} GPUs, and {required} are required",
+        host=host,
+        required=required,
+    )
+
+
+def _of_count(number: int, required: int) -> str:
+    """Return what another number of GPUs than required is."""
+    if number == 0:
+        return no_nvidia_gpu.RULE.slug
+    return rank_missing.RULE.slug if number < required else requirement_not_met.RULE.slug
+
+
+def _gpus_by_host(facts: Facts) -> dict[str, int]:
+    """Count the GPUs that the tasks of each host see together; unknown hosts are left out."""
+    seen: dict[str, set[str] | None] = {}
+    for task, one in facts.items():
+        if one.devices is None or seen.get(one.host, set()) is None:
+            seen[one.host] = None
+            continue
+        names = {
+            device.uuid or device.pci or str((task, at)) for at, device in enumerate(one.devices)
+        }
+        seen[one.host] = (seen.get(one.host) or set()) | names
+    return {host: len(names) for host, names in seen.items() if names is not None}
+
+
+def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
+    if wanted.gpu_model is None:
+        return []
+    words = plain_product(wanted.gpu_model).split()
+    others: dict[str, list[int]] = {}
+    for one in roster.ranks:
+        if one.model and not _has_words(plain_product(one.model).split(), words):
+            others.setdefault(one.model, []).append(one.rank)
+    return [
+        blamed(
+            requirement_not_met.RULE.slug,
+            roster,
+            ranks,
+            evidence=say(
+                "the GPU is {model}, and {required} is required",
+                model=model,
+                required=wanted.gpu_model,
+            ),
+            data={"required": wanted.gpu_model, "found": model},
+        )
+        for model, ranks in others.items()
+    ]
+
+
+def _has_words(name: Sequence[str], words: Sequence[str]) -> bool:
+    """Whether the name contains the words, in this order and next to each other."""
+    return any(list(words) == list(name[at : at + len(words)]) for at in range(len(name)))
+
+
+def _without_fabric(facts: Facts) -> list[str]:
+    known = {facts[task].host for task, domain in fabrics(facts).items() if domain is not None}
+    return sorted({one.host for one in facts.values()} - known)
+
+
+def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
+    """Return the hosts that are in another NVLink domain than most, or in several."""
+    if not wanted.one_fabric:
+        return []
+    domains = {facts[task].host: one for task, one in fabrics(facts).items() if one is not None}
+    if len(set(domains.values())) <= 1 and not any(_SEVERAL in one for one in domains.values()):
+        return []
+    usual = Counter(domains.values()).most_common(1)[0][0]
+    return [
+        blamed(
+            requirement_not_met.RULE.slug,
+            roster,
+            [one.rank for one in roster.ranks if one.host == host],
+            hosts=[host],
+            evidence=say(
+                "{host} is in the NVLink domain {domain}, most are in {usual}, and one is required",
+                host=host,
+                domain=domain,
+                usual=usual,
+            ),
+            data={"required": "one-fabric", "found": domain},
+        )
+        for host, domain in domains.items()
+        if domain != usual or _SEVERAL in domain
+    ]
+
+
+_FACTS: dict[str, Callable[[TaskFacts], str | None]] = {
+    "min_driver": lambda one: one.driver,
+    "min_torch": lambda one: one.torch,
+    "min_cuda": lambda one: one.cuda,
+    "min_nccl": lambda one: one.nccl,
+}
+
+
+def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
+    found = []
+    for key, value in _FACTS.items():
+        least = getattr(wanted, key)
+        older: dict[str, list[int]] = {}
+        for task, one in sorted(facts.items()):
+            said = value(one)
+            if least is not None and said is not None and _is_older(said, least):
+                older.setdefault(said, []).append(task)
+        for said, tasks in older.items():
+            hosts = list(dict.fromkeys(facts[task].host for task in tasks))
+            these = set(tasks)
+            found.append(
+                blamed(
+                    requirement_not_met.RULE.slug,
+                    roster,
+                    [one.rank for one in roster.ranks if one.task in these],
+                    hosts=hosts,
+                    evidence=say(
+                        "{what} {version} on {hosts}, and {least} or newer is required",
+                        what=_words(key).removeprefix("min-"),
+                        version=said,
+                        hosts=words_of(hosts),
+                        least=least,
+                    ),
+                    data={"required": least, "found": said},
+                )
+            )
+    return found
+
+
+def _is_older(said: str, least: str) -> bool:
+    """Whether a version is certainly older; a development build is not judged."""
+    one, other = released(said), parse(least)
+    return one is not None and other is not None and not at_least(one, other)
+
+
+def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) -> list[Culprit]:
+    """Return the whole job, and each whole node, whose best all-reduce was slower than required."""
+    if wanted.min_busbw is None:
+        return []
+    on_node = Counter(one.node for one in roster.ranks)
+    best: dict[int | None, Timed] = {}
+    for one in timed:
+        node = roster.ranks[one.group[0]].node if one.nodes == 1 else None
+        wholes = len(roster.ranks) if node is None else on_node[node]
+        is_whole = len(one.group) == wholes
+        if is_whole and (node not in best or one.busbw > best[node].busbw):
+            best[node] = one
+    return [
+        blamed(
+            link_slow.RULE.slug,
+            roster,
+            one.group,
+            evidence=say(
+                "an all-reduce of {size} B over {ranks} ranks reaches a bus bandwidth of "
+                "{rate:.4g} GB/s, and {required:g} are required",
+                size=one.size, ranks=len(one.group), rate=one.busbw, required=wanted.min_busbw,
+            ),
+            data={
+                "required": wanted.min_busbw, "found": one.busbw,
+                "ratio": one.busbw / wanted.min_busbw,
+            },
+        )
+        for one in best.values()
+        if one.busbw < wanted.min_busbw
+    ]  # fmt: skip
+
+
+def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) -> list[Culprit]:
+    """Return the best measurement of each rate: a single slow one is no violation."""
+    best: dict[tuple[int, str, bool], Reading] = {}
+    for one in readings:
+        key = (one.rank, one.rate, one.is_of_baseline)
+        if key not in best or one.share > best[key].share:
+            best[key] = one
+    worst: dict[tuple[int, bool], Reading] = {}
+    for (rank, _rate, of_baseline), one in best.items():
+        percent = wanted.within_baseline if of_baseline else wanted.within_peers
+        if percent is None or one.share >= 1 - percent / 100:
+            continue
+        before = worst.get((rank, of_baseline))
+        if before is None or one.share < before.share:
+            worst[rank, of_baseline] = one
+    return [
+        blamed(
+            gpu_slow.RULE.slug,
+            roster,
+            [rank],
+            severity=Severity.ERROR,
+            confidence=Confidence.CERTAIN,
+            evidence=say(
+                "{rate}: {value:.3g}, {share:.0%} of {usual:.3g}, {reference}; within "
+                "{required:g} % is required",
+                rate=one.rate,
+                value=one.value,
+                share=one.share,
+                usual=one.usual,
+                reference=one.against,
+                required=wanted.within_baseline if of_baseline else wanted.within_peers,
+            ),
+            data={"rate": one.rate, "ratio": one.share, "usual": one.usual},
+        )
+        for (rank, of_baseline), one in sorted(worst.items())
+    ]
+
+
+def _words(key: str) -> str:
+    return key.replace("_", "-")

@@ -1,0 +1,285 @@
+"""Which GPU is slow, compared with similar ones in the job, or with what it reached before.
+
+A collective's own time is never used, because every rank in it waits for the slowest. One
+measurement makes a suspect; a culprit was slow every time, in at least two measurements.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import msgspec
+
+from gpucheck.cluster.diagnose.naming import blamed
+from gpucheck.cluster.figures.baseline import Baseline
+from gpucheck.cluster.figures.peers import Peers
+from gpucheck.cluster.model import Rank, Roster, StepResult
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import gpu_slow
+from gpucheck.language import listed, say, say_many
+
+WARNING_SHARE, ERROR_SHARE = 0.8, 0.5
+"""Below this share of what it is compared with a GPU is slow; see the page of gpu-slow."""
+CPU_SHARE = 0.4
+"""The same for CPU processes, which share their cores with everything else on the machine."""
+MOST_REPEATED = 64
+"""At most this many ranks measure again: suspects and some similar ranks."""
+
+_TIMES = 2
+_PINNED = "pinned"
+_SECONDS = " s"
+
+
+class Reading(msgspec.Struct, frozen=True, kw_only=True):
+    """One rate of one rank in one step, and what it is compared with."""
+
+    rank: int
+    rate: str
+    value: float
+    usual: float
+    peers: int = 0
+    """How many others ``usual`` is the median of; 0 for the GPU's own baseline."""
+    of: str = ""
+    """What the others are, or the date of the baseline."""
+    model: str | None = None
+    warning: float = WARNING_SHARE
+    error: float = ERROR_SHARE
+
+    @property
+    def is_of_baseline(self) -> bool:
+        """Whether it is compared with what this GPU reached before."""
+        return self.peers == 0
+
+    @property
+    def against(self) -> str:
+        """What it is compared with, in words."""
+        if self.is_of_baseline:
+            if not self.of:
+                return say("the baseline of this GPU")
+            return say("the baseline of this GPU of {day}", day=self.of)
+        words = say("the other one")
+        if self.peers > 1:
+            words = say("the median of {count} {others}", count=self.peers, others=self.of)
+        return say("{words} ({model})", words=words, model=self.model) if self.model else words
+
+    @property
+    def share(self) -> float:
+        """The rate as a share of the usual one."""
+        return self.value / self.usual
+
+    @property
+    def severity(self) -> Severity | None:
+        """How bad the share is; None when it is fine."""
+        if self.share < self.error:
+            return Severity.ERROR
+        return Severity.WARNING if self.share < self.warning else None
+
+
+def readings(
+    roster: Roster, history: Iterable[StepResult], baseline: Baseline | None = None
+) -> list[Reading]:
+    """Return every rate that can be compared, in the order in which they were measured.
+
+    With at least two similar ranks in its step, a rank is compared with their median; with one,
+    with that one; with none, with its own baseline. Where peers show nothing, the baseline still
+    may.
+    """
+    found = []
+    for measured in _alone(history):
+        peers = Peers(
+            (key, value)
+            for rank, rates in measured.items()
+            for name, value in rates.items()
+            for key in _keys(roster.ranks[rank], name)
+        )
+        for rank, rates in sorted(measured.items()):
+            one = roster.ranks[rank]
+            for name, value in rates.items():
+                found += _of_peers(one, name, value, peers)
+                found += _of_baseline(one, name, value, baseline)
+    return found
+
+
+def suspects(
+    roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
+) -> tuple[int, ...]:
+    """Return the ranks that were slow in their only measurement: they must measure again.
+
+    A rank that was asked twice is no suspect any more, whatever came of it.
+    """
+    asked = Counter(
+        rank for done in history if done.step.kind == "alone" for (rank, *_) in done.step.groups
+    )
+    slow = {
+        same[0].rank
+        for same in _series(readings(roster, history, baseline)).values()
+        if same[0].severity is not None
+    }
+    return tuple(sorted(rank for rank in slow if asked[rank] < _TIMES and rank in roster.living))
+
+
+def to_repeat(
+    roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
+) -> tuple[int, ...]:
+    """Return the ranks of the step that confirms or clears the suspects; () without suspects.
+
+    Similar ranks measure again at the same time, those of the same node first: a rank that measured
+    alone on an idle node would look better than it is.
+    """
+    wanted = suspects(roster, history, baseline)
+    if not wanted:
+        return ()
+    measured = {rank for step in _alone(history) for rank in step}
+    alive = [rank for rank in roster.living if rank in measured]
+    nodes = {roster.ranks[rank].node for rank in wanted}
+    models = {_model(roster.ranks[rank]) for rank in wanted}
+    like = [rank for rank in alive if _model(roster.ranks[rank]) in models]
+    near = [rank for rank in like if roster.ranks[rank].node in nodes]
+    far = [rank for rank in like if roster.ranks[rank].node not in nodes]
+    order = dict.fromkeys((*(rank for rank in wanted if rank in alive), *near, *far))
+    room = max(MOST_REPEATED, len(wanted))
+    return tuple(sorted(list(order)[:room]))
+
+
+def culprits(
+    roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
+) -> list[Culprit]:
+    """Return the ranks that were slow every time, the slowest first."""
+    worst: dict[int, list[Reading]] = {}
+    for same in _series(readings(roster, history, baseline)).values():
+        if len(same) < _TIMES or any(one.severity is None for one in same):
+            continue
+        rank = same[0].rank
+        if rank not in worst or _best(same).share < _best(worst[rank]).share:
+            worst[rank] = same
+    slow = sorted(worst.values(), key=lambda same: _best(same).share)
+    return [_culprit(roster, same) for same in slow]
+
+
+def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
+    best = _best(same)
+    values = listed([f"{one.value:.3g}" for one in same])
+    name, _blank, unit = best.rate.rpartition(" ")
+    return blamed(
+        gpu_slow.RULE.slug,
+        roster,
+        [best.rank],
+        severity=best.severity or Severity.WARNING,
+        evidence=say(
+            "{rate}: {values} {unit} in {count} measurements, {share:.0%} of {usual:.3g} {unit}, "
+            "{reference}",
+            rate=name, values=values, unit=unit, count=len(same), share=best.share,
+            usual=best.usual, reference=best.against,
+        ),
+        data={
+            "rate": best.rate, "values": [one.value for one in same], "usual": best.usual,
+            "ratio": best.share,
+        },
+    )  # fmt: skip
+
+
+def _best(same: list[Reading]) -> Reading:
+    """Return the measurement in which the rank looks best: it is at least that slow."""
+    return max(same, key=lambda one: one.share)
+
+
+def _series(found: Iterable[Reading]) -> dict[tuple[int, str, bool], list[Reading]]:
+    """Return the readings of each rank, rate and kind of comparison, one for each step."""
+    series: dict[tuple[int, str, bool], list[Reading]] = {}
+    for one in found:
+        series.setdefault((one.rank, one.rate, one.is_of_baseline), []).append(one)
+    return series
+
+
+def _alone(history: Iterable[StepResult]) -> Iterator[Mapping[int, dict[str, float]]]:
+    """Yield the rates of the ranks that passed alone, step by step; more is always better."""
+    for done in history:
+        if done.step.kind == "alone":
+            yield {
+                rank: rates
+                for rank, one in done.results.items()
+                if one.passed and (rates := _rates(one.measurements))
+            }
+
+
+def _rates(measurements: Mapping[str, float]) -> dict[str, float]:
+    return {
+        name: value
+        for name, value in measurements.items()
+        if 0 < value < float("inf") and not name.endswith(_SECONDS)
+    }
+
+
+Key = tuple[str, str, int | None]
+
+
+def _keys(one: Rank, name: str) -> tuple[Key, ...]:
+    """Return what similar ranks have in common: the model, and for some rates the slot."""
+    model = _model(one)
+    if name.startswith(_PINNED):
+        return (model, name, None), (model, name, one.local)
+    return ((model, name, None),)
+
+
+def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
+    """Compare with the median of the others of its model in the same step.
+
+    The speed of pinned copies also depends on the slot and the socket, so these are compared with
+    the same slot of other nodes. Where fewer than two of those exist, only half of the usual share
+    is an error or a warning.
+    """
+    of_model, *of_slot = _keys(one, name)
+    usual, count = peers.others(of_model, value)
+    words = say("others of its model")
+    warning, error = WARNING_SHARE, ERROR_SHARE
+    for key in of_slot:
+        in_slot, in_slots = peers.others(key, value)
+        if in_slots > 1:
+            usual, count, words = in_slot, in_slots, say("others in the same slot")
+        else:
+            warning, error = ERROR_SHARE, ERROR_SHARE / 2
+    if not count:
+        return []
+    if not one.device.startswith("cuda"):
+        warning = error = CPU_SHARE
+        words = say("other processes")
+    return [
+        Reading(
+            rank=one.rank, rate=name, value=value, usual=usual, peers=count, of=words,
+            model=one.model, warning=warning, error=error,
+        )
+    ]  # fmt: skip
+
+
+def _of_baseline(one: Rank, name: str, value: float, baseline: Baseline | None) -> list[Reading]:
+    saved = None if baseline is None else baseline.of_gpu(one.uuid, one.model)
+    usual = None if saved is None else saved.rates.get(name)
+    if saved is None or usual is None or not 0 < usual < float("inf"):
+        return []
+    warning, error = WARNING_SHARE, ERROR_SHARE
+    if name.startswith(_PINNED):
+        warning, error = ERROR_SHARE, ERROR_SHARE / 2
+    return [
+        Reading(
+            rank=one.rank, rate=name, value=value, usual=usual,
+            of=saved.saved,
+            warning=warning, error=error,
+        )
+    ]  # fmt: skip
+
+
+def _model(rank: Rank) -> str:
+    return rank.model or ("" if rank.device.startswith("cuda") else "cpu")
+
+
+def spread(roster: Roster, history: Sequence[StepResult]) -> str:
+    """Return in words how similar the ranks are, for a report without a culprit; "" if unknown."""
+    found = readings(roster, history)
+    if not found:
+        return ""
+    return say_many(
+        len({one.rank for one in found}),
+        "{count} rank at {share:.0%} or more of the median of similar ranks",
+        "{count} ranks at {share:.0%} or more of the median of similar ranks",
+        share=min(one.share for one in found),
+    )

@@ -1,0 +1,306 @@
+"""Which link is slow: groups of ranks against similar groups, baselines and published figures.
+
+As with GPUs, one measurement makes a suspect, and a culprit was slow every time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from gpucheck.cluster.diagnose.naming import between, blamed, in_ranks
+from gpucheck.cluster.figures.bandwidth import Expected, Groups, Timed, of_table, timed
+from gpucheck.cluster.figures.baseline import Baseline
+from gpucheck.cluster.figures.slow import CPU_SHARE
+from gpucheck.cluster.model import Backend, Facts, Roster, StepResult
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Bandwidth, Culprit
+from gpucheck.findings import link_slow
+from gpucheck.language import listed, say, say_many
+from gpucheck.tables.bus_bandwidth import BusBandwidths
+
+_TIMES = 2
+_SMALLEST = 1 << 20
+"""Bytes: the time of a smaller message is mostly latency, and no bandwidth."""
+_ENDS = 2
+"""A rank that has no processor may hold the other end up as well, one after the other."""
+_DELAY = 0.02
+"""Seconds by which processes on the CPU are late because others run on the machine."""
+
+Group = tuple[int, ...]
+Unit = tuple[bool, int]
+"""A rank within a node, or a node (True)."""
+
+
+class Known(msgspec.Struct, frozen=True, kw_only=True):
+    """What groups are compared with."""
+
+    roster: Roster
+    facts: Facts
+    table: BusBandwidths
+    backend: Backend
+    baseline: Baseline | None = None
+    late: frozenset[int] = frozenset()
+    """Ranks that make the others wait: what their groups measured says nothing about links."""
+
+
+class Judged(msgspec.Struct, frozen=True, kw_only=True):
+    """A measurement of a group, and what it is compared with."""
+
+    timed: Timed
+    expected: Expected
+
+    @property
+    def share(self) -> float:
+        """The bandwidth as a share of the expected one."""
+        return self.timed.busbw / self.expected.busbw
+
+    @property
+    def severity(self) -> Severity | None:
+        """How bad the share is; None when it is fine, or says nothing about the link.
+
+        Time in which a rank had no processor is no time of the link.
+        """
+        working = 1 - min(1.0, _ENDS * self.timed.busy)
+        if self.timed.seconds * (working - self.share) < self.expected.most_delay:
+            return None
+        if self.share < self.expected.is_error_below * working:
+            return Severity.ERROR
+        return Severity.WARNING if self.share < self.expected.least * working else None
+
+
+def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
+    """Return what a bandwidth is compared with: similar groups, its baseline, or the table."""
+    peers = groups.others(one)
+    if peers is not None:
+        return peers if known.backend == "nccl" else _of_cpus(peers)
+    return _of_baseline(one, known) or of_table(
+        one, known.roster, known.facts, known.table, backend=known.backend
+    )
+
+
+def _of_cpus(expected: Expected) -> Expected:
+    return msgspec.structs.replace(
+        expected, least=CPU_SHARE, is_error_below=CPU_SHARE, most_delay=_DELAY
+    )
+
+
+def is_slower(one: Timed, other: Timed) -> bool:
+    """Whether a group is so much slower than another one that a third has to decide."""
+    expected = _of_cpus(Expected(busbw=other.busbw, words=""))
+    return Judged(timed=one, expected=expected).severity is not None
+
+
+def report(
+    history: Sequence[StepResult], known: Known, every: Sequence[Timed] | None = None
+) -> list[Bandwidth]:
+    """Return the bandwidths for the report: the slowest and the fastest of each kind of group.
+
+    So a report stays short however many pairs there were. ``every`` is what ``timed`` says of the
+    history, if that is known already.
+    """
+    every = timed(known.roster, history) if every is None else every
+    ends: dict[tuple[str, int, int], list[Timed]] = {}
+    for one in sorted(every, key=lambda each: each.busbw):
+        ends.setdefault(one.likeness, []).append(one)
+    chosen = [
+        one
+        for same in ends.values()
+        for one in (same[:1] if len(same) == 1 else [same[0], same[-1]])
+    ]
+    groups = Groups(every)
+    return [_shown(one, expectation(one, groups, known)) for one in chosen]
+
+
+def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
+    """Return the groups that were slow in their only measurement: they must measure again.
+
+    Groups of a unit that is slow with several partners need not.
+    """
+    asked = Counter(
+        frozenset(group)
+        for done in history
+        if done.step.kind not in ("alone", "arms")
+        for group in done.step.groups
+    )
+    series = _series(timed(known.roster, history), known)
+    explained = {group for groups in _units_to_blame(known, series).values() for group in groups}
+    return tuple(
+        group
+        for group, same in series.items()
+        if same[0].severity is not None
+        and asked[frozenset(group)] < _TIMES
+        and group not in explained
+    )
+
+
+def slow_once(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
+    """Return the groups that were slow in every measurement so far."""
+    series = _series(timed(known.roster, history), known)
+    return tuple(group for group, same in series.items() if _is_slow(same))
+
+
+def culprits(
+    history: Sequence[StepResult], known: Known, every: Sequence[Timed] | None = None
+) -> list[Culprit]:
+    """Return who was slow every time, in at least two measurements.
+
+    A rank or a node that is slow with every partner is named if two of them are well with others;
+    its partners are not. Any other group must have been slow twice itself. ``every`` is what
+    ``timed`` says of the history, if that is known already.
+    """
+    series = _series(timed(known.roster, history) if every is None else every, known)
+    blame = _units_to_blame(known, series)
+    found = [_of_unit(known, unit, groups, series) for unit, groups in blame.items()]
+    explained = {group for groups in blame.values() for group in groups}
+    found += [
+        _culprit(known, group, same)
+        for group, same in series.items()
+        if group not in explained and len(same) >= _TIMES and _is_slow(same)
+    ]
+    return sorted(found, key=lambda one: one.data["ratio"])
+
+
+def _is_slow(same: Sequence[Judged]) -> bool:
+    return all(one.severity is not None for one in same)
+
+
+def _series(every: Sequence[Timed], known: Known) -> dict[Group, list[Judged]]:
+    """Return the measurements of each group that can be judged, in order."""
+    groups = Groups(every)
+    series: dict[Group, list[Judged]] = {}
+    for one in every:
+        if one.size < _SMALLEST or not known.late.isdisjoint(one.group):
+            continue
+        expected = expectation(one, groups, known)
+        if expected is not None:
+            key = tuple(sorted(one.group))
+            series.setdefault(key, []).append(Judged(timed=one, expected=expected))
+    return series
+
+
+def _of_baseline(one: Timed, known: Known) -> Expected | None:
+    if known.baseline is None or one.nodes != 1:
+        return None
+    uuids = [known.roster.ranks[rank].uuid for rank in one.group]
+    saved = known.baseline.of_group(uuids, one.size)
+    if saved is None:
+        return None
+    words = say("the baseline of these GPUs")
+    if saved.saved:
+        words = say("the baseline of these GPUs of {day}", day=saved.saved)
+    return Expected(busbw=saved.busbw, words=words)
+
+
+def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
+    best = max(same, key=lambda one: one.share)
+    one = best.timed
+    values = listed([f"{each.timed.busbw:.3g}" for each in same])
+    entry = blamed(
+        link_slow.RULE.slug,
+        known.roster,
+        group,
+        severity=best.severity or Severity.WARNING,
+        confidence=Confidence.LIKELY if one.nodes == 1 else Confidence.POSSIBLE,
+        evidence=say_many(
+            len(same),
+            "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
+            "{count} measurement, {share:.0%} of {usual:.3g} GB/s, {reference}",
+            "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
+            "{count} measurements, {share:.0%} of {usual:.3g} GB/s, {reference}",
+            size=_bytes(one.size), ranks=in_ranks(len(group)), values=values,
+            share=best.share, usual=best.expected.busbw, reference=best.expected.words,
+        ),
+        data={
+            "ratio": best.share, "busbw": [each.timed.busbw for each in same],
+            "usual": best.expected.busbw, "size": one.size,
+        },
+    )  # fmt: skip
+    pair = len(group) == 2 or one.nodes == 2  # noqa: PLR2004  # the two ends of a link
+    return between(entry, known.roster) if pair else entry
+
+
+def _units_to_blame(known: Known, series: Mapping[Group, list[Judged]]) -> dict[Unit, list[Group]]:
+    """Return the slow groups of each unit that is slow with every partner.
+
+    Two of its partners at least must be well with others.
+    """
+    slow: dict[Unit, list[Group]] = {}
+    well: set[Unit] = set()
+    units = {group: _units(known.roster, group) for group in series}
+    for group, same in series.items():
+        if not _is_slow(same):
+            well |= units[group]
+            continue
+        for unit in units[group]:
+            slow.setdefault(unit, []).append(group)
+    return {
+        unit: groups
+        for unit, groups in slow.items()
+        if unit not in well
+        and len(groups) >= _TIMES
+        and len(_partners(unit, groups, units) & well) >= _TIMES
+    }
+
+
+def _partners(
+    unit: Unit, groups: Iterable[Group], units: Mapping[Group, frozenset[Unit]]
+) -> frozenset[Unit]:
+    return frozenset().union(*(units[group] for group in groups)) - {unit}
+
+
+def _of_unit(
+    known: Known,
+    unit: Unit,
+    groups: Sequence[Group],
+    series: Mapping[Group, list[Judged]],
+) -> Culprit:
+    is_node, number = unit
+    ranks = [
+        rank.rank
+        for rank in known.roster.ranks
+        if (rank.node if is_node else rank.rank) == number
+        and any(rank.rank in group for group in groups)
+    ]
+    worst = min(groups, key=lambda group: max(one.share for one in series[group]))
+    first = _culprit(known, worst, series[worst])
+    units = {group: _units(known.roster, group) for group in series}
+    well = frozenset().union(*(units[one] for one, same in series.items() if not _is_slow(same)))
+    partners = _partners(unit, groups, units) & well
+    return blamed(
+        link_slow.RULE.slug,
+        known.roster,
+        ranks,
+        severity=first.severity,
+        confidence=Confidence.LIKELY,
+        evidence=say_many(
+            len(partners),
+            "slow with {count} partner that is not slow with others: {said}",
+            "slow with {count} partners that are not slow with others: {said}",
+            said=first.evidence,
+        ),
+        data=first.data,
+    )
+
+
+def _units(roster: Roster, group: Group) -> frozenset[Unit]:
+    """Return what a group joins: ranks inside a node, nodes across."""
+    nodes = frozenset((True, roster.ranks[rank].node) for rank in group)
+    return nodes if len(nodes) > 1 else frozenset((False, rank) for rank in group)
+
+
+def _shown(one: Timed, against: Expected | None) -> Bandwidth:
+    return Bandwidth(
+        collective="all-reduce",
+        ranks=len(one.group),
+        nodes=one.nodes,
+        size=one.size,
+        seconds=one.seconds,
+        busbw=one.busbw,
+        compared_with="" if against is None else against.words,
+        share=None if against is None else one.busbw / against.busbw,
+    )
+
+
+def _bytes(size: int) -> str:
+    return f"{size >> 20} MiB" if size >= 1 << 20 else f"{size} B"

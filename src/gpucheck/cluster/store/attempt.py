@@ -1,0 +1,223 @@
+"""One attempt to meet a store at an address: connect, read its greeting, prove, check its proof."""
+
+import errno
+import os
+import socket
+import time
+from collections.abc import Callable
+from typing import Any, Literal
+
+import msgspec
+
+from gpucheck.cluster.store import pace
+from gpucheck.cluster.store.wire import (
+    LINE_LIMIT,
+    PROTOCOL,
+    TOO_MANY,
+    WRONG_TOKEN,
+    Answer,
+    Greeting,
+    Hello,
+    Scene,
+    line,
+    prove,
+    proven,
+)
+from gpucheck.language import say
+
+Reason = Literal[
+    "not-resolved", "refused", "no-route", "timed-out", "no-store", "another-run", "full",
+    "wrong-token",
+]  # fmt: skip
+Secret = Callable[[bool], str]
+"""Returns the token that counts now, "" without one; is told whether the store wants one."""
+
+_READ = 65536
+_BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
+_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
+_GREETINGS = msgspec.json.Decoder(Greeting)
+_ANSWERS = msgspec.json.Decoder(Answer)
+
+
+class AttemptError(Exception):
+    """An attempt failed, with the reason and its words."""
+
+    def __init__(self, reason: Reason, words: str) -> None:
+        super().__init__(words)
+        self.reason = reason
+        self.words = words
+
+
+class Meeting:
+    """What is said until a store of this run has proven itself, without a socket.
+
+    Args:
+        scene: the run whose store is looked for, and the port.
+        secret: returns the token.
+    """
+
+    def __init__(self, scene: Scene, secret: Secret) -> None:
+        self._scene = scene
+        self._secret = secret
+        self._token: str | None = None
+        self._nonce = os.urandom(16).hex()
+        self.rest = b""
+        """What has come and was not used."""
+        self.beat: float | None = None
+        """The seconds between two heartbeats, once the store has proven itself."""
+
+    def hear(self, data: bytes) -> bytes:
+        """Read what the other side has sent. Return the answer.
+
+        Raises:
+            AttemptError: it is not a store of this run, or it accepts no more connections.
+        """
+        self.rest += data
+        said = b""
+        while self.beat is None and b"\n" in self.rest:
+            first, _, self.rest = self.rest.partition(b"\n")
+            if self._token is None:
+                said += self._greet(first)
+            else:
+                self._check(first, self._token)
+        if len(self.rest) > LINE_LIMIT:
+            raise AttemptError("no-store", say("the program that listens there is not a store"))
+        return said
+
+    def _greet(self, first: bytes) -> bytes:
+        """Check the greeting and return the hello."""
+        greeting = _read(_GREETINGS, first)
+        if greeting.gpucheck != PROTOCOL:
+            raise AttemptError(
+                "no-store",
+                say(
+                    "it uses {found!r}, not {wanted}",
+                    found=greeting.gpucheck[:40],
+                    wanted=PROTOCOL,
+                ),
+            )
+        if greeting.run != self._scene.run:
+            raise AttemptError("another-run", say("another run's store"))
+        self._token = self._secret(greeting.asks)
+        proof = prove(self._token, "client", greeting.nonce, self._scene)
+        return line(Hello(PROTOCOL, greeting.run, self._nonce, proof))
+
+    def _check(self, first: bytes, token: str) -> None:
+        """Check the answer to the hello."""
+        answer = _read(_ANSWERS, first)
+        if answer.error == TOO_MANY:
+            raise _full()
+        if answer.error == WRONG_TOKEN or not (
+            answer.error or proven(token, "server", self._nonce, self._scene, answer.proof)
+        ):
+            raise AttemptError("wrong-token", say("this run's store has another token"))
+        if answer.error:
+            raise AttemptError("no-store", say("it said: {error!r}", error=answer.error[:80]))
+        self.beat = pace.told(answer.beat)
+
+
+class Attempt:
+    """An attempt that never blocks: call ``go_on`` when its socket is ready, or its time is over.
+
+    Args:
+        address: as ``getaddrinfo`` gives it, with its family.
+        run: whose store is looked for.
+        secret: returns the token.
+        until: when it has failed, a time of ``time.monotonic()``.
+    """
+
+    def __init__(
+        self, address: tuple[int, tuple[Any, ...]], run: str, secret: Secret, until: float
+    ) -> None:
+        family, where = address
+        self.port = int(where[1])
+        self.until = until
+        self.meeting = Meeting(Scene(run, self.port), secret)
+        self.connection = socket.socket(family, socket.SOCK_STREAM)
+        self.connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
+        self.is_connected = False
+        self._begun = self.connection.connect_ex(where)
+
+    def go_on(self) -> bool:
+        """Go on as far as possible. Return whether the store has proven itself.
+
+        Raises:
+            AttemptError: it failed.
+        """
+        try:
+            if self._connect():
+                self._talk()
+        except (BlockingIOError, InterruptedError):
+            pass  # more has to come
+        except OSError as error:
+            raise AttemptError(_reason(error), words_of(error)) from error
+        if self.meeting.beat is None and time.monotonic() > self.until:
+            raise self._late()
+        return self.meeting.beat is not None
+
+    def close(self) -> None:
+        """Give up."""
+        self.connection.close()
+
+    def _connect(self) -> bool:
+        """Return whether it is connected by now."""
+        if self.is_connected:
+            return True
+        if self._begun not in _BEGUN:
+            raise OSError(self._begun, os.strerror(self._begun))
+        if code := self.connection.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR):
+            raise OSError(code, os.strerror(code))
+        try:
+            self.connection.getpeername()
+        except OSError:
+            return False
+        self.is_connected = True
+        self.connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        return True
+
+    def _talk(self) -> None:
+        while self.meeting.beat is None:
+            data = self.connection.recv(_READ)
+            if not data:
+                raise AttemptError("no-store", say("the program that listens there is not a store"))
+            if said := self.meeting.hear(data):
+                self.connection.sendall(said)
+
+    def _late(self) -> AttemptError:
+        if self.is_connected:
+            return AttemptError("no-store", say("the program that listens there says nothing"))
+        return AttemptError("timed-out", say("no answer"))
+
+
+def words_of(error: OSError) -> str:
+    """Return the system's words for an error, without the number."""
+    if isinstance(error, TimeoutError) and not error.errno:
+        return say("no answer")
+    words = error.strerror or str(error)
+    return words[:1].lower() + words[1:]
+
+
+def _read(decoder: "msgspec.json.Decoder[Any]", first: bytes) -> Any:  # noqa: ANN401
+    try:
+        return decoder.decode(first)
+    except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+        if TOO_MANY.encode() in first:
+            raise _full() from error
+        raise AttemptError(
+            "no-store", say("the program that listens there is not a store")
+        ) from error
+
+
+def _full() -> AttemptError:
+    return AttemptError("full", say("the store accepts no more connections"))
+
+
+def _reason(error: OSError) -> Reason:
+    if isinstance(error, TimeoutError):
+        return "timed-out"
+    if error.errno in _UNREACHABLE:
+        return "no-route"
+    if isinstance(error, ConnectionResetError | BrokenPipeError):
+        return "no-store"
+    return "refused"

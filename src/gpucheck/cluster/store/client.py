@@ -1,0 +1,211 @@
+"""A supervisor's connection to the store: it connects with patience, then never blocks."""
+
+import socket
+import time
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from gpucheck.cluster.store import pace
+from gpucheck.cluster.store.attempt import Secret, words_of
+from gpucheck.cluster.store.search import ConnectError, Search
+from gpucheck.cluster.store.wire import (
+    LINE_LIMIT,
+    Add,
+    Answer,
+    Get,
+    Ping,
+    Set,
+    StoreError,
+    line,
+)
+from gpucheck.facts.numbers import whole_number
+from gpucheck.language import plain, say
+
+__all__ = ["ConnectError", "StoreClient"]
+
+Then = Callable[[bytes | None], None]
+"""Gets the JSON of a key; None when it has none."""
+_READ = 256 * 1024
+_READS = 32
+"""How often one ``pump`` reads at most, so that it always returns."""
+_UNSENT = 64 * 1024 * 1024
+"""Bytes that may wait to be sent."""
+
+_NULL = b"null"
+
+_ANSWERS = msgspec.json.Decoder(Answer)
+
+
+class StoreClient:
+    """A supervisor's connection to the store of this run.
+
+    Answers reach the callbacks while ``pump`` runs: call it when ``fileno`` is readable, and now
+    and then. Once ``lost`` says why the connection is over, nothing is sent and no callback is
+    called.
+    """
+
+    def __init__(self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST) -> None:
+        self._socket = connection
+        self._rest = bytearray(rest)
+        self._unsent = bytearray()
+        self._on_answer: dict[int, Callable[[bytes], None]] = {}
+        self._number = 0
+        self.beat = beat
+        """The seconds between two heartbeats that the store wants."""
+        self.lost = ""
+        """Why the connection is over; "" while it is not."""
+        self.refused = ""
+        """What the store refused last, such as too many keys."""
+        self.last_heard = time.monotonic()
+        """When something came last; a stopped store keeps the connection, but is silent."""
+        self.local_address: str = connection.getsockname()[0]
+        self.peer_address: str = connection.getpeername()[0]
+        self.port: int = connection.getpeername()[1]
+        connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
+
+    @classmethod
+    def connect(
+        cls, host: str, ports: Sequence[int], run: str, token: str | Secret = "",
+        seconds: float = 60.0,
+    ) -> "StoreClient":  # fmt: skip
+        """Try the ports until one has the store of this run, or the seconds are over.
+
+        ``token`` may be a function: the token may be written only while this looks for the store.
+
+        Raises:
+            ConnectError: none did.
+        """
+        secret = token if callable(token) else lambda _asks: token
+        met = Search(host, ports, run, secret, seconds).find()
+        return cls(met.connection, met.meeting.rest, met.meeting.beat or pace.LEAST)
+
+    def set(self, key: str, value: object) -> None:
+        """Set a key to JSON data, or a struct of it.
+
+        Raises:
+            StoreError: the value is too large.
+        """
+        self._ask(Set(self._next(), key, msgspec.Raw(msgspec.json.encode(value, enc_hook=plain))))
+
+    def add(self, key: str, then: Callable[[int], None] | None = None, amount: int = 1) -> None:
+        """Add to a counter; ``then`` gets its new value, 0 if it was refused."""
+        hear = then or _ignore
+        self._ask(Add(self._next(), key, amount), lambda text: hear(_number(text)))
+
+    def get(self, key: str, wait: float, then: Then) -> None:
+        """Get a key, for which the store waits this long; ``then`` gets None if in vain."""
+        self._ask(Get(self._next(), key, wait), lambda text: then(None if text == _NULL else text))
+
+    def ping(self) -> None:
+        """Ask for any answer, whose time ``last_heard`` shows."""
+        self._ask(Ping(self._next()))
+
+    def fileno(self) -> int:
+        """Return the file descriptor to wait on; -1 when closed."""
+        return self._socket.fileno()
+
+    @property
+    def wants_write(self) -> bool:
+        """Whether something waits to be sent."""
+        return bool(self._unsent) and not self.lost
+
+    def pump(self) -> None:
+        """Send waiting messages, read received ones, call the callbacks."""
+        self._send()
+        for _ in range(_READS):
+            if self.lost or not self._read():
+                return
+
+    def close(self) -> None:
+        """Close the connection."""
+        self.lost = self.lost or "closed"
+        self._socket.close()
+
+    def _next(self) -> int:
+        self._number += 1
+        return self._number
+
+    def _ask(
+        self, request: Set | Get | Add | Ping, hear: Callable[[bytes], None] | None = None
+    ) -> None:
+        if self.lost:
+            return
+        text = line(request)
+        if len(text) > LINE_LIMIT:
+            raise StoreError(
+                say(
+                    "a request of {size} bytes, more than a line of the store takes", size=len(text)
+                )
+            )
+        if hear is not None:
+            self._on_answer[request.id] = hear
+        self._unsent += text
+        self._send()
+
+    def _send(self) -> None:
+        while self._unsent and not self.lost:
+            try:
+                sent = self._socket.send(self._unsent)
+            except (BlockingIOError, InterruptedError):
+                if len(self._unsent) > _UNSENT:
+                    self._lose(say("the store no longer reads anything"))
+                return
+            except OSError as error:
+                self._lose(words_of(error))
+                return
+            del self._unsent[:sent]
+
+    def _read(self) -> bool:
+        """Read once; whether there may be more."""
+        try:
+            data = self._socket.recv(_READ)
+        except (BlockingIOError, InterruptedError):
+            return False
+        except OSError as error:
+            self._lose(words_of(error))
+            return False
+        if not data:
+            self._lose(say("the store closed the connection"))
+            return False
+        self.last_heard = time.monotonic()
+        self._rest += data
+        if b"\n" in data:
+            *lines, rest = bytes(self._rest).split(b"\n")
+            self._rest = bytearray(rest)
+            for text in lines:
+                self._hear(text)
+        if len(self._rest) > LINE_LIMIT:
+            self._lose(say("the store sent a line without end"))
+        return True
+
+    def _hear(self, text: bytes) -> None:
+        if self.lost:
+            return
+        try:
+            answer = _ANSWERS.decode(text)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            self._lose(say("the store sent something that is not an answer"))
+            return
+        if answer.error:
+            self.refused = answer.error
+        if answer.id == 0 and answer.error:
+            self._lose(say("the store said: {error}", error=answer.error[:200]))
+            return
+        hear = self._on_answer.pop(answer.id, None)
+        if hear is not None:
+            hear(bytes(answer.value))
+
+    def _lose(self, why: str) -> None:
+        self.lost = why
+        self._on_answer.clear()
+        self._socket.close()
+
+
+def _ignore(_number: int) -> None:
+    """Ignore the answer."""
+
+
+def _number(text: bytes) -> int:
+    """Return the value of a counter, or 0 if the answer is not a number."""
+    return whole_number(text.decode("ascii", "replace")) or 0

@@ -1,0 +1,260 @@
+"""What the tasks of a job tell one another through the store: one form per kind of message.
+
+Every message is read here, by :meth:`Topic.read`. A message that is malformed, forged or beyond a
+bound is a value (:class:`Malformed`) and never an exception: task 0 believes no other task.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Any, Generic, Literal, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from gpucheck.cluster.diagnose.control_runs import VARIABLES
+from gpucheck.cluster.model import (
+    Backend,
+    Count,
+    ExitClass,
+    ExitStatus,
+    Kind,
+    Name,
+    RankNumber,
+    RankResult,
+    RootCause,
+    Seconds,
+    Slug,
+    TaskFacts,
+    Text,
+)
+from gpucheck.cluster.spans import unpack
+from gpucheck.engine import Verdict as ReportVerdict
+from gpucheck.facts.numbers import refuse_long_numbers
+from gpucheck.facts.preflight import Culprit, Phase
+
+_Port = Annotated[int, Meta(ge=1, le=65535)]
+
+
+class Message(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="message", forbid_unknown_fields=True
+):
+    """The value of a key in the store."""
+
+
+class Registration(Message, frozen=True, tag="registration"):
+    """A task has registered; ``seconds_left`` until its launcher's time limit."""
+
+    facts: TaskFacts
+    seconds_left: Seconds = 1e9
+
+
+class TaskReport(Message, frozen=True, tag="report"):
+    """What a task has learnt of torch, its devices and its node."""
+
+    facts: TaskFacts
+
+
+class RankAssignment(Message, frozen=True, tag="ranks"):
+    """The ranks of a task, each with its device."""
+
+    devices: Annotated[dict[RankNumber, Name], Meta(max_length=10_000)]
+    world_size: Count
+
+
+class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A group of ranks in a step, as a task sees it; ``mine`` are the task's own ranks."""
+
+    number: Count
+    ranks: Annotated[str, Meta(max_length=500_000)]
+    """As ``spans`` writes them; the first opens the store of the group."""
+    mine: Annotated[tuple[RankNumber, ...], Meta(max_length=10_000)]
+
+
+class StepOrders(Message, frozen=True, tag="orders"):
+    """What a task does in a step."""
+
+    step: Count
+    kind: Kind
+    backend: Backend
+    groups: Annotated[tuple[Group, ...], Meta(max_length=10_000)]
+    seconds: Seconds
+    connect_seconds: Seconds
+    env: dict[Name, Name] = {}
+    tests: Annotated[tuple[Name, ...], Meta(max_length=100)] = ()
+    sizes: Annotated[tuple[Count, ...], Meta(max_length=100)] = ()
+    level: Name = "quick"
+    seed: int = 0
+    alone_seconds: Seconds = 30.0
+    start_seconds: Seconds = 30.0
+    device_seconds: Seconds = 60.0
+
+
+class StepResults(Message, frozen=True, tag="results"):
+    """The results of some ranks of a task in a step."""
+
+    results: Annotated[tuple[RankResult, ...], Meta(max_length=100)]
+
+
+class RankProgress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """How far a rank is: its phase, the number of its collective, the seconds in it."""
+
+    phase: Phase
+    collective: Count
+    seconds: Seconds
+
+
+class Heartbeat(Message, frozen=True, tag="heartbeat"):
+    """A sign of life, the ``n``-th, and how far each rank of the task is."""
+
+    n: Count
+    ranks: Annotated[dict[RankNumber, RankProgress], Meta(max_length=10_000)] = {}
+
+
+class Rendezvous(Message, frozen=True, tag="rendezvous"):
+    """Where the first rank of a group waits for the others; "" is where the store is."""
+
+    host: Name
+    port: _Port
+
+
+class GroupEnd(Message, frozen=True, tag="group-end"):
+    """A group ends: a rank ran out of time, or failed."""
+
+    reason: Literal["deadline", "peer-failed"]
+
+
+class GroupBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The bus bandwidth of all GPUs of a node, for its baseline."""
+
+    uuids: Annotated[tuple[Name | None, ...], Meta(max_length=10_000)]
+    size: Count
+    busbw: float | None
+
+
+class Verdict(Message, frozen=True, tag="verdict"):
+    """The result of the whole job."""
+
+    exit: ExitStatus
+    exit_class: ExitClass = msgspec.field(name="class")
+    why: Text = ""
+    verdict: ReportVerdict = "unknown"
+    root_causes: Annotated[tuple[Slug, ...], Meta(max_length=1000)] = ()
+    culprits: Annotated[tuple[Culprit, ...], Meta(max_length=100)] = ()
+    drill: bool = False
+    world_size: Count | None = None
+    groups: Annotated[tuple[GroupBandwidth, ...], Meta(max_length=100)] = ()
+
+
+class Leaving(Message, frozen=True, tag="leaving"):
+    """A task has taken the verdict and has written everything."""
+
+
+class Dismissal(Message, frozen=True, tag="dismissal"):
+    """Task 0 no longer waits for the others."""
+
+
+class _Nothing(Message, frozen=True, tag="nothing"):
+    """A second kind in each union: msgspec demands the tag if there are several."""
+
+
+class Malformed(msgspec.Struct, frozen=True):
+    """What is not a message of its topic, and why, in words."""
+
+    problem: str
+
+
+M = TypeVar("M", bound=Message)
+
+
+class Topic(Generic[M]):
+    """Keys of messages of one kind: a name, followed by numbers.
+
+    Args:
+        name: how the keys begin.
+        kind: of the messages.
+        check: raises ValueError for what has the right form and makes no sense.
+    """
+
+    def __init__(self, name: str, kind: type[M], check: Callable[[M], None] | None = None) -> None:
+        self.name = name
+        self._decoder: msgspec.json.Decoder[M | _Nothing] = msgspec.json.Decoder(kind | _Nothing)
+        self._check = check
+
+    def key(self, *numbers: int) -> str:
+        """Return the key of a message."""
+        return "/".join((self.name, *map(str, numbers)))
+
+    def prefix(self, *numbers: int) -> str:
+        """Return how the keys of all messages with these first numbers begin."""
+        return self.key(*numbers) + "/"
+
+    def read(self, text: bytes) -> M | Malformed:
+        """Read a message."""
+        try:
+            refuse_long_numbers(text)
+            message = self._decoder.decode(text)
+            if isinstance(message, _Nothing):
+                return Malformed("it says nothing")
+            if self._check is not None:
+                self._check(message)
+        except (msgspec.MsgspecError, ValueError, RecursionError) as error:
+            return Malformed(str(error)[:300])
+        return message
+
+
+class _ResultData(msgspec.Struct):
+    """The part of ``RankResult.data`` that the diagnosis computes with."""
+
+    in_phase: Seconds | None = None
+    own_deadline: bool = False
+    rank: RankNumber | None = None
+    address: Name | None = None
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    fault: Name | None = None
+    error: Text | float | None = None
+    nccl_warnings: list[Text] = []
+    roots: list[RootCause] = []
+    way: None = None
+    variables: None = None
+    fixes: None = None
+    """These three the diagnosis says, never a task: commands are made of them."""
+
+
+def check_data(data: dict[str, Any]) -> None:
+    """Check the data of a result, as far as the diagnosis computes with them.
+
+    Raises:
+        ValueError: something in them has the wrong form.
+    """
+    msgspec.convert(data, _ResultData)
+
+
+def _check_results(message: StepResults) -> None:
+    for one in message.results:
+        check_data(one.data)
+
+
+def _check_orders(message: StepOrders) -> None:
+    """Refuse malformed groups, and variables that no control run sets."""
+    for group in message.groups:
+        if not set(group.mine).issubset(unpack(group.ranks)):
+            raise ValueError(f"group {group.number} does not have the ranks of this task")
+    if not VARIABLES.issuperset(message.env):
+        raise ValueError("orders with variables that no control run has")
+
+
+REGISTRATIONS = Topic("task", Registration)
+REPORTS = Topic("facts", TaskReport)
+ASSIGNMENTS = Topic("roster", RankAssignment)
+ORDERS = Topic("go", StepOrders, _check_orders)
+RESULTS = Topic("done", StepResults, _check_results)
+HEARTBEATS = Topic("beat", Heartbeat)
+RENDEZVOUS = Topic("rendezvous", Rendezvous)
+GROUP_ENDS = Topic("end", GroupEnd)
+VERDICT = Topic("verdict", Verdict)
+LEAVING = Topic("left", Leaving)
+DISMISSAL = Topic("over", Dismissal)
+BAD_ENDS = "ends"
+"""The counter of failed ranks in the whole job."""
+
+OF_TASK_0 = (VERDICT.name, ASSIGNMENTS.prefix(), ORDERS.prefix())
+"""How keys begin that only task 0 itself may set: the verdict, ranks and orders."""

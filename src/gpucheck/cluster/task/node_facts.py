@@ -1,0 +1,193 @@
+"""What a task reports about its node: some facts at once, others once torch and NVML answer."""
+
+import hashlib
+import re
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from gpucheck.cluster.model import Device, TaskFacts, Throttling
+from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
+from gpucheck.facts import Answer
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.language import say
+from gpucheck.machine import Host
+from gpucheck.machine.control_groups import ProcessorLimit
+from gpucheck.machine.supervised import Supervised
+from gpucheck.probes.system import environment, limits
+
+_UNLISTED = ("NCCL_", "GLOO_", "FI_")
+"""How the names of further variables begin, whose values are compared and not kept."""
+_MOST_UNLISTED = 200
+_NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
+_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "LD_LIBRARY_PATH")
+"""How the names of those variables begin that are compared; ``environment`` lists them singly."""
+_PORTS = "/sys/class/infiniband/*/ports/*/state"
+_LONGEST = 4 * 1024 * 1024
+_LONGEST_VALUE = 8192
+_LONGEST_SETTING = 200
+_LATE = 5.0
+"""Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
+
+
+def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
+    """Return what is known at once: names, limits and variables."""
+    found = limits.collect(host)
+    names = environment.collect(host).variables or {}
+    return TaskFacts(
+        task=task,
+        host=host.identity().node,
+        node=node,
+        pid=pid,
+        shm_bytes=found.shm_total_bytes,
+        memlock_bytes=found.memlock_bytes,
+        infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
+        settings=_short(adapter_settings(host)),
+        variables={
+            **_unlisted(host),
+            **{k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
+        },
+    )
+
+
+def _unlisted(host: Host) -> dict[str, str]:
+    """Return the variables of collectives that no list names, each with a mark of its value.
+
+    Equal values have equal marks. The value itself is not kept, for it may be a secret.
+    """
+    listed = {*PATH_NAMES, *OTHER_NAMES}
+    found = {
+        name: f"#{hashlib.sha256(f'{name}={value}'.encode('utf-8', 'replace')).hexdigest()[:8]}"
+        for name, value in sorted(host.env().items())
+        if name.startswith(_UNLISTED) and name not in listed and _NAME.fullmatch(name)
+    }
+    return dict(list(found.items())[:_MOST_UNLISTED])
+
+
+def _ports(host: Host) -> list[str] | None:
+    """Return the InfiniBand ports with their states, or None if they are unknown."""
+    paths = host.glob(_PORTS).value
+    if paths is None:
+        return None
+    found = []
+    for path in paths[:64]:
+        parts = path.split("/")
+        state = host.line(path).value
+        if state is not None:
+            found.append(f"{parts[-4]}/{parts[-2]} {state.rpartition(':')[2].strip()}")
+    return found
+
+
+def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
+    """Add what a worker reported about torch and its devices (``worker/census.py``)."""
+    known = {
+        name: str(said[name])[:100]
+        for name in ("python", "torch", "cuda", "cudnn", "nccl")
+        if said.get(name)
+    }
+    problems = said.get("problems")
+    why = problems.get("devices") if cuda and isinstance(problems, dict) else None
+    return msgspec.structs.replace(
+        facts,
+        **known,
+        devices=_devices(said.get("devices")),
+        phase="census",
+        problem=str(why or "")[:500],
+        kind="no-device" if why else "",
+    )
+
+
+def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
+    """Add how a limit on processor time held the task up; None without a limit."""
+    if limit is None:
+        return facts
+    throttling = Throttling(
+        periods=limit.periods, throttled=limit.throttled, processors=limit.processors
+    )
+    return msgspec.structs.replace(facts, throttling=throttling)
+
+
+def _devices(said: object) -> list[Device] | None:
+    """Read the devices that a worker saw, or None if its answer is malformed."""
+    try:
+        return msgspec.convert(said, list[Device] | None)
+    except msgspec.ValidationError:
+        return None
+
+
+def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
+    """Add what the driver and NVML report."""
+    nvml = snapshot.get(Nvml)
+    links = {
+        gpu.uuid: sum(gpu.nvlinks)
+        for gpu in nvml.gpus or ()
+        if gpu.uuid and gpu.nvlinks is not None
+    }
+    numbers = {gpu.uuid: gpu.index for gpu in nvml.gpus or () if gpu.uuid and gpu.index is not None}
+    release = snapshot.get(Driver).module_release or nvml.driver_release
+    return msgspec.structs.replace(
+        facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
+        gpu_numbers=numbers or None,
+        settings={**(facts.settings or {}), **_short(gpu_settings(nvml))},
+    )  # fmt: skip
+
+
+def _short(settings: dict[str, str]) -> dict[str, str]:
+    return {key: value[:_LONGEST_SETTING] for key, value in settings.items()}
+
+
+class NodeCheck:
+    """Runs gpucheck's static probes beside the supervisor, in a process of their own.
+
+    Args:
+        start: starts a program.
+        python: the target interpreter.
+        seconds: how long they may take.
+    """
+
+    def __init__(
+        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float
+    ) -> None:
+        self.snapshot: Snapshot | None = None
+        self.problem = ""
+        self._said = b""
+        self._end = time.monotonic() + seconds + _LATE
+        argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
+        answer = start([*argv, "--timeout", f"{seconds:.0f}"])
+        self._child = answer.value
+        self.done = self._child is None
+        self.problem = str(answer.problem)
+
+    def tick(self) -> bool:
+        """Look for its answer. True if it has ended, well or not."""
+        if self.done or self._child is None:
+            return True
+        status = self._child.status()
+        self._said = (self._said + self._child.said())[: _LONGEST + 1]
+        if status is None and time.monotonic() < self._end:
+            return False
+        self.done = True
+        if status is None:
+            self._child.abandon()
+            self.problem = say("gpucheck collect did not end in its time")
+            return True
+        if status != 0 or len(self._said) > _LONGEST:
+            self.problem = say("gpucheck collect ended with {status}", status=status)
+            return True
+        try:
+            self.snapshot = decode(self._said)
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            self.problem = say("gpucheck collect was not understood: {error}", error=error)
+        return True
+
+    def close(self) -> None:
+        """End it if it still runs."""
+        if self._child is not None and not self.done:
+            self._child.abandon()
+            self.done = True

@@ -1,0 +1,245 @@
+"""One rank in one step: how far its worker is, how long it may take, and its result."""
+
+import time
+from typing import Any, Literal, get_args
+
+import msgspec
+
+from gpucheck.cluster.model import Pace, RankResult
+from gpucheck.cluster.store.messages import check_data
+from gpucheck.cluster.task import looks
+from gpucheck.facts.preflight import Phase
+from gpucheck.language import say
+from gpucheck.machine.control_groups import refused_processes
+from gpucheck.machine.supervised import TERMINATE
+from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
+
+_VICTIM_SECONDS = 2.0
+"""How long a rank may still report what it saw when another one of its group has failed."""
+_PHASES: tuple[Phase, ...] = get_args(Phase)
+
+
+class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
+    """Seconds that a worker may take, by what it is doing."""
+
+    start: float = 30.0
+    set_device: float = 60.0
+    alone: float = 30.0
+    """One test, without communication."""
+    connect: float = 60.0
+    collective: float = 60.0
+    leave: float = 15.0
+
+    def of(self, phase: Phase) -> float:
+        """Return how long a worker may stay in a phase."""
+        return {
+            "set-device": self.set_device,
+            "alone": self.alone,
+            "store": self.connect,
+            "connect": self.connect,
+            "enter": self.collective,
+            "leave": self.collective,
+            "done": self.leave,
+        }.get(phase, self.start)
+
+
+class RankRun:
+    """A rank in a step, and what is known of it.
+
+    Args:
+        rank: of the job.
+        process: its worker.
+        deadlines: how long it may take.
+
+    Attributes:
+        phase: where it is.
+        collective: the number of the collective that it has entered last, from 1.
+        stage: what it is about to do, in words.
+        result: what became of it; None while it runs.
+    """
+
+    def __init__(self, rank: int, process: WorkerProcess, deadlines: Deadlines) -> None:
+        self.rank = rank
+        self.phase: Phase = "start"
+        self.collective = 0
+        self.stage = ""
+        self.result: RankResult | None = None
+        self._process = process
+        self._deadlines = deadlines
+        self._begun = time.monotonic()
+        self._refused = refused_processes()
+        self._answer: Message | None = None
+
+    @property
+    def key(self) -> str:
+        """The worker's name in the pool."""
+        return self._process.key
+
+    @property
+    def seconds(self) -> float:
+        """How long it has been in its phase."""
+        return self._process.seconds
+
+    def hear(self, message: Message) -> None:
+        """Handle what the worker has said, or what the zygote has said about it."""
+        event = message.get("event")
+        if event == "phase" and message.get("phase") in _PHASES:
+            self.phase = message["phase"]
+            self.collective = int(message.get("collective") or self.collective)
+            self._process.allow(self._deadlines.of(self.phase))
+        elif event == "stage":
+            self.stage = str(message.get("text"))[:300]
+            self._process.allow(self._deadlines.of(self.phase))
+        elif event == "result" and self._answer is None:
+            self._answer = message
+            self.phase = "done"
+            self._process.allow(self._deadlines.leave)
+        elif event == "ended":
+            self._conclude(message)
+
+    def stop(self, reason: StopReason) -> None:
+        """End it: its group has come to an end, or the run."""
+        patience = _VICTIM_SECONDS if reason == "peer-failed" else 0.0
+        self._process.stop(reason, within=patience)
+
+    def blame_zygote(self) -> None:
+        """Note that the zygote stood still, and not the worker."""
+        if self.result is not None:
+            self.result = msgspec.structs.replace(
+                self.result,
+                kind="zygote-stopped",
+                detail=say("the process that forks the workers did not respond"),
+            )
+
+    def _conclude(self, message: Message) -> None:
+        answered = read_answer(self._answer) if self._answer is not None else None
+        result = answered if answered is not None else self._from_end(message)
+        seconds = round(time.monotonic() - self._begun, 3)
+        result = self._with_look(result, str(message.get("printed", "")))
+        self.result = msgspec.structs.replace(result, rank=self.rank, seconds=seconds)
+
+    def _with_look(self, result: RankResult, printed: str) -> RankResult:
+        """Add what was seen of a worker before it was ended.
+
+        Of one that did not run out of time itself only what held it counts, or its zygote. One that
+        somebody stopped ran out of time even if it had its answer by then.
+        """
+        if not self._process.is_signalled:
+            return result
+        look = looks.seen(self._process.looks, printed, killed=self._process.is_killed)
+        if look is None:
+            return result
+        if look.state in looks.STOPPED and self._process.stopped_for == "deadline":
+            return msgspec.structs.replace(result, status="timed-out", look=look, phase=self.phase)
+        if look.zygote in looks.STOPPED:
+            return msgspec.structs.replace(
+                result, status="timed-out", kind="zygote-stopped", look=look, phase=self.phase,
+                collective=self.collective,
+            )  # fmt: skip
+        is_told = result.status == "timed-out" or look.state in looks.HELD
+        return msgspec.structs.replace(result, look=look) if is_told else result
+
+    def _from_end(self, message: Message) -> RankResult:
+        """Return what it means that its process has ended, or was ended, without an answer."""
+        reason = self._reason(message)
+        killed = self._why(reason) if reason is not None else ""
+        ended = worker_exit(message, self.stage, killed=killed)
+        kind, detail = ended.kind, str(ended.detail)
+        if self._process.is_unkillable:
+            kind = "unkillable"
+            detail = say("{why}; it cannot be killed: it is stuck in the driver", why=killed)
+        return RankResult(
+            rank=self.rank,
+            status=_STATUS_OF[reason],
+            phase=self.phase,
+            collective=self.collective,
+            kind=kind,
+            detail=detail,
+            data={**ended.data, **self._patience(reason), **self._limits()},
+        )
+
+    def _reason(self, message: Message) -> StopReason | None:
+        """Return why it was ended, or None if it ended by itself."""
+        process = self._process
+        if process.stopped_for == "peer-failed" and not process.is_signalled and _is_crash(message):
+            return None  # what another rank saw first may have been this very end
+        return process.stopped_for
+
+    def _patience(self, reason: StopReason | None) -> dict[str, Any]:
+        """Return how long it was in its phase at its end, and whether its own time was over."""
+        if reason != "deadline" or self._process.waited is None:
+            return {}
+        waited = round(self._process.waited, 1)
+        return {"in_phase": waited, "own_deadline": self._process.ran_over}
+
+    def _limits(self) -> dict[str, Any]:
+        """Return how often a control group refused processes or threads meanwhile."""
+        refused = refused_processes() - self._refused
+        return {"refused_processes": refused} if refused > 0 else {}
+
+    def _why(self, reason: StopReason) -> str:
+        if reason == "peer-failed":
+            return say(
+                "stopped in {phase}: another rank of its group had failed", phase=self._where()
+            )
+        if reason == "run-limit":
+            return say("stopped in {phase} at the time limit of the run", phase=self._where())
+        return say(
+            "{phase} did not end within {seconds:.0f} s", phase=self._where(), seconds=self.seconds
+        )
+
+    def _where(self) -> str:
+        if self.phase == "enter":
+            return say("collective {number}", number=self.collective)
+        if self.phase == "alone":
+            return self.stage or say("its own tests")
+        return self.phase
+
+
+_STATUS_OF: dict[StopReason | None, Literal["crashed", "stopped", "timed-out", "not-run"]] = {
+    None: "crashed",
+    "peer-failed": "stopped",
+    "deadline": "timed-out",
+    "run-limit": "not-run",
+}
+
+
+def _is_crash(message: Message) -> bool:
+    """Whether a process died of a signal that nobody sends to end it."""
+    return message.get("signal") not in (None, 0, TERMINATE)
+
+
+def read_answer(message: Message) -> RankResult | None:
+    """Return the result that a worker has sent, or None if it is malformed."""
+    try:
+        measured: dict[str, Any] = message.get("measurements") or {}
+        return RankResult(
+            rank=0,
+            status=msgspec.convert(message["status"], Literal["passed", "failed"]),
+            phase=msgspec.convert(message.get("phase", "done"), Phase),
+            collective=int(message.get("collective") or 0),
+            kind=str(message.get("kind", ""))[:100],
+            detail=str(message.get("detail", ""))[:1000],
+            measurements={
+                str(name)[:80]: float(value)
+                for name, value in list(measured.items())[:100]
+                if isinstance(value, (int, float))
+            },
+            pace=msgspec.convert(message.get("pace"), Pace | None),
+            data=_checked(message.get("data") or {}),
+        )
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def _checked(said: object) -> dict[str, Any]:
+    """Return the data of a result, as task 0 will take them.
+
+    Raises:
+        ValueError: they are malformed.
+    """
+    data = msgspec.convert(said, dict[str, Any])
+    check_data(data)
+    return data

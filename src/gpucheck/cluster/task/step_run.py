@@ -1,0 +1,280 @@
+"""One step as one task runs it: its workers, the rendezvous of its groups, and its results."""
+
+from collections.abc import Callable, Mapping
+from typing import Literal, Protocol
+
+import msgspec
+
+from gpucheck.cluster.model import RankResult, Status
+from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import (
+    GroupEnd,
+    Malformed,
+    Message,
+    RankProgress,
+    Rendezvous,
+    StepOrders,
+    StepResults,
+)
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.rank_workers import RankWorkers
+from gpucheck.language import say
+from gpucheck.machine.worker_pool import messages as worker_messages
+from gpucheck.machine.worker_pool.process import StopReason
+
+_LONG = 600.0
+"""Seconds that the store is asked to wait for a key, before it is asked again."""
+_RESULTS = 16
+"""Results in one message: a line has a limit, and each result may have kilobytes of output."""
+_WAIT_FOR_RENDEZVOUS = 5.0
+"""Seconds added for the other ranks, whose first worker opens the group's store."""
+
+WorkerMessage = worker_messages.Message
+
+
+class StoreConnection(Protocol):
+    """The store as a task uses it (``cluster/store/client.py``)."""
+
+    peer_address: str
+    """Where the store is reached from here."""
+
+    def set(self, key: str, value: Message) -> None:
+        """Put a message under a key."""
+
+    def add(self, key: str, *, then: Callable[[int], None]) -> None:
+        """Add one to a key and get its new value."""
+
+    def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
+        """Get the text of a key as soon as it has one, or None after this time."""
+
+
+class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank's place in its group."""
+
+    rank: int
+    group: int
+    """The number of the group."""
+    index: int
+    ranks: tuple[int, ...]
+    """Of the group."""
+
+
+class StepRun:
+    """A step under way in a task.
+
+    Args:
+        orders: what the coordinator wants.
+        devices: of this task's ranks.
+        workers: which run it.
+        store: the connection to the store.
+        address: where workers of other nodes reach those of this one; "" where the store is.
+        drill: what a worker of a rank is told to do wrong, if anything.
+    """
+
+    def __init__(
+        self,
+        orders: StepOrders,
+        devices: Mapping[int, str],
+        workers: RankWorkers,
+        store: StoreConnection,
+        *,
+        address: str,
+        drill: Callable[[int], WorkerMessage | None],
+    ) -> None:
+        self.orders = orders
+        self.results: dict[int, RankResult] = {}
+        self._devices = devices
+        self._workers = workers
+        self._store = store
+        self._address = address
+        self._drill = drill
+        self._runs: dict[int, RankRun] = {}
+        self._members = _members(orders)
+        self._ended: dict[int, StopReason] = {}
+        self._numbered: dict[int, int] = {}
+        self._has_sent = False
+        self._deadlines = Deadlines(
+            start=orders.start_seconds,
+            set_device=orders.device_seconds,
+            connect=orders.connect_seconds + _WAIT_FOR_RENDEZVOUS,
+            collective=orders.seconds,
+            alone=orders.alone_seconds,
+        )
+
+    def begin(self) -> None:
+        """Start each group's first worker, and the others once that one has opened a store."""
+        for group in {one.group for one in self._members.values() if len(one.ranks) > 1}:
+            self._watch(group)
+        for member in self._members.values():
+            if member.index == 0:
+                self._start(member, None)
+            else:
+                self._await_rendezvous(member.group)
+
+    def heard(self, run: RankRun, message: WorkerMessage) -> None:
+        """Handle messages of a worker that its ``RankRun`` does not handle."""
+        member = self._members.get(run.rank)
+        if member is not None and message.get("event") == "store":
+            here = Rendezvous(host=self._address, port=int(message.get("port") or 0))
+            self._store.set(messages.RENDEZVOUS.key(self.orders.step, member.group), here)
+
+    def progress(self) -> dict[int, RankProgress]:
+        """Return how far each rank is."""
+        return {
+            rank: RankProgress(run.phase, run.collective, round(run.seconds, 1))
+            for rank, run in self._runs.items()
+            if run.result is None
+        }
+
+    def tick(self) -> bool:
+        """Supervise the workers. True if the outcome of every rank is in the store."""
+        for rank, run in self._runs.items():
+            if rank not in self.results and run.result is not None:
+                self._note(self._members[rank], run.result)
+        if len(self.results) < len(self._members):
+            return False
+        if len(self._numbered) < sum(not one.passed for one in self.results.values()):
+            return False
+        if not self._has_sent:
+            self._has_sent = True
+            self._send_results()
+        return True
+
+    def _start(self, member: GroupMember, rendezvous: Rendezvous | None) -> None:
+        if member.rank in self._runs or member.rank in self.results:
+            return
+        orders = self.orders
+        place = None
+        if rendezvous is not None:
+            host = rendezvous.host or self._store.peer_address
+            place = {"host": host, "port": rendezvous.port}
+        order: WorkerMessage = {
+            "trial": "alone" if orders.kind == "alone" else "collective",
+            "rank": member.rank,
+            "index": member.index,
+            "group": list(member.ranks),
+            "size": len(member.ranks),
+            "device": self._devices[member.rank],
+            "backend": orders.backend,
+            "store": place,
+            "address": self._address or self._store.peer_address,
+            "env": orders.env,
+            "connect_seconds": orders.connect_seconds,
+            "seconds": orders.seconds,
+            "sizes": list(orders.sizes),
+            "tests": list(orders.tests),
+            "level": orders.level,
+            "seed": orders.seed,
+            "drill": self._drill(member.rank),
+        }
+        key = f"{orders.step}.{member.rank}"
+        self._runs[member.rank] = self._workers.start(member.rank, key, order, self._deadlines)
+
+    def _await_rendezvous(self, group: int) -> None:
+        """Start the members of a group here that are not its first, once its store is open."""
+        waiting = [one for one in self._members.values() if one.group == group and one.index]
+        limit = self._deadlines.start + self._deadlines.set_device + self._deadlines.connect
+
+        def then(text: bytes | None) -> None:
+            found = messages.RENDEZVOUS.read(text) if text is not None else None
+            for member in waiting:
+                if isinstance(found, Rendezvous):
+                    self._start(member, found)
+                elif member.rank not in self.results:
+                    detail = _no_store(member.ranks[0], found)
+                    self._note(member, _never_began(member.rank, "timed-out", detail))
+
+        self._store.get(messages.RENDEZVOUS.key(self.orders.step, group), limit, then=then)
+
+    def _watch(self, group: int) -> None:
+        """Listen for a rank of the group that fails or runs out of time, on any node."""
+
+        def then(text: bytes | None) -> None:
+            if text is None:
+                if any(m.group == group and m.rank not in self.results for m in self._all()):
+                    self._watch(group)
+                return
+            end = messages.GROUP_ENDS.read(text)
+            if not isinstance(end, Malformed):  # else each rank still has its own deadline
+                self._ended[group] = end.reason
+                for member in self._all():
+                    if member.group == group:
+                        self._stop(member, end.reason)
+
+        self._store.get(messages.GROUP_ENDS.key(self.orders.step, group), _LONG, then=then)
+
+    def _all(self) -> list[GroupMember]:
+        return list(self._members.values())
+
+    def _stop(self, member: GroupMember, reason: StopReason) -> None:
+        run = self._runs.get(member.rank)
+        if run is not None:
+            run.stop(reason)
+        elif member.rank not in self.results:
+            status: Status = "stopped" if reason == "peer-failed" else "not-run"
+            detail = say("it had not begun when its group came to an end")
+            self._note(member, _never_began(member.rank, status, detail))
+
+    def _note(self, member: GroupMember, result: RankResult) -> None:
+        self.results[member.rank] = result
+        if not result.passed:
+            self._number(member.rank)
+        reason = _why_group_ends(result)
+        if reason is not None and len(member.ranks) > 1 and member.group not in self._ended:
+            self._ended[member.group] = reason
+            key = messages.GROUP_ENDS.key(self.orders.step, member.group)
+            self._store.set(key, GroupEnd(reason=reason))
+
+    def _number(self, rank: int) -> None:
+        """Get the number of ranks of the whole job that failed before this one."""
+
+        def then(number: int) -> None:
+            self._numbered[rank] = number
+
+        self._store.add(messages.BAD_ENDS, then=then)
+
+    def _send_results(self) -> None:
+        found = [
+            msgspec.structs.replace(one, order=self._numbered.get(rank, 0))
+            for rank, one in sorted(self.results.items())
+        ]
+        for at in range(0, len(found), _RESULTS):
+            some = tuple(found[at : at + _RESULTS])
+            key = messages.RESULTS.key(self.orders.step, some[0].rank)
+            self._store.set(key, StepResults(results=some))
+
+
+def _no_store(first: int, found: Malformed | None) -> str:
+    if found is None:
+        return say("rank {rank} opened no store to meet at", rank=first)
+    return say(
+        "rank {rank} opened no store to meet at that is understood ({problem})",
+        rank=first, problem=found.problem,
+    )  # fmt: skip
+
+
+def _members(orders: StepOrders) -> dict[int, GroupMember]:
+    """Return the places of a task's ranks in their groups."""
+    members = {}
+    for group in orders.groups:
+        ranks = unpack(group.ranks)
+        index = {rank: at for at, rank in enumerate(ranks)}
+        for rank in group.mine:
+            members[rank] = GroupMember(
+                rank=rank, group=group.number, index=index[rank], ranks=ranks
+            )
+    return members
+
+
+def _why_group_ends(result: RankResult) -> Literal["deadline", "peer-failed"] | None:
+    """Return why the group of a rank comes to its end with it; None when it goes on."""
+    if result.status == "timed-out":
+        return "deadline"
+    if result.status in ("failed", "crashed") and result.phase != "done":
+        return "peer-failed"
+    return None
+
+
+def _never_began(rank: int, status: Status, detail: str) -> RankResult:
+    return RankResult(rank=rank, status=status, phase="start", kind="not-begun", detail=detail)

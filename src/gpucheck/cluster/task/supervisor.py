@@ -1,0 +1,405 @@
+"""What the launcher starts: it keeps every deadline, and never touches torch or a GPU itself.
+
+One loop serves the connection to the store, the workers and, in task 0, the coordinator; nothing in
+it blocks. What the task does in order is a script (a generator) that is resumed each time around.
+"""
+
+import signal
+import time
+from collections.abc import Callable, Generator
+from typing import Any, Literal, Protocol
+
+import msgspec
+
+from gpucheck.cluster.model import RootCause, TaskFacts
+from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store.messages import (
+    Dismissal,
+    Heartbeat,
+    Leaving,
+    M,
+    Malformed,
+    Registration,
+    StepOrders,
+    TaskReport,
+    Topic,
+    Verdict,
+)
+from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.rank_workers import RankWorkers
+from gpucheck.cluster.task.step_run import StepRun, StoreConnection
+from gpucheck.facts import builtins
+from gpucheck.facts.preflight import Look
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import say
+from gpucheck.machine.control_groups import processor_limits, throttled_since
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.spawners import StartProgram
+
+TICK = 0.02
+_SILENCE = 15.0
+"""After this many seconds without a message, the store is considered gone; in large jobs after as
+many more as ``pace.silence`` says."""
+_LONG = 600.0
+_TOGETHER = 5.0
+"""How long task 0 waits for the others to leave with the verdict."""
+_GOODBYE = 1.0
+_NODE_CHECK = 40.0
+"""Seconds for the static probes of a node."""
+CENSUS = "census"
+
+Script = Generator[None, None, None]
+Reason = Literal["verdict", "store-lost", "time", "signal"]
+Judge = Callable[[Snapshot], list[RootCause]]
+
+
+class Connection(StoreConnection, Protocol):
+    """The client of the store."""
+
+    lost: str
+    beat: float
+    """The seconds between two heartbeats."""
+    last_heard: float
+    local_address: str
+
+    def pump(self) -> None:
+        """Handle the messages that have arrived."""
+
+    def ping(self) -> None:
+        """Ask for any answer, to see that the store lives."""
+
+    def close(self) -> None:
+        """Close the connection."""
+
+
+class Coordinating(Protocol):
+    """The coordinator, in task 0."""
+
+    def tick(self) -> None:
+        """Go on with what can be done now."""
+
+    def stop(self, why: str) -> None:
+        """End the run with what is known."""
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether every task that lives has taken the verdict."""
+
+
+class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
+    """How the run ended for a task: with or without the verdict of the job."""
+
+    reason: Reason
+    verdict: Verdict | None = None
+    detail: str = ""
+
+
+class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
+    """Which task this is."""
+
+    task: int
+    tasks: int
+    node: int | None
+    local: int
+    """Its place among the tasks of its node."""
+    cuda: bool
+    """Whether ranks are GPUs, or processes on the CPU."""
+    python: str
+    """The target interpreter."""
+    end: float
+    """When the run must be over, a time of ``time.monotonic()``."""
+    import_seconds: float = 60.0
+    """How long importing torch may take, and then starting CUDA."""
+    absent: bool = False
+    """Whether it takes no part: a drill."""
+
+
+class Supervisor:
+    """One task of a pre-flight.
+
+    Args:
+        place: which task this is.
+        store: its connection to the store.
+        start: starts a program (``LiveHost.supervise``).
+        facts: what the system says of this node.
+        drill: what a worker of a rank is told to do wrong, if anything.
+        judge: names the errors that the static rules find in a snapshot.
+        coordinator: in task 0.
+        progress: is told what is going on, ten times a second.
+    """
+
+    def __init__(
+        self,
+        place: TaskPlace,
+        store: Connection,
+        start: StartProgram,
+        facts: TaskFacts,
+        *,
+        drill: Callable[[int], Message | None],
+        judge: Judge,
+        coordinator: Coordinating | None = None,
+        progress: Callable[[str], None] | None = None,
+    ) -> None:
+        self._place = place
+        self._store = store
+        self._start = start
+        # A loopback address means that the store is on this node: others know how to reach it.
+        here = store.local_address
+        self._address = "" if here.startswith("127.") or here == "::1" else here
+        self._facts = msgspec.structs.replace(facts, address=self._address, phase="import")
+        self._drill = drill
+        self._judge = judge
+        self._coordinator = coordinator
+        self._progress = progress
+        self._workers = RankWorkers(
+            start, place.python, self._hear, place.import_seconds, place.end
+        )
+        self._limits = processor_limits()
+        self._check: node_facts.NodeCheck | None = None
+        self._step_run: StepRun | None = None
+        self._census: Message | None = None
+        self._verdict: Verdict | None = None
+        self._not_understood = ""
+        self._devices: dict[int, str] = {}
+        self._beat_at = 0.0
+        self._beats = 0
+        self._told_to_end = False
+        self._results: list[dict[str, Any]] = []
+        self.snapshot: Snapshot | None = None
+        """What the static probes found here, where they were run."""
+
+    def run(self) -> ExitReason:
+        """Do what the coordinator wants until there is a verdict, or none can come."""
+        before = signal.signal(signal.SIGTERM, self._on_signal)
+        script = self._script()
+        try:
+            while True:
+                self._tick(script)
+                if (ending := self._ending()) is not None:
+                    return ending
+        finally:
+            self._close()
+            signal.signal(signal.SIGTERM, before)
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """What this task has seen itself: its facts, and its ranks' results by step."""
+        plain: dict[str, Any] = builtins({"facts": self._facts, "steps": self._results})
+        return plain
+
+    @property
+    def told_to_end(self) -> bool:
+        """Whether it has received SIGTERM."""
+        return self._told_to_end
+
+    def leave(self) -> None:
+        """Report that the verdict was taken and everything is written; leave with the others.
+
+        A launcher may end the other tasks as soon as one leaves with a status that is not 0. So
+        task 0, which has the most to write, says when all have taken the verdict. The others wait
+        for that, but never beyond the time limit of the run.
+        """
+        self._store.set(messages.LEAVING.key(self._place.task), Leaving())
+        over: list[object] = []
+        self._store.get(messages.DISMISSAL.name, _LONG, then=over.append)
+        begun = time.monotonic()
+        if self._coordinator is not None:
+            end = begun + _TOGETHER
+        else:
+            end = (
+                min(begun + 2 * _TOGETHER, self._place.end) if self._verdict is not None else begun
+            )
+        dismissed = False
+        while not over and not self._store.lost:
+            self._store.pump()
+            if self._coordinator is not None and not dismissed:
+                self._coordinator.tick()
+                dismissed = self._coordinator.all_have_left or time.monotonic() > end
+                if dismissed:
+                    self._store.set(messages.DISMISSAL.name, Dismissal())
+                    end = time.monotonic() + _GOODBYE
+            elif time.monotonic() > end:
+                return
+            time.sleep(TICK)
+
+    def _tick(self, script: Script) -> None:
+        self._store.pump()
+        self._workers.tick(TICK)
+        if self._check is not None:
+            self._check.tick()
+        if self._coordinator is not None:
+            self._coordinator.tick()
+        next(script, None)
+        self._beat()
+
+    def _ending(self) -> ExitReason | None:
+        now = time.monotonic()
+        if self._verdict is not None:
+            return ExitReason(reason="verdict", verdict=self._verdict)
+        if self._told_to_end:
+            return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
+        if why := self._store.lost or self._not_understood:
+            return ExitReason(reason="store-lost", detail=why)
+        silence = pace.silence(_SILENCE, self._store.beat)
+        if now - self._store.last_heard > silence:
+            return ExitReason(
+                reason="store-lost",
+                detail=say("no answer from the store for {seconds:.0f} s", seconds=silence),
+            )
+        if now > self._place.end:
+            return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
+        return None
+
+    def _script(self) -> Script:
+        """Yield while this task does its work, in order."""
+        place = self._place
+        self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
+        if place.absent:
+            return
+        self._workers.open()
+        self._register()
+        if place.cuda and place.local == 0:
+            self._check = self._node_check()
+        yield from self._learn()
+        self._facts = node_facts.with_limit(self._facts, throttled_since(self._limits))
+        self._store.set(messages.REPORTS.key(place.task), TaskReport(facts=self._facts))
+        assigned = yield from self._await(messages.ASSIGNMENTS, place.task)
+        self._devices = assigned.devices
+        at = 0
+        while True:
+            orders = yield from self._await(messages.ORDERS, place.task, at)
+            yield from self._run_step(orders)
+            at += 1
+
+    def _register(self) -> None:
+        left = max(0.0, round(self._place.end - time.monotonic(), 1))
+        said = Registration(facts=self._facts, seconds_left=left)
+        self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
+
+    def _learn(self) -> Script:
+        """Learn what torch and the driver are on this node. A failure to do so is a fact, too."""
+        while self._workers.state == "importing":
+            yield
+        failure = self._workers.failure
+        if failure is not None:
+            problem, kind, look = failure.detail, failure.kind, failure.look
+        else:
+            problem, kind, look = yield from self._ask_torch()
+        if problem:
+            if self._check is None:
+                self._check = self._node_check()
+            self._facts = msgspec.structs.replace(
+                self._facts, problem=problem, kind=kind, look=look
+            )
+        while self._check is not None and not self._check.done:
+            yield
+        if self._check is not None and self._check.snapshot is not None:
+            self.snapshot = self._check.snapshot
+            self._facts = node_facts.with_snapshot(self._facts, self.snapshot)
+            if problem:
+                roots = self._judge(self.snapshot)
+                self._facts = msgspec.structs.replace(self._facts, roots=roots)
+
+    def _node_check(self) -> node_facts.NodeCheck:
+        """Start the static probes, which may not use up the time of a short run."""
+        seconds = min(_NODE_CHECK, self._place.import_seconds)
+        return node_facts.NodeCheck(self._start, self._place.python, seconds)
+
+    def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
+        """Ask torch in a worker for its version and devices. Return what is wrong."""
+        order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
+        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
+        while run.result is None:
+            yield
+        self._facts = msgspec.structs.replace(self._facts, phase="census")
+        if self._census is not None:
+            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
+            return self._facts.problem, self._facts.kind, run.result.look
+        return run.result.detail, run.result.kind, run.result.look
+
+    def _run_step(self, orders: StepOrders) -> Script:
+        while self._workers.state == "importing":
+            yield
+        step_run = StepRun(
+            orders,
+            self._devices,
+            self._workers,
+            self._store,
+            address=self._address,
+            drill=self._drill,
+        )
+        self._step_run = step_run
+        step_run.begin()
+        while not step_run.tick():
+            yield
+        self._step_run = None
+        self._results.append({"step": orders.kind, "results": list(step_run.results.values())})
+
+    def _await(self, topic: Topic[M], *numbers: int) -> Generator[None, None, M]:
+        """Wait for a message of task 0. A malformed one ends the run of this task."""
+        key = topic.key(*numbers)
+        box: list[M] = []
+
+        def then(text: bytes | None) -> None:
+            found = topic.read(text) if text is not None else None
+            if found is None:
+                self._store.get(key, _LONG, then=then)
+            elif isinstance(found, Malformed):
+                self._not_understood = say(
+                    "task 0 sent {key}, which is malformed: {problem}",
+                    key=key,
+                    problem=found.problem,
+                )
+            else:
+                box.append(found)
+
+        self._store.get(key, _LONG, then=then)
+        while not box:
+            yield
+        return box[0]
+
+    def _take_verdict(self, text: bytes | None) -> None:
+        if text is None:
+            self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
+            return
+        found = messages.VERDICT.read(text)
+        if isinstance(found, Malformed):
+            self._not_understood = say(
+                "task 0 sent a malformed verdict: {problem}", problem=found.problem
+            )
+        else:
+            self._verdict = found
+
+    def _hear(self, run: RankRun, message: Message) -> None:
+        if run.key == CENSUS:
+            if message.get("event") == "census":
+                self._census = message
+        elif self._step_run is not None:
+            self._step_run.heard(run, message)
+
+    def _beat(self) -> None:
+        now = time.monotonic()
+        if now < self._beat_at:
+            return
+        self._beat_at = now + self._store.beat
+        if self._place.absent:
+            self._store.ping()
+            return
+        self._beats += 1
+        ranks = self._step_run.progress() if self._step_run is not None else {}
+        key = messages.HEARTBEATS.key(self._place.task)
+        self._store.set(key, Heartbeat(n=self._beats, ranks=ranks))
+        if self._progress is not None:
+            self._progress(
+                self._facts.phase if self._step_run is None else self._step_run.orders.kind
+            )
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self._told_to_end = True
+
+    def _close(self) -> None:
+        """Kill the processes that still run."""
+        self._workers.close()
+        if self._check is not None:
+            self._check.close()

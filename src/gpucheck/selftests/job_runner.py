@@ -1,0 +1,240 @@
+"""Runs jobs in workers, until each of their tests has an outcome."""
+
+import time
+from collections.abc import Callable, Mapping
+
+import msgspec
+
+from gpucheck.facts.selftests import SelfTest
+from gpucheck.language import Sentence, say
+from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.pool import WorkerPool
+from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.spawners import ZYGOTE, StartProgram
+from gpucheck.selftests import outcome
+from gpucheck.selftests.catalogue import SelfTestHeader
+from gpucheck.selftests.folder import step_folder
+from gpucheck.selftests.job_run import JobRun
+from gpucheck.selftests.plan import Job, Step, Wish, first_job, order
+from gpucheck.selftests.progress import ProgressGrid
+from gpucheck.selftests.ranks import settled
+from gpucheck.selftests.worker_words import sentence_in
+from gpucheck.worker import BOOTSTRAP
+
+_TICK = 0.05
+_GRACE = 2.0
+"""Seconds from SIGTERM to SIGKILL, and from there to giving up."""
+_IMPORT_SECONDS = 60.0
+_START_SECONDS = 30.0
+"""Seconds from the order to the first test, and between two tests."""
+_LONGEST_STAGE = 300
+_SHORTEST = 1.0
+"""A job with less time than this is not started."""
+
+
+class JobRunner:
+    """Runs the jobs of one target interpreter.
+
+    Args:
+        start: starts a program (``LiveHost.supervise``).
+        python: the target interpreter.
+        wish: what the user asked for.
+        headers: every self-test.
+        grid: receives the state of each test.
+        tell: called ten times a second.
+        cores: the number of CPU cores of this machine.
+        forks: whether workers may be forked by one process that imports torch.
+    """
+
+    def __init__(
+        self,
+        start: StartProgram,
+        python: str,
+        wish: Wish,
+        headers: Mapping[str, SelfTestHeader],
+        *,
+        grid: ProgressGrid,
+        tell: Callable[[], None],
+        cores: int,
+        forks: bool,
+    ) -> None:
+        self._wish = wish
+        self._headers = headers
+        self._grid = grid
+        self._tell = tell
+        self._cores = cores
+        self._end = time.monotonic() + wish.timeout
+        self._pool = WorkerPool(
+            start, (python, BOOTSTRAP), self._hear, end=self._end, grace=_GRACE,
+            import_seconds=_IMPORT_SECONDS, forks=forks,
+        )  # fmt: skip
+        self._under_way: dict[str, JobRun] = {}
+        self._waiting: list[Job] = []
+        self._results: list[SelfTest] = []
+        self.import_seconds: float | None = None
+        """How long importing torch took."""
+
+    @property
+    def forks(self) -> bool:
+        """Whether workers are forked."""
+        return self._pool.forks
+
+    def import_torch(self) -> list[SelfTest]:
+        """Have torch imported once for all workers; return what went wrong, [] if nothing did.
+
+        A zygote that must not fork is replaced by workers that import torch themselves.
+        """
+        self._results = []
+        job = first_job()
+        if problem := self._pool.open():
+            self._not_started(job, problem)
+        elif self._pool.zygote is not None:
+            self._under_way[ZYGOTE] = JobRun(job, self._pool.zygote, self._wish.timeout)
+            while self._pool.state == "importing":
+                self._tell()
+                self._pool.tick(_TICK)
+            self._under_way.clear()
+        return self._results
+
+    def run(self, step: Step) -> list[SelfTest]:
+        """Run jobs side by side; return the outcome of each of their tests."""
+        self._results = []
+        with step_folder() as folder:
+            try:
+                self._work_off(step, folder)
+            except BaseException:
+                self._pool.close()  # what still runs would go on writing into the folder
+                raise
+        if step[0].world_size > 1:
+            self._results = settled(self._results)
+            self.show(step, self._results)
+        return self._results
+
+    def show(self, step: Step, results: list[SelfTest]) -> None:
+        """Show how the ranks of a step ended, once it is known which rank is to blame."""
+        for job, result in zip(step, results, strict=False):
+            self._grid.put(result.name, job.place, result.status)
+
+    def stop_forking(self) -> None:
+        """Run each further job in a process of its own."""
+        self._pool.stop_forking()
+
+    def skip(self, job: Job, why: str) -> list[SelfTest]:
+        """Return the tests of a job as skipped."""
+        found = [outcome.made(job, test, "skipped", detail=why) for test in job.tests]
+        for one in found:
+            self._grid.put(one.name, job.place, one.status)
+        return found
+
+    def close(self) -> None:
+        """Kill what still runs."""
+        self._pool.close()
+
+    def _work_off(self, step: Step, folder: str) -> None:
+        threads = max(1, self._cores // len(step))
+        self._waiting = list(step)
+        while self._waiting or self._under_way:
+            waiting, self._waiting = self._waiting, []
+            for job in waiting:
+                self._launch(job, threads, folder)
+            self._tell()
+            self._pool.tick(_TICK)
+            self._hurry()
+
+    def _launch(self, job: Job, threads: int, folder: str) -> None:
+        """Start a job, unless that is impossible or no time is left for it."""
+        if time.monotonic() + _SHORTEST > self._end:
+            limit = self._wish.timeout
+            why = say("the time limit of the run ({limit:g} s) left no time", limit=limit)
+            self._results += self.skip(job, why)
+            return
+        told = order(job, self._wish, self._headers, threads=threads, folder=folder)
+        process = self._pool.start(job.key, told, self._start_seconds())
+        if process.problem and self._pool.forks:
+            self._pool.stop_forking()
+            process = self._pool.start(job.key, told, self._start_seconds())
+        if process.problem:
+            self._not_started(job, process.problem)
+            return
+        self._grid.put(job.tests[0], job.place, "running")
+        self._under_way[job.key] = JobRun(job, process, self._wish.timeout)
+
+    def _start_seconds(self) -> float:
+        return self._pool.own_import_seconds + _START_SECONDS
+
+    def _hurry(self) -> None:
+        """Hurry the ranks that wait for a failed one."""
+        failed = next((one for one in self._results if one.went_wrong), None)
+        for run in self._under_way.values():
+            if failed is not None and run.job.world_size > 1:
+                run.hurry(failed)
+
+    def _hear(self, process: WorkerProcess, message: Message) -> None:
+        """Process a message of a worker, or of the zygote while it imports torch."""
+        run = self._under_way.get(process.key)
+        event = message.get("event")
+        if run is None:
+            return
+        if "too_old" in message:
+            self._note(run, _too_old(run, message))
+        elif event == "stage":
+            run.reach(_stage(message))
+            self._grid.stages[run.job.place] = run.stage
+        elif event == "ready":
+            self.import_seconds = (message.get("notes") or {}).get("import_seconds")
+        elif event == "begin":
+            run.begin(self._headers[run.test].seconds[self._wish.level])
+            self._grid.stages.pop(run.job.place, None)
+            self._grid.put(run.test, run.job.place, "running")
+        elif event == "result":
+            self._note(run, self._marked(outcome.answered(run.job, message, run.stage)))
+        elif event == "import-failed":
+            self._note(run, outcome.import_failed(run.job, message))
+        elif event == "ended":
+            self._take_end(run, process, message)
+
+    def _take_end(self, run: JobRun, process: WorkerProcess, message: Message) -> None:
+        """Note the end of a process; a fresh process runs the rest of its tests."""
+        del self._under_way[process.key]
+        if process.is_unkillable:
+            self._note(run, run.result(message))
+            if run.left is not None:
+                why = say("the GPU is held by a process that cannot be killed")
+                self._results += self.skip(run.left, why)
+            return
+        if not run.has_ended_well(message):
+            self._note(run, self._marked(run.result(message)))
+        if run.left is not None:
+            self._waiting.append(run.left)
+
+    def _note(self, run: JobRun, result: SelfTest) -> None:
+        run.finish(_START_SECONDS)
+        self._keep(result, run.job)
+
+    def _keep(self, result: SelfTest, job: Job) -> None:
+        self._results.append(result)
+        self._grid.put(result.name, job.place, result.status)
+
+    def _not_started(self, job: Job, problem: str) -> None:
+        first = job.tests[0]
+        self._keep(outcome.made(job, first, "crashed", kind="not-started", detail=problem), job)
+        self._results += self.skip(job.without(1), problem)
+
+    def _marked(self, result: SelfTest) -> SelfTest:
+        """Note in a failed result that its process was forked."""
+        if not result.went_wrong or not self._pool.forks:
+            return result
+        return msgspec.structs.replace(result, data={**result.data, "forked": True})
+
+
+def _stage(message: Message) -> str:
+    said = sentence_in(message, "text")
+    return said if isinstance(said, Sentence) else said[:_LONGEST_STAGE]
+
+
+def _too_old(run: JobRun, message: Message) -> SelfTest:
+    version = str(message["too_old"])[:20]
+    detail = say(
+        "the target is Python {version}; the self-tests need 3.8 or newer", version=version
+    )
+    return outcome.made(run.job, run.test, "crashed", kind="too-old", detail=detail)

@@ -1,0 +1,169 @@
+"""Runs the self-tests in the target interpreter, even if torch or a GPU hangs or crashes."""
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.language import say
+from gpucheck.machine.worker_pool.pool import CAN_FORK
+from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.selftests import control
+from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
+from gpucheck.selftests.folder import sweep
+from gpucheck.selftests.job_runner import JobRunner
+from gpucheck.selftests.plan import CPU, Job, Plan, Step, Wish, first_job, in_ranks, plan
+from gpucheck.selftests.progress import ProgressGrid
+
+_OF_A_FORK = ("cuda-error", "cuda-unavailable", "python-exception")
+"""Kinds of failure that a fork itself might have caused."""
+
+Progress = Callable[[ProgressGrid], None]
+
+
+class Launcher:
+    """Runs the self-tests of one target interpreter.
+
+    Args:
+        start: starts a program (``LiveHost.supervise``).
+        python: the target interpreter.
+        wish: what the user asked for.
+        headers: every self-test.
+        unfit: CUDA devices that must not be used, each with the reason.
+        progress: receives the state of the tests, ten times a second.
+        cores: the number of CPU cores of this machine.
+        forks: whether workers may be forked by one process that imports torch.
+    """
+
+    def __init__(
+        self,
+        start: StartProgram,
+        python: str,
+        wish: Wish,
+        headers: Mapping[str, SelfTestHeader],
+        *,
+        unfit: Mapping[str, str] | None = None,
+        progress: Progress | None = None,
+        cores: int = 1,
+        forks: bool = CAN_FORK,
+    ) -> None:
+        self._python = python
+        self._wish = wish
+        self._headers = headers
+        self._unfit = unfit or {}
+        self._progress = progress
+        self._begun = time.monotonic()
+        self._results: list[SelfTest] = []
+        self._devices: list[str] = []
+        self._grid = ProgressGrid()
+        self._runner = JobRunner(
+            start, python, wish, headers,
+            grid=self._grid, tell=self._tell, cores=cores, forks=forks,
+        )  # fmt: skip
+
+    def run(self) -> SelfTests:
+        """Run everything; no fault of a test or of the interpreter makes it raise."""
+        sweep()
+        try:
+            self._grid.put(IMPORT, CPU, "running")
+            first = self._runner.import_torch() or self._runner.run((first_job(),))
+            self._results += first
+            self._rest(first[0])
+            self._confirm()
+            self._control()
+        finally:
+            self._runner.close()
+        return SelfTests(
+            level=self._wish.level,
+            devices=self._devices,
+            results=self._results,
+            import_seconds=self._runner.import_seconds,
+            seconds=round(time.monotonic() - self._begun, 3),
+            sources={"*": say("self-tests in {python}", python=self._python)},
+        )
+
+    def _rest(self, first: SelfTest) -> None:
+        """Run the tests that are possible according to the first one."""
+        self._devices = [str(one.get("device")) for one in first.data.get("devices") or ()]
+        if (first.went_wrong and self._wish.devices != (CPU,)) or first.status == "crashed":
+            on_cpu = msgspec.structs.replace(self._wish, devices=(CPU,))
+            for step in plan(on_cpu, self._headers).steps:
+                why = say("{test} did not pass", test=IMPORT)
+                self._results += self._runner.skip(step[0], why)
+            return
+        laid = plan(self._wish, self._headers, self._devices, self._unfit)
+        self._announce(laid)
+        for step in laid.steps:
+            self._results += self._runner.run(step)
+
+    def _announce(self, laid: Plan) -> None:
+        for result in laid.skipped:
+            self._results.append(result)
+            self._grid.put(result.name, result.device, "skipped")
+        for step in laid.steps:
+            for job in step:
+                for test in job.tests:
+                    self._grid.put(test, job.place, "waiting")
+
+    def _confirm(self) -> None:
+        """Repeat, in a process of its own, each failure that the fork itself may have caused."""
+        suspects = [at for at, one in enumerate(self._results) if _may_be_the_fork(one)]
+        if not suspects or not self._runner.forks:
+            return
+        self._runner.stop_forking()
+        for at in suspects:
+            first = self._results[at]
+            devices = tuple(first.device.split(","))
+            job = Job(tests=(first.name,), device=devices[0], devices=devices)
+            again = self._runner.run((job,))[0]
+            self._results[at] = _of_two(first, again)
+            self._grid.put(first.name, job.place, self._results[at].status)
+
+    def _control(self) -> None:
+        """Find the transport that is to blame for a collective that failed over NCCL."""
+        found = control.suspects(self._results)
+        if not found:
+            return
+        name = self._results[found[0]].name
+        ranks = [one for one in self._results if one.name == name and one.world_size > 1]
+        step = in_ranks(name, tuple(one.device for one in ranks), self._wish)
+        said = control.compared(lambda env: self._control_run(step, env))
+        for at in found:
+            one = self._results[at]
+            self._results[at] = msgspec.structs.replace(one, data={**one.data, "control": said})
+        self._runner.show(step, ranks)
+
+    def _control_run(self, step: Step, env: control.Env) -> control.Verdict:
+        """Run a step again with these variables, and return the result."""
+        jobs = tuple(msgspec.structs.replace(job, env=env) for job in step)
+        results = self._runner.run(jobs)
+        if any(one.kind == "run-limit" for one in results):
+            return "not-run"
+        if any(one.went_wrong for one in results):
+            return "wrong"
+        return "passed" if all(one.status == "passed" for one in results) else "not-run"
+
+    def _tell(self) -> None:
+        if self._progress is not None:
+            self._progress(self._grid)
+
+
+def _may_be_the_fork(result: SelfTest) -> bool:
+    """Whether a test went wrong in a forked process in a way that the fork may have caused."""
+    return (
+        "forked" in result.data
+        and result.world_size == 1
+        and result.kind not in ("not-started", "too-old")
+        and (result.status in ("crashed", "timed-out") or result.kind in _OF_A_FORK)
+    )
+
+
+def _of_two(first: SelfTest, again: SelfTest) -> SelfTest:
+    """Return the outcome of a test that failed after a fork and was repeated without one."""
+    if again.status == "passed":
+        return msgspec.structs.replace(again, data={**again.data, "after_fork": str(first.detail)})
+    data: dict[str, Any] = {**first.data, "confirmed": again.went_wrong}
+    del data["forked"]
+    return msgspec.structs.replace(first, data=data)
