@@ -74,7 +74,7 @@ def test_every_python_and_machine_has_its_compiled_modules(bundle: Path) -> None
 
 
 def test_built_again_it_has_the_same_bytes(bundle: Path, folder: Path, tmp_path: Path) -> None:
-    (folder / "gpucheck-0.1.0-py3-none-any.whl").unlink()
+    (folder / "gpucheck_doctor-0.1.0-py3-none-any.whl").unlink()
     build_bundle.build(folder)
     again = tmp_path / "again.pyz"
     build_bundle.write(build_bundle.bundle(build_bundle.merged(folder)), again)
@@ -98,7 +98,7 @@ def test_it_runs_on(version: str, bundle: Path, tmp_path: Path) -> None:
     assert done.stdout.startswith(f"gpucheck {gpucheck.__version__}"), done.stderr
     words = ("check", "--no-selftest", "--format", "json", "--fail-on", "never")
     report = json.loads(_run(python, bundle, *words, cache=tmp_path).stdout)
-    target = report["snapshot"]["interpreter"]["values"]
+    target = report["snapshot"]["facts"]["interpreter"]
     assert (target["executable"], target["chosen_by"]) == (python, "python gpucheck.pyz")
     triage = _run(python, bundle, "triage", "-", "--lang", "zh", cache=tmp_path)
     assert "driver-too-old" in triage.stdout

@@ -5,18 +5,14 @@ from an archive. So the files that this Python needs are unpacked into a folder 
 can write: below the cache folder, or else below the folder for temporary files. The folder's name
 has a hash of the contents, so another release gets a folder of its own.
 
-The syntax is that of Python 3.6, so that an old Python can say that it is too old.
+The syntax is that of Python 3.6, so that an old Python can say that it is too old. What only the
+first run needs is imported then: other runs would take twice their time.
 """
 
 import os
-import platform
-import shutil
 import stat
 import sys
-import tempfile
-import zipfile
 from importlib.machinery import EXTENSION_SUFFIXES
-from typing import Iterator
 
 IDENTITY = "unknown"  # the builder writes a hash of the contents in its place
 _OLDEST = (3, 10)
@@ -51,12 +47,17 @@ def is_private(folder: str) -> bool:
     return is_ours and not found.st_mode & 0o022
 
 
-def places() -> Iterator[str]:
-    """Yield the folders that may hold what was unpacked, the best first."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    if os.path.isabs(cache):
-        yield os.path.join(cache, "gpucheck")
-    yield os.path.join(tempfile.gettempdir(), "gpucheck-{}".format(os.geteuid()))
+def cache() -> str:
+    """Return the folder below the user's cache folder, or "" if that has no absolute path."""
+    above = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.path.join(above, "gpucheck") if os.path.isabs(above) else ""
+
+
+def temporary() -> str:
+    """Return the folder for where there is no cache folder."""
+    import tempfile
+
+    return os.path.join(tempfile.gettempdir(), "gpucheck-{}".format(os.geteuid()))
 
 
 def packages(archive: str) -> str:
@@ -69,9 +70,10 @@ def packages(archive: str) -> str:
         raise Refusal(unsupported())
     suffix = EXTENSION_SUFFIXES[0]
     name = IDENTITY + suffix.rpartition(".")[0]
-    for place in places():
+    for where in (cache, temporary):
+        place = where()
         ready = os.path.join(place, name)
-        if is_private(place) and (os.path.isdir(ready) or unpack(archive, ready, suffix)):
+        if place and is_private(place) and (os.path.isdir(ready) or unpack(archive, ready, suffix)):
             return os.path.join(ready, _PACKAGES)
     raise Refusal(
         say(
@@ -89,6 +91,10 @@ def unpack(archive: str, ready: str, suffix: str) -> bool:
     Raises:
         Refusal: the archive has nothing for this Python.
     """
+    import shutil
+    import tempfile
+    import zipfile
+
     made = ""
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -106,6 +112,8 @@ def unpack(archive: str, ready: str, suffix: str) -> bool:
 
 def unsupported() -> str:
     """Return why this Python cannot run the archive, and what can."""
+    import platform
+
     this = "{} {}, {}".format(
         platform.python_implementation(), platform.python_version(), platform.platform()
     )
@@ -122,11 +130,14 @@ def run() -> None:
     archive = os.path.abspath(sys.argv[0])
     try:
         sys.path[0] = packages(archive)  # instead of the archive
+        sys.dont_write_bytecode = (
+            False  # the folder is ours, and without bytecode a run takes twice as long
+        )
     except Refusal as refusal:
         sys.stderr.buffer.write((str(refusal) + "\n").encode("utf-8"))
         sys.exit(2)
-    import gpucheck  # noqa: PLC0415
-    from gpucheck.__main__ import main  # noqa: PLC0415
+    import gpucheck
+    from gpucheck.__main__ import main
 
     gpucheck.bundle = archive
     main()
