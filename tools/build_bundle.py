@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 MACHINES = ("x86_64", "aarch64")
 GLIBC = ("2_28", "2_17")
-"""What wheels may need: that of RHEL 8 and of everything newer."""
+"""The tags of wheels that are taken; docs/install.md names the oldest."""
 _START = ROOT / "tools" / "bundle" / "__main__.py"
 _SHEBANG = b"#!/usr/bin/env python3\n"
 _DAY = (1980, 1, 1, 0, 0, 0)
