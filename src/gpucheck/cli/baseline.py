@@ -169,8 +169,8 @@ def list_states(**options: Any) -> None:  # noqa: ANN401  # click's options
         document = States(states=tuple(store.row(state) for state in found))
         write_out(_as_json(document), options["output"])
     elif found:
-        look = {"color": colored(options), "width": page_width(options)}
-        write_out(words.listing(found, **look), options["output"])
+        text = words.listing(found, color=colored(options), width=page_width(options))
+        write_out(text, options["output"])
     else:
         echo(_none(_own_folder(snapshot)), limit=600)
 
@@ -278,8 +278,9 @@ def _fleet(options: dict[str, Any]) -> int:
             )
         )  # fmt: skip
     else:
-        look = {"color": colored(options), "width": page_width(options)}
-        text = words.fleet(found, len(states), alone, refused, **look)
+        text = words.fleet(
+            found, len(states), alone, refused, color=colored(options), width=page_width(options)
+        )
     write_out(text, options["output"])
     return _DIFFERENT if found else 0
 
