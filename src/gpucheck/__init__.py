@@ -8,6 +8,8 @@ if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
     from gpucheck.engine import Report
 
 __version__: Final = "0.1.0"
+bundle = ""
+"""The ``gpucheck.pyz`` that runs; "" where gpucheck is installed."""
 _SUFFIX = ".py"
 
 

@@ -15,7 +15,14 @@ from gpucheck.cli.recommend_machine import (
     of_sections,
     unless,
 )
-from gpucheck.cli.recommend_options import board, cards, check_driver, companions, python_version
+from gpucheck.cli.recommend_options import (
+    board,
+    cards,
+    check_driver,
+    companions,
+    python_version,
+    take_lock,
+)
 from gpucheck.cli.recommend_words import CONDA, NGC, fits, usual_range, wheels_for
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
@@ -48,6 +55,12 @@ _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
     metavar="SPEC",
     default="",
     help=say('Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").'),
+)
+@click.option(
+    "--like",
+    metavar="FILE",
+    type=click.Path(exists=True, dir_okay=False),
+    help=say("The PyTorch of a file that gpucheck env lock wrote, and its other packages."),
 )
 @click.option(
     "--gpu",
@@ -131,6 +144,8 @@ class _Wanted:
     def __init__(self, options: dict[str, Any], tables: "Tables") -> None:
         self._options = options
         self._tables = tables
+        if options["like"]:
+            take_lock(options)
         self._companions = companions(options["companions"])
         self._cards = cards(options["gpu"], tables)
         self._python_version = python_version(options["python_version"])
@@ -225,9 +240,20 @@ class _Wanted:
         fix = python.install("", arguments)
         verify = fix.verify if executable else ""
         if self._options["tool"] != "uv":
-            return fix.commands, verify
+            return (*fix.commands, *self._rest(python)), verify
         verify = "" if python.managed_by_system() else verify
-        return _uv_commands(arguments, python, executable), verify
+        return (*_uv_commands(arguments, python, executable), *self._rest(python)), verify
+
+    def _rest(self, python: "Python") -> tuple[str, ...]:
+        """Return the command for the other packages of ``--like``."""
+        if not self._options["like"] or self._options["tool"] == "conda":
+            return ()
+        if python.managed_by_system():  # the commands have made an environment of its own
+            words = "uv pip install -r" if self._options["tool"] == "uv" else "pip install -r"
+            command = f"{words} {self._options['like']}"
+            self._notes.append(say("Then, in that environment: {command}", command=command))
+            return ()
+        return (python.pip("install", "-r", self._options["like"]),)
 
     def _snapshot(self) -> "Snapshot":
         if self._described:

@@ -32,6 +32,34 @@ def companions(names: str) -> tuple[str, ...]:
     return wanted
 
 
+def take_lock(options: dict[str, Any]) -> None:
+    """Let the file of ``--like`` say which PyTorch and which companions are wanted.
+
+    Raises:
+        click.UsageError: it cannot be read, or ``--torch`` says something else.
+    """
+    from pathlib import Path  # noqa: PLC0415
+
+    from gpucheck.baselines import lock  # noqa: PLC0415
+    from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
+
+    if options["torch"]:
+        raise click.UsageError(say("--like names a PyTorch, so --torch cannot name one as well."))
+    file = printable(options["like"])
+    try:
+        with Path(options["like"]).open("rb") as opened:
+            text = opened.read(lock.SIZE_LIMIT).decode("utf-8", "replace")
+        locked = lock.read(text)
+    except OSError as error:
+        refused = say("{file} cannot be read: {why}", file=file, why=error.strerror)
+        raise click.UsageError(refused) from error
+    except BaselineError as error:
+        raise click.UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
+    options["torch"] = locked.torch
+    if not options["companions"]:
+        options["companions"] = ",".join(one for one in _COMPANIONS if one in locked.pins)
+
+
 def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
     """Return the GPUs of ``--gpu``; None if none was named."""
     from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415

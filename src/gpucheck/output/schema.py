@@ -17,7 +17,7 @@ from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.output import diff, recommendation, table_text, wire
+from gpucheck.output import baseline_documents, diff, recommendation, table_text, wire
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.ticket.tally import CauseCount
@@ -27,12 +27,14 @@ _TEMPLATE = "#/$defs/{name}"
 _COMPLETE = (
     Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest, Culprit, RankOutcome,
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
-    recommendation.Missing, CauseCount,
+    recommendation.Missing, CauseCount, baseline_documents.SavedState, baseline_documents.Figure,
+    baseline_documents.Difference,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff, wire.TriageSummary,
+    wire.TablesDiff, wire.TriageSummary, baseline_documents.Comparison, baseline_documents.Fleet,
+    baseline_documents.States,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -176,4 +178,7 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "recommendation": _document(wire.Recommendation),
     "table": _table,
     "tables-diff": _document(wire.TablesDiff),
+    "baselines": _document(baseline_documents.States),
+    "baseline-comparison": _document(baseline_documents.Comparison),
+    "fleet-comparison": _document(baseline_documents.Fleet),
 }

@@ -2,7 +2,6 @@
 
 import hashlib
 import re
-import sys
 import time
 from collections.abc import Callable
 from typing import Any
@@ -19,6 +18,7 @@ from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
+from gpucheck.machine.own_command import own_command
 from gpucheck.machine.supervised import Supervised
 from gpucheck.probes.system import environment, limits
 
@@ -158,7 +158,7 @@ class NodeCheck:
         self.problem = ""
         self._said = b""
         self._end = time.monotonic() + seconds + _LATE
-        argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
+        argv = [*own_command(), "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
         self.done = self._child is None
