@@ -126,7 +126,7 @@ def _fault(text: str) -> Fault:
     if values:
         raise ValueError(
             say(
-                "--drill {text}: {name} has nothing like {extra}",
+                "--drill {text}: {name} does not take {extra}",
                 text=_quoted(text),
                 name=name,
                 extra=_quoted(next(iter(values))),

@@ -37,7 +37,7 @@ def exclusion(preflight: Preflight) -> Exclusion:
     accused, what they share is at fault rather than each of them.
     """
     if preflight.drill:
-        return Exclusion((), say("this was a drill, and no host is left out because of one"))
+        return Exclusion((), say("this was a drill, so no host is excluded"))
     accused = dict.fromkeys(
         host
         for one in preflight.culprits or ()

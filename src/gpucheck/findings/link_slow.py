@@ -11,8 +11,8 @@ uses sockets in place of InfiniBand (nccl-network-interface).
 compares each with groups of the same kind in the job, otherwise with the baseline of this machine,
 otherwise with a published value for exactly this board, number of GPUs, NVLinks and size. A slow
 group is measured again before it is named. From three nodes on, all nodes are measured in pairs,
-and a host that is slow with every partner is named. Ranks on the CPU are reported below 40 % only,
-and nobody where the machine was busy.
+and a host that is slow with every partner is named. Ranks on the CPU are reported only below 40 %,
+and not if the machine was busy.
 
 Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
 check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.

@@ -25,7 +25,7 @@ Warnings:
 - A wheel is older than the pin.
 - A library has the right size and different content (checked only with ``-v``, because whole
   libraries must be read for it).
-- Two wheels own one file, and whose content is there cannot be told.
+- Two wheels own one file, and gpucheck cannot tell which one's content is there.
 - Triton, cuSPARSELt or NVSHMEM is of another version.
 
 For information: a library has another size than the wheel's file (somebody may have stripped it);

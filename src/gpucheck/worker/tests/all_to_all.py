@@ -13,7 +13,10 @@ from ..words import say
 NAME = "all-to-all"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = "each rank has something else for each of the others: every part's way is checked"
+ABOUT = (
+    "each rank sends different data to each of the others: the sender and receiver of every part "
+    "are checked"
+)
 
 
 def run(bench: Bench) -> None:
