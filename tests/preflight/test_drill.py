@@ -65,7 +65,7 @@ def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:
         ("hang:rank=1234567", "say which rank"),
         ("hang:rank=\u0663", "say which rank"),
         ("hang:rank=1,rank=2", "'rank=2' is not understood"),
-        ("hang:rank=1,factor=2", "hang has nothing like 'factor'"),
+        ("hang:rank=1,factor=2", "hang does not take 'factor'"),
         ("slow:rank=1,factor=1", "from 1.1 to 1000"),
         ("hang:rank =1", "say which rank"),
         ("hang:rank=1\n2", "say which rank"),

@@ -88,7 +88,7 @@ def add_line(path: str | Path, line: str) -> None:
     """Add a line to a file in one write, so that several jobs may write to the same file.
 
     Raises:
-        FileError: it cannot be written, or is no regular file.
+        FileError: it cannot be written, or is not a regular file.
     """
     if str(path) in ("", "-"):
         raise FileError(say("a file is needed, not the standard output"))

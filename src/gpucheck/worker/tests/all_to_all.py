@@ -13,10 +13,7 @@ from ..words import say
 NAME = "all-to-all"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = (
-    "each rank sends different data to each of the others: the sender and receiver of every part "
-    "are checked"
-)
+ABOUT = "each rank sends different data to every other; each part's origin and target are checked"
 
 
 def run(bench: Bench) -> None:
