@@ -119,7 +119,7 @@ language_option = click.option(
     expose_value=False,
     is_eager=True,
     callback=_speak,
-    help=say("Language of the output; auto: that of the locale ($GPUCHECK_LANG)."),
+    help=say("Language of the output; auto: the language of the locale ($GPUCHECK_LANG)."),
 )
 language_before = click.option(
     "--lang",

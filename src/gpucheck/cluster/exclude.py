@@ -56,8 +56,8 @@ def exclusion(preflight: Preflight) -> Exclusion:
         return Exclusion(hosts)
     note = say_many(
         odd,
-        "{count} of the names cannot be that of a host, and was left out",
-        "{count} of the names cannot be those of hosts, and were left out",
+        "{count} of the names is not a valid host name and was left out",
+        "{count} of the names are not valid host names and were left out",
     )
     return Exclusion(hosts, note)
 

@@ -1,6 +1,6 @@
 """The links between GPUs or nodes are far slower than they should be.
 
-Symptoms: nccl-tests show a bus bandwidth far below that of equal machines. NVLink, PCIe
+Symptoms: nccl-tests show a bus bandwidth far below that of comparable machines. NVLink, PCIe
 peer-to-peer, InfiniBand or the network may be the cause.
 
 When it is reported: below 50 % of the reference it is an error, below 80 % a warning. If the cause

@@ -259,7 +259,7 @@ def _claim(
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
         text = say(
-            "{headline}; what is there lacks {functions}",
+            "{headline}; the installed file lacks {functions}",
             headline=text,
             functions=_functions(lacking),
         )

@@ -1,7 +1,7 @@
 """A rank comes last to every collective, and all others wait for it.
 
 Symptoms: every step of the training takes as long as this rank needs, and no rank shows an error.
-Other ranks spend their time in collectives. This one spends least of all in them.
+The other ranks spend much of their time in collectives, and this rank spends the least.
 
 When it is reported: only by ``gpucheck preflight``, if the rank began nearly every collective at
 least 0.2 s later than the others, and they waited for it (an error from 0.5 s on). Time in which

@@ -71,7 +71,7 @@ def check(
     if not shares_too_little(total):
         return Fine(say("there is enough shared memory"))
     if request.gpus == 0 or not gpus.present():
-        return Fine(say("there is no GPU that would need it"))
+        return Fine(say("no GPU here needs it"))
     visible = gpus.visible()
     if not visible:
         return Fine(say("no GPU is visible"))
