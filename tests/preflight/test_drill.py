@@ -109,6 +109,6 @@ def test_on_gpus_who_is_absent_is_a_task() -> None:
     assert parse(["absent:rank=3", "hang:rank=31"]).lacks_task(4) == ""
     assert parse(["hang:rank=31"]).lacks_task(4) == ""
     assert parse(["absent:rank=4"]).lacks_task(4) == (
-        "--drill absent:rank=4: on GPUs the whole task of that number stays away, and the last task "
-        "is 3"
+        "--drill absent:rank=4: on GPUs the whole task of that number stays away, and the last "
+        "task is 3"
     )
