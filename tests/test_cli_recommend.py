@@ -206,7 +206,7 @@ def test_a_jetson_and_an_image_of_nvidia_are_left_alone(machine: Any) -> None:  
 
 def test_a_build_that_is_installed_already_is_said(machine: Any) -> None:  # noqa: ANN401
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
-    assert "installed already" in " ".join(as_json()["notes"])
+    assert "already installed" in " ".join(as_json()["notes"])
 
 
 def test_the_installed_build_comes_first_where_it_fits(machine: Any) -> None:  # noqa: ANN401

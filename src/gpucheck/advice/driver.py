@@ -30,8 +30,8 @@ _WITH_NVSWITCHES = say(
     "same source. Otherwise CUDA does not start."
 )
 _FROM_INSTALLER = say(
-    "No package has the present driver. If it came from NVIDIA's .run installer, remove it first: "
-    "sudo nvidia-uninstall"
+    "The installed driver belongs to no package. If it came from NVIDIA's .run installer, remove "
+    "it first: sudo nvidia-uninstall"
 )
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 

@@ -154,9 +154,9 @@ class ModuleFixes(Derived):
             fixes.append(
                 Fix(
                     text=say(
-                        "Install the module for the running kernel from the source of the driver: "
-                        "either the package of prebuilt modules for this kernel, or the driver's "
-                        "DKMS package with the kernel's headers. Then load it."
+                        "Install the module for the running kernel from the same place as the "
+                        "driver: either the package of prebuilt modules for this kernel, or the "
+                        "driver's DKMS package with the kernel's headers. Then load it."
                     ),
                     commands=(*((headers,) if headers else ()), _LOAD),
                 )

@@ -93,7 +93,7 @@ def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | Non
         raise click.UsageError(
             say(
                 "--wheel-mirror expects a plain address that begins with https:// or http://: no "
-                "login, no blank and no query."
+                "login, no spaces and no query."
             )
         )
     if names_a_build(address):
@@ -119,7 +119,7 @@ language_option = click.option(
     expose_value=False,
     is_eager=True,
     callback=_speak,
-    help=say("Language of the output; auto: that of the locale ($GPUCHECK_LANG)."),
+    help=say("Language of the output; auto: the language of the locale ($GPUCHECK_LANG)."),
 )
 language_before = click.option(
     "--lang",
@@ -229,5 +229,5 @@ fail_on_option = click.option(
     type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
-    help=say("The least severity that makes the exit status 1."),
+    help=say("The lowest severity that makes the exit status 1."),
 )

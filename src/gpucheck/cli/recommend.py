@@ -230,7 +230,7 @@ class _Wanted:
             and torch.cuda == offer.cuda
             and released(torch.version) == released(offer.torch)
         ):
-            self._notes.append(say("This very build is installed already."))
+            self._notes.append(say("This build is already installed."))
         if self._options["tool"] == "conda":
             self._notes.append(CONDA)
         if _is_of_ngc(target):

@@ -339,7 +339,7 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 
 def _not_measured(why: str) -> str:
-    return say("Who is slow was not measured to the end: {why}", why=why)
+    return say("The search for slow GPUs and links was not finished: {why}", why=why)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

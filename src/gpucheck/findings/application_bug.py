@@ -2,8 +2,8 @@
 
 Examples: an index out of range in a kernel ("device-side assert triggered"), shapes that do not
 match, tensors on different devices or of different types, ranks that call different collectives,
-more processes than GPUs. Every other exception is one as well if its message does not mention the
-driver, a GPU, a CUDA library or a cluster.
+more processes than GPUs. Every other exception belongs here as well if its message does not mention
+the driver, a GPU, a CUDA library or a cluster.
 
 Symptoms: a Python exception that names the bug, or a CUDA error. The CUDA error may appear far away
 from the bug, because kernels run asynchronously. After a device-side assert every further CUDA call

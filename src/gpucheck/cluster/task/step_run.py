@@ -247,9 +247,9 @@ class StepRun:
 
 def _no_store(first: int, found: Malformed | None) -> str:
     if found is None:
-        return say("rank {rank} opened no store to meet at", rank=first)
+        return say("rank {rank} did not open the store at which the ranks meet", rank=first)
     return say(
-        "rank {rank} opened no store to meet at that is understood ({problem})",
+        "the store that rank {rank} opened for the meeting is not understood ({problem})",
         rank=first, problem=found.problem,
     )  # fmt: skip
 
