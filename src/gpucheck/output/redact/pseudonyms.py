@@ -26,6 +26,7 @@ _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", 
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
 _SHORTEST_WORD = 3
+_DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _RUN = rf"[^{_ENDS}]*"
 
@@ -227,8 +228,9 @@ class Pseudonyms:
             value for value, new in self._indexes.items() if value != new and "://" in value
         )
         before = r"(?<![\w/.~-])"
+        file = r"[\w.+-]{1,100}(?:/[\w.+-]{1,100}){1,20}"
         return re.compile(
-            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})"
+            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
             rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
             rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+|/(?![/\s]){_RUN}))"
         )
@@ -238,8 +240,16 @@ class Pseudonyms:
             return self._indexes[found["index"]]
         if found["uuid"]:
             return self._body(found["uuid"])
+        if found["file"]:
+            return self._file(found["file"])
         path = found["path"].rstrip(".")
         return self.path(path) + found["path"][len(path) :]
+
+    def _file(self, words: str) -> str:
+        """Return a path within a package, if it names a private file; other words stay."""
+        path = words.rstrip(".")
+        private = path.rpartition("/")[2] in self._components
+        return self._new_path(path) + words[len(path) :] if private else words
 
     def _body(self, seen: str) -> str:
         """Return the pseudonym of a UUID in a text; for an unknown one, by its known start."""
@@ -308,7 +318,8 @@ def _is_of_system(names: list[str]) -> bool:
         return False
     if re.fullmatch("[A-Za-z]:", names[0]):
         return names[1].lower() == "windows"
-    return not names[0] and (names[1] in SYSTEM_ROOTS or "/".join(names[1:3]) in SYSTEM_ROOTS)
+    roots = ("/".join(names[1:end]) for end in range(2, _DEEPEST_ROOT + 2))
+    return not names[0] and any(root in SYSTEM_ROOTS for root in roots)
 
 
 def _identifies(name: str) -> bool:
