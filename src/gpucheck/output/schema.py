@@ -58,7 +58,7 @@ _OF_SENTENCES: Schema = {
             "number": {"type": "integer", "description": "The count."},
             "within": {
                 "type": "boolean",
-                "description": "It stands within another sentence: without a capital and full stop.",
+                "description": "It stands within another sentence: without capital and full stop.",
             },
             "first": {
                 "type": "boolean",
