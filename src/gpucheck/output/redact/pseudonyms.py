@@ -19,7 +19,8 @@ from gpucheck.output.redact.public_names import (
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-_SUFFIX = re.compile(r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)$")
+_SUFFIXES = r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)"
+_SUFFIX = re.compile(rf"{_SUFFIXES}$")
 _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
 _WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
@@ -228,7 +229,7 @@ class Pseudonyms:
             value for value, new in self._indexes.items() if value != new and "://" in value
         )
         before = r"(?<![\w/.~-])"
-        file = r"[\w.+-]{1,100}(?:/[\w.+-]{1,100}){1,20}"
+        file = rf"[\w.+-]{{1,100}}(?:/[\w.+-]{{1,100}}){{1,20}}{_SUFFIXES}"
         return re.compile(
             rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
             rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
@@ -247,9 +248,8 @@ class Pseudonyms:
 
     def _file(self, words: str) -> str:
         """Return a path within a package, if it names a private file; other words stay."""
-        path = words.rstrip(".")
-        private = path.rpartition("/")[2] in self._components
-        return self._new_path(path) + words[len(path) :] if private else words
+        private = words.rpartition("/")[2] in self._components
+        return self._new_path(words) if private else words
 
     def _body(self, seen: str) -> str:
         """Return the pseudonym of a UUID in a text; for an unknown one, by its known start."""
