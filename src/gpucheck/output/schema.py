@@ -58,6 +58,14 @@ _OF_SENTENCES: Schema = {
             },
             "plural": {"type": "string", "description": "The template for other counts than 1."},
             "number": {"type": "integer", "description": "The count."},
+            "within": {
+                "type": "boolean",
+                "description": "It stands within another sentence: without capital and full stop.",
+            },
+            "first": {
+                "type": "boolean",
+                "description": "It is a phrase with which a sentence begins: with a capital.",
+            },
         },
     },
     "Said": {
