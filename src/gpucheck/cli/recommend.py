@@ -257,7 +257,7 @@ class _Wanted:
 
     def _snapshot(self) -> "Snapshot":
         if self._described:
-            return describe(self._options, self._tables, self._notes)
+            return describe(self._options, self._tables, self._cards or (), self._notes)
         return run_probes(open_host(self._options["sysroot"]), self._tables, self._options).snapshot
 
     def _target(self, snapshot: "Snapshot") -> "Snapshot":

@@ -1,12 +1,13 @@
 """The machine that ``gpucheck recommend`` is asked about: what was described, what is missing."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpucheck.cli.run import open_host
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.advice.recommender import Recommendation
+    from gpucheck.advice.recommender import Card, Recommendation
     from gpucheck.advice.situations import Cards
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing
@@ -18,7 +19,9 @@ DECISIVE = {_OS, _GPUS}
 """Facts without which nothing can be said; without others it can be said what would fit."""
 
 
-def describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
+def describe(
+    options: dict[str, Any], tables: "Tables", cards: "Sequence[Card]", notes: list[str]
+) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
     from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.facts.system import System  # noqa: PLC0415
@@ -34,16 +37,26 @@ def describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Sn
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         here.machine.lower(), here.machine.lower()
     )
-    arch = options["arch"] or (processor if os == here.os else "x86_64")
+    sold_with = _processor(cards, tables)
+    arch = options["arch"] or sold_with or (processor if os == here.os else "x86_64")
+    named = options["arch"] or sold_with
     said = [
         say("{value} ({option})", value=value, option=option)
-        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, options["arch"]))
+        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, named))
         if os and not given
     ]
     if said:
         notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
     system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
     return of_sections(tables, system, request)
+
+
+def _processor(cards: "Sequence[Card]", tables: "Tables") -> str | None:
+    """Return the processor of machines that are sold with these GPUs, None if any may have them."""
+    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+
+    products = tables.get(GpuProducts)
+    return next((found for card in cards if (found := products.processor(card.label))), None)
 
 
 def of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections
