@@ -23,6 +23,7 @@ from gpucheck.cluster.figures import (
     limits,
     pair_rounds,
     policy,
+    rdma_ports,
     slow,
     slow_links,
     stragglers,
@@ -192,7 +193,9 @@ class Judgement:
             *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
-            *drift.culprits(roster, heard.facts),
+            *(ports := rdma_ports.culprits(roster, heard.facts, collective_failed=failed)),
+            *rdma_ports.errors(roster, heard.facts, heard.grown, self._clock()),
+            *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
         guilty = _guilty(found)
@@ -210,6 +213,7 @@ class Judgement:
             notices=[
                 *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
