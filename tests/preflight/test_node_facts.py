@@ -68,6 +68,12 @@ class Endless:
     def __init__(self) -> None:
         self.abandoned = False
 
+    def hang_up(self) -> None:
+        pass
+
+    def read_now(self) -> None:
+        pass
+
     def status(self) -> int | None:
         return None
 

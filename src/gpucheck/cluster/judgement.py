@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
-from gpucheck.cluster.diagnose import localise, looks
+from gpucheck.cluster.diagnose import flights, localise, looks
 from gpucheck.cluster.diagnose.naming import clauses, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
@@ -209,7 +209,7 @@ class Judgement:
             bandwidths=slow_links.report(history, known, every),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=looks.in_groups(history),
+            looks=[*looks.in_groups(history), *flights.in_groups(history)],
             notices=[
                 *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),

@@ -116,6 +116,18 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The share of its best measured collective in which its threads had no processor."""
 
 
+class Flight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What PyTorch's flight recorder had of a rank whose collective took long."""
+
+    begun: Count
+    """The number of the last collective that it had begun, from 1; 0 if none."""
+    completed: Count = 0
+    operation: Annotated[str, Meta(max_length=100)] = ""
+    """``nccl:all_reduce``."""
+    state: Annotated[str, Meta(max_length=100)] = ""
+    """``scheduled``, ``started`` (on the GPU), ``completed``."""
+
+
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one rank in one step.
 
@@ -140,6 +152,7 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds = 0.0
     look: Look | None = None
     """What its supervisor saw of it when its time was over."""
+    flight: Flight | None = None
     measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
     pace: Pace | None = None

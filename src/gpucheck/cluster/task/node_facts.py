@@ -160,6 +160,8 @@ class NodeCheck:
         argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
+        if self._child is not None:
+            self._child.hang_up()
         self.done = self._child is None
         self.problem = str(answer.problem)
 
