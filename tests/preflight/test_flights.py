@@ -1,4 +1,4 @@
-"""PyTorch's flight recorder in a pre-flight: what a rank reports of it, and what is made of that."""
+"""PyTorch's flight recorder in a pre-flight: what ranks report of it, and what is made of that."""
 
 import importlib.util
 import json
@@ -85,7 +85,7 @@ def test_the_recorder_of_gloo_shows_which_rank_did_not_begin() -> None:
     command = [sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "3"]
     command += ["--timeout", "60", "--drill", "hang:rank=2", "--format", "json"]
     done = subprocess.run(command, capture_output=True, timeout=90, check=False)
-    looks = json.loads(done.stdout)["snapshot"]["preflight"]["looks"]
+    looks = json.loads(done.stdout)["snapshot"]["facts"]["preflight"]["looks"]
     recorded = [one for one in looks if "recorder" in one]
     assert recorded[0].endswith("according to PyTorch's flight recorder: 2 (0-1)"), looks
     assert "(gloo:all_reduce)" in recorded[0]
