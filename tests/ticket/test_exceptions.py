@@ -61,8 +61,8 @@ def test_a_traceback_is_read_whatever_stands_before_its_lines(form: str) -> None
 
 
 def test_a_class_that_begins_with_the_mark_of_pytest_keeps_it() -> None:
-    (found,) = raised_in(read_text("Traceback (most recent call last):\nEOFError: no input\n"))
-    assert found.kind == "EOFError"
+    (found,) = raised("Traceback (most recent call last):\nEOFError: no input\n")
+    assert found.exception == "EOFError"
 
 
 def test_a_notebook() -> None:

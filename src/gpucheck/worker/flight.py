@@ -1,8 +1,9 @@
 """What PyTorch's flight recorder knows of a collective that takes long: which this rank began.
 
-The recorder keeps the last collectives of a process in memory. torch 2.5 and newer give them as
-JSON, of NCCL and of gloo by different functions. It is asked once for each step of the work, by a
-thread, after half of the time that the step may take: a rank that hangs cannot ask by itself.
+The recorder keeps the last collectives of a process in memory. torch gives them as JSON, those of
+NCCL from 2.5 on, those of gloo in later releases (2.13 was tried). It is asked once for each step
+of the work, by a thread, after half of the time that the step may take: a rank that hangs cannot
+ask by itself.
 """
 
 from __future__ import annotations
@@ -23,8 +24,11 @@ Where = Callable[[], Tuple[str, int]]
 _SIZE = "64"
 """Collectives that are kept, if the user has not said how many."""
 _VARIABLES = ("TORCH_FR_BUFFER_SIZE", "TORCH_NCCL_TRACE_BUFFER_SIZE")
-"""The name of torch 2.9 and newer, and the name before it."""
-_DUMPS = {"nccl": "_dump_nccl_trace_json", "gloo": "_dump_fr_trace_json"}
+"""Its name in newer releases, and the name before it."""
+_DUMPS = {
+    "nccl": ("_dump_nccl_trace_json", "_dump_fr_trace_json"),
+    "gloo": ("_dump_fr_trace_json",),
+}
 _TICK = 0.25
 _PHASES = ("connect", "enter", "leave")
 _LONGEST = 100
@@ -46,7 +50,9 @@ def watch(torch: Torch, backend: str, seconds: float, where: Where, send: Send) 
         where: returns the phase and the number of the collective.
         send: to the supervisor.
     """
-    dump = getattr(getattr(torch._C, "_distributed_c10d", None), _DUMPS.get(backend, ""), None)  # noqa: SLF001  # torch has no other name for it
+    native = getattr(torch._C, "_distributed_c10d", None)  # noqa: SLF001  # no other name
+    found = (getattr(native, name, None) for name in _DUMPS.get(backend, ()))
+    dump = next((one for one in found if one is not None), None)
     if dump is not None:
         given = (dump, seconds / 2, where, send)
         threading.Thread(target=_report, args=given, daemon=True).start()
