@@ -61,7 +61,8 @@ def watch(torch: Torch, backend: str, seconds: float, where: Where, send: Send) 
 def _report(dump: Callable[[], Any], seconds: float, where: Where, send: Send) -> None:
     with contextlib.suppress(Exception):
         # SIGTERM makes the main thread print its stack, not this one.
-        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
+        if hasattr(signal, "pthread_sigmask"):  # not on Windows
+            signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
         last, since, told = where(), time.monotonic(), False
         while last[0] != "done":
             time.sleep(_TICK)
