@@ -70,7 +70,6 @@ def baseline() -> None:
 @click.option(
     "--fleet",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
     help=say("Write this host's file in the shared folder of a fleet, redacted."),
 )
 @click.option("--anyway", is_flag=True, help=say("Keep it even if something is wrong."))
@@ -117,7 +116,6 @@ def save(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # clic
 @click.option(
     "--fleet",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
     help=say("Name the hosts of a shared folder that differ from those with the same GPUs."),
 )
 @_selftest

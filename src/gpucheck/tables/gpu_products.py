@@ -37,7 +37,8 @@ class GpuProducts(Table, frozen=True):
 
     def processor(self, name: str) -> str | None:
         """Return the processor that a product is always sold with, None if there are several."""
-        return unanimous(((row.product, row.processor) for row in self.rows), name)
+        named = ((row.product.partition(" (")[0], row.processor) for row in self.rows)
+        return unanimous(named, name)
 
     def is_jetson(self, capability: str) -> bool:
         """Return whether only Jetson boards have a compute capability."""

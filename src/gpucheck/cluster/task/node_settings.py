@@ -88,7 +88,7 @@ def _link(host: Host, adapter: str) -> str | None:
     """Return speed and width of an adapter's PCIe link; a virtual function has none of its own."""
     speed = host.line(f"{adapter}/device/current_link_speed").value
     width = host.line(f"{adapter}/device/current_link_width").value
-    if not speed or not speed[0].isdigit() or width in (None, "", "0", "255"):
+    if not speed or not speed[0].isdecimal() or width in (None, "", "0", "255"):
         return None
     return f"{speed.removesuffix(' PCIe')} x{width}"
 

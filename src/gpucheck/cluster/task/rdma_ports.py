@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, RdmaPort
 from gpucheck.facts import Answer
+from gpucheck.facts.numbers import whole_number
 from gpucheck.machine import Host
 from gpucheck.machine.supervised import Supervised
 
@@ -137,9 +138,9 @@ def read_counters(text: str) -> Counters:
     for line in text.splitlines():
         path, _, value = line.rpartition(":")
         parts = path.split("/")
-        is_number = value.isascii() and value.isdecimal() and len(value) <= _DIGITS
-        if is_number and parts[-4:-3] == ["ports"] and parts[-5:-4]:
-            found.setdefault(_name(parts[:-2]), {})[parts[-1]] = int(value)
+        number = whole_number(value, _DIGITS)
+        if number is not None and parts[-4:-3] == ["ports"] and parts[-5:-4]:
+            found.setdefault(_name(parts[:-2]), {})[parts[-1]] = number
     return found
 
 
