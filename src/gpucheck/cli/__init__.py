@@ -24,9 +24,7 @@ from gpucheck.language import Language, Sentence, current_language, say, speak, 
 
 _NOT_COMMANDS = (
     "against_index", "help_page", "live_table", "options", "preflight_history", "preflight_lines",
-    "preflight_node", "preflight_run", "recommend_machine", "recommend_options", "recommend_words",
-    "run", "selftests", "spelling",
-    "text", "triage_batch",
+    "preflight_node", "preflight_run", "run", "spelling", "text", "triage_batch",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
@@ -69,6 +67,13 @@ class CommandFolder(Group):
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{name}").COMMAND
         return command
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what it was asked wrongly is a refusal."""
+        from gpucheck.cli.run import in_the_words_of_click  # noqa: PLC0415
+
+        with in_the_words_of_click():
+            return super().invoke(ctx)
 
     def probably(self, ctx: click.Context, word: str) -> str:
         """Return what was meant by a word that is no command: a command, a file or a finding."""

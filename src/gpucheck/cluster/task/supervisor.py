@@ -113,6 +113,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """How long importing torch may take, and then starting CUDA."""
     absent: bool = False
     """Whether it takes no part: a drill."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Supervisor:
@@ -171,7 +173,8 @@ class Supervisor:
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        before = signal.signal(signal.SIGTERM, self._on_signal)
+        takes = self._place.takes_signals
+        before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
             while True:
@@ -180,7 +183,8 @@ class Supervisor:
                     return ending
         finally:
             self._close()
-            signal.signal(signal.SIGTERM, before)
+            if takes:
+                signal.signal(signal.SIGTERM, before)
 
     @property
     def own(self) -> dict[str, Any]:
