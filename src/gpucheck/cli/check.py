@@ -20,7 +20,7 @@ from gpucheck.cli.options import (
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
-from gpucheck.language import say, spoken
+from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
@@ -133,8 +133,9 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
     else:
         text = rendered(REPORT_FORMATS, options["form"], report)
     if after and options["form"] in ("terminal", "markdown"):
-        report_text, _, last = text.rstrip("\n").rpartition("\n")
-        text = f"{report_text.rstrip()}\n\n{spoken(after)}\n\n{last}\n"
+        from gpucheck.output.not_judged import before_the_trailer  # noqa: PLC0415
+
+        text = before_the_trailer(text, after)
     write_out(text, options["output"])
 
 

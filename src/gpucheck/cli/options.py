@@ -79,31 +79,12 @@ def _verbose_option(words: str) -> Callable[[F], F]:
 
 
 def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
-    """Return the base of a mirror of PyTorch's wheels; "" if none is named.
-
-    Raises:
-        click.UsageError: a command cannot name it, in one sentence.
-    """
+    """Return the base of a mirror of PyTorch's wheels; "" if none is named."""
     if not value:
         return ""
-    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+    from gpucheck.api.asked import wheel_mirror  # noqa: PLC0415  # rarely named
 
-    address = value.rstrip("/")
-    if not is_plain(address):
-        raise click.UsageError(
-            say(
-                "--wheel-mirror expects a plain address that begins with https:// or http://: no "
-                "login, no blank and no query."
-            )
-        )
-    if names_a_build(address):
-        raise click.UsageError(
-            say(
-                "--wheel-mirror expects the folder above {build}: gpucheck adds the build itself.",
-                build=address.rpartition("/")[2],
-            )
-        )
-    return address
+    return wheel_mirror(value)
 
 
 def _speak(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
