@@ -37,8 +37,9 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """What is to be examined, and how."""
 
     what: Literal["facts", "check", "self-tests"]
-    python: str
-    named_by: str
+    python: str | None
+    """The target; None for the one that ``gpucheck check`` would choose."""
+    named_by: str = "--python"
     tables: str | None = None
     wish: CheckWish = CheckWish()
     tests: Wish = Wish()

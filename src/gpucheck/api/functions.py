@@ -19,6 +19,7 @@ from gpucheck.language import say
 from gpucheck.machine import LiveHost
 
 if TYPE_CHECKING:
+    from gpucheck.api.checking import CheckWish
     from gpucheck.api.examiner import Order
     from gpucheck.api.preflight_outcome import PreflightOutcome
     from gpucheck.facts.snapshot import Snapshot
@@ -65,7 +66,7 @@ def check(  # noqa: PLR0913  # each by its name
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.api.checking import CheckWish, chosen, judge  # noqa: PLC0415
+    from gpucheck.api.checking import CheckWish  # noqa: PLC0415
 
     wish = CheckWish(
         gpus=asked.count("gpus", gpus, 0, _MOST_GPUS),
@@ -77,10 +78,16 @@ def check(  # noqa: PLR0913  # each by its name
         skip=asked.words("skip", skip),
         timeout=asked.seconds(timeout, _LEAST),
     )
-    known = _tables(tables)
+    return checked(wish, _order("check", python, tables, wish=wish))
+
+
+def checked(wish: "CheckWish", order: "Order") -> CheckReport:
+    """Return the report of a check whose order is complete."""
+    from gpucheck.api.checking import chosen, judge  # noqa: PLC0415
+
+    known = open_tables(order.tables)
     chosen(wish)  # a wrong name needs no process
-    snapshot = _examined(_order("check", python, tables, wish=wish), wish.timeout)
-    return check_report(judge(snapshot, known, wish))
+    return check_report(judge(_examined(order, wish.timeout), known, wish))
 
 
 def selftest(

@@ -53,6 +53,10 @@ class CheckReport(Report, frozen=True, kw_only=True):
         with speaking_for(lang):
             return self._with_what_is_not_judged(markdown.render(self))
 
+    def public(self) -> "CheckReport":
+        """Return the report without your names, paths and addresses."""
+        return check_report(public(self), self.not_judged)
+
     def as_data(self) -> dict[str, Any]:
         """Return the data of ``--format json``, without your names, paths and addresses."""
         from gpucheck.output.json_text import with_said  # noqa: PLC0415
@@ -73,7 +77,7 @@ class CheckReport(Report, frozen=True, kw_only=True):
 
 def check_report(report: Report, not_judged: Mapping[str, str] | None = None) -> CheckReport:
     """Return a report that shows itself."""
-    fields = {name: getattr(report, name) for name in report.__struct_fields__}
+    fields = {name: getattr(report, name) for name in Report.__struct_fields__}
     return CheckReport(**fields, not_judged=not_judged or {})
 
 

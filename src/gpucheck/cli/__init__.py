@@ -23,8 +23,8 @@ from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, prin
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 _NOT_COMMANDS = (
-    "against_index", "help_page", "live_table", "options", "preflight_history", "preflight_lines",
-    "preflight_node", "preflight_run", "run", "spelling", "text", "triage_batch",
+    "against_index", "help_page", "live_table", "mcp_server", "options", "preflight_history",
+    "preflight_lines", "preflight_node", "preflight_run", "run", "spelling", "text", "triage_batch",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""

@@ -134,27 +134,29 @@ preflight_output_options = _options(
     _output_option(named), *_COMMON, _verbose_option(say("Every rank, step and figure."))
 )
 """The same where not every process writes the file."""
-machine_options = _options(
-    click.option(
-        "--python",
-        metavar="PATH",
-        help=say("The Python whose PyTorch is diagnosed: an interpreter or a virtual environment."),
+_python_option = click.option(
+    "--python",
+    metavar="PATH",
+    help=say("The Python whose PyTorch is diagnosed: an interpreter or a virtual environment."),
+)
+_mirror_option = click.option(
+    "--wheel-mirror",
+    metavar="URL",
+    envvar="GPUCHECK_WHEEL_MIRROR",
+    callback=_wheel_mirror,
+    help=say(
+        "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
     ),
+)
+machine_options = _options(
+    _python_option,
     click.option(
         "--sysroot",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False),
         help=say("Read the machine's files below DIR (a container that mounts its host there)."),
     ),
-    click.option(
-        "--wheel-mirror",
-        metavar="URL",
-        envvar="GPUCHECK_WHEEL_MIRROR",
-        callback=_wheel_mirror,
-        help=say(
-            "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
-        ),
-    ),
+    _mirror_option,
     click.option(
         "--timeout",
         metavar="SECONDS",
@@ -164,6 +166,8 @@ machine_options = _options(
         help=say("Time limit of the whole run."),
     ),
 )
+server_options = _options(_python_option, _mirror_option, _tables_option, language_option)
+"""Of a command that answers questions: they have no output, no progress and no colour."""
 
 
 def examples(*lines: str) -> str:
