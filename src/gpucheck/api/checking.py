@@ -35,6 +35,8 @@ class CheckWish(msgspec.Struct, frozen=True, kw_only=True):
     only: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
     timeout: float = 120.0
+    by_program: bool = False
+    """Whether a program asks, which knows no options."""
 
 
 class Chosen(msgspec.Struct, frozen=True):
@@ -128,7 +130,10 @@ def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckWish) -> "Report":
 
 def _refused(wish: CheckWish) -> str:
     """Return why no self-tests should run; a single finding or probe does not need them."""
-    if wish.selftest is False:
-        return say("--no-selftest was given")
     only = wish.selftest is None and wish.only
+    if wish.selftest is False:
+        why = say("--no-selftest was given")
+        return say("they were not asked for") if wish.by_program else why
+    if only and wish.by_program:
+        return say("only some findings were asked for")
     return say("--only was given without --selftest") if only else ""

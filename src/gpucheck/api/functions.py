@@ -77,6 +77,7 @@ def check(  # noqa: PLR0913  # each by its name
         only=asked.words("only", only),
         skip=asked.words("skip", skip),
         timeout=asked.seconds(timeout, _LEAST),
+        by_program=True,
     )
     return checked(wish, _order("check", python, tables, wish=wish))
 

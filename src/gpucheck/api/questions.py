@@ -102,7 +102,8 @@ class Check(msgspec.Struct, forbid_unknown_fields=True):
         """Examine this machine."""
         wish = CheckWish(
             gpus=self.gpus, purpose=self.purpose, only=tuple(self.only), skip=tuple(self.skip),
-            selftest=False, timeout=_CHECK_SECONDS, wheel_mirror=setting.wheel_mirror,
+            selftest=False, by_program=True, timeout=_CHECK_SECONDS,
+            wheel_mirror=setting.wheel_mirror,
         )  # fmt: skip
         order = Order(what="check", python=setting.python, tables=setting.tables, wish=wish)
         return _diagnosis(functions.checked(wish, order), setting)

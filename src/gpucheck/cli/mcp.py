@@ -38,8 +38,8 @@ def mcp(**options: Any) -> None:  # noqa: ANN401  # click's options
             raise
         raise RefusedError(
             say(
-                "The Python of gpucheck has no MCP SDK of version 2: install the extra, from a clone "
-                "of gpucheck with pip install '.[mcp]', or from its wheel with pip install "
+                "The Python of gpucheck has no MCP SDK of version 2. Install the extra, from a "
+                "clone of gpucheck with pip install '.[mcp]', or from its wheel with pip install "
                 "'./gpucheck-{version}-py3-none-any.whl[mcp]'.",
                 version=__version__,
             )

@@ -52,10 +52,19 @@ def _tables(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return value if own else ctx.meta.get(_TABLES, value)
 
 
+def tables_asked_for(ctx: click.Context) -> str | None:
+    """Return the folder of tables that is named before a command, or in the environment."""
+    from gpucheck.machine import LiveHost  # noqa: PLC0415  # --help does not need it
+
+    named: str | None = ctx.meta.get(_TABLES)
+    return named or LiveHost().env().get("GPUCHECK_TABLES")
+
+
 tables_before = click.option(
     "--tables",
     metavar="DIR",
     expose_value=False,
+    is_eager=True,
     callback=_remember_tables,
     help=say("Compatibility tables to use; also accepted after the command."),
 )

@@ -5,12 +5,12 @@ Further properties are allowed everywhere: keys may be added within a schema's v
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from gpucheck.advice.offers import Offer
-from gpucheck.cluster import files
+from gpucheck.cluster import files, history
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -32,7 +32,7 @@ _COMPLETE = (
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff, wire.TriageSummary,
+    wire.TablesDiff, wire.TriageSummary, wire.Version,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -88,6 +88,13 @@ def schema(name: str) -> Schema:
         KeyError: there is none.
     """
     return {"$schema": DRAFT, "title": f"gpucheck {name}", **_MAKERS[name]()}
+
+
+def versions_of_schemas() -> list[str]:
+    """Return the versions of everything that gpucheck writes: ``gpucheck.report/1`` and others."""
+    fields = [kind.__annotations__.get("schema") for kind in _DOCUMENTS]
+    written = [get_args(field)[0] for field in fields if field is not None]
+    return sorted((*written, files.RANK_SCHEMA, history.SCHEMA))
 
 
 @functools.cache
@@ -176,4 +183,5 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "recommendation": _document(wire.Recommendation),
     "table": _table,
     "tables-diff": _document(wire.TablesDiff),
+    "version": _document(wire.Version),
 }
