@@ -71,7 +71,7 @@ def _understood(said: bytes, mark: bytes, printed: Callable[[], str]) -> Snapsho
         )
     try:
         reply = msgspec.msgpack.decode(parts[1], type=Reply)
-        if reply.snapshot:
+        if reply.refused is None and not reply.fault:
             return unpacked(reply.snapshot)
     except (ValueError, LookupError) as error:
         raise NoAnswerError(

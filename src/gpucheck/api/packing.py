@@ -4,7 +4,7 @@ Encoded, a sentence is only text. So each is sent a second time with its templat
 and with the place to which it belongs.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
@@ -17,6 +17,9 @@ from gpucheck.language import Sentence, as_said, from_said, plain
 Place = tuple[str | int, ...]
 """The steps from a section to a value: fields, keys and positions."""
 
+_RUNS = "probes"
+"""No section has this name."""
+
 
 class _Spoken(msgspec.Struct, frozen=True, array_like=True):
     place: Place
@@ -26,21 +29,22 @@ class _Spoken(msgspec.Struct, frozen=True, array_like=True):
 class _Packed(msgspec.Struct, frozen=True):
     sections: dict[str, bytes]
     sentences: dict[str, list[_Spoken]]
-    runs: tuple[ProbeRun, ...]
+    runs: list[ProbeRun]
     tables: str
     taken: str
 
 
 def packed(snapshot: Snapshot) -> bytes:
     """Return the snapshot of a live machine as bytes."""
-    sections = snapshot.sections.items()
+    runs = list(snapshot.runs.runs)
+    spoken: dict[str, object] = {**snapshot.sections, _RUNS: runs}
     whole = _Packed(
-        sections={name: _encoded(section) for name, section in sections},
+        sections={name: _encoded(section) for name, section in snapshot.sections.items()},
         sentences={
-            name: [_Spoken(place, _readable(as_said(said))) for place, said in _within(section, ())]
-            for name, section in sections
+            name: [_Spoken(place, _readable(as_said(said))) for place, said in _within(value, ())]
+            for name, value in spoken.items()
         },
-        runs=snapshot.runs.runs,
+        runs=runs,
         tables=snapshot.versions.tables,
         taken=snapshot.taken,
     )
@@ -57,10 +61,14 @@ def unpacked(data: bytes) -> Snapshot:
     sections: dict[str, Section] = {}
     for name, kind in all_sections().items():
         sections[name] = msgspec.msgpack.decode(whole.sections[name], type=kind)
-        for one in whole.sentences[name]:
-            _put(sections[name], one.place, from_said(one.said))
+        _say_again(sections[name], whole.sentences[name])
+    _say_again(whole.runs, whole.sentences[_RUNS])
     return Snapshot(
-        sections, ProbeRuns(whole.runs), tables=whole.tables, origin="live", taken=whole.taken
+        sections,
+        ProbeRuns(tuple(whole.runs)),
+        tables=whole.tables,
+        origin="live",
+        taken=whole.taken,
     )
 
 
@@ -100,6 +108,12 @@ def _within(value: object, place: Place) -> Iterator[tuple[Place, Sentence]]:
         return  # what is in a tuple could not be put back
     for step, one in inner:
         yield from _within(one, (*place, step))
+
+
+def _say_again(value: object, sentences: Iterable[_Spoken]) -> None:
+    """Restore the sentences of a section, or of the runs, in its decoded copy."""
+    for one in sentences:
+        _put(value, one.place, from_said(one.said))
 
 
 def _put(value: Any, place: Place, sentence: str) -> None:  # noqa: ANN401  # a part of a section

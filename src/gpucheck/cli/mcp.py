@@ -15,7 +15,7 @@ from gpucheck.language import say
     short_help=say("Answer the questions of an assistant (MCP over stdio)."),
     epilog=examples(
         "gpucheck mcp --python ~/venv",
-        "claude mcp add gpucheck -- gpucheck mcp    # or as your assistant is configured",
+        "gpucheck mcp --no-redact",
     ),
 )
 @server_options
