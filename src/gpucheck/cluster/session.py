@@ -50,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drill: Drill = Drill()
     baseline: Baseline | None = None
     """What this node's GPUs reached before; None when nobody compares."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -159,6 +161,7 @@ class Session:
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
             cuda=settings.cuda, python=settings.python, end=self._end,
             import_seconds=_limit(_IMPORT, settings.timeout), counters=self._counters,
+            takes_signals=settings.takes_signals,
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
             ),

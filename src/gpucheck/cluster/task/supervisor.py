@@ -116,6 +116,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """The files of the error counters of this node's RDMA ports, for its first task."""
     absent: bool = False
     """Whether it takes no part: a drill."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Supervisor:
@@ -175,7 +177,8 @@ class Supervisor:
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        before = signal.signal(signal.SIGTERM, self._on_signal)
+        takes = self._place.takes_signals
+        before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
             while True:
@@ -184,7 +187,8 @@ class Supervisor:
                     return ending
         finally:
             self._close()
-            signal.signal(signal.SIGTERM, before)
+            if takes:
+                signal.signal(signal.SIGTERM, before)
 
     @property
     def own(self) -> dict[str, Any]:

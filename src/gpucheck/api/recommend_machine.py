@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpucheck.cli.run import open_host
+from gpucheck.api.recommend_options import RecommendWish
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -20,29 +20,31 @@ DECISIVE = {_OS, _GPUS}
 
 
 def describe(
-    options: dict[str, Any], tables: "Tables", cards: "Sequence[Card]", notes: list[str]
+    wish: RecommendWish, tables: "Tables", cards: "Sequence[Card]", notes: list[str]
 ) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
     from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.facts.system import System  # noqa: PLC0415
+    from gpucheck.machine import LiveHost  # noqa: PLC0415
 
-    request = Request(wheel_mirror=options["wheel_mirror"])
-    here = open_host(None).identity()
-    os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
-    in_wsl = os == "wsl2"
-    os = "linux" if in_wsl else os
-    if options["jetpack"]:
+    request = Request(wheel_mirror=wish.wheel_mirror)
+    here = LiveHost().identity()
+    in_wsl = wish.os == "wsl2"
+    os = "linux" if wish.os == "wsl2" else wish.os
+    if os is None and here.os in ("linux", "windows"):
+        os = here.os
+    if wish.jetpack:
         board = System(os="linux", machine="aarch64", wsl=0, jetson="")
         return of_sections(tables, board, request)
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         here.machine.lower(), here.machine.lower()
     )
     sold_with = _processor(cards, tables)
-    arch = options["arch"] or sold_with or (processor if os == here.os else "x86_64")
-    named = options["arch"] or sold_with
+    arch = wish.arch or sold_with or (processor if os == here.os else "x86_64")
+    named = wish.arch or sold_with
     said = [
         say("{value} ({option})", value=value, option=option)
-        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, named))
+        for option, value, given in (("--os", os, wish.os), ("--arch", arch, named))
         if os and not given
     ]
     if said:
