@@ -316,8 +316,9 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     )  # fmt: skip
     limits = Limits(backend="gloo", first_seconds=8.0, least_seconds=5.0)
     policy = Policy(
-        lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: []
-    )
+        lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: [],
+        lambda _loss, _found: Verdict(exit=3, exit_class="inconclusive"),
+    )  # fmt: skip
     place = entrance.Entrance(launcher="local", task=0, tasks=1, run=str(tmp_path))
     session = Session(LiveHost(""), place, settings, policy, lambda _what: None)
     try:

@@ -36,6 +36,7 @@ from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.model import ExitStatus
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.wire import StoreError
@@ -45,7 +46,9 @@ from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
 
-_INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
+_INCONCLUSIVE: ExitStatus = 3
+_MISCONFIGURED: ExitStatus = 4
+_HIGHEST = 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
@@ -81,7 +84,7 @@ class Run:
         self._baseline = self._read_baseline()
         self._session: Session | None = None
         self._over = threading.Event()
-        self._status = _INCONCLUSIVE
+        self._status: int = _INCONCLUSIVE
         """The exit status if the run ended now."""
         self._line = ProgressLine() if self._shows_progress() else None
         self._judgement = Judgement(
@@ -114,6 +117,9 @@ class Run:
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
             return self._end(session, session.run())
+        except BaseException as error:
+            _tell_why(session, error)
+            raise
         finally:
             session.close()
             # Python resets its signal handlers while it exits; the status must not change by then.
@@ -123,7 +129,8 @@ class Run:
         """Show and write what is known; return the exit status."""
         if self._line is not None:
             self._line.clear()
-        if exit_reason.verdict is None and session.coordinator is not None:
+        is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
+        if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
             session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
         result = self._judgement.result
         verdict = {"exit": _INCONCLUSIVE, "why": exit_reason.detail}
@@ -134,7 +141,9 @@ class Run:
         self._status = _status(verdict)
         if result is not None:
             self._show(msgspec.structs.replace(result, drill=self._drill.text))
-        elif exit_reason.verdict is None:
+        elif exit_reason.verdict is not None:
+            self._say_what_was_lost(session, exit_reason)
+        else:
             host = next(iter(self._entrance.hosts), self._entrance.master_host)
             self._say(say("inconclusive: {why}", why=_why(exit_reason, host)))
         self._write_each(session, verdict)
@@ -142,6 +151,14 @@ class Run:
         if exit_reason.reason in ("verdict", "signal", "time"):
             session.leave()
         return self._status
+
+    def _say_what_was_lost(self, session: Session, exit_reason: ExitReason) -> None:
+        """Report what the tasks that met without task 0 know of it."""
+        sentence = exit_reason.detail
+        if sentence and self._status == _INCONCLUSIVE:
+            sentence = say("inconclusive: {why}", why=sentence)
+        if sentence:
+            self._say(sentence, always=session.has_taken_over)
 
     def _watch(self) -> None:
         """End this process when the run is late: a stopped terminal or a full pipe may block it."""
@@ -247,7 +264,10 @@ class Run:
     def _policy(self) -> Policy:
         judgement = self._judgement
         return Policy(
-            judgement.next_step, judgement.finish, lambda snapshot: roots(snapshot, self._tables)
+            judgement.next_step,
+            judgement.finish,
+            lambda snapshot: roots(snapshot, self._tables),
+            judgement.without_task_0,
         )
 
     def _wanted(self) -> Wanted:
@@ -410,9 +430,9 @@ class Run:
         if self._line is not None:
             self._line.show(what, time.monotonic() - self._begun)
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:
-        """Print the one line of a task without a verdict; only one task of each node does."""
-        if self._entrance.local == 0:
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
+        """Print the one line of a task without a report; only one task of each node does."""
+        if self._entrance.local == 0 or always:
             task, node = self._entrance.task, self._host.identity().node
             line = say(
                 "gpucheck preflight: task {task} on {host}: {what}",
@@ -423,6 +443,17 @@ class Run:
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
             print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
+
+
+def _tell_why(session: Session, error: BaseException) -> None:
+    """Tell the other tasks why this one ends: task 0 would otherwise look like a dead one."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        session.abandon(_MISCONFIGURED, no_room(error))
+    elif isinstance(error, KeyboardInterrupt):
+        session.abandon(_INCONCLUSIVE, say("task 0 was interrupted"))
+    else:
+        name = type(error).__name__
+        session.abandon(_INCONCLUSIVE, say("task 0 failed by itself ({error})", error=name))
 
 
 def _flush() -> None:

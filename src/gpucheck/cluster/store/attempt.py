@@ -34,7 +34,6 @@ Secret = Callable[[bool], str]
 
 _READ = 65536
 _BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
-_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
 _GREETINGS = msgspec.json.Decoder(Greeting)
 _ANSWERS = msgspec.json.Decoder(Answer)
 
@@ -65,6 +64,11 @@ class Meeting:
         """What has come and was not used."""
         self.beat: float | None = None
         """The seconds between two heartbeats, once the store has proven itself."""
+
+    @property
+    def token(self) -> str:
+        """The token that it used; "" without one."""
+        return self._token or ""
 
     def hear(self, data: bytes) -> bytes:
         """Read what the other side has sent. Return the answer.
@@ -216,8 +220,6 @@ def _full() -> AttemptError:
 def _reason(error: OSError) -> Reason:
     if isinstance(error, TimeoutError):
         return "timed-out"
-    if error.errno in _UNREACHABLE:
-        return "no-route"
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "no-store"
-    return "refused"
+    return "refused" if isinstance(error, ConnectionRefusedError) else "no-route"

@@ -45,8 +45,12 @@ class StoreClient:
     called.
     """
 
-    def __init__(self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST) -> None:
+    def __init__(
+        self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = ""
+    ) -> None:
         self._socket = connection
+        self.token = token
+        """The token that counted; "" without one."""
         self._rest = bytearray(rest)
         self._unsent = bytearray()
         self._on_answer: dict[int, Callable[[bytes], None]] = {}
@@ -78,7 +82,8 @@ class StoreClient:
         """
         secret = token if callable(token) else lambda _asks: token
         met = Search(host, ports, run, secret, seconds).find()
-        return cls(met.connection, met.meeting.rest, met.meeting.beat or pace.LEAST)
+        meeting = met.meeting
+        return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token)
 
     def set(self, key: str, value: object) -> None:
         """Set a key to JSON data, or a struct of it.

@@ -67,6 +67,8 @@ _PULSE = 0.05
 """Seconds between two looks at how late the server is."""
 _TOLERANCE = 0.05
 """Seconds by which a timer may be late on any machine."""
+_WRONG = 64
+"""From how many addresses wrong tokens are counted."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within the integers that every JSON reader accepts."""
 
@@ -171,6 +173,7 @@ class _Connection(asyncio.Protocol):
         if hello.hello != PROTOCOL or hello.run != server.scene.run:
             self._refuse("another run's store")
         elif not proven(server.token, "client", self._nonce, server.scene, hello.proof):
+            server.note_wrong_token(self.address)
             self._refuse(WRONG_TOKEN)
         else:
             if self._late:
@@ -241,6 +244,8 @@ class _Server:
         self._strangers: Strangers[_Connection] = Strangers()
         self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
+        self.wrong_tokens: dict[str, int] = {}
+        """How often another token came, by address."""
 
     def enter(self, connection: _Connection) -> None:
         """Note a new connection; others that are not known either may have to go for it."""
@@ -257,6 +262,11 @@ class _Server:
         if connection.known:
             self._known.add(connection)
         return connection.known
+
+    def note_wrong_token(self, address: str) -> None:
+        """Count a token that is not ours, for a few addresses."""
+        if address in self.wrong_tokens or len(self.wrong_tokens) < _WRONG:
+            self.wrong_tokens[address] = self.wrong_tokens.get(address, 0) + 1
 
     def leave(self, connection: _Connection) -> None:
         """Remove a connection and what it waits for."""
@@ -341,7 +351,7 @@ class Store:
             )
         )
         listener.listen(BACKLOG)  # asyncio takes one number for both
-        self._delay = 0.0
+        self._delay = self._longest_pause = 0.0
         self._due = time.monotonic()
         self._pulse()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
@@ -359,6 +369,12 @@ class Store:
         except OSError as error:
             why = error.strerror or error
             raise StoreError(say("cannot listen on 127.0.0.1: {why}", why=why)) from error
+
+    @classmethod
+    def on(cls, listener: socket.socket, run: str, token: str, clients: int) -> "Store":
+        """Serve a port that this process listens on already; who has connected is served, too."""
+        sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
+        return cls(listener, run, token, clients)
 
     @classmethod
     def open(
@@ -451,6 +467,16 @@ class Store:
         """
         return self._delay + max(0.0, time.monotonic() - self._due - _TOLERANCE)
 
+    @property
+    def longest_pause(self) -> float:
+        """The longest time in seconds for which the server stood still, this one included."""
+        return max(self._longest_pause, time.monotonic() - self._due)
+
+    @property
+    def wrong_tokens(self) -> dict[str, int]:
+        """How often another token was presented, by the address from which it came."""
+        return dict(self._server.wrong_tokens)
+
     def close(self) -> None:
         """Close the port and all connections."""
         if not self._thread.is_alive():
@@ -472,6 +498,7 @@ class Store:
         """Note how late the loop is: each time around it reads all connections."""
         now = time.monotonic()
         self._delay += max(0.0, now - self._due - _TOLERANCE)
+        self._longest_pause = max(self._longest_pause, now - self._due)
         self._due = now + _PULSE
         self._loop.call_later(_PULSE, self._pulse)
 
