@@ -122,9 +122,8 @@ class Session:
     def run(self) -> ExitReason:
         """Run until there is a verdict, or until none can come."""
         found = self._supervisor.run()
-        if found.reason == "store-lost" and self._heir.deputies is not None:
-            return self._meet(found)
-        return found
+        is_lost = found.reason == "store-lost" and self._store is None
+        return self._meet(found) if is_lost and self._heir.deputies is not None else found
 
     def _meet(self, lost: ExitReason) -> ExitReason:
         """Meet the other tasks without task 0; return the verdict of the meeting, if any."""

@@ -188,7 +188,6 @@ class Supervisor:
         leave(self._store, self._place.task, end, self._coordinator)
 
     def _tick(self, script: Script) -> None:
-        self._note_pause()
         self._store.pump()
         self._workers.tick(TICK)
         if self._check is not None:
@@ -206,6 +205,7 @@ class Supervisor:
         self._turned = now
 
     def _ending(self) -> ExitReason | None:
+        self._note_pause()
         now = time.monotonic()
         if self._coordinator is not None and self._coordinator.is_given_up:
             return ExitReason(
