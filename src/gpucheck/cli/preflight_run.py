@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,12 +31,15 @@ from gpucheck.cli.text import (
 )
 from gpucheck.cluster import drill as drills
 from gpucheck.cluster import node_names
+from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.door import Door
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.wire import StoreError
@@ -78,10 +81,11 @@ class Run:
         self._host = LiveHost("")
         self._tables = open_tables(options["tables"])
         self._entrance = self._find_entrance()
-        self._refuse_unwritable()
-        self._drill = self._read_drill()
-        self._requirements = self._read_requirements()
-        self._baseline = self._read_baseline()
+        with self._refusing():
+            self._refuse_unwritable()
+            self._drill = self._read_drill()
+            self._requirements = self._read_requirements()
+            self._baseline = self._read_baseline()
         self._session: Session | None = None
         self._over = threading.Event()
         self._status: int = _INCONCLUSIVE
@@ -90,6 +94,36 @@ class Run:
         self._judgement = Judgement(
             self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
         )
+
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Tell the other tasks if this one is refused: they would call it missing otherwise.
+
+        Raises:
+            click.exceptions.Exit: it was refused, and all tasks end with the same status.
+        """
+        try:
+            yield
+        except click.ClickException as error:
+            if self._entrance.tasks == 1:
+                raise
+            raise click.exceptions.Exit(self._refuse(error)) from error
+
+    def _refuse(self, error: click.ClickException) -> int:
+        """Print why this task is refused, and tell the others; return the exit status."""
+        place, why = self._entrance, words_of(error)
+        host = self._host.identity().node
+        line = say(
+            "gpucheck preflight: task {task} on {host}: {what}",
+            task=place.task, host=host, what=say("it cannot take part: {why}", why=why),
+        )  # fmt: skip
+        print_line(line, err=True)
+        token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
+        verdict = refusal_of_task.tell(
+            Refused(place, host, why, self._begun + self._options["timeout"]),
+            Door(self._host.env(), place, self._options["port"], token),
+        )
+        return error.exit_code if verdict is None or verdict.all_refused else verdict.exit
 
     def run(self) -> int:
         """Run it; return the exit status."""
@@ -106,11 +140,16 @@ class Run:
             self._over.set()
 
     def _run(self) -> int:
+        with self._refusing():
+            settings = self._settings()
         try:
             session = self._session = Session(
-                self._host, self._entrance, self._settings(), self._policy(), self._tell
+                self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
+            if isinstance(error, ConnectError) and error.reason == "wrong-token":
+                self._say(say("misconfigured: {why}", why=words_of(error)))
+                return _MISCONFIGURED
             self._say(say("inconclusive: {why}", why=self._no_store(error)))
             return self._status
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
@@ -153,8 +192,9 @@ class Run:
         return self._status
 
     def _say_what_was_lost(self, session: Session, exit_reason: ExitReason) -> None:
-        """Report what the tasks that met without task 0 know of it."""
-        sentence = exit_reason.detail
+        """Report what the tasks that met without task 0 know of it, or that it was refused."""
+        verdict = exit_reason.verdict
+        sentence = exit_reason.detail or (verdict.refused if verdict is not None else "")
         if sentence and self._status == _INCONCLUSIVE:
             sentence = say("inconclusive: {why}", why=sentence)
         if sentence:

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
-from gpucheck.cluster.diagnose import localise, looks
+from gpucheck.cluster.diagnose import kept_out, localise, looks
 from gpucheck.cluster.diagnose.naming import clauses, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
@@ -195,7 +195,7 @@ class Judgement:
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history, wanted = heard.roster, heard.history, self._wanted
         known = self._known(heard)
-        told = localise.culprits(roster, history)
+        told = localise.culprits(kept_out.present(roster, heard.refused), history)
         late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
             not done.passed(group)
@@ -203,10 +203,12 @@ class Judgement:
             if done.step.kind != "alone"
             for group in done.step.groups
         )
+        named = kept_out.with_tokens(told.culprits, roster, heard.wrong_tokens)
         found = [
+            *kept_out.refusals(roster, heard.refused),
             *(
                 _with_own_fixes(_with_addresses(one, heard))
-                for one in told.culprits
+                for one in named
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),

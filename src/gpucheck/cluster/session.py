@@ -1,7 +1,6 @@
 """One run of a pre-flight as one task: store, connection, coordinator, supervisor."""
 
 import os
-import secrets
 import signal
 import time
 from collections.abc import Callable, Mapping
@@ -11,16 +10,13 @@ import msgspec
 
 from gpucheck.cluster.coordinator.coordinator import Coordinator, Finish, Next, Plan
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.door import Door
 from gpucheck.cluster.drill import Drill
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.launchers import secret
 from gpucheck.cluster.launchers.entrance import Entrance
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Survivor, Verdict
-from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.wire import ports
 from gpucheck.cluster.survivors import meeting, sight
 from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
@@ -35,7 +31,6 @@ _ARRIVAL = _IMPORT = _CONNECT = 60.0
 _SHARE, _MOST = 0.2, 0.4
 """The share of a long time limit that each of these gets, and the most of a short one."""
 _START = 30.0
-_LEAST = 5.0
 _TO_MEET = 5.0
 """Seconds after a SIGTERM in which the tasks that have lost task 0 may still meet."""
 _TO_HEAR = 0.5
@@ -101,15 +96,15 @@ class Session:
         self._entrance = entrance
         self._settings = settings
         self._end = settings.begun + settings.timeout
-        self._secrets = secret.find(host.env(), entrance, settings.token)
+        door = Door(host.env(), entrance, settings.port, settings.token)
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
         self._policy = policy
         self._meeting: Meeting | None = None
         self._told_at = float("inf")
-        self._store = self._open_store() if entrance.task == 0 else None
-        self._client = self._connect()
+        self._store = door.open_store() if entrance.task == 0 else None
+        self._client = door.connect(self._store, arrival_seconds(settings.timeout))
         self._heir = Heir.prepared(entrance.task, entrance.local, here=entrance.stays_here)
         self._heir.watch(self._client)
         self.coordinator = self._coordinator(policy, progress) if self._store is not None else None
@@ -203,31 +198,6 @@ class Session:
         self._heir.close()
         if self._store is not None:
             self._store.close()
-
-    def _open_store(self) -> Store:
-        settings, entrance = self._settings, self._entrance
-        token = self._secrets.of_store()
-        if entrance.tasks == 1 and settings.port is None:
-            token = secrets.token_hex(16)
-            self._secrets = secret.always(token)
-            return Store.alone(entrance.run, token)
-        return Store.open(
-            settings.port, entrance.master_port, entrance.run, token, entrance.tasks,
-            here=entrance.stays_here,
-        )  # fmt: skip
-
-    def _connect(self) -> StoreClient:
-        settings, entrance = self._settings, self._entrance
-        if self._store is not None:
-            # Whoever else is on its node sees the same, and others replace it by the way they came.
-            return StoreClient.connect(
-                "127.0.0.1", (self._store.port,), entrance.run, self._secrets.of_client, _LEAST
-            )
-        wanted = ports(settings.port, entrance.master_port)
-        patience = arrival_seconds(settings.timeout)
-        return StoreClient.connect(
-            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience
-        )
 
     def _place(self) -> TaskPlace:
         entrance, settings = self._entrance, self._settings

@@ -205,8 +205,10 @@ class Verdict(Message, frozen=True, tag="verdict"):
     drill: bool = False
     world_size: Count | None = None
     groups: Annotated[tuple[GroupBandwidth, ...], Meta(max_length=100)] = ()
+    refused: Text = ""
+    """Which task was refused at its start, and why."""
     all_refused: bool = False
-    """Whether every task was refused at its start, so that each has the status of that."""
+    """Whether every task was refused, so that each has the status of that."""
 
 
 class Leaving(Message, frozen=True, tag="leaving"):
