@@ -42,7 +42,7 @@ from gpucheck.cluster.model import ExitStatus
 from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
-from gpucheck.cluster.store.wire import StoreError
+from gpucheck.cluster.store.wire import SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
@@ -147,8 +147,9 @@ class Run:
                 self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
-            if isinstance(error, ConnectError) and error.reason == "wrong-token":
-                self._say(say("misconfigured: {why}", why=words_of(error)))
+            reason = error.reason if isinstance(error, ConnectError) else ""
+            if isinstance(error, SameRunError) or reason in ("wrong-token", "task-taken"):
+                self._say(say("misconfigured: {why}", why=words_of(error)), always=True)
                 return _MISCONFIGURED
             self._say(say("inconclusive: {why}", why=self._no_store(error)))
             return self._status

@@ -5,6 +5,7 @@ import secrets
 from gpucheck.cluster.launchers import secret
 from gpucheck.cluster.launchers.entrance import Entrance
 from gpucheck.cluster.launchers.variables import Env
+from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import ports
@@ -27,6 +28,7 @@ class Door:
         self._entrance = entrance
         self._port = port
         self._secrets = secret.find(env, entrance, token)
+        self._process = secrets.token_hex(8)
 
     def open_store(self) -> Store:
         """Open the store, in task 0.
@@ -52,12 +54,13 @@ class Door:
             ConnectError: it was not found in time.
         """
         entrance = self._entrance
+        who = Who(entrance.task, self._process)
         if own is not None:
             # Whoever else is on its node sees the same, and others replace it by the way they came.
             return StoreClient.connect(
-                "127.0.0.1", (own.port,), entrance.run, self._secrets.of_client, _OWN
+                "127.0.0.1", (own.port,), entrance.run, self._secrets.of_client, _OWN, who
             )
         wanted = ports(self._port, entrance.master_port)
         return StoreClient.connect(
-            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience
+            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience, who
         )

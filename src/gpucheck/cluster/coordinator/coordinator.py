@@ -227,7 +227,9 @@ class Coordinator:
         self._conclude(heard)
 
     def _nothing_done(self) -> Heard:
-        return Heard(roster=assign_ranks(self._job, self._came), facts=dict(self._came), history=[])
+        theirs = {task: one.host for task, one in self._refused.items()}
+        job = msgspec.structs.replace(self._job, hosts={**self._job.hosts, **theirs})
+        return Heard(roster=assign_ranks(job, self._came), facts=dict(self._came), history=[])
 
     def _await_tasks(self) -> Script:
         """Wait for every task; the clock starts when the first one has registered: this one."""

@@ -9,7 +9,7 @@ from gpucheck.cluster.model import Roster
 from gpucheck.cluster.store.messages import Refusal
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
-from gpucheck.findings import rank_missing, ranks_heterogeneous, rendezvous_failed
+from gpucheck.findings import rank_missing, ranks_heterogeneous
 from gpucheck.language import say_many
 
 
@@ -56,7 +56,7 @@ def with_tokens(
     return [
         msgspec.structs.replace(
             one,
-            slug=rendezvous_failed.RULE.slug,
+            slug=ranks_heterogeneous.RULE.slug,
             confidence=Confidence.LIKELY,
             evidence=_another_token(wrong_tokens),
         )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gpucheck.cluster.store import pace
-from gpucheck.cluster.store.attempt import Secret, words_of
+from gpucheck.cluster.store.attempt import Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
@@ -71,17 +71,18 @@ class StoreClient:
     @classmethod
     def connect(
         cls, host: str, ports: Sequence[int], run: str, token: str | Secret = "",
-        seconds: float = 60.0,
+        seconds: float = 60.0, who: Who | None = None,
     ) -> "StoreClient":  # fmt: skip
         """Try the ports until one has the store of this run, or the seconds are over.
 
         ``token`` may be a function: the token may be written only while this looks for the store.
+        A store accepts one process for each task, if they say ``who`` they are.
 
         Raises:
             ConnectError: none did.
         """
         secret = token if callable(token) else lambda _asks: token
-        met = Search(host, ports, run, secret, seconds).find()
+        met = Search(host, ports, run, secret, seconds, who).find()
         meeting = met.meeting
         return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token)
 

@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.cluster.store import pace, sockets
+from gpucheck.cluster.store.attempt import run_at
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
 from gpucheck.cluster.store.messages import OF_TASK_0
 from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
@@ -26,6 +27,7 @@ from gpucheck.cluster.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
     PROTOCOL,
+    TAKEN,
     TOO_MANY,
     VALUE_LIMIT,
     WAIT_LIMIT,
@@ -36,6 +38,7 @@ from gpucheck.cluster.store.wire import (
     Greeting,
     Hello,
     Ping,
+    SameRunError,
     Scene,
     Set,
     StoreError,
@@ -67,6 +70,7 @@ _PULSE = 0.05
 """Seconds between two looks at how late the server is."""
 _TOLERANCE = 0.05
 """Seconds by which a timer may be late on any machine."""
+_LONGEST_PROCESS = 300
 _WRONG = 64
 """From how many addresses wrong tokens are counted."""
 _COUNTER_LIMIT = 2**53
@@ -86,6 +90,8 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._nonce = os.urandom(16).hex()
         self._share = Share()
+        self.task, self.process = -1, ""
+        """Which task it is, and in which process."""
         self.known = False
         """Whether it has said a valid hello."""
         self.address = ""
@@ -178,7 +184,10 @@ class _Connection(asyncio.Protocol):
         else:
             if self._late:
                 self._late.cancel()
-            if server.welcome(self):
+            self.task, self.process = hello.task, hello.process[:_LONGEST_PROCESS]
+            if server.is_taken(self):
+                self._refuse(TAKEN)
+            elif server.welcome(self):
                 proof = prove(server.token, "server", hello.nonce, server.scene)
                 self._send(Answer(0, proof=proof, beat=server.beat))
             else:
@@ -241,6 +250,7 @@ class _Server:
         self.entries = Entries(clients)
         self._clients = clients
         self._known: set[_Connection] = set()
+        self._tasks: dict[int, dict[_Connection, None]] = {}
         self._strangers: Strangers[_Connection] = Strangers()
         self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
@@ -261,7 +271,14 @@ class _Server:
         connection.known = len(self._known) < 2 * self._clients + _SPARE
         if connection.known:
             self._known.add(connection)
+            if connection.task >= 0:
+                self._tasks.setdefault(connection.task, {})[connection] = None
         return connection.known
+
+    def is_taken(self, connection: _Connection) -> bool:
+        """Whether another process is connected as the same task."""
+        others = self._tasks.get(connection.task, {})
+        return any(one.process != connection.process for one in others)
 
     def note_wrong_token(self, address: str) -> None:
         """Count a token that is not ours, for a few addresses."""
@@ -271,6 +288,8 @@ class _Server:
     def leave(self, connection: _Connection) -> None:
         """Remove a connection and what it waits for."""
         self._known.discard(connection)
+        if (those := self._tasks.get(connection.task)) is not None:
+            those.pop(connection, None)
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
             self._forget_wait(connection, number)
@@ -388,6 +407,7 @@ class Store:
 
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
+            SameRunError: another run here has the same name, so that tasks could mix them up.
             OSError: EMFILE, if this process may not open enough files for the clients.
         """
         sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
@@ -407,6 +427,7 @@ class Store:
                 listener = sockets.listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
+                _refuse_same_run(port, run)
             else:
                 return cls(listener, run, token, clients)
         if port_wanted:
@@ -506,6 +527,23 @@ class Store:
         self._listening.close()
         self._server.stop()
         self._loop.call_soon(self._loop.stop)
+
+
+def _refuse_same_run(port: int, run: str) -> None:
+    """Refuse to open a second store of a run.
+
+    Raises:
+        SameRunError: another one is open on this port.
+    """
+    if run_at(port) == run:
+        raise SameRunError(
+            say(
+                "another job on this machine has the same name, and its store is on port {port}: "
+                "give each job a MASTER_PORT, or a --port, of its own, or wait for the other to "
+                "end",
+                port=port,
+            )
+        )
 
 
 def _encoded(key: str, value: Any) -> bytes:  # noqa: ANN401  # JSON data or structs of it

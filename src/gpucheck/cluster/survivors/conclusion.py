@@ -12,7 +12,9 @@ from gpucheck.language import say, say_many
 _STRONGEST: tuple[Seen, ...] = (
     "ended", "refused", "stopped", "uninterruptible", "says-nothing", "unreachable"
 )  # fmt: skip
-_CERTAIN: tuple[Seen, ...] = _STRONGEST[:3]
+_CERTAIN: tuple[Seen, ...] = ("ended", "refused", "stopped")
+_OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible")
+"""What the kernel of its own machine says."""
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,9 +37,10 @@ class Conclusion(msgspec.Struct, frozen=True):
 def conclude(loss: Loss) -> Conclusion:
     """Judge the loss of task 0.
 
-    A single task cannot tell a dead task 0 from a connection of its own that is cut. So a host is
-    named only if most tasks met, or all that were not on that host. If nobody so much as reaches
-    the host, most of all hosts must have met: otherwise these may be the ones that are cut off.
+    From another machine a single task cannot tell a dead task 0 from a connection of its own that
+    is cut. So a host is named only if most tasks met, or all that were not on that host. If nobody
+    so much as reaches the host, most of all hosts must have met: otherwise these may be the ones
+    that are cut off. The kernel of its own machine is not mistaken, and one task is enough.
     """
     sights = {one.seen for one in loss.met.values()}
     if "answers" in sights:
@@ -46,7 +49,7 @@ def conclude(loss: Loss) -> Conclusion:
         why = say("its process runs and does not answer; its host may be too busy")
         return Conclusion(None, _said(loss, why))
     strongest = next((one for one in _STRONGEST if one in sights), None)
-    if strongest is None or not _are_enough(loss):
+    if strongest is None or not (strongest in _OF_THE_KERNEL or _are_enough(loss)):
         return Conclusion(None, _too_few(loss))
     if strongest == "unreachable" and not _are_most_hosts(loss):
         return Conclusion(None, _cut_off(loss))
