@@ -122,7 +122,8 @@ def test_the_report_names_the_host_and_accuses_no_survivor() -> None:
     one = loss(("ended", "a"), tasks=2, hosts=1, beside=2, ranks="0-1")
     met = {1: survivor("ended", ranks={2: "cuda:0"})}
     known = section(msgspec.structs.replace(one, met=met), Conclusion(CERTAIN, "it ended"))
-    (culprit,) = known.culprits or ()
+    assert known.culprits is not None
+    (culprit,) = known.culprits
     assert (culprit.slug, culprit.ranks, culprit.hosts) == ("rank-missing", (0, 1), ("a",))
     assert [(r.rank, r.task, r.status) for r in known.ranks or ()] == [
         (0, 0, "lost"), (1, 0, "lost"), (2, 1, "stopped"),
@@ -286,8 +287,10 @@ class Job:
 
     def close(self) -> None:
         self.store.close()
-        for one in (*self.heirs.values(), *self.clients.values()):
-            one.close()
+        for heir in self.heirs.values():
+            heir.close()
+        for client in self.clients.values():
+            client.close()
 
     def _until(self, there: Callable[[], Any]) -> None:
         end = time.monotonic() + 5

@@ -47,7 +47,7 @@ from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, choose, refusal
+from gpucheck.machine.target import Candidate, TargetWish, choose, refusal
 
 _INCONCLUSIVE: ExitStatus = 3
 _MISCONFIGURED: ExitStatus = 4
@@ -339,9 +339,10 @@ class Run:
         )
 
     def _settings(self) -> Settings:
-        options = self._options
+        options, python = self._options, self._python()
         return Settings(
-            python=self._python(),
+            python=python.executable,
+            chosen_by=python.chosen_by,
             cuda=options["device"] == "cuda",
             timeout=options["timeout"],
             begun=self._begun,
@@ -353,7 +354,7 @@ class Run:
             baseline=self._baseline,
         )
 
-    def _python(self) -> str:
+    def _python(self) -> Candidate:
         """Return the target interpreter.
 
         Raises:
@@ -370,7 +371,7 @@ class Run:
             raise RefusedError(printable(candidates[0].problem))
         if self._entrance.task == 0 and not self._options["quiet"]:
             say_whose_python(self._host, wish)
-        return candidates[0].executable
+        return candidates[0]
 
     def _find_entrance(self) -> entrance.Entrance:
         options = self._options

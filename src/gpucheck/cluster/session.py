@@ -47,6 +47,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user wants; ``timeout`` in seconds for the whole run, which starts at ``begun``."""
 
     python: str
+    chosen_by: str = ""
+    """How this interpreter was chosen."""
     cuda: bool
     timeout: float
     begun: float
@@ -203,7 +205,8 @@ class Session:
         entrance, settings = self._entrance, self._settings
         return TaskPlace(
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
-            cuda=settings.cuda, python=settings.python, end=self._end,
+            cuda=settings.cuda, python=settings.python, chosen_by=settings.chosen_by,
+            end=self._end,
             import_seconds=_limit(_IMPORT, settings.timeout),
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent

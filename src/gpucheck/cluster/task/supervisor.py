@@ -83,6 +83,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ranks are GPUs, or processes on the CPU."""
     python: str
     """The target interpreter."""
+    chosen_by: str
+    """How it was chosen."""
     end: float
     """When the run must be over, a time of ``time.monotonic()``."""
     import_seconds: float = 60.0
@@ -284,7 +286,7 @@ class Supervisor:
     def _node_check(self) -> node_facts.NodeCheck:
         """Start the static probes, which may not use up the time of a short run."""
         seconds = min(_NODE_CHECK, self._place.import_seconds)
-        return node_facts.NodeCheck(self._start, self._place.python, seconds)
+        return node_facts.NodeCheck(self._start, self._place.python, seconds, self._place.chosen_by)
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
