@@ -15,6 +15,7 @@ class MemoryStore:
     beat = 1.0
     delay = 0.0
     longest_pause = 0.0
+    connected: frozenset[int] = frozenset()
     wrong_tokens: Mapping[str, int] = {}
     last_heard = 0.0
     local_address = "127.0.0.1"

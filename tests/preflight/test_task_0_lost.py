@@ -39,9 +39,9 @@ def in_a_step(job: Job) -> None:
     job.until(mark.exists, "no rank came so far")
 
 
-def importing(job: Job) -> None:
+def importing(job: Job, timeout: float = LIMIT) -> None:
     """Start a job, and wait until its tasks import torch."""
-    job.start(*FILES, own=OWN_REPORT)
+    job.start(*FILES, own=OWN_REPORT, timeout=timeout)
     job.until(lambda: len(job.zygotes()) == 3, "the zygotes did not start")
     time.sleep(0.5)
 
@@ -103,13 +103,13 @@ def test_a_short_stop_accuses_nobody(job: Job) -> None:
 
 def test_all_stop_and_go_on_accuses_nobody(job: Job) -> None:
     """As when a virtual machine is moved: nobody waited longer than anybody else."""
-    importing(job)
+    importing(job, timeout=85.0)
     for one in job.tasks:
         one.send_signal(signal.SIGSTOP)
     time.sleep(18.0)
     for one in job.tasks:
         one.send_signal(signal.SIGCONT)
-    assert job.ends() == [0, 0, 0], [one.communicate() for one in job.tasks]
+    assert job.ends() == [0, 0, 0], job.report()["why"]
     assert (job.folder / "bad").read_text() == ""
 
 
@@ -225,5 +225,6 @@ def test_the_half_without_it_names_nobody(net: net_hosts.Hosts, tmp_path: Path) 
     assert statuses[2:] == [3, 3], said
     assert statuses[:2] == [1, 1], said
     assert "cut off" in said[2]
-    assert {one for culprit in report["culprits"] for one in culprit["hosts"]} <= set(net.names[1:])
+    sure = [one for one in report["culprits"] if one["confidence"] != "possible"]
+    assert [one["hosts"] for one in sure] == [[net.names[2]], [net.names[3]]], report["culprits"]
     assert not (tmp_path / "2" / "bad").exists()

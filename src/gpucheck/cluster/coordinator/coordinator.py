@@ -7,6 +7,7 @@ whenever something may have happened.
 
 import time
 from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import msgspec
@@ -57,6 +58,10 @@ class LocalStore(Protocol):
     @property
     def longest_pause(self) -> float:
         """The longest time in seconds for which it did not read anything."""
+
+    @property
+    def connected(self) -> AbstractSet[int]:
+        """The tasks that are connected now."""
 
     @property
     def wrong_tokens(self) -> Mapping[str, int]:
@@ -202,8 +207,11 @@ class Coordinator:
 
     @property
     def is_given_up(self) -> bool:
-        """Whether the tasks that are lost may have given this one up, because it stood still."""
-        return bool(self._lost) and self._store.longest_pause > self._patience
+        """Whether all others have left without a verdict, because this one stood still for long."""
+        others = set(self._came) - {0}
+        if self._done or not others or self._store.longest_pause <= self._patience:
+            return False
+        return others.isdisjoint(self._store.connected)
 
     def _work(self) -> Script:
         yield from self._await_tasks()

@@ -250,7 +250,8 @@ class _Server:
         self.entries = Entries(clients)
         self._clients = clients
         self._known: set[_Connection] = set()
-        self._tasks: dict[int, dict[_Connection, None]] = {}
+        self.tasks: dict[int, dict[_Connection, None]] = {}
+        """The connections of each task."""
         self._strangers: Strangers[_Connection] = Strangers()
         self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
@@ -272,12 +273,12 @@ class _Server:
         if connection.known:
             self._known.add(connection)
             if connection.task >= 0:
-                self._tasks.setdefault(connection.task, {})[connection] = None
+                self.tasks.setdefault(connection.task, {})[connection] = None
         return connection.known
 
     def is_taken(self, connection: _Connection) -> bool:
         """Whether another process is connected as the same task."""
-        others = self._tasks.get(connection.task, {})
+        others = self.tasks.get(connection.task, {})
         return any(one.process != connection.process for one in others)
 
     def note_wrong_token(self, address: str) -> None:
@@ -288,7 +289,7 @@ class _Server:
     def leave(self, connection: _Connection) -> None:
         """Remove a connection and what it waits for."""
         self._known.discard(connection)
-        if (those := self._tasks.get(connection.task)) is not None:
+        if (those := self.tasks.get(connection.task)) is not None:
             those.pop(connection, None)
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
@@ -492,6 +493,11 @@ class Store:
     def longest_pause(self) -> float:
         """The longest time in seconds for which the server stood still, this one included."""
         return max(self._longest_pause, time.monotonic() - self._due)
+
+    @property
+    def connected(self) -> set[int]:
+        """The tasks that are connected now."""
+        return {task for task, those in list(self._server.tasks.items()) if those}
 
     @property
     def wrong_tokens(self) -> dict[str, int]:
