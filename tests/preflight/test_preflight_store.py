@@ -243,6 +243,19 @@ def test_a_task_is_one_process(store: Store) -> None:
     connect("b").close()
 
 
+def test_a_run_that_is_over_is_not_for_the_next_one(store: Store) -> None:
+    """Its tasks may come while the store of the one before still says goodbye."""
+
+    def connect(process: str) -> StoreClient:
+        return StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 0.5, Who(1, process))
+
+    connect("a").close()
+    store.put("verdict", {"exit": 0})
+    connect("a").close()
+    with pytest.raises(ConnectError, match="another run's store"):
+        connect("b")
+
+
 def test_wrong_tokens_are_counted_by_address() -> None:
     with contextlib.closing(Store.open(None, None, RUN, "ours")) as one:
         with pytest.raises(ConnectError):

@@ -525,7 +525,7 @@ def _content(name: str) -> str:
 
 def _why(exit_reason: ExitReason, host: str) -> str:
     """Return why a task has no verdict; ``host`` is where task 0 runs."""
-    if exit_reason.reason == "store-lost":
+    if exit_reason.reason in ("store-lost", "not-understood"):
         return say(
             "rank 0, or its store, is gone (look at host {host}): {why}",
             host=host,

@@ -147,7 +147,7 @@ class Session:
         finally:
             signal.signal(signal.SIGTERM, before)
         if found.verdict is None:
-            return msgspec.structs.replace(lost, detail=found.sentence or lost.detail)
+            return ExitReason(reason="cut-off", detail=found.sentence or lost.detail)
         return ExitReason(reason="verdict", verdict=found.verdict, detail=found.sentence)
 
     def _until(self) -> float:

@@ -20,7 +20,7 @@ import msgspec
 from gpucheck.cluster.store import pace, sockets
 from gpucheck.cluster.store.attempt import run_at
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
-from gpucheck.cluster.store.messages import OF_TASK_0
+from gpucheck.cluster.store.messages import OF_TASK_0, VERDICT
 from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
 from gpucheck.cluster.store.strangers import Strangers, owner
 from gpucheck.cluster.store.wire import (
@@ -184,9 +184,12 @@ class _Connection(asyncio.Protocol):
         else:
             if self._late:
                 self._late.cancel()
-            self.task, self.process = hello.task, hello.process[:_LONGEST_PROCESS]
+            if 0 <= hello.task < server.clients:
+                self.task, self.process = hello.task, hello.process[:_LONGEST_PROCESS]
             if server.is_taken(self):
                 self._refuse(TAKEN)
+            elif server.is_over_for(self):
+                self._refuse("another run's store")
             elif server.welcome(self):
                 proof = prove(server.token, "server", hello.nonce, server.scene)
                 self._send(Answer(0, proof=proof, beat=server.beat))
@@ -248,10 +251,11 @@ class _Server:
         self.beat = pace.beat(clients)
         self.lock = threading.Lock()
         self.entries = Entries(clients)
-        self._clients = clients
+        self.clients = clients
         self._known: set[_Connection] = set()
         self.tasks: dict[int, dict[_Connection, None]] = {}
         """The connections of each task."""
+        self._processes: dict[int, str] = {}
         self._strangers: Strangers[_Connection] = Strangers()
         self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
@@ -269,17 +273,23 @@ class _Server:
     def welcome(self, connection: _Connection) -> bool:
         """Note a connection with a valid hello; whether there is room for it."""
         self._strangers.remove(connection, connection.address)
-        connection.known = len(self._known) < 2 * self._clients + _SPARE
+        connection.known = len(self._known) < 2 * self.clients + _SPARE
         if connection.known:
             self._known.add(connection)
             if connection.task >= 0:
                 self.tasks.setdefault(connection.task, {})[connection] = None
+                self._processes.setdefault(connection.task, connection.process)
         return connection.known
 
     def is_taken(self, connection: _Connection) -> bool:
         """Whether another process is connected as the same task."""
         others = self.tasks.get(connection.task, {})
         return any(one.process != connection.process for one in others)
+
+    def is_over_for(self, connection: _Connection) -> bool:
+        """Whether it is of the next run of the same name: this one has a verdict and its tasks."""
+        process = self._processes.get(connection.task, connection.process)
+        return process != connection.process and self.get(VERDICT.name) is not None
 
     def note_wrong_token(self, address: str) -> None:
         """Count a token that is not ours, for a few addresses."""
@@ -298,7 +308,7 @@ class _Server:
     @property
     def _most_strangers(self) -> int:
         """How many connections may be without a valid hello now; clients come all at once."""
-        missing = max(0, self._clients - len(self._known))
+        missing = max(0, self.clients - len(self._known))
         return max(1, min(missing + _STRANGERS, self._files - len(self._known)))
 
     def get(self, key: str) -> bytes | None:

@@ -48,7 +48,10 @@ _NODE_CHECK = 40.0
 CENSUS = "census"
 
 Script = Generator[None, None, None]
-Reason = Literal["verdict", "store-lost", "given-up", "time", "signal"]
+Reason = Literal[
+    "verdict", "store-lost", "cut-off", "not-understood", "given-up", "time", "signal"
+]  # fmt: skip
+"""``cut-off``: the store was lost, and the others could not tell why, either."""
 Judge = Callable[[Snapshot], list[RootCause]]
 
 
@@ -218,8 +221,10 @@ class Supervisor:
             return ExitReason(reason="verdict", verdict=self._verdict)
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
-        if why := self._store.lost or self._not_understood:
-            return ExitReason(reason="store-lost", detail=why)
+        if self._store.lost:
+            return ExitReason(reason="store-lost", detail=self._store.lost)
+        if self._not_understood:
+            return ExitReason(reason="not-understood", detail=self._not_understood)
         silence = pace.silence(_SILENCE, self._store.beat)
         if now - self._store.last_heard > silence:
             return ExitReason(
