@@ -4,6 +4,7 @@ The first deputy that can be reached opens the store on the port that it has kep
 what each task saw of task 0, for a limited time, and sets the verdict as task 0 would have done.
 """
 
+import socket
 import time
 from collections.abc import Callable
 
@@ -22,7 +23,7 @@ from gpucheck.facts.numbers import whole_number
 _SETTLE = 1.0
 """Seconds from the first to the last task, even if all have met: a launcher that ends a whole job
 at once may have begun with task 0."""
-_WINDOW, _PATIENCE = 3.0, 4.0
+_WINDOW, _PATIENCE = 5.0, 4.0
 """Seconds for the others to come to a deputy, and for a deputy to open its store."""
 _SPREAD = 2.0
 """How many heartbeats later than another a task may notice a silence."""
@@ -80,7 +81,9 @@ class Meeting:
         """Meet the others; return what came of it."""
         for deputy in self._deputies.deputies:
             if deputy.task == self._heir.task:
-                return self._preside()
+                if self._heir.listener is not None:
+                    return self._preside(self._heir.listener)
+                continue
             client = self._go_to(deputy.host or self._lost.peer_address, deputy.port)
             if client is not None:
                 self._client = client
@@ -138,11 +141,10 @@ class Meeting:
             return Found(verdict=found, sentence=found.why or culprit)
         return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
 
-    def _preside(self) -> Found:
+    def _preside(self, listener: socket.socket) -> Found:
         """Hold the store for the others, and judge."""
-        assert self._heir.listener is not None  # noqa: S101  # only who has one is announced
         facts = self._facts
-        store = Store.on(self._heir.listener, facts.run, self._lost.token, facts.tasks)
+        store = Store.on(listener, facts.run, self._lost.token, facts.tasks)
         chair = self._chair = _Chair(store, facts.tasks)
         try:
             self._client = StoreClient.connect(
