@@ -1,7 +1,8 @@
 """The tasks that have lost task 0 meet at a deputy, which judges what they saw.
 
-The first deputy that can be reached opens the store on the port that it has kept ready. It hears
-what each task saw of task 0, for a limited time, and sets the verdict as task 0 would have done.
+The first deputy that can be reached opens the store on the port that it has kept ready. For a
+limited time each task tells it what it saw of task 0. Then it sets the verdict as task 0 would have
+done.
 """
 
 import socket
