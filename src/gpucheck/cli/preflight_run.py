@@ -473,8 +473,11 @@ class Run:
             self._line.show(what, time.monotonic() - self._begun)
 
     def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
-        """Print the one line of a task without a report; only one task of each node does."""
-        if self._entrance.local == 0 or always:
+        """Print the one line of a task without a report; only one task of each node does.
+
+        Where task 0 has gone, task 1 is the lowest on its node.
+        """
+        if always or self._entrance.local == 0 or self._entrance.task == 1:
             task, node = self._entrance.task, self._host.identity().node
             line = say(
                 "gpucheck preflight: task {task} on {host}: {what}",
