@@ -247,7 +247,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (gpucheck.compat, UsageError, "say what to judge"),
     (lambda: gpucheck.compat(dirver="1"), UsageError, "Did you mean driver"),
     (lambda: gpucheck.preflight(device="tpu"), UsageError, "device must be cuda or cpu"),  # type: ignore[arg-type]
-    (lambda: gpucheck.preflight(require="x=1"), UsageError, "none of gpus-per-node"),
+    (lambda: gpucheck.preflight(require="x=1"), UsageError, "is not one of gpus-per-node"),
     (lambda: gpucheck.preflight(drill="x"), UsageError, "drill"),
     (lambda: gpucheck.preflight(timeout=1), UsageError, "at least 10 seconds"),
 ]

@@ -3,36 +3,44 @@
 import contextlib
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from gpucheck.api.errors import NO_ROOM, RefusedError, UsageError, no_room
+from gpucheck.api.errors import NO_ROOM, AskError, RefusedError, UsageError, no_room
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
 from gpucheck.cluster import node_names
+from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.door import Door
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.messages import Verdict
-from gpucheck.cluster.store.wire import StoreError
+from gpucheck.cluster.store.wire import SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, choose, refusal
+from gpucheck.machine.target import Candidate, TargetWish, choose, refusal
 from gpucheck.tables import Tables
 
-INCONCLUSIVE, MISCONFIGURED = 3, 4
+INCONCLUSIVE: ExitStatus = 3
+MISCONFIGURED: ExitStatus = 4
+_USAGE = 2
 _HIGHEST = 5
+_MISFITS = ("wrong-token", "task-taken")
+"""Why a store does not let a task in that belongs to another job, or to none."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
 _ALONE = 30.0
@@ -80,23 +88,57 @@ class Task:
         self._host = LiveHost("")
         self._tables = tables
         self._entrance = self._find_entrance()
-        self._drill = self._read_drill()
-        self._requirements = self._read_requirements()
-        self._baseline = self._read_baseline()
+        with self._refusing():
+            self._check_places()
+            self._drill = self._read_drill()
+            self._requirements = self._read_requirements()
+            self._baseline = self._read_baseline()
         self._session: Session | None = None
-        self._status = INCONCLUSIVE
+        self._status: int = INCONCLUSIVE
         """The exit status if the run ended now."""
         self._judgement = Judgement(
             self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
         )
 
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Tell the other tasks if this one is refused: they would call it missing otherwise.
+
+        Raises:
+            AskError: it was refused; of a process of its own what :meth:`_refused` returns.
+        """
+        try:
+            yield
+        except AskError as error:
+            if self._entrance.tasks == 1:
+                raise
+            why = words_of(error)
+            self._say_refused(why)
+            raise self._refused(error, self._refuse(why)) from error
+
+    def _refuse(self, why: str) -> int:
+        """Tell the other tasks why this one is refused; return the exit status."""
+        place = self._entrance
+        token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
+        verdict = refusal_of_task.tell(
+            Refused(place, self._host.identity().node, why, self._begun + self._wish.timeout),
+            Door(self._host.env(), place, self._wish.port, token),
+        )
+        return _USAGE if verdict is None or verdict.all_refused else verdict.exit
+
     def _run(self) -> int:
         """Run it; return the exit status."""
+        with self._refusing():
+            settings = self._settings()
         try:
             session = self._session = Session(
-                self._host, self._entrance, self._settings(), self._policy(), self._tell
+                self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
+            reason = error.reason if isinstance(error, ConnectError) else ""
+            if isinstance(error, SameRunError) or reason in _MISFITS:
+                self._say(say("misconfigured: {why}", why=words_of(error)), always=True)
+                return MISCONFIGURED
             self._say(say("inconclusive: {why}", why=self._no_store(error)))
             return self._status
         except OSError as error:
@@ -105,7 +147,11 @@ class Task:
             try:
                 return self._end(session, session.run())
             except OSError as error:
+                _tell_why(session, error)
                 return self._without_room(error)
+            except BaseException as error:
+                _tell_why(session, error)
+                raise
             finally:
                 session.close()
 
@@ -118,7 +164,8 @@ class Task:
     def _end(self, session: Session, exit_reason: ExitReason) -> int:
         """Show and write what is known; return the exit status."""
         self._all_is_known()
-        if exit_reason.verdict is None and session.coordinator is not None:
+        is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
+        if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
             session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
         result = self._judgement.result
         verdict: dict[str, Any] = {"exit": INCONCLUSIVE, "why": exit_reason.detail}
@@ -129,7 +176,9 @@ class Task:
         self._status = _status(verdict)
         if result is not None:
             self._show(msgspec.structs.replace(result, drill=self._drill.text))
-        elif exit_reason.verdict is None:
+        elif exit_reason.verdict is not None:
+            self._say_what_was_lost(session, exit_reason)
+        else:
             host = next(iter(self._entrance.hosts), self._entrance.master_host)
             self._say(say("inconclusive: {why}", why=_why(exit_reason, host)))
         self._take_verdict(session, verdict, exit_reason.verdict)
@@ -138,7 +187,26 @@ class Task:
             session.leave()
         return self._status
 
+    def _say_what_was_lost(self, session: Session, exit_reason: ExitReason) -> None:
+        """Report what the tasks that met without task 0 know of it, or that it was refused."""
+        verdict = exit_reason.verdict
+        sentence = exit_reason.detail or (verdict.refused if verdict is not None else "")
+        if sentence and self._status == INCONCLUSIVE:
+            sentence = say("inconclusive: {why}", why=sentence)
+        if sentence:
+            self._say(sentence, always=session.has_taken_over)
+
     # What whoever runs it may add.
+
+    def _check_places(self) -> None:
+        """Refuse places that cannot be written to, before the work."""
+
+    def _say_refused(self, why: str) -> None:
+        """Report that this task of a job cannot take part."""
+
+    def _refused(self, error: AskError, _status: int) -> BaseException:
+        """Return what is raised once the other tasks know of it."""
+        return error
 
     def _in_charge_of_signals(self) -> "contextlib.AbstractContextManager[None]":
         return contextlib.nullcontext()
@@ -157,8 +225,8 @@ class Task:
     def _tell(self, what: str) -> None:
         """Show what is going on."""
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:
-        """Report why this task has no verdict."""
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
+        """Report why this task has no report; ``always``: whichever task of its node it is."""
 
     def _note(self, sentence: str) -> None:
         """Report something beside the result."""
@@ -202,7 +270,10 @@ class Task:
     def _policy(self) -> Policy:
         judgement = self._judgement
         return Policy(
-            judgement.next_step, judgement.finish, lambda snapshot: roots(snapshot, self._tables)
+            judgement.next_step,
+            judgement.finish,
+            lambda snapshot: roots(snapshot, self._tables),
+            judgement.without_task_0,
         )
 
     def _wanted(self) -> Wanted:
@@ -233,9 +304,10 @@ class Task:
         )
 
     def _settings(self) -> Settings:
-        wish = self._wish
+        wish, python = self._wish, self._python()
         return Settings(
-            python=self._python(),
+            python=python.executable,
+            chosen_by=python.chosen_by,
             cuda=wish.device == "cuda",
             timeout=wish.timeout,
             begun=self._begun,
@@ -248,7 +320,7 @@ class Task:
             takes_signals=self.takes_signals,
         )
 
-    def _python(self) -> str:
+    def _python(self) -> Candidate:
         """Return the target interpreter.
 
         Raises:
@@ -264,7 +336,7 @@ class Task:
         if candidates[0].problem:
             raise RefusedError(printable(candidates[0].problem))
         self._asks(wish)
-        return candidates[0].executable
+        return candidates[0]
 
     def _find_entrance(self) -> entrance.Entrance:
         options = self._wish
@@ -347,6 +419,17 @@ class Task:
         return self._session.snapshot if self._session is not None else None
 
 
+def _tell_why(session: Session, error: BaseException) -> None:
+    """Tell the other tasks why this one ends: task 0 would otherwise look like a dead one."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        session.abandon(MISCONFIGURED, no_room(error))
+    elif isinstance(error, KeyboardInterrupt):
+        session.abandon(INCONCLUSIVE, say("task 0 was interrupted"))
+    else:
+        name = type(error).__name__
+        session.abandon(INCONCLUSIVE, say("task 0 failed by itself ({error})", error=name))
+
+
 def _status(verdict: Mapping[str, Any]) -> int:
     status = verdict.get("exit")
     return status if isinstance(status, int) and 0 <= status <= _HIGHEST else INCONCLUSIVE
@@ -368,7 +451,7 @@ def _content(name: str) -> str:
 
 def _why(exit_reason: ExitReason, host: str) -> str:
     """Return why a task has no verdict; ``host`` is where task 0 runs."""
-    if exit_reason.reason == "store-lost":
+    if exit_reason.reason in ("store-lost", "not-understood"):
         return say(
             "rank 0, or its store, is gone (look at host {host}): {why}",
             host=host,

@@ -132,7 +132,13 @@ class _QuietTask(Task):
     ) -> None:
         self._verdict = said
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:  # noqa: ARG002  # nothing is printed
+    def _say(
+        self,
+        sentence: str,
+        *,
+        err: bool = False,  # noqa: ARG002  # nothing is printed
+        always: bool = False,  # noqa: ARG002
+    ) -> None:
         self._said = sentence
 
     def _note(self, sentence: str) -> None:

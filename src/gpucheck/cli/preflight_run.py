@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from gpucheck.api.errors import AskError
 from gpucheck.api.preflight import PreflightWish, Task
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
@@ -47,7 +48,6 @@ class Run(Task):
         self._over = threading.Event()
         wish = {name: options[name] for name in PreflightWish.__struct_fields__}
         super().__init__(PreflightWish(**wish), open_tables(options["tables"]), begun)
-        self._refuse_unwritable()
         self._line = ProgressLine() if self._shows_progress() else None
 
     def run(self) -> int:
@@ -154,7 +154,13 @@ class Run(Task):
         if self._entrance.task == 0 and not self._options["quiet"]:
             say_whose_python(self._host, python)
 
-    def _refuse_unwritable(self) -> None:
+    def _say_refused(self, why: str) -> None:
+        self._line_of_task(say("it cannot take part: {why}", why=why), err=True)
+
+    def _refused(self, _error: AskError, status: int) -> BaseException:
+        return click.exceptions.Exit(status)
+
+    def _check_places(self) -> None:
         """Refuse files that cannot be written, before the work; in a job no other task may wait.
 
         Raises:
@@ -171,15 +177,21 @@ class Run(Task):
         if self._line is not None:
             self._line.show(what, time.monotonic() - self._begun)
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:
-        """Print the one line of a task without a verdict; only one task of each node does."""
-        if self._entrance.local == 0:
-            task, node = self._entrance.task, self._host.identity().node
-            line = say(
-                "gpucheck preflight: task {task} on {host}: {what}",
-                task=task, host=node, what=sentence,
-            )  # fmt: skip
-            print_line(line, err=err)
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
+        """Print the one line of a task without a report; only one task of each node does.
+
+        Where task 0 has gone, task 1 is the lowest on its node.
+        """
+        if always or self._entrance.local == 0 or self._entrance.task == 1:
+            self._line_of_task(sentence, err=err)
+
+    def _line_of_task(self, sentence: str, *, err: bool) -> None:
+        task, node = self._entrance.task, self._host.identity().node
+        line = say(
+            "gpucheck preflight: task {task} on {host}: {what}",
+            task=task, host=node, what=sentence,
+        )  # fmt: skip
+        print_line(line, err=err)
 
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:

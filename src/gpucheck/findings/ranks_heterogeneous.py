@@ -23,8 +23,11 @@ the modules of the driver, nvidia_peermem and gdrdrv; as root PCIe payload, read
 ordering and ACS. What depends on the GPU is compared
 between nodes with one and the same model.
 
+It also names a task whose command line, or a file that it names, was refused while other tasks
+accepted theirs, and tasks that presented another token to the store of the pre-flight.
+
 Fix: use the same image or environment on every node, the same firmware and GPU settings, and the
-same environment variables for every rank.
+same command line and environment variables for every rank.
 """
 
 from gpucheck.facts.claims import Severity
@@ -42,7 +45,7 @@ RULE = Rule(
         exit_class=4,
         fix=say(
             "Give every node the same image or environment, the same firmware and GPU settings, "
-            "and every rank the same variables."
+            "and every rank the same command line and the same variables."
         ),
     ),
 )
