@@ -24,7 +24,7 @@ class Job:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.mark = str(folder)
-        self.port = 30000 + os.getpid() % 20000
+        self.port = 30000 + os.getpid() * 101 % 20000  # two runs beside each other are far apart
         self.tasks: list[subprocess.Popen[str]] = []
         self.begun = time.monotonic()
 

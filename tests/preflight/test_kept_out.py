@@ -27,7 +27,7 @@ def test_a_task_that_is_refused_says_why_to_all(job: Job) -> None:
     assert (culprit["slug"], culprit["ranks"]) == ("ranks-heterogeneous", [1])
     assert culprit["hosts"] == [os.uname().nodename]
     assert "task 1 on host" in culprit["evidence"]
-    assert "'nonsense' is none of" in culprit["evidence"]
+    assert "'nonsense' is not one of" in culprit["evidence"]
     assert report["class"] == "misconfiguration"
     assert (job.folder / "bad").read_text() == ""
     assert "it cannot take part: --require: 'nonsense'" in said(job, 1)
@@ -44,14 +44,14 @@ def test_a_task_0_that_is_refused_says_so_to_all(job: Job) -> None:
     assert job.ends() == [4, 4, 4]
     out = " ".join(job.tasks[1].communicate()[0].split())
     assert "task 0 on host" in out
-    assert "'nonsense' is none of" in out
+    assert "'nonsense' is not one of" in out
 
 
 def test_all_are_refused_alike(job: Job) -> None:
     job.start(*WRONG)
     assert job.ends() == [2, 2, 2]
     for task in range(3):
-        assert "'nonsense' is none of" in said(job, task)
+        assert "'nonsense' is not one of" in said(job, task)
 
 
 def test_another_token_is_a_misconfiguration(job: Job) -> None:
