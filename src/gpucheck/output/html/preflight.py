@@ -70,7 +70,8 @@ def _open_end(result: Result) -> list[Element]:
 
 
 def _cause(cause: Cause, result: Result) -> Element:
-    said = [one for _severity, one in words_of.said([cause])]
+    first = words_of.verdict(result)  # the first line already says this one
+    said = [one for _severity, one in words_of.said([cause]) if one not in first]
     is_drill = bool(words_of.drill_words(result))
     these = cause.finding.fixes if cause.finding and not is_drill else ()
     return article(

@@ -43,7 +43,7 @@ def _rates(ranks: Sequence[RankOutcome], culprits: Sequence[Culprit]) -> Iterato
         for name in one.rates:
             rates.setdefault(name, []).append(one)
     for at, (name, those) in enumerate(list(rates.items())[:_MOST_RATES]):
-        if len(those) < _FEWEST:
+        if len(those) < _FEWEST or len({one.rates[name] for one in those}) == 1:
             continue
         values = {_named(one): one.rates[name] for one in those}
         those_slow = sorted(
@@ -76,13 +76,9 @@ def _pairs(of: str, pairs: Sequence[PairBandwidth], preflight: Preflight) -> Cha
     blamed = _blamed(of, preflight)
     title = say("Bandwidth between nodes") if of == "nodes" else say("Bandwidth between ranks")
     if len(pairs) >= _SPARSE * len(ends) * (len(ends) - 1) / 2 and len(pairs) > 1:
-        cells, marked = {}, set()
-        for one in pairs:
-            first, other = (place[end] for end in one.ends)
-            cells[first, other] = cells[other, first] = one.busbw
-            if frozenset(one.ends) in blamed:
-                marked |= {(first, other), (other, first)}
-        return heat.chart(f"pairs-of-{of}", title, names, cells, frozenset(marked))
+        cells = {_at(one, place): one.busbw for one in pairs}
+        named = frozenset(_at(one, place) for one in pairs if frozenset(one.ends) in blamed)
+        return heat.chart(f"pairs-of-{of}", title, heat.Matrix(names, cells, named))
     if len(pairs) < _FEWEST:
         return None
     values: dict[str, float] = {}
@@ -93,6 +89,11 @@ def _pairs(of: str, pairs: Sequence[PairBandwidth], preflight: Preflight) -> Cha
         values[name] = one.busbw
         slow += [name] if frozenset(one.ends) in blamed else []
     return spread.chart(f"pairs-of-{of}", title, "GB/s", values, slow, say("Pairs"))
+
+
+def _at(one: PairBandwidth, place: Mapping[int, int]) -> tuple[int, int]:
+    first, other = one.ends
+    return place[first], place[other]
 
 
 def _names(of: str, ranks: Sequence[RankOutcome]) -> Mapping[int, str]:

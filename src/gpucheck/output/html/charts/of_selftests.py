@@ -39,7 +39,7 @@ def _copies(tests: SelfTests) -> Chart | None:
     place = {name: at for at, name in enumerate(names)}
     pairs = {(place[here], place[there]): value for (here, there), value in speeds.items()}
     title = say("Copies between GPUs")
-    return heat.chart("copies", title, names, pairs, frozenset())
+    return heat.chart("copies", title, heat.Matrix(names, pairs, each_way=True))
 
 
 def _collectives(tests: SelfTests) -> Chart | None:
