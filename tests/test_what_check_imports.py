@@ -21,7 +21,7 @@ print(*sys.modules.keys() - before, sep="\\n")
 NOT_NEEDED = (
     "ctypes", "gpucheck.advice.command_class", "gpucheck.cli.triage", "gpucheck.engine.exact_fix",
     "gpucheck.messages.form", "gpucheck.messages.loading", "gpucheck.output.evidence",
-    "gpucheck.output.junit", "gpucheck.output.machine_folder",
+    "gpucheck.output.html", "gpucheck.output.junit", "gpucheck.output.machine_folder",
     "gpucheck.probes.loading.reading.windows", "gpucheck.selftests", "gpucheck.ticket",
     "gpucheck.whatif", "gpucheck.worker", "pathlib", "pkgutil", "pynvml", "queue",
     "statistics", "subprocess",

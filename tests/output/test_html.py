@@ -16,7 +16,7 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, REPORT_FORMATS, rendered
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.preflight import RankOutcome
-from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.selftests import Moment, SelfTests
 from gpucheck.facts.system import System
 from gpucheck.language import speaking
 from gpucheck.output.diff import compare
@@ -185,7 +185,21 @@ def test_nobody_waited_where_all_passed() -> None:
     assert phases.chart([RankOutcome(rank=0, task=0, status="absent", phase="start")]) is not None
 
 
-@pytest.mark.parametrize("values", [[0.0], [1.0, 1.0], [-3.0, 5.0], [1e-9, 1e12], [7.5]])
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0],
+        [1.0, 1.0],
+        [-3.0, 5.0],
+        [1e-9, 1e12],
+        [7.5],
+        [1e-300],
+        [5e-324, 1e-320],
+        [1.0, 1.0000000000000002],
+        [-9e14, 9e14],
+        [0.1935, 0.1938],
+    ],
+)
 def test_scales_take_any_numbers(values: list[float]) -> None:
     marks = svg.ticks(min(values), max(values))
     assert 2 <= len(marks) <= 9
@@ -194,6 +208,36 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     points = [(float(at), one) for at, one in enumerate(values)]
     chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.Line("f", points)])
     assert "nan" not in markup(el("svg", *chart.drawn))
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, float("inf"), float("nan"), 0.0, -1.0, 10**400])
+def test_a_saved_report_may_have_any_number(number: float) -> None:
+    stress = html_samples.stress()
+    tests = stress.snapshot.get(SelfTests)
+    results = [
+        msgspec.structs.replace(
+            one,
+            data={"rates": [number, *one.data.get("rates", [])]},
+            measurements=[
+                msgspec.structs.replace(each, value=number if at % 2 else each.value)
+                for at, each in enumerate(one.measurements)
+                if number < 10**300
+            ],
+        )
+        for one in tests.results or ()
+    ]
+    load = [
+        msgspec.structs.replace(
+            one, course=[Moment(seconds=1.0, temperature_c=5), *one.course,
+                         Moment(seconds=number, temperature_c=7, memory_used_bytes=10**400)]
+        )
+        for one in tests.under_load or ()
+    ]  # fmt: skip
+    wild = msgspec.structs.replace(tests, results=results, under_load=load)
+    for chart in of_selftests.charts(wild):
+        drawn = markup(svg.figure(chart))
+        assert "nan" not in drawn
+        assert "inf" not in drawn
 
 
 def test_a_diff_is_redacted_with_common_pseudonyms() -> None:

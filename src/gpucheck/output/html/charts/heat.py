@@ -117,7 +117,7 @@ def _cell(
     x, y = corner
     if value is None:
         return [box(x, y, size - 1, size - 1, "none")]
-    shade = min(_SHADES - 1, int(_SHADES * value / most)) if most else 0
+    shade = max(0, min(_SHADES - 1, int(_SHADES * value / most))) if most else 0
     found = [box(x, y, size - 1, size - 1, f"h{shade}", f"{number(value)} GB/s")]
     if with_number:
         middle = (x + size / 2, y + size / 2 + 3.5)

@@ -51,12 +51,12 @@ def chart(
     xs = sorted({x for one in lines for x, _y in one.points})
     ys = [y for one in lines for _x, y in one.points]
     low = min(ys) if min(ys) > max(ys) / 2 else 0.0
-    marks = ticks(low, max(ys))
+    levels = ticks(low, max(ys))
     kind = logarithmic if across.doubles and xs[0] > 0 else linear
     x = kind(xs[0], xs[-1], _LEFT + 6, _RIGHT - 6)
-    y = linear(marks[0], marks[-1], _BOTTOM, _TOP)
+    y = linear(levels[0], levels[-1], _BOTTOM, _TOP)
     drawn: list[Node] = [label(0, 12, unit, class_="dim")]
-    drawn += left_axis(marks, y, _LEFT, _RIGHT)
+    drawn += left_axis(levels, y, _LEFT, _RIGHT)
     drawn.append(line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"))
     drawn += _under(xs, x, across)
     bottom = _BOTTOM + 2 * LINE + 6

@@ -8,7 +8,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import say
 from gpucheck.output.html.charts import heat, lines, phases, spread
 from gpucheck.output.html.charts.lines import Across, Line
-from gpucheck.output.html.charts.svg import Chart, number
+from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.preflight_words import host, ranks_on_nodes
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
@@ -26,7 +26,7 @@ def charts(result: Result) -> Iterator[Chart]:
         yield waited
     yield from _rates(ranks, preflight.culprits or ())
     for of in ("nodes", "ranks"):
-        pairs = [one for one in preflight.pair_bandwidths if one.of == of]
+        pairs = [one for one in preflight.pair_bandwidths if one.of == of and drawable(one.busbw)]
         found = _pairs(of, pairs, preflight) if pairs else None
         if found is not None:
             yield found
@@ -40,8 +40,9 @@ def _rates(ranks: Sequence[RankOutcome], culprits: Sequence[Culprit]) -> Iterato
     slow = {rank for one in culprits if _is_slow(one) for rank in one.ranks}
     rates: dict[str, list[RankOutcome]] = {}
     for one in ranks:
-        for name in one.rates:
-            rates.setdefault(name, []).append(one)
+        for name, value in one.rates.items():
+            if drawable(value):
+                rates.setdefault(name, []).append(one)
     for at, (name, those) in enumerate(list(rates.items())[:_MOST_RATES]):
         if len(those) < _FEWEST or len({one.rates[name] for one in those}) == 1:
             continue
@@ -121,7 +122,7 @@ def _bandwidths(measured: Sequence[Bandwidth]) -> Chart | None:
     """Return the bus bandwidths by size, with what they were compared with."""
     groups: dict[tuple[str, int, int], list[Bandwidth]] = {}
     for one in measured:
-        if one.busbw is not None and one.size > 0:
+        if drawable(one.busbw) and one.size > 0 and drawable(one.size):
             groups.setdefault((clean(one.collective), one.ranks, one.nodes), []).append(one)
     shown = []
     for (name, ranks, nodes), those in sorted(groups.items(), key=lambda pair: -pair[0][1]):

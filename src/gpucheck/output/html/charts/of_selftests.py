@@ -7,7 +7,7 @@ from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
 from gpucheck.language import say
 from gpucheck.output.html.charts import heat, lines
 from gpucheck.output.html.charts.lines import Across, Line
-from gpucheck.output.html.charts.svg import Chart, number
+from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, size
 
 _COPY = re.compile(r"(cuda:\d{1,4}) to (cuda:\d{1,4})")
@@ -15,6 +15,7 @@ _BUSBW = re.compile(r"([a-z-]{1,40}) of (\d{1,12}) (B|KiB|MiB|GiB), busbw")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _LEAST = 2
 _GIB = 1 << 30
+_MOST_POINTS = 1000
 
 
 def charts(tests: SelfTests) -> Iterator[Chart]:
@@ -31,7 +32,7 @@ def _copies(tests: SelfTests) -> Chart | None:
     for _path, result in tests.of("peer-copy"):
         for one in result.measurements:
             ends = _COPY.fullmatch(one.name)
-            if ends is not None and one.value is not None:
+            if ends is not None and one.value is not None and drawable(one.value):
                 speeds[ends[1], ends[2]] = one.value
     if not speeds:
         return None
@@ -48,7 +49,7 @@ def _collectives(tests: SelfTests) -> Chart | None:
     for _path, result in tests.of():
         for one in result.measurements:
             found = _BUSBW.fullmatch(one.name)
-            if found is not None and one.value is not None:
+            if found is not None and one.value is not None and drawable(one.value):
                 at = int(found[2]) * _UNITS[found[3]]
                 points.setdefault(found[1], {})[at] = one.value
     shown = [
@@ -75,13 +76,13 @@ def _rates(tests: SelfTests) -> Chart | None:
     shown = []
     for _path, result in tests.of("sustained"):
         rates = result.data.get("rates")
-        told = (
-            [one for one in rates if isinstance(one, (int, float))]
-            if isinstance(rates, list)
-            else []
-        )
-        if len(told) >= _LEAST:
-            points = [(float(at), float(one)) for at, one in enumerate(told[:1000], start=1)]
+        told = rates[:_MOST_POINTS] if isinstance(rates, list) else []
+        points = [
+            (float(at), float(one))
+            for at, one in enumerate(told, start=1)
+            if isinstance(one, (int, float)) and drawable(one)
+        ]
+        if len(points) >= _LEAST:
             shown.append(Line(clean(result.place), points))
     if not shown:
         return None
@@ -101,10 +102,17 @@ def _courses(under_load: Sequence[GpuUnderLoad]) -> Iterator[Chart]:
     memory_of: list[Line] = []
     for at, gpu in enumerate(under_load):
         name = _gpu(gpu, at)
-        hot = [(one.seconds, float(one.temperature_c)) for one in gpu.course
-               if one.temperature_c is not None]  # fmt: skip
-        used = [(one.seconds, one.memory_used_bytes / _GIB) for one in gpu.course
-                if one.memory_used_bytes is not None]  # fmt: skip
+        course = [one for one in gpu.course[:_MOST_POINTS] if drawable(one.seconds)]
+        hot = [
+            (one.seconds, float(one.temperature_c))
+            for one in course
+            if one.temperature_c is not None and drawable(one.temperature_c)
+        ]
+        used = [
+            (one.seconds, one.memory_used_bytes / _GIB)
+            for one in course
+            if one.memory_used_bytes is not None and drawable(one.memory_used_bytes)
+        ]
         heat_of += [Line(name, hot)] if len(hot) >= _LEAST else []
         memory_of += [Line(name, used)] if len(used) >= _LEAST else []
     seconds = Across(say("Seconds"))

@@ -16,6 +16,7 @@ from gpucheck.output.html.charts.svg import (
     left_axis,
     line,
     linear,
+    marks,
     number,
     ticks,
 )
@@ -24,6 +25,7 @@ from gpucheck.output.words import headed
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 350.0, 22.0, 150.0
 _BINS = 24
 _NAMED = 6
+_NARROWEST = 0.05
 _EACH = 64
 """Up to this many values have a row each in the table, more a row for each bar."""
 
@@ -43,26 +45,28 @@ def chart(
         counted: what the names are: ranks, or pairs of nodes.
     """
     least, most = min(values.values()), max(values.values())
-    marks = ticks(least, most)
-    width = (marks[-1] - marks[0]) / _BINS
+    middle = statistics.median(values.values())
+    narrow = _NARROWEST * abs(middle)  # so that chance does not look like a difference
+    edges = ticks(min(least, middle - narrow), max(most, middle + narrow))
+    width = (edges[-1] - edges[0]) / _BINS
     bins = [0] * _BINS
     named = [0] * _BINS
     for name, value in values.items():
-        at = min(_BINS - 1, int((value - marks[0]) / width))
+        at = min(_BINS - 1, int((value - edges[0]) / width))
         bins[at] += 1
         named[at] += name in blamed
-    x = linear(marks[0], marks[-1], _LEFT, _RIGHT)
+    x = linear(edges[0], edges[-1], _LEFT, _RIGHT)
     heights = [value for value in ticks(0, max(bins)) if value == int(value)]
     y = linear(0, heights[-1], _BOTTOM, _TOP)
     drawn: list[Node] = [label(0, 12, counted, class_="dim")]
     drawn += left_axis(heights, y, _LEFT, _RIGHT)
     drawn += _bars(bins, named, y)
-    drawn += _under(marks, x, unit)
+    drawn += _under(edges, x, unit)
     shown = list(blamed[:_NAMED])
     bottom = _BOTTOM + 2 * LINE + 8
     for at, name in enumerate(shown):
         drawn += _slow(name, values[name], x, bottom + at * LINE)
-    heads, rows = _table(values, blamed, bins, marks, unit, counted)
+    heads, rows = _table(values, blamed, bins, edges, unit, counted)
     return Chart(
         key=key, title=title, said=_said(values, blamed), drawn=tuple(drawn),
         height=bottom + len(shown) * LINE, heads=heads, rows=rows, numbers=(1,),
@@ -84,11 +88,10 @@ def _bars(bins: Sequence[int], named: Sequence[int], y: Scale) -> list[Element]:
     return found
 
 
-def _under(marks: Sequence[float], x: Scale, unit: str) -> list[Element]:
+def _under(edges: Sequence[float], x: Scale, unit: str) -> list[Element]:
     found = [line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis")]
-    for value in marks:
+    for value, said in zip(edges, marks(edges), strict=True):
         found.append(line(x(value), _BOTTOM, x(value), _BOTTOM + 3, "axis"))
-        said = number(value)
         at = min(x(value), WIDTH - 3 * len(said))
         found.append(label(at, _BOTTOM + LINE, said, anchor="middle", class_="dim"))
     found.append(label((_LEFT + _RIGHT) / 2, _BOTTOM + 2 * LINE, unit, anchor="middle"))
@@ -122,7 +125,7 @@ def _said(values: Mapping[str, float], blamed: Sequence[str]) -> str:
 
 def _table(
     values: Mapping[str, float], blamed: Sequence[str], bins: Sequence[int],
-    marks: Sequence[float], unit: str, counted: str,
+    edges: Sequence[float], unit: str, counted: str,
 ) -> tuple[Sequence[str], list[Row]]:  # fmt: skip
     slow = {name: say("slow") for name in blamed}
     if len(values) <= _EACH:
@@ -131,7 +134,7 @@ def _table(
             for name in sorted(values, key=lambda name: values[name])
         ]
         return (counted, unit, ""), rows
-    width = (marks[-1] - marks[0]) / len(bins)
+    width = (edges[-1] - edges[0]) / len(bins)
     bars: list[Row] = [
         (
             say("{least} to {most}", least=number(low), most=number(low + width)),
@@ -140,6 +143,6 @@ def _table(
         )
         for at, count in enumerate(bins)
         if count
-        for low in (marks[0] + at * width,)
+        for low in (edges[0] + at * width,)
     ]
     return (unit, counted, say("slow")), bars

@@ -20,6 +20,8 @@ LINE = 14.0
 _CHAR = 5.6
 """The width of a character."""
 _MOST_ROWS = 200
+_MOST_DECIMALS, _SAME = 7, 1e-9
+_LARGEST = 1e15
 
 Scale = Callable[[float], float]
 Row = tuple[str, ...]
@@ -60,6 +62,11 @@ def figure(chart: Chart) -> Element:
     )  # fmt: skip
 
 
+def drawable(value: float | None) -> bool:
+    """Whether a number has a place in a plot; a saved report may have any number."""
+    return value is not None and -_LARGEST < value < _LARGEST
+
+
 def linear(first: float, last: float, left: float, right: float) -> Scale:
     """Return a scale from numbers to places."""
     span = (last - first) or 1.0
@@ -75,8 +82,8 @@ def logarithmic(first: float, last: float, left: float, right: float) -> Scale:
 def ticks(least: float, most: float, count: int = 4) -> list[float]:
     """Return about so many round numbers from at or below ``least`` to at or above ``most``."""
     span = most - least
-    if span <= 0:
-        span = abs(most) or 1.0
+    if span <= max(_SAME * max(abs(least), abs(most)), 1 / _LARGEST):
+        span = max(abs(most), 1 / _LARGEST) if most else 1.0
     raw = span / count
     power = 10.0 ** math.floor(math.log10(raw))
     step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= raw * (1 - 1e-9))
@@ -89,6 +96,14 @@ def number(value: float) -> str:
     if abs(value) >= 100:  # noqa: PLR2004  # three digits
         return f"{value:,.0f}"
     return f"{value:.3g}"
+
+
+def marks(values: Sequence[float]) -> list[str]:
+    """Return the numbers of an axis with as many decimals as tell them apart."""
+    for decimals in range(_MOST_DECIMALS):
+        if all(abs(round(one, decimals) - one) <= _SAME * abs(one) for one in values):
+            return [f"{one:,.{decimals}f}" for one in values]
+    return [f"{one:.3g}" for one in values]
 
 
 def label(
@@ -124,8 +139,8 @@ def path(points: Sequence[tuple[float, float]], class_: str) -> Element:
 def left_axis(values: Sequence[float], scale: Scale, left: float, right: float) -> list[Node]:
     """Return horizontal lines with their numbers at the left."""
     parts: list[Node] = []
-    for value in values:
+    for value, said in zip(values, marks(values), strict=True):
         y = scale(value)
         parts.append(line(left, y, right, y, "grid"))
-        parts.append(label(left - 4, y + 3.5, number(value), anchor="end", class_="dim"))
+        parts.append(label(left - 4, y + 3.5, said, room=left - 4, anchor="end", class_="dim"))
     return parts
