@@ -2,16 +2,19 @@
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 
 import html_samples
 import msgspec
 import preflight_samples
 import pytest
 import report_samples
+from click.testing import CliRunner
 from html_support import Markup, is_sound
 from rules_support import TABLES
 
 from gpucheck import triage
+from gpucheck.cli import gpucheck
 from gpucheck.cli.options import PREFLIGHT_FORMATS, REPORT_FORMATS, rendered
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report, judge_machine
@@ -253,6 +256,29 @@ def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
     assert "bob" not in page.text()
     assert "was user1, is user2" in page.text()
     assert is_sound(diff.render(before, before, [])).parts["h1"] == ["Nothing changed."]
+
+
+def test_diff_as_a_page(tmp_path: Path) -> None:
+    files = []
+    for name in ("healthy", "old_driver"):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(rendered(REPORT_FORMATS, "json", REPORTS[name]()), encoding="utf-8")
+    words = ["diff", *map(str, files), "--format", "html"]
+    found = CliRunner().invoke(gpucheck, words)
+    assert found.exit_code == 1
+    shown = is_sound(found.stdout).text()
+    assert "HEALTHY -> BROKEN" in shown
+    assert "580.65.06 (CUDA 13.0) -> 515.105.01 (CUDA 11.7)" in shown
+    same = CliRunner().invoke(gpucheck, ["diff", *[str(files[0])] * 2, "--format", "html"])
+    assert same.exit_code == 0
+    assert "Nothing changed." in is_sound(same.stdout).text()
+
+
+def test_the_history_of_preflights_has_no_page() -> None:
+    words = ["preflight", "--history", "x", "--format", "html"]
+    found = CliRunner().invoke(gpucheck, words)
+    assert found.exit_code == 2
+    assert "--history has no page" in found.stderr
 
 
 def test_text_becomes_markup_in_one_place_only() -> None:

@@ -95,6 +95,8 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
 def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
     if options["summary"] and not options["batch"]:
         raise click.UsageError(say("--summary needs --batch, whose tickets it counts."))
+    if options["batch"] and not options["summary"] and options["form"] == "html":
+        raise click.UsageError(say("--format html of --batch needs --summary."))
     fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
     if options["form"] not in fitting:
         form, formats = options["form"], in_series(fitting)

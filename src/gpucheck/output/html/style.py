@@ -39,6 +39,7 @@ article, .notice { background: var(--card); border: 1px solid var(--line);
 article.is-error { border-left-color: var(--bad); }
 article.is-warning, .notice { border-left-color: var(--warn); }
 article.is-info { border-left-color: var(--ask); }
+.notice { color: var(--text); }
 article > h2 { margin-top: .5rem; }
 .command { position: relative; margin: .5rem 0; }
 pre { font: .875rem/1.5 ui-monospace, Consolas, monospace; background: var(--page);
@@ -104,7 +105,8 @@ svg .mark.on3, svg .mark.on4 { stroke: #fff; }
   --mark: #000; --bar: #2f6fb5; --soft: #dde8f4; }
  body { font-size: 10.5pt; max-width: none; padding: 0; }
  button { display: none; }
- .command pre { padding-right: .75rem; }
+ h1 { font-size: 1.2rem; }
+ .command:has(button:not([hidden])) pre { padding-right: .75rem; }
  article, figure, tr, pre { break-inside: avoid; }
  h2, h3 { break-after: avoid; }
  details::details-content { content-visibility: visible; height: auto; }

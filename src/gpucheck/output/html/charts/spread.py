@@ -3,7 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 
-from gpucheck.language import in_series, in_turn, say
+from gpucheck.language import and_more, in_turn, say
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts.svg import (
     LINE,
@@ -20,7 +20,7 @@ from gpucheck.output.html.charts.svg import (
     number,
     ticks,
 )
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, in_parts
 
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 350.0, 22.0, 150.0
 _BINS = 24
@@ -120,7 +120,7 @@ def _said(values: Mapping[str, float], blamed: Sequence[str]) -> str:
     )  # fmt: skip
     if not blamed:
         return words
-    return in_turn([words, say("Slow: {slow}.", slow=in_series(list(blamed[:_NAMED])))])
+    return in_turn([words, say("Slow: {slow}.", slow=_listed(blamed, _NAMED))])
 
 
 def _table(
@@ -139,10 +139,14 @@ def _table(
         (
             say("{least} to {most}", least=number(low), most=number(low + width)),
             f"{count:,}",
-            in_series([name for name in blamed if low <= values[name] < low + width]),
+            _listed([name for name in blamed if low <= values[name] < low + width]),
         )
         for at, count in enumerate(bins)
         if count
         for low in (edges[0] + at * width,)
     ]
     return (unit, counted, say("slow")), bars
+
+
+def _listed(names: Sequence[str], most: int = _EACH) -> str:
+    return and_more(in_parts(names[:most]), len(names) - most)
