@@ -265,6 +265,7 @@ def test_every_pair_is_reported_once_with_its_last_measurement() -> None:
         step("links", {(0, 1, 2, 3): 45.0}),
         step("links", {(2, 3, 4, 5): 11.0}),
         step("links", {(2, 3, 4, 5): 12.0}),
+        step("grow", {(0, 1, 4): 1.0}),  # no whole nodes
     ]
     found = pair_bandwidths(timed(roster, history), roster)
     assert [(one.of, one.ends, round(one.busbw)) for one in found] == [

@@ -115,13 +115,14 @@ def report(
 
 
 def pair_bandwidths(every: Sequence[Timed], roster: Roster) -> list[PairBandwidth]:
-    """Return the last measurement of every two ranks, or two nodes, that were a group alone."""
+    """Return the last measurement of every two ranks, or whole nodes, that were a group alone."""
+    whole = {node: len(ranks) for node, ranks in roster.nodes().items()}
     last: dict[tuple[bool, tuple[int, ...]], Timed] = {}
     for one in every:
         nodes = tuple(sorted({roster.ranks[rank].node for rank in one.group}))
         if len(one.group) == _PAIR:
             last[False, tuple(sorted(one.group))] = one
-        elif len(nodes) == _PAIR:
+        elif len(nodes) == _PAIR and len(one.group) == sum(whole.get(node, 0) for node in nodes):
             last[True, nodes] = one
     found = [
         PairBandwidth(

@@ -1,5 +1,6 @@
 """The plots of a pre-flight: who waited, how fast each rank is, how fast the links are."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from gpucheck.cluster.judgement import Result
@@ -27,7 +28,7 @@ def charts(result: Result) -> Iterator[Chart]:
     yield from _rates(ranks, preflight.culprits or ())
     for of in ("nodes", "ranks"):
         pairs = [one for one in preflight.pair_bandwidths if one.of == of and drawable(one.busbw)]
-        found = _pairs(of, pairs, preflight) if pairs else None
+        found = _pairs(of, _of_one_size(pairs), preflight) if pairs else None
         if found is not None:
             yield found
     measured = _bandwidths(preflight.bandwidths or ())
@@ -95,6 +96,12 @@ def _pairs(of: str, pairs: Sequence[PairBandwidth], preflight: Preflight) -> Cha
 def _at(one: PairBandwidth, place: Mapping[int, int]) -> tuple[int, int]:
     first, other = one.ends
     return place[first], place[other]
+
+
+def _of_one_size(pairs: Sequence[PairBandwidth]) -> list[PairBandwidth]:
+    """Return the pairs with the most frequent size: others cannot be compared with them."""
+    ((common, _count),) = Counter(one.size for one in pairs).most_common(1)
+    return [one for one in pairs if one.size == common]
 
 
 def _names(of: str, ranks: Sequence[RankOutcome]) -> Mapping[int, str]:
