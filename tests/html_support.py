@@ -14,7 +14,7 @@ TAGS = frozenset(
     ("html", "head", "meta", "title", "style", "script", "body", "header", "main", "footer",
      "section", "article", "h1", "h2", "h3", "p", "span", "strong", "small", "code", "pre", "div",
      "button", "details", "summary", "table", "caption", "thead", "tbody", "tr", "th", "td", "ul",
-     "li", "dl", "dt", "dd", "figure", "figcaption", "svg", "text", "rect", "line", "path",
+     "br", "li", "dl", "dt", "dd", "figure", "figcaption", "svg", "text", "rect", "line", "path",
      "circle")
 )  # fmt: skip
 _UNSEEN = ("style", "script")

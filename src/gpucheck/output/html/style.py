@@ -92,6 +92,7 @@ svg text.on3, svg text.on4 { fill: #fff; }
 svg .mark { stroke: #10233a; stroke-width: 1.5; fill: none; }
 svg .mark.on3, svg .mark.on4 { stroke: #fff; }
 @media (max-width: 40rem) {
+ svg.bar { display: none; } thead th { white-space: normal; }
  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
  table.wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }

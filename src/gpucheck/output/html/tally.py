@@ -25,11 +25,15 @@ def render(heading: str, tables: Sequence[tuple[str, Sequence[Row]]]) -> str:
 def _table(title: str, rows: Sequence[Row]) -> Element:
     most = max(count for _name, _word, count, _share in rows)
     cells = [
-        (words(name), words(word), f"{count:,}", share, _bar(count, most))
+        (_named(name, word), f"{count:,}", share, _bar(count, most))
         for name, word, count, share in rows
     ]
-    heads = (title, say("Meaning"), say("Tickets"), say("Share"), "")
-    return table(heads, cells, numbers=(2, 3))
+    return table((title, say("Tickets"), say("Share"), ""), cells, numbers=(1, 2))
+
+
+def _named(name: str, word: str) -> Element:
+    meaning = (el("br"), el("small", words(word))) if word else ()
+    return el("span", words(name), *meaning)
 
 
 def _bar(count: int, most: int) -> Element:
