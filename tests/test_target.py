@@ -54,7 +54,7 @@ def test_the_order_is_the_contracts(tmp_path: Path) -> None:
     torch = {f"{OWN_PREFIX}/lib/python3.12/torch/version.py": ""}
     door = host(tmp_path, *programs, f"{OWN_PREFIX}/bin/python3", env=EVERYTHING, files=torch)
     this = ThisProcess(
-        executable=OWN, prefix=OWN_PREFIX, sys_path=TOOL.sys_path, run_as_module=True
+        executable=OWN, prefix=OWN_PREFIX, sys_path=TOOL.sys_path, run_as="python -m gpucheck"
     )
     assert chosen(door, "/opt/other/bin/python", this) == [
         "/opt/other/bin/python | --python",

@@ -78,6 +78,12 @@ def test_returns_the_answers_in_their_order() -> None:
     assert _all(("a", _says(b"x")))["a"].status == "ok"
 
 
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this system has another way")
+def test_a_container_without_dev_null_gets_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "devnull", "/dev/there-is-none")
+    assert _answers(("a", _says(b"one"))) == [b"one"]
+
+
 def test_what_was_said_before_a_crash_is_kept() -> None:
     def work(tell: Tell) -> None:
         tell.stage("before")

@@ -58,7 +58,7 @@ def test_it_is_as_sure_as_the_time_it_had(
 ) -> None:
     [one] = _named(_timed(5, phase, in_phase, own=own))
     assert (one.rank, one.confidence) == (5, sure)
-    assert ("its own time" in one.evidence) == (sure is Confidence.LIKELY)
+    assert ("it is slow or stuck" in one.evidence) == (sure is Confidence.LIKELY)
 
 
 @pytest.mark.parametrize("phase", ["start", "set-device", "connect"])

@@ -344,7 +344,7 @@ def test_a_rank_that_cannot_leave_its_node_is_named_with_its_way_out() -> None:
     for shape in ((4, 4), (4, 4, 4, 4)):
         [one] = Fabric(roster(*shape), adapter).run().culprits
         assert (one.ranks, one.confidence) == ((2,), LIKELY)
-        assert "leave its host" in one.evidence
+        assert "path out of the host" in one.evidence
 
 
 def test_only_the_whole_fails_blames_nobody() -> None:

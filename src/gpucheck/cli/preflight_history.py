@@ -51,8 +51,8 @@ def _text(found: History) -> str:
         said.append(
             say_many(
                 found.unread,
-                "{count} line is no record of gpucheck, and was not read.",
-                "{count:,} lines are no records of gpucheck, and were not read.",
+                "{count} line is not a record of gpucheck and was not read.",
+                "{count:,} lines are not records of gpucheck and were not read.",
             )
         )
     return "".join(f"{printable(spoken(one), limit=300)}\n" for one in said)

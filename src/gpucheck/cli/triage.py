@@ -50,7 +50,9 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     ),
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help=say("Processes of --batch (all processors).")
+    "--jobs",
+    type=click.IntRange(min=1),
+    help=say("How many processes --batch uses; by default one for each processor."),
 )
 @click.option(
     "--summary",

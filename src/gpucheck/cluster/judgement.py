@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
-from gpucheck.cluster.diagnose import localise, looks
+from gpucheck.cluster.diagnose import flights, localise, looks
 from gpucheck.cluster.diagnose.naming import clauses, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
@@ -23,6 +23,7 @@ from gpucheck.cluster.figures import (
     limits,
     pair_rounds,
     policy,
+    rdma_ports,
     slow,
     slow_links,
     stragglers,
@@ -192,7 +193,9 @@ class Judgement:
             *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
-            *drift.culprits(roster, heard.facts),
+            *(ports := rdma_ports.culprits(roster, heard.facts, collective_failed=failed)),
+            *rdma_ports.errors(roster, heard.facts, heard.grown, self._clock()),
+            *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
         guilty = _guilty(found)
@@ -207,10 +210,11 @@ class Judgement:
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=looks.in_groups(history),
+            looks=[*looks.in_groups(history), *flights.in_groups(history)],
             notices=[
                 *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
@@ -340,7 +344,7 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 
 def _not_measured(why: str) -> str:
-    return say("Who is slow was not measured to the end: {why}", why=why)
+    return say("The search for slow GPUs and links was not finished: {why}", why=why)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

@@ -17,6 +17,7 @@ from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import ports
 from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
@@ -49,6 +50,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drill: Drill = Drill()
     baseline: Baseline | None = None
     """What this node's GPUs reached before; None when nobody compares."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -88,6 +91,7 @@ class Session:
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
+        self._counters = tuple(counter_files(host)) if entrance.local == 0 else ()
         self._store = self._open_store() if entrance.task == 0 else None
         self._client = self._connect()
         self.coordinator = self._coordinator(policy, progress) if self._store is not None else None
@@ -156,7 +160,8 @@ class Session:
         return TaskPlace(
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
             cuda=settings.cuda, python=settings.python, end=self._end,
-            import_seconds=_limit(_IMPORT, settings.timeout),
+            import_seconds=_limit(_IMPORT, settings.timeout), counters=self._counters,
+            takes_signals=settings.takes_signals,
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
             ),

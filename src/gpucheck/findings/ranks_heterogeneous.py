@@ -17,8 +17,10 @@ another. Interfaces and adapters (NCCL_SOCKET_IFNAME, NCCL_IB_HCA) count only if
 have the variable at all.
 
 Settings and firmware of the nodes are compared as well: VBIOS, InfoROM, power limit, application
-clock, persistence mode, ECC, MIG and NVLink fabric of the GPUs; type, firmware, states and rates of
-the RDMA adapters; the modules nvidia_peermem and gdrdrv. What depends on the GPU is compared
+clock, persistence mode, ECC, MIG, PCIe link, waiting repairs and NVLink fabric of the GPUs; the
+number of NVSwitches; type, firmware, PCIe link, states, rates and link layers of the RDMA adapters;
+the modules of the driver, nvidia_peermem and gdrdrv; as root PCIe payload, read request, relaxed
+ordering and ACS. What depends on the GPU is compared
 between nodes with one and the same model.
 
 Fix: use the same image or environment on every node, the same firmware and GPU settings, and the

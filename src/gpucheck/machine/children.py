@@ -366,7 +366,7 @@ def _be_child(handle: int, work: Work) -> NoReturn:
     status = 1
     try:
         os.setsid()
-        null = os.open(os.devnull, os.O_RDWR)
+        null = _nothing()
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         sys.stdout = sys.stderr = os.fdopen(null, "w")
@@ -384,6 +384,14 @@ def _be_child(handle: int, work: Work) -> NoReturn:
             pipe.send(_CRASH, _encoded(f"{type(error).__name__}: {error}"))
     finally:
         os._exit(status)
+
+
+def _nothing() -> int:
+    """Open what takes the place of the streams; a minimal container may not have ``/dev/null``."""
+    try:
+        return os.open(os.devnull, os.O_RDWR)
+    except OSError:
+        return os.memfd_create("nothing")
 
 
 def _encoded(words: str) -> bytes:

@@ -22,6 +22,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+import gpucheck
 from gpucheck.facts import Answer, builtins
 from gpucheck.facts.interpreter import Status
 from gpucheck.language import say
@@ -44,6 +45,8 @@ _NONE_FOUND = say(
 )
 
 _CHOSEN_BY = (
+    say("the calling Python"),
+    say("the argument python"),
     say("torchrun's interpreter"),
     say("the active virtual environment"),
     say("the active conda environment"),
@@ -64,6 +67,8 @@ class TargetWish(msgspec.Struct, frozen=True):
     """``--python``: an executable, the folder of an environment, or a command on PATH."""
     parent: int = msgspec.field(default_factory=os.getppid)
     """The process that started gpucheck; the parent of a probe is gpucheck itself."""
+    named_by: str = "--python"
+    """What named ``python``: a program names it by other means than the command line."""
 
 
 class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,8 +77,8 @@ class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
     executable: str = ""
     prefix: str = ""
     sys_path: tuple[str, ...] = ()
-    run_as_module: bool = False
-    """Started by ``python -m gpucheck``: the user has chosen the interpreter."""
+    run_as: str = ""
+    """The command that started gpucheck, if the user has chosen the interpreter with it."""
     parent_command: tuple[str, ...] = ()
 
 
@@ -179,12 +184,17 @@ def _recorded(raw: dict[str, object]) -> Target:
 def this_process(host: Host, wish: TargetWish) -> ThisProcess:
     """Describe gpucheck's own process."""
     spec = getattr(sys.modules.get("__main__"), "__spec__", None)
+    is_module = spec is not None and spec.name.partition(".")[0] == "gpucheck"
     parent = host.read(f"/proc/{wish.parent}/cmdline", _COMMAND_LINE_LIMIT).value or ""
     return ThisProcess(
         executable=sys.executable or "",
         prefix=sys.prefix,
         sys_path=tuple(sys.path),
-        run_as_module=spec is not None and spec.name.partition(".")[0] == "gpucheck",
+        run_as="python gpucheck.pyz"
+        if gpucheck.bundle
+        else "python -m gpucheck"
+        if is_module
+        else "",
         parent_command=tuple(parent.rstrip("\x00").split("\x00")) if parent else (),
     )
 
@@ -198,7 +208,7 @@ def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> lis
     this = this or this_process(host, wish)
     env = host.env()
     found = (
-        _named(host, wish.python, "--python"),
+        _named(host, wish.python, wish.named_by),
         _named(host, env.get("GPUCHECK_PYTHON"), "$GPUCHECK_PYTHON"),
         _of_torchrun(host, this),
         _of_module(this),
@@ -295,9 +305,9 @@ def _under_torchrun(env: Iterable[str], parent: Iterable[str]) -> bool:
 
 
 def _of_module(this: ThisProcess) -> Candidate | None:
-    if not this.run_as_module or not this.executable:
+    if not this.run_as or not this.executable:
         return None
-    return Candidate(executable=this.executable, chosen_by="python -m gpucheck", prefix=this.prefix)
+    return Candidate(executable=this.executable, chosen_by=this.run_as, prefix=this.prefix)
 
 
 def _of_environment(host: Host, folder: str | None, chosen_by: str) -> Candidate | None:

@@ -5,19 +5,19 @@ Further properties are allowed everywhere: keys may be added within a schema's v
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from gpucheck.advice.offers import Offer
-from gpucheck.cluster import files
+from gpucheck.cluster import files, history
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.output import diff, recommendation, table_text, wire
+from gpucheck.output import baseline_documents, diff, recommendation, table_text, wire
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.ticket.tally import CauseCount
@@ -27,12 +27,14 @@ _TEMPLATE = "#/$defs/{name}"
 _COMPLETE = (
     Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest, Culprit, RankOutcome,
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
-    recommendation.Missing, CauseCount,
+    recommendation.Missing, CauseCount, baseline_documents.SavedState, baseline_documents.Figure,
+    baseline_documents.Difference,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff, wire.TriageSummary,
+    wire.TablesDiff, wire.TriageSummary, baseline_documents.Comparison, baseline_documents.Fleet,
+    baseline_documents.States, wire.Version,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -56,6 +58,14 @@ _OF_SENTENCES: Schema = {
             },
             "plural": {"type": "string", "description": "The template for other counts than 1."},
             "number": {"type": "integer", "description": "The count."},
+            "within": {
+                "type": "boolean",
+                "description": "It stands within another sentence: without capital and full stop.",
+            },
+            "first": {
+                "type": "boolean",
+                "description": "It is a phrase with which a sentence begins: with a capital.",
+            },
         },
     },
     "Said": {
@@ -88,6 +98,13 @@ def schema(name: str) -> Schema:
         KeyError: there is none.
     """
     return {"$schema": DRAFT, "title": f"gpucheck {name}", **_MAKERS[name]()}
+
+
+def versions_of_schemas() -> list[str]:
+    """Return the versions of everything that gpucheck writes: ``gpucheck.report/1`` and others."""
+    fields = [kind.__annotations__.get("schema") for kind in _DOCUMENTS]
+    written = [get_args(field)[0] for field in fields if field is not None]
+    return sorted((*written, files.RANK_SCHEMA, history.SCHEMA))
 
 
 @functools.cache
@@ -176,4 +193,8 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "recommendation": _document(wire.Recommendation),
     "table": _table,
     "tables-diff": _document(wire.TablesDiff),
+    "baselines": _document(baseline_documents.States),
+    "baseline-comparison": _document(baseline_documents.Comparison),
+    "fleet-comparison": _document(baseline_documents.Fleet),
+    "version": _document(wire.Version),
 }

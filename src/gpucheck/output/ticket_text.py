@@ -172,8 +172,8 @@ def verdict(report: Report) -> str:
     if report.verdict == "unknown":
         return say("The text does not show the cause")
     if worked(report):
-        return say("Nothing wrong with PyTorch, CUDA or a GPU is seen in the text")
-    return say("No fault of the environment shows in the text")
+        return say("The text shows nothing wrong with PyTorch, CUDA or a GPU")
+    return say("The text shows no fault of the environment")
 
 
 def with_slug(words: str, slug: str) -> str:

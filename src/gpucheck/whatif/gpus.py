@@ -98,7 +98,7 @@ class GpuReader:
             raise GivenError(
                 say(
                     "gpu has {gpus} values and compute_capability has {capabilities}: give only "
-                    "one of the keys, or as many values of each.",
+                    "one of the keys, or the same number of values for both.",
                     gpus=len(names),
                     capabilities=len(capabilities),
                 )

@@ -90,6 +90,8 @@ class Heard(msgspec.Struct, kw_only=True):
     history: list[StepResult]
     late: tuple[int, ...] = ()
     """Tasks that came after the ranks had been assigned."""
+    grown: dict[int, Mapping[str, Mapping[str, int]]] = {}
+    """By how much error counters of RDMA ports have grown, by task."""
     malformed: tuple[str, ...] = ()
     """Messages that were not believed, each in a sentence."""
     stopped_because: str = ""
@@ -285,7 +287,9 @@ class Coordinator:
             self._sent[task] = number + 1
         self._store.put_all(every)
         while missing := wanted - set(results):
-            for _first, said in self._news(messages.RESULTS, step.number):
+            for first, said in self._news(messages.RESULTS, step.number):
+                if said.grown and first in wanted:
+                    heard.grown[roster.ranks[first].task] = said.grown
                 results.update({one.rank: one for one in said.results if one.rank in missing})
             self._note_lost()
             for rank in wanted - set(results):

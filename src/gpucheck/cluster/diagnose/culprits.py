@@ -337,7 +337,7 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
             how = HOW[form_of(trial)]
             return [
                 say(
-                    "{count} ranks together {how}; who is to blame was not found",
+                    "{count} ranks together {how}; the culprit was not found",
                     count=len(trial.ranks),
                     how=how,
                 )

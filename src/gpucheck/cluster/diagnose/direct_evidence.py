@@ -67,7 +67,9 @@ def alone(result: RankResult) -> DirectEvidence | None:
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
-        said = say("{what}: a slow or hanging disk, or torch hangs in it", what=result.detail)
+        said = say(
+            "{what}: the disk is slow or hangs, or the import itself hangs", what=result.detail
+        )
         return DirectEvidence(
             rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
@@ -204,8 +206,8 @@ def _with_time(said: str, one: RankResult) -> str:
     if not _had_time(one):
         return said
     return say(
-        "{said}; slow, or stuck: its own time for that was not over when the time of the others "
-        "was",
+        "{said}; it is slow or stuck: the others reached their time limit before it reached its "
+        "own",
         said=said,
     )
 

@@ -16,6 +16,7 @@ from gpucheck.cluster.model import (
     Count,
     ExitClass,
     ExitStatus,
+    Grown,
     Kind,
     Name,
     RankNumber,
@@ -92,6 +93,8 @@ class StepResults(Message, frozen=True, tag="results"):
     """The results of some ranks of a task in a step."""
 
     results: Annotated[tuple[RankResult, ...], Meta(max_length=100)]
+    grown: Grown = {}
+    """From the first task of a node only."""
 
 
 class RankProgress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):

@@ -385,7 +385,7 @@ class Store:
                 )
             )
         sockets.refuse_too_few(clients)
-        why: str = say("no port is left behind it")
+        why: str = say("no port is left after it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
                 listener = sockets.listen(port, here=here)
@@ -399,7 +399,7 @@ class Store:
             )
         raise StoreError(
             say(
-                "cannot listen on a port behind MASTER_PORT {port}: {why}",
+                "cannot listen on a port after MASTER_PORT {port}: {why}",
                 port=master_port,
                 why=why,
             )

@@ -2,15 +2,16 @@
 
 import hashlib
 import re
-import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.model import Device, TaskFacts, Throttling
-from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
+from gpucheck.cluster.model import Device, RdmaPort, TaskFacts, Throttling
+from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings, module_settings
+from gpucheck.cluster.task.pcie_settings import pcie_settings
+from gpucheck.cluster.task.rdma_ports import read_ports
 from gpucheck.facts import Answer
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
@@ -19,6 +20,7 @@ from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
+from gpucheck.machine.own_command import own_command
 from gpucheck.machine.supervised import Supervised
 from gpucheck.probes.system import environment, limits
 
@@ -28,7 +30,6 @@ _MOST_UNLISTED = 200
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
 _COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "LD_LIBRARY_PATH")
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
-_PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
 _LONGEST_SETTING = 200
@@ -40,6 +41,8 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
     """Return what is known at once: names, limits and variables."""
     found = limits.collect(host)
     names = environment.collect(host).variables or {}
+    ports = read_ports(host) if found.infiniband_devices else {}
+    pcie, unknown = pcie_settings(host)
     return TaskFacts(
         task=task,
         host=host.identity().node,
@@ -47,8 +50,10 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         pid=pid,
         shm_bytes=found.shm_total_bytes,
         memlock_bytes=found.memlock_bytes,
-        infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
-        settings=_short(adapter_settings(host)),
+        infiniband=_states(ports) if found.infiniband_devices else found.infiniband_devices,
+        ports=ports if found.infiniband_devices is not None else None,
+        settings=_short({**adapter_settings(host), **pcie}),
+        settings_unknown=_short(unknown) or None,
         variables={
             **_unlisted(host),
             **{k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
@@ -70,18 +75,9 @@ def _unlisted(host: Host) -> dict[str, str]:
     return dict(list(found.items())[:_MOST_UNLISTED])
 
 
-def _ports(host: Host) -> list[str] | None:
-    """Return the InfiniBand ports with their states, or None if they are unknown."""
-    paths = host.glob(_PORTS).value
-    if paths is None:
-        return None
-    found = []
-    for path in paths[:64]:
-        parts = path.split("/")
-        state = host.line(path).value
-        if state is not None:
-            found.append(f"{parts[-4]}/{parts[-2]} {state.rpartition(':')[2].strip()}")
-    return found
+def _states(ports: Mapping[str, RdmaPort]) -> list[str]:
+    """Return the ports with their states, those whose state is known."""
+    return [f"{name} {one.state}" for name, one in ports.items() if one.state is not None]
 
 
 def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
@@ -134,7 +130,10 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
     return msgspec.structs.replace(
         facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
         gpu_numbers=numbers or None,
-        settings={**(facts.settings or {}), **_short(gpu_settings(nvml))},
+        settings={
+            **(facts.settings or {}),
+            **_short({**gpu_settings(nvml), **module_settings(snapshot)}),
+        },
     )  # fmt: skip
 
 
@@ -158,9 +157,11 @@ class NodeCheck:
         self.problem = ""
         self._said = b""
         self._end = time.monotonic() + seconds + _LATE
-        argv = [sys.executable, "-m", "gpucheck", "collect", "--no-redact", "--python", python]
+        argv = [*own_command(), "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
+        if self._child is not None:
+            self._child.hang_up()
         self.done = self._child is None
         self.problem = str(answer.problem)
 
@@ -168,6 +169,7 @@ class NodeCheck:
         """Look for its answer. True if it has ended, well or not."""
         if self.done or self._child is None:
             return True
+        self._child.read_now()
         status = self._child.status()
         self._said = (self._said + self._child.said())[: _LONGEST + 1]
         if status is None and time.monotonic() < self._end:

@@ -28,6 +28,7 @@ from gpucheck.cluster.store.messages import (
 from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
+from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.step_run import StepRun, StoreConnection
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
@@ -111,8 +112,12 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """When the run must be over, a time of ``time.monotonic()``."""
     import_seconds: float = 60.0
     """How long importing torch may take, and then starting CUDA."""
+    counters: tuple[str, ...] = ()
+    """The files of the error counters of this node's RDMA ports, for its first task."""
     absent: bool = False
     """Whether it takes no part: a drill."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Supervisor:
@@ -156,6 +161,7 @@ class Supervisor:
             start, place.python, self._hear, place.import_seconds, place.end
         )
         self._limits = processor_limits()
+        self._counters = PortCounters(start, place.counters)
         self._check: node_facts.NodeCheck | None = None
         self._step_run: StepRun | None = None
         self._census: Message | None = None
@@ -171,7 +177,8 @@ class Supervisor:
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        before = signal.signal(signal.SIGTERM, self._on_signal)
+        takes = self._place.takes_signals
+        before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
             while True:
@@ -180,7 +187,8 @@ class Supervisor:
                     return ending
         finally:
             self._close()
-            signal.signal(signal.SIGTERM, before)
+            if takes:
+                signal.signal(signal.SIGTERM, before)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -228,6 +236,7 @@ class Supervisor:
         self._workers.tick(TICK)
         if self._check is not None:
             self._check.tick()
+        self._counters.tick()
         if self._coordinator is not None:
             self._coordinator.tick()
         next(script, None)
@@ -258,6 +267,7 @@ class Supervisor:
         if place.absent:
             return
         self._workers.open()
+        self._counters.begin()
         self._register()
         if place.cuda and place.local == 0:
             self._check = self._node_check()
@@ -328,6 +338,7 @@ class Supervisor:
             self._store,
             address=self._address,
             drill=self._drill,
+            counters=self._counters,
         )
         self._step_run = step_run
         step_run.begin()
@@ -401,5 +412,6 @@ class Supervisor:
     def _close(self) -> None:
         """Kill the processes that still run."""
         self._workers.close()
+        self._counters.close()
         if self._check is not None:
             self._check.close()

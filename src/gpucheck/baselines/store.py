@@ -1,0 +1,232 @@
+"""The files of known-good states: reports with a note, which every reader of reports can read.
+
+A machine's own states are in the state folder of its user: one folder for each host and
+environment, because a home folder may be shared, and the newest :data:`MOST_KEPT` in each. A folder
+for a fleet has one file for each host.
+"""
+
+import contextlib
+import hashlib
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+
+from gpucheck.engine import Report, Verdict
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, SnapshotError, load
+from gpucheck.facts.system import System
+from gpucheck.language import say
+from gpucheck.output.baseline_documents import SavedState
+from gpucheck.output.json_text import json_text
+from gpucheck.output.public import public
+
+MOST_KEPT = 20
+"""States of one host and environment; the oldest is deleted."""
+MOST_HOSTS = 10_000
+"""Files of a fleet's folder that are read."""
+_FOLDER = "gpucheck/known-good"
+_UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
+_LONGEST_NAME = 100
+_SUFFIX = ".json"
+
+
+class BaselineError(Exception):
+    """A state cannot be kept or read; the message is one sentence for the user."""
+
+
+class _About(msgspec.Struct, frozen=True):
+    host: str = ""
+    note: str = ""
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What a file says about itself, besides its snapshot."""
+
+    verdict: str = ""
+    root_causes: tuple[str, ...] = ()
+    known_good: _About = _About()
+
+
+class State(msgspec.Struct, frozen=True, kw_only=True):
+    """A saved state: where it is, what was judged then, and the facts."""
+
+    file: Path
+    host: str
+    note: str
+    verdict: str
+    root_causes: tuple[str, ...]
+    snapshot: Snapshot
+
+    @property
+    def taken(self) -> str:
+        """When its facts were read, in UTC, by the second."""
+        return self.snapshot.taken
+
+
+def own_folder(env: Mapping[str, str], snapshot: Snapshot) -> Path:
+    """Return the folder with the states of this host and environment.
+
+    Raises:
+        BaselineError: no variable says where the state folder is.
+    """
+    return _states(env) / f"{host_of(snapshot)}-{_environment(snapshot)}"
+
+
+def _states(env: Mapping[str, str]) -> Path:
+    state = env.get("XDG_STATE_HOME", "")
+    if Path(state).is_absolute():  # the definition of the variable says so
+        return Path(state) / _FOLDER
+    home = env.get("HOME") or env.get("USERPROFILE") or ""
+    if not home:
+        raise BaselineError(say("neither XDG_STATE_HOME nor HOME says where states could be kept"))
+    return Path(home) / ".local/state" / _FOLDER
+
+
+def host_of(snapshot: Snapshot) -> str:
+    """Return the name of the host as a part of a file name."""
+    name = snapshot.get(System).hostname or "host"
+    return _UNSAFE.sub("-", name).lstrip(".-")[:_LONGEST_NAME] or "host"
+
+
+def _environment(snapshot: Snapshot) -> str:
+    target = snapshot.get(Interpreter)
+    place = target.prefix or target.executable or ""
+    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+
+
+def save(report: Report, folder: Path, note: str) -> Path:
+    """Keep a state in a folder of this machine's own, and delete the oldest if there are too many.
+
+    The file is readable for its owner only, so nothing in it is redacted.
+
+    Raises:
+        BaselineError: it cannot be written.
+    """
+    stamp = _UNSAFE.sub("-", report.snapshot.taken.partition("+")[0])
+    file = folder / f"{stamp}{_SUFFIX}"
+    _write(file, _text(report, report, note), 0o600)
+    for old in sorted(folder.glob(f"*{_SUFFIX}"))[:-MOST_KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()
+    return file
+
+
+def save_for_fleet(report: Report, folder: Path, note: str) -> Path:
+    """Write this host's file in the folder of a fleet, redacted like all that leaves a machine.
+
+    Raises:
+        BaselineError: there is no such folder, or it cannot be written.
+    """
+    if not folder.is_dir():
+        raise BaselineError(say("{folder} is not a folder", folder=folder))
+    file = folder / f"{host_of(report.snapshot)}{_SUFFIX}"
+    _write(file, _text(report, public(report), note), 0o644)
+    return file
+
+
+def _text(report: Report, shown: Report, note: str) -> str:
+    about = {"host": host_of(report.snapshot), "note": note}
+    return json_text({**shown.as_json(), "known_good": about})
+
+
+def _write(file: Path, text: str, mode: int) -> None:
+    """Write a file in one step: a reader sees the old content or the new one."""
+    beside = ""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        handle, beside = tempfile.mkstemp(dir=file.parent, prefix=".new-")
+        with os.fdopen(handle, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        Path(beside).chmod(mode)
+        Path(beside).replace(file)
+    except (OSError, ValueError) as error:
+        if beside:
+            with contextlib.suppress(OSError):
+                Path(beside).unlink()
+        why = getattr(error, "strerror", None) or error
+        raise BaselineError(say("{file} cannot be written: {why}", file=file, why=why)) from error
+
+
+def states(folder: Path) -> Iterator[State]:
+    """Yield the states in a folder, the newest first. A file that is no state is passed over."""
+    for file in sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)[:MOST_KEPT]:
+        with contextlib.suppress(BaselineError):
+            yield read(file)
+
+
+def read(file: Path) -> State:
+    """Read a state. A report or snapshot that was saved in another way is one as well.
+
+    Raises:
+        BaselineError: it cannot be read.
+    """
+    try:
+        snapshot = load(file)
+        head = _head(file)
+    except SnapshotError as error:
+        raise BaselineError(*error.args) from error
+    return State(
+        file=file,
+        host=head.known_good.host or host_of(snapshot),
+        note=head.known_good.note,
+        verdict=head.verdict,
+        root_causes=head.root_causes,
+        snapshot=snapshot,
+    )
+
+
+def _head(file: Path) -> _Head:
+    try:
+        with file.open("rb") as opened:
+            return msgspec.json.decode(opened.read(FILE_LIMIT), type=_Head)
+    except (OSError, ValueError):  # a snapshot has no verdict; a pipe can be read only once
+        return _Head()
+
+
+def fleet(folder: Path) -> tuple[list[State], list[str]]:
+    """Read the files of a fleet: one for each host, and why others could not be read.
+
+    Raises:
+        BaselineError: the folder cannot be read.
+    """
+    try:
+        files = sorted(file for file in folder.iterdir() if file.suffix == _SUFFIX)[:MOST_HOSTS]
+    except OSError as error:
+        raise BaselineError(
+            say("{folder} cannot be read: {why}", folder=folder, why=error.strerror)
+        ) from error
+    found, refused = [], []
+    for file in files:
+        try:
+            state = read(file)
+            found.append(msgspec.structs.replace(state, host=state.host or file.stem))
+        except BaselineError as error:
+            refused.append(error.args[0])
+    return found, refused
+
+
+def when(state: State) -> str:
+    """Return the time of a state as people write it: ``2026-11-23 09:04`` (UTC)."""
+    try:
+        return f"{datetime.fromisoformat(state.taken):%Y-%m-%d %H:%M}"
+    except ValueError:
+        return state.taken
+
+
+def row(state: State) -> SavedState:
+    """Return what a list says about a state."""
+    known = {verdict for verdict in get_args(Verdict) if verdict == state.verdict}
+    return SavedState(
+        file=str(state.file),
+        host=state.host,
+        taken=state.taken,
+        verdict=known.pop() if known else None,
+        root_causes=state.root_causes,
+        note=state.note,
+    )

@@ -1,0 +1,75 @@
+"""Which hosts differ from their like."""
+
+from pathlib import Path
+
+import pytest
+from test_machines import reported
+
+from gpucheck.baselines.fleet import differences, too_few
+from gpucheck.baselines.store import State
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.snapshot import Snapshot
+
+MACHINE = "selftest-passes"
+
+
+def _host(name: str, snapshot: Snapshot) -> State:
+    return State(
+        file=Path(f"{name}.json"), host=name, note="", verdict="healthy", root_causes=(),
+        snapshot=snapshot,
+    )  # fmt: skip
+
+
+def _with_driver(release: str | None) -> Snapshot:
+    snapshot = reported(MACHINE).snapshot
+    nvml = snapshot.get(Nvml)
+    fields = {name: getattr(nvml, name) for name in nvml.__struct_fields__}
+    return snapshot.with_section(Nvml(**{**fields, "driver_release": release}))
+
+
+def _fleet(*releases: str | None) -> list[State]:
+    return [_host(f"n{at}", _with_driver(release)) for at, release in enumerate(releases)]
+
+
+def test_the_one_with_another_driver_is_named() -> None:
+    (found,) = differences(_fleet("580.65.06", "580.65.06", "570.86.15", "580.65.06"))
+    assert (found.fact, found.usual) == ("nvml.driver_release", "580.65.06")
+    assert (found.alike, found.of) == (3, 4)
+    assert found.hosts == {"n2": "570.86.15"}
+
+
+@pytest.mark.parametrize(
+    "releases",
+    [
+        ("580.65.06",) * 3,
+        ("580.65.06", "570.86.15"),  # who is right?
+        ("580.65.06", "580.65.06", "570.86.15", "570.86.15"),
+        ("580.65.06", "580.65.06", "580.65.06", None),  # unknown is no difference
+    ],
+)
+def test_where_nothing_is_usual_or_known_nobody_differs(releases: tuple[str | None, ...]) -> None:
+    assert differences(_fleet(*releases)) == []
+
+
+def test_a_package_that_is_missing_is_a_difference_only_where_packages_are_known() -> None:
+    def host(name: str, *versions: str) -> State:
+        found = [Distribution(project="torchvision", version=one) for one in versions]
+        return _host(name, _with_driver("580.65.06").with_section(Packages(distributions=found)))
+
+    nobody_knows = _host("n3", _with_driver("580.65.06").with_section(Packages()))
+    fleet = [
+        host("n0", "0.24.0"),
+        host("n1", "0.24.0"),
+        host("n2"),
+        nobody_knows,
+        host("n4", "0.24.0"),
+    ]
+    found = {one.fact: one.hosts for one in differences(fleet)}
+    assert found["packages.distributions.torchvision.version"] == {"n2": None}
+
+
+def test_hosts_of_other_gpus_are_not_compared() -> None:
+    other = _host("b200", reported("cvd-empty").snapshot)
+    assert too_few([*_fleet("1", "1", "1"), other]) == ["b200"]
+    assert differences([*_fleet("1", "1", "1"), other]) == []

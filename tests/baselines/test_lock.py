@@ -1,0 +1,67 @@
+"""Lock files, and ``recommend --like``."""
+
+import pytest
+from test_machines import reported
+
+from gpucheck.baselines import lock
+from gpucheck.baselines.store import BaselineError
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch_build import TorchBuild
+
+
+def _environment(**packages: object) -> Snapshot:
+    found: Snapshot = reported("selftest-passes").snapshot
+    found = found.with_section(TorchBuild(installed=True, version="2.9.1", cuda="12.8"))
+    found = found.with_section(Interpreter(version="3.12.3"))
+    return found.with_section(Packages(**packages))  # type: ignore[arg-type]  # facts
+
+
+DISTRIBUTIONS = [
+    Distribution(project="torch", version="2.9.1+cu128"),
+    Distribution(project="numpy", version="2.3.1"),
+    Distribution(project="numpy", version="1.26.0"),  # hidden by the one before it
+    Distribution(project="evil", version="1.0 --index-url=http://x"),
+]
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv"])
+def test_pins_are_what_an_import_takes(tool: lock.Tool) -> None:
+    text = lock.text(_environment(distributions=DISTRIBUTIONS), tool)
+    assert text.startswith("# gpucheck-lock/1 torch=2.9.1+cu128 python=3.12\n")
+    assert [line for line in text.splitlines() if line[0] != "#"] == [
+        "numpy==2.3.1",
+        "torch==2.9.1",
+    ]
+    assert ("uv pip install" in text) == (tool == "uv")
+
+
+def test_it_is_read_again() -> None:
+    locked = lock.read(lock.text(_environment(distributions=DISTRIBUTIONS), "pip"))
+    assert (locked.torch, locked.python) == ("2.9.1+cu128", "3.12")
+    assert locked.pins == {"numpy": "2.3.1", "torch": "2.9.1"}
+
+
+def test_conda_pins_builds() -> None:
+    said = ["pytorch 2.5.1 py3.12_cuda12.4_cudnn9.1.0_0 pytorch", "a;rm 1 2 3"]
+    text = lock.text(_environment(distributions=[], conda_packages=said), "conda")
+    assert text.splitlines()[-1] == "pytorch=2.5.1=py3.12_cuda12.4_cudnn9.1.0_0"
+    with pytest.raises(BaselineError, match="no packages of conda"):
+        lock.text(_environment(distributions=DISTRIBUTIONS, conda_packages=[]), "conda")
+
+
+def test_without_torch_or_packages_there_is_nothing_to_write() -> None:
+    with pytest.raises(BaselineError, match="packages are unknown"):
+        lock.text(_environment(), "pip")
+    without = _environment(distributions=[]).with_section(TorchBuild(installed=False))
+    with pytest.raises(BaselineError, match="no PyTorch"):
+        lock.text(without, "pip")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "torch==2.9.1\n", "# gpucheck-lock/1 torch=$(id) python=3.12"]
+)
+def test_another_file_is_refused(text: str) -> None:
+    with pytest.raises(BaselineError, match="does not begin with"):
+        lock.read(text)

@@ -1,0 +1,84 @@
+"""The files of known-good states."""
+
+import json
+import stat
+from pathlib import Path
+
+import msgspec
+import pytest
+from test_machines import reported
+
+from gpucheck.baselines import store
+from gpucheck.engine import Report
+from gpucheck.facts.snapshot import load
+from gpucheck.facts.system import System
+
+MACHINE = "selftest-passes"
+
+
+def _at(minute: int, machine: str = MACHINE) -> Report:
+    report = reported(machine)
+    snapshot = report.snapshot.with_section(report.snapshot.get(System))
+    snapshot.taken = f"2026-11-23T10:{minute:02d}:00+00:00"
+    return msgspec.structs.replace(report, snapshot=snapshot)
+
+
+def test_a_state_is_a_report_that_only_its_owner_can_read(tmp_path: Path) -> None:
+    file = store.save(_at(5), tmp_path / "new" / "folder", "after the update")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert json.loads(file.read_text())["schema"] == "gpucheck.report/1"
+    assert load(file).taken == "2026-11-23T10:05:00+00:00"
+    state = store.read(file)
+    assert (state.note, state.verdict) == ("after the update", reported(MACHINE).verdict)
+    assert store.when(state) == "2026-11-23 10:05"
+
+
+def test_the_newest_comes_first_and_the_oldest_goes(tmp_path: Path) -> None:
+    for minute in range(store.MOST_KEPT + 3):
+        store.save(_at(minute), tmp_path, f"note {minute}")
+    notes = [state.note for state in store.states(tmp_path)]
+    assert len(list(tmp_path.iterdir())) == store.MOST_KEPT
+    assert notes == [f"note {minute}" for minute in range(store.MOST_KEPT + 2, 2, -1)]
+
+
+def test_a_file_that_is_no_state_is_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "2027.json").write_text("{")
+    (tmp_path / "2028.json").write_bytes(b"\xff\x00")
+    file = store.save(_at(1), tmp_path, "")
+    assert [state.file for state in store.states(tmp_path)] == [file]
+
+
+def test_each_host_and_environment_has_its_own_folder() -> None:
+    env = {"HOME": "/home/ana"}
+    first, second = (reported(name).snapshot for name in (MACHINE, "cvd-empty"))
+    one = store.own_folder(env, first)
+    assert one.parent == Path("/home/ana/.local/state/gpucheck/known-good")
+    assert store.own_folder({**env, "XDG_STATE_HOME": "/state"}, first).is_relative_to("/state")
+    other = second.with_section(System(hostname="../../etc"))
+    assert store.own_folder(env, other).parent == one.parent
+    with pytest.raises(store.BaselineError, match="HOME"):
+        store.own_folder({}, first)
+
+
+def test_a_fleets_file_is_redacted_and_has_the_hosts_name(tmp_path: Path) -> None:
+    report = reported(MACHINE)
+    snapshot = report.snapshot.with_section(System(hostname="gpu-node-17"))
+    report = msgspec.structs.replace(report, snapshot=snapshot)
+    file = store.save_for_fleet(report, tmp_path, "")
+    assert file.name == "gpu-node-17.json"
+    assert load(file).redacted
+    assert "/home/ana" not in file.read_text()
+    assert [state.host for state in store.fleet(tmp_path)[0]] == ["gpu-node-17"]
+
+
+def test_what_cannot_be_read_or_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "bad.json").write_text("[]")
+    found, refused = store.fleet(tmp_path)
+    assert (found, len(refused)) == ([], 1)
+    assert "bad.json" in refused[0]
+    with pytest.raises(store.BaselineError, match="is not a folder"):
+        store.save_for_fleet(reported(MACHINE), tmp_path / "nowhere", "")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(store.BaselineError, match="cannot be written"):
+        store.save(reported(MACHINE), tmp_path / "file" / "below", "")
+    assert not list(tmp_path.glob(".new-*"))
