@@ -80,6 +80,17 @@ def is_sound(text: str) -> Markup:
     return page
 
 
+def framed_page(text: str) -> str:
+    """Return the page in what a notebook shows, once the frame is sound and shut."""
+    outer = Markup(text)
+    assert outer.faults == []
+    assert outer.tags == ["details", "summary", "iframe"]
+    frame = {name: value for tag, name, value in outer.attributes if tag == "iframe"}
+    assert frame["sandbox"] == "allow-scripts"  # not allow-same-origin
+    assert outer.texts == [frame["title"]]
+    return frame["srcdoc"]
+
+
 def _has_only_its_own_script(page: Markup) -> None:
     policy = next(value for _tag, name, value in page.attributes if value.startswith("default-src"))
     assert policy.startswith("default-src 'none'; ")

@@ -72,6 +72,21 @@ def rendered(node: Node) -> str:
     return "".join(parts)
 
 
+def framed(page: str, title: str) -> str:
+    """Return a whole page as a part of another one that is not ours, below its title.
+
+    In a frame neither page changes the other's style, and the inner one can reach nothing of the
+    outer one. Where frames are removed, the title remains.
+    """
+    named = _escaped(title)
+    return (
+        f"<details open><summary>{named}</summary>\n"
+        f'<iframe title="{named}" width="100%" height="600" sandbox="allow-scripts" '
+        'allow="clipboard-write" style="border: 0; resize: vertical" '
+        f'srcdoc="{html.escape(page)}"></iframe></details>\n'
+    )
+
+
 def _named(name: str, value: Value) -> str:
     name = name.rstrip("_").replace("_", "-")
     leads = name in _LOADS and not (name == "href" and str(value).startswith("#"))

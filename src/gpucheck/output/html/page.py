@@ -39,6 +39,12 @@ def page(first: First, main: Sequence[Node], end: Sequence[Node], top: Sequence[
     return f"<!doctype html>\n{rendered(content)}"
 
 
+def title(first: First) -> str:
+    """Return what a tab of a browser, or a frame, is called."""
+    said = headed(first.word, first.said) if first.word else first.said
+    return f"{clean(spoken(said), _LONGEST_TITLE)} - gpucheck"
+
+
 def _heading(first: First) -> Element:
     said = clean(spoken(first.said), _LONGEST_FIRST)
     if not first.word:
@@ -47,14 +53,13 @@ def _heading(first: First) -> Element:
 
 
 def _head(first: First) -> list[Element]:
-    title = headed(first.word, first.said) if first.word else first.said
     return [
         el("meta", charset="utf-8"),
         el("meta", http_equiv="Content-Security-Policy", content=_policy()),
         el("meta", name="viewport", content="width=device-width, initial-scale=1"),
         el("meta", name="referrer", content="no-referrer"),
         el("meta", name="robots", content="noindex"),
-        el("title", f"{clean(spoken(title), _LONGEST_TITLE)} - gpucheck"),
+        el("title", title(first)),
         ours("style", STYLE),
     ]
 

@@ -35,7 +35,6 @@ _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
 
 def render(result: Result) -> str:
     """Return the page."""
-    word = words_of.verdict_word(result)
     drill = words_of.drill_words(result)
     found = words_of.causes(result)
     main: list[Node] = [
@@ -53,8 +52,13 @@ def render(result: Result) -> str:
         *footer(snapshot, names, words_of.trailer_of(result)),
     ]
     loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
-    first = First(word, VERDICTS[word], words_of.verdict(result))
-    return page(first, main, [*end, loud], [loud, *_open_end(result)])
+    return page(first_line(result), main, [*end, loud], [loud, *_open_end(result)])
+
+
+def first_line(result: Result) -> First:
+    """Return the first line of the page."""
+    word = words_of.verdict_word(result)
+    return First(word, VERDICTS[word], words_of.verdict(result))
 
 
 def _open_end(result: Result) -> list[Element]:

@@ -23,6 +23,7 @@ from gpucheck.output.html.parts import (
     items,
     more,
     pairs,
+    paragraphs,
     section,
     state,
     table,
@@ -37,15 +38,15 @@ from gpucheck.output.words import in_parts
 _MEASURED = 500
 
 
-def render(report: Report) -> str:
-    """Return the page."""
+def render(report: Report, note: str = "") -> str:
+    """Return the page; ``note`` is a sentence about the whole report."""
     report = public(report)
     if report.snapshot.origin == "pasted":
         return ticket.render(report)
-    first = First(report.verdict, VERDICTS[report.verdict], verdict(report))
     last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
     names = say("Names, paths, addresses and UUIDs are pseudonyms.")
     main: list[Node] = [
+        *paragraphs([note]),
         *(_finding(report, one) for one in report.standing),
         _questions(report),
         _tested(report),
@@ -53,7 +54,14 @@ def render(report: Report) -> str:
         _selftests(report.snapshot.get(SelfTests)),
         _checks(report),
     ]
-    return page(first, main, footer(report.snapshot, names, last))
+    return page(first_line(report), main, footer(report.snapshot, names, last))
+
+
+def first_line(report: Report) -> First:
+    """Return the first line of the page of a report that is redacted."""
+    if report.snapshot.origin == "pasted":
+        return ticket.first_line(report)
+    return First(report.verdict, VERDICTS[report.verdict], verdict(report))
 
 
 def _finding(report: Report, finding: Finding) -> Element:

@@ -27,8 +27,7 @@ _LINES = 200
 
 def render(report: Report) -> str:
     """Return the page of a report that is redacted."""
-    word = VERDICTS[report.verdict]
-    last = trailer(report.verdict, report.root_causes, spoken(word))
+    last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
     main: list[Node] = [
         *(_finding(report, _of(report, slug)) for slug in report.root_causes),
         _questions(report),
@@ -38,8 +37,12 @@ def render(report: Report) -> str:
         ),
     ]
     names = say("Names, paths, addresses and UUIDs are pseudonyms.")
-    first = First(report.verdict, word, ticket_text.first_line(report))
-    return page(first, main, footer(report.snapshot, names, last))
+    return page(first_line(report), main, footer(report.snapshot, names, last))
+
+
+def first_line(report: Report) -> First:
+    """Return the first line of the page."""
+    return First(report.verdict, VERDICTS[report.verdict], ticket_text.first_line(report))
 
 
 def _finding(report: Report, finding: Finding) -> Element:
