@@ -3,13 +3,18 @@
 import pickle
 
 import jsonschema
+import preflight_samples
 import pytest
 import report_samples as samples
+from html_support import framed_page, is_sound
 
 import gpucheck
+from gpucheck.api.preflight_outcome import PreflightOutcome
 from gpucheck.api.results import CheckReport, check_report
 from gpucheck.language import current_language, speaking
 from gpucheck.output import markdown, terminal
+from gpucheck.output.html import preflight as preflight_page
+from gpucheck.output.html import report as report_page
 from gpucheck.output.schema import schema
 
 
@@ -68,3 +73,46 @@ def test_a_recommendation_shows_itself() -> None:
     jsonschema.validate(found.as_data(), schema("recommendation"))
     nothing = gpucheck.recommend(gpu="4090", driver="390", os="linux")
     assert repr(nothing) == "<gpucheck recommendation: nothing-fits>"
+
+
+def test_a_notebook_shows_the_page_of_a_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = old_driver()._repr_html_()
+    assert framed_page(shown) == report_page.render(samples.old_driver())
+    assert shown.startswith("<details open><summary>BROKEN: ")
+    monkeypatch.setenv("GPUCHECK_LANG", "zh")
+    assert is_sound(framed_page(old_driver()._repr_html_())).values("lang") == ["zh-CN"]
+
+
+@pytest.mark.parametrize("name", samples.ALL)
+def test_a_notebook_shows_no_private_names(name: str) -> None:
+    shown = check_report(samples.ALL[name]())._repr_html_()
+    is_sound(framed_page(shown))
+    for private in ("alice", "h100-node-3", *samples.UUIDS):
+        assert private not in shown
+
+
+def test_a_notebook_shows_the_page_of_a_text() -> None:
+    text = (
+        "RuntimeError: The NVIDIA driver on your system is too old (found version 11040).\n"
+        "</iframe><script>alert(1)</script>\n"
+    )
+    shown = gpucheck.triage(text)._repr_html_()
+    assert "driver-too-old" in is_sound(framed_page(shown)).text()
+    assert shown.count("</iframe>") == 1
+
+
+def test_a_notebook_says_what_is_not_judged() -> None:
+    report = gpucheck.compat(driver="580.65.06", gpu="H100", torch="2.9.1")
+    said = "Not judged by this version: <b> (no table knows it)."
+    page = is_sound(framed_page(check_report(report, {"<b>": "no table knows it"})._repr_html_()))
+    assert said in page.texts
+    assert "Not judged" not in report._repr_html_()
+
+
+def test_a_notebook_shows_the_page_of_a_preflight() -> None:
+    result = preflight_samples.hang()
+    outcome = PreflightOutcome(exit=1, exit_class="culprit", result=result)
+    shown = outcome._repr_html_()
+    assert shown is not None
+    assert framed_page(shown) == preflight_page.render(result)
+    assert PreflightOutcome(exit=1, exit_class="culprit", task=1)._repr_html_() is None

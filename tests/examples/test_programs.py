@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from html_support import framed_page, is_sound
 
 pytestmark = pytest.mark.process
 
@@ -26,6 +27,8 @@ def test_a_notebook_shows_the_report() -> None:
     nbclient.NotebookClient(book, timeout=120, kernel_name="python3").execute()
     shown, fix, cause = (cell.outputs for cell in book.cells)
     assert shown[-1].data["text/markdown"].startswith("**HEALTHY**")
+    page = is_sound(framed_page(shown[-1].data["text/html"]))
+    assert page.text().startswith("HEALTHY")
     assert shown[-1].data["text/plain"] == "<gpucheck report: healthy>"
     assert fix[0].text == "healthy\n"
     assert cause[0].text == "The cause: torch-cpu-only\n"

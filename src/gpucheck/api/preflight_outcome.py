@@ -79,6 +79,15 @@ class PreflightOutcome(msgspec.Struct, frozen=True, kw_only=True):
     def _repr_markdown_(self) -> str:
         return self.markdown()
 
+    def _repr_html_(self) -> str | None:
+        """Return the page, which only task 0 has; without it, a notebook shows the Markdown."""
+        from gpucheck.output.html import notebook  # noqa: PLC0415
+
+        if self.result is None:
+            return None
+        with speaking_for("auto"):
+            return notebook.of_preflight(self.result)
+
     def _line(self) -> str:
         causes = in_series(self.root_causes)
         return say(

@@ -1,7 +1,7 @@
 """What the functions for programs return: it shows itself in a terminal and in a notebook.
 
-Each result has the same methods. ``text()`` is what the command prints, ``markdown()`` a page for
-a tracker or a notebook, ``as_data()`` the data of ``--format json``. Texts are in the language of
+Each result has the same methods. ``text()`` is what the command prints, ``markdown()`` a text for
+a tracker, ``as_data()`` the data of ``--format json``. Texts are in the language of
 the user unless ``lang`` names another; data is always English.
 """
 
@@ -68,6 +68,13 @@ class CheckReport(Report, frozen=True, kw_only=True):
 
     def _repr_markdown_(self) -> str:
         return self.markdown()
+
+    def _repr_html_(self) -> str:
+        from gpucheck.output import not_judged  # noqa: PLC0415
+        from gpucheck.output.html import notebook  # noqa: PLC0415
+
+        with speaking_for("auto"):
+            return notebook.of_report(self, not_judged.sentence(dict(self.not_judged)))
 
     def _with_what_is_not_judged(self, text: str) -> str:
         from gpucheck.output import not_judged  # noqa: PLC0415

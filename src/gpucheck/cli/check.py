@@ -39,6 +39,7 @@ _HASH_SECONDS = 10.0
         "gpucheck --gpus 8 --fail-on warning    # this machine must have 8 GPUs",
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
+        "gpucheck --format html -o report.html",
     ),
 )
 @machine_options

@@ -15,12 +15,14 @@ REPORT_FORMATS = {
     "json": "json_format",
     "markdown": "markdown",
     "junit": "junit",
+    "html": "html.report",
 }
 """The formats of a report other than the terminal's; each is a module of ``output``."""
 PREFLIGHT_FORMATS = {
     "json": "preflight_json",
     "markdown": "preflight_markdown",
     "junit": "preflight_junit",
+    "html": "html.preflight",
 }
 """The same of a pre-flight."""
 

@@ -19,8 +19,10 @@ def show(options: dict[str, Any]) -> None:
     """Print what the records say.
 
     Raises:
-        click.UsageError: the file cannot be read.
+        click.UsageError: the file cannot be read, or there is no such page of it.
     """
+    if options["form"] == "html":
+        raise click.UsageError(say("--history has no page: use --format terminal or json."))
     name = options["history"]
     try:
         with Path(name).open("rb") as opened:

@@ -231,6 +231,7 @@ class Judgement:
             culprits=_in_order(found),
             ranks=_outcomes(heard, guilty),
             bandwidths=slow_links.report(history, known, every),
+            pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
             looks=[*looks.in_groups(history), *flights.in_groups(history)],
