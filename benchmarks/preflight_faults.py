@@ -333,7 +333,9 @@ def main() -> int:
     found: list[Round] = []
     print(f"seed {given.seed}; load {os.getloadavg()[0]:.1f} at the start", flush=True)
     with contextlib.ExitStack() as stack:
-        root = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-")))
+        root = given.keep or Path(
+            stack.enter_context(tempfile.TemporaryDirectory(prefix="faults-"))
+        )
         root.mkdir(parents=True, exist_ok=True)
         root.chmod(0o755)
         places = Places(root, given.timeout, keep=given.keep is not None)

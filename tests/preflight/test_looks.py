@@ -235,6 +235,41 @@ def test_it_takes_one_against_all_others(seen: tuple[Look | None, ...]) -> None:
     assert judged.not_begun(known(*seen)) == []
 
 
+LOOPS = Look(
+    state="sleeping", python=("site/hook.py:10 hang", "worker/together.py:297 _finish", "a.py:1 b")
+)
+INSIDE = Look(state="sleeping", python=("worker/together.py:297 _finish", "a.py:2 b"))
+
+
+def behind(look: Look, collective: int) -> list[RankResult]:
+    """Three ranks wait in collective 3, and one is where it was seen, as a real job left it."""
+    *waiting, last = known(INSIDE, INSIDE, INSIDE, look)
+    return [*waiting, msgspec.structs.replace(last, collective=collective)]
+
+
+def test_one_that_stands_still_behind_an_earlier_collective_is_likely() -> None:
+    assert sure(judged.not_begun(behind(LOOPS, 2))) == [(3, "likely")]
+    assert sure(judged.not_begun(behind(BEGINS, 2))) == [(3, "likely")]
+
+
+def test_one_that_waits_in_an_earlier_collective_may_have_a_broken_link() -> None:
+    assert judged.not_begun(behind(INSIDE, 2)) == []
+
+
+def test_one_that_has_begun_the_collective_is_not_named() -> None:
+    assert judged.not_begun(behind(LOOPS, 3)) == []
+
+
+def test_one_that_got_no_processor_is_not_named() -> None:
+    busy = msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=2.0)
+    assert judged.not_begun(behind(busy, 2)) == []
+
+
+def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:
+    first, *rest = behind(LOOPS, 2)
+    assert judged.not_begun([msgspec.structs.replace(first, collective=2), *rest]) == []
+
+
 def test_the_ranks_are_told_in_groups() -> None:
     step = Step(number=0, kind="together", groups=(tuple(range(32)),), backend="gloo", seconds=5)
     results = hung(step.groups[0])

@@ -44,11 +44,14 @@ from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.target import TargetWish, choose, refusal
+from gpucheck.machine.waker import start as start_waker
 
 _INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
+_STOPPED = _LATE + 1.0
+"""Seconds after the time limit until this process is woken if a signal has stopped it."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
 _ALONE = 30.0
@@ -90,6 +93,7 @@ class Run:
 
     def run(self) -> int:
         """Run it; return the exit status."""
+        waker = start_waker(self._begun + self._options["timeout"] + _STOPPED - time.monotonic())
         self._watch()
         try:
             return self._run()
@@ -101,6 +105,7 @@ class Run:
         finally:
             _flush()  # it may block, so the watchdog still looks
             self._over.set()
+            waker.end()
 
     def _run(self) -> int:
         try:

@@ -1,5 +1,6 @@
 """What supervisors saw of workers whose time was over: who was held, and who waited where."""
 
+import re
 from collections.abc import Iterable, Sequence
 
 from gpucheck.cluster.diagnose.direct import DirectEvidence
@@ -36,6 +37,8 @@ _ZYGOTE_HELD: dict[ProcessState, str] = {
 }
 _WAITING = ("_finish",)
 """The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
+_LINE = re.compile(r":[0-9]{1,9}(?= )")
+"""The number of a line in a frame of a stack."""
 _WITNESSES = 2
 _MOST_SPANS = 12
 _LEAST_WAIT = 5.0
@@ -69,26 +72,32 @@ def held(known: Sequence[RankResult]) -> list[DirectEvidence]:
 
 
 def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
-    """Name the one rank that has announced a collective and not begun it, if all others have.
+    """Name the one rank that does not wait in the collective in which all others wait.
 
-    This holds for gloo, which is connected by then: to begin a collective waits for nobody.
+    It has announced this collective and not begun it, or stands still behind an earlier one. This
+    holds for gloo, which is connected by then: to begin a collective waits for nobody.
     """
     latest = max((one.collective for one in known), default=0)
     timed = [one for one in known if one.status == "timed-out" and one.phase == "enter"]
-    stacks = [one for one in timed if one.look is not None and one.look.python]
-    if len(stacks) < len(known) or any(one.collective != latest for one in stacks):
+    places = {one.rank: _place(one.look) for one in timed if one.look and one.look.python}
+    if len(places) < len(known) or len(known) <= _WITNESSES:
         return []
-    outside = [one for one in stacks if not _waits(one.look)]
-    if len(outside) != 1 or len(stacks) - 1 < _WITNESSES or outside[0].look is None:
+    usual = max(places.values(), key=list(places.values()).count)
+    outside = [one for one in timed if places[one.rank] != usual]
+    if len(outside) != 1 or not _waits(usual) or lacked_processor(outside[0]):
+        return []
+    (one,) = outside
+    began = one.collective == latest and _waits(places[one.rank])
+    if one.look is None or began or any(two.collective != latest for two in timed if two != one):
         return []
     words = say(
         "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
-        count=len(stacks) - 1, frame=outside[0].look.python[0],
+        count=len(timed) - 1, frame=one.look.python[0],
     )  # fmt: skip
     return [
         DirectEvidence(
-            rank=outside[0].rank, slug=rank_hangs.RULE.slug, evidence=words,
-            confidence=Confidence.LIKELY, result=outside[0],
+            rank=one.rank, slug=rank_hangs.RULE.slug, evidence=words,
+            confidence=Confidence.LIKELY, result=one,
         )
     ]  # fmt: skip
 
@@ -169,8 +178,18 @@ def _certainty(one: RankResult, known: Sequence[RankResult]) -> Confidence:
     return Confidence.CERTAIN if one.look.killed else Confidence.LIKELY
 
 
-def _waits(look: Look | None) -> bool:
-    return look is not None and any(frame.endswith(_WAITING) for frame in look.python)
+def _place(look: Look) -> tuple[str, ...]:
+    """Return the functions in which a rank is, the innermost first, up to the one that waits.
+
+    Ranks that wait in a collective are at the same place, whatever torch calls there.
+    """
+    functions = [_LINE.sub("", frame) for frame in look.python]
+    waiting = [at for at, name in enumerate(functions) if name.endswith(_WAITING)]
+    return tuple(functions[: waiting[0] + 1] if waiting else functions)
+
+
+def _waits(place: tuple[str, ...]) -> bool:
+    return place[-1].endswith(_WAITING)
 
 
 def _is_seen(one: RankResult) -> bool:
