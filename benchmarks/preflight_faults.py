@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -112,9 +112,12 @@ def plan(kind: str, seed: str) -> Round:
     chance = random.Random(seed)  # noqa: S311  # a moment, not a secret
     fault = FAULTS[kind]
     longest = _TASK_MOMENT if fault.number else _WORKER_MOMENT
+    launcher = chance.choice(fault.launchers)
+    # By itself, the workers of later steps are not told apart.
+    often = fault.act is not None and launcher != "alone"
     return Round(
-        kind=kind, seed=seed, launcher=chance.choice(fault.launchers),
-        rank=chance.randrange(_WORLD), always=chance.random() < 1 / 3 and fault.act is not None,
+        kind=kind, seed=seed, launcher=launcher,
+        rank=chance.randrange(_WORLD), always=chance.random() < 1 / 3 and often,
         moment=chance.uniform(0.3, 3.0) if kind == "late" else chance.uniform(0.0, longest),
     )  # fmt: skip
 
@@ -224,7 +227,7 @@ def _judge(one: Round, gate: Gate, shape: Shape, timeout: float) -> str:
         return f"{one.left} processes were left behind"
     if gate.seconds > timeout + _SLACK:
         return f"took {gate.seconds:.0f} s"
-    statuses = {task: status for task, status in gate.statuses.items()}
+    statuses = gate.statuses
     if not one.done:
         return "" if set(statuses.values()) == {0} else f"nothing was done, but {statuses}"
     fault = FAULTS[one.kind]
@@ -278,8 +281,8 @@ def line(one: Round) -> str:
     what = "" if one.kind == "healthy" else f" {at},"
     last = max(one.ended.values(), default=one.seconds)
     return (
-        f"{one.kind}: {one.launcher},{what} seed {one.seed}: named {one.named or 'nobody'}; statuses "
-        f"{[one.statuses[task] for task in sorted(one.statuses)]}; {one.seconds:.1f} s (the last "
+        f"{one.kind}: {one.launcher},{what} seed {one.seed}: named {one.named or 'nobody'}; "
+        f"statuses {[one.statuses[task] for task in sorted(one.statuses)]}; {one.seconds:.1f} s (the last "
         f"task after {last:.1f} s); {one.left} left behind"
         + (f"  WRONG: {one.wrong}" if one.wrong else "")
     )

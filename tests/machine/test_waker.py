@@ -90,10 +90,11 @@ def test_it_ends_with_a_process_that_was_killed() -> None:
 def test_it_holds_no_stream_open() -> None:
     with program(60, 60) as one:
         (watcher,) = children(one.pid)
+        files = Path(f"/proc/{watcher}/fd")
         end = time.monotonic() + 5
-        while os.listdir(f"/proc/{watcher}/fd") and time.monotonic() < end:
+        while any(files.iterdir()) and time.monotonic() < end:
             time.sleep(0.02)
-        assert os.listdir(f"/proc/{watcher}/fd") == []
+        assert not any(files.iterdir())
 
 
 def test_a_group_that_is_stopped_as_a_whole_stays_so() -> None:

@@ -375,7 +375,9 @@ def test_what_fails_once_is_no_accusation() -> None:
         pair = Fabric(roster(*shape), at_times([1], needs(2))).run()
         [one] = pair.culprits
         assert (one.confidence, one.severity) == (POSSIBLE, Severity.WARNING)
-        assert "passed when that was repeated" in pair.inconclusive, "a job that hung is not healthy"
+        assert "passed when that was repeated" in pair.inconclusive, (
+            "a job that hung is not healthy"
+        )
 
 
 def test_a_good_node_whose_first_good_partner_is_behind_a_bad_link() -> None:

@@ -10,7 +10,7 @@ from fabric_support import Fabric, Results, hung, roster
 from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose import looks as judged
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
-from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
+from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, StepResult
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed
 from gpucheck.cluster.task import looks
@@ -263,6 +263,8 @@ def test_one_that_has_begun_the_collective_is_not_named() -> None:
 def test_one_that_got_no_processor_is_not_named() -> None:
     busy = msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=2.0)
     assert judged.not_begun(behind(busy, 2)) == []
+    loops = msgspec.structs.replace(busy, cpu_seconds=9.0)
+    assert sure(judged.not_begun(behind(loops, 2))) == [(3, "likely")]
 
 
 def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:
@@ -316,6 +318,46 @@ def test_a_rank_that_got_no_processor_is_slow_and_not_broken(
     assert judged.lacked_processor(result) == is_slow
     named = direct_evidence.alone(result)
     assert (named is None) == is_slow
+
+
+def passed_in(*seconds: float) -> list[RankResult]:
+    return [RankResult(rank=9, status="passed", phase="done", seconds=one) for one in seconds]
+
+
+@pytest.mark.parametrize(
+    ("result", "peers", "is_named"),
+    [
+        (slow(15.0, 5.3, phase="alone"), passed_in(2.0, 2.5, 2.6), True),
+        (slow(15.0, 5.3, phase="alone"), passed_in(2.0, 2.5, 2.7), False),  # it may be slow
+        (slow(15.0, 4.0, phase="alone"), passed_in(0.5, 0.5), False),
+        (slow(15.0, 5.3, phase="alone"), passed_in(0.5), False),  # a single witness
+        (slow(15.0, 5.3, phase="import"), passed_in(0.5, 0.5), False),  # other work
+    ],
+)
+def test_one_that_runs_in_circles_on_a_busy_host_is_likely(
+    result: RankResult, peers: list[RankResult], *, is_named: bool
+) -> None:
+    named = direct_evidence.alone(result, peers)
+    assert [(one.slug, one.confidence.value) for one in [named] if one] == (
+        [("rank-hangs", "likely")] if is_named else []
+    )
+
+
+@pytest.mark.parametrize(("backend", "is_named"), [("gloo", True), ("nccl", False)])
+def test_only_cpu_ranks_of_the_same_node_are_its_peers(backend: Backend, *, is_named: bool) -> None:
+    of = roster(4, 2)
+    step = Step(
+        number=0, kind="alone", groups=tuple((at,) for at in range(6)), backend=backend,
+        seconds=30.0,
+    )  # fmt: skip
+    results = {at: RankResult(rank=at, status="passed", seconds=1.0) for at in range(6)}
+    results[1] = msgspec.structs.replace(slow(15.0, 5.3, phase="alone"), rank=1)
+    done = culprits(of, [StepResult(step=step, results=results)])
+    assert [one.ranks for one in done.culprits] == ([(1,)] if is_named else [])
+    assert bool(done.inconclusive) is not is_named
+    elsewhere = {**results, 4: msgspec.structs.replace(results[1], rank=4)}
+    done = culprits(of, [StepResult(step=step, results=elsewhere)])
+    assert (4,) not in [one.ranks for one in done.culprits], "it has one peer only"
 
 
 def test_many_tasks_on_few_processors_name_nobody() -> None:

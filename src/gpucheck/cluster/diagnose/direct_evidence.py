@@ -40,13 +40,19 @@ def went_wrong(result: RankResult | None) -> bool:
     return result is not None and result.status in _FAILING
 
 
-def alone(result: RankResult) -> DirectEvidence | None:
-    """Judge a rank that was tested without communication: any failure there is its own."""
+def alone(result: RankResult, peers: Sequence[RankResult] = ()) -> DirectEvidence | None:
+    """Judge a rank that was tested without communication: any failure there is its own.
+
+    Args:
+        result: of the rank.
+        peers: the results of the other ranks of its host in the same step.
+    """
     if not went_wrong(result) or result.status == "lost":
         return None
     if held := looks.held([result]):
         return held[0]
-    if looks.lacked_processor(result):
+    is_busy = looks.lacked_processor(result)
+    if is_busy and not looks.runs_in_circles(result, peers):
         return None
     if (own := own_errors.own_error(result)) is not None:
         return own
@@ -85,8 +91,9 @@ def alone(result: RankResult) -> DirectEvidence | None:
             phase=result.phase, kind=result.kind or result.status,
         )  # fmt: skip
     return DirectEvidence(
-        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result
-    )
+        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result,
+        confidence=Confidence.LIKELY if is_busy else Confidence.CERTAIN,
+    )  # fmt: skip
 
 
 def together(

@@ -135,14 +135,15 @@ class Evidence:
             for rank, result in one.results.items()
             if result.status == "lost" and rank in self.node_of
         }
+        self.direct = self._named_directly()
         self.slow = {
             result.rank: result
             for one in history
             if one.step.kind == "alone"
             for result in one.results.values()
-            if result.rank in self.node_of and looks.lacked_processor(result)
+            if result.rank in self.node_of.keys() - self.direct.keys()
+            and looks.lacked_processor(result)
         }
-        self.direct = self._named_directly()
         self._judge_ways()
         self._judge_ranks()
         self.unexplained = [
@@ -223,13 +224,20 @@ class Evidence:
                 for rank, result in one.results.items():
                     if rank in one.good or rank not in self.node_of:
                         continue
-                    if direct := direct_evidence.alone(result):
+                    if direct := direct_evidence.alone(result, self._peers(one, rank)):
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:
                 for direct in direct_evidence.together(trial.group, trial.results, trial.backend):
                     found.setdefault(direct.rank, direct)
         return found
+
+    def _peers(self, one: StepResult, rank: int) -> list[RankResult]:
+        """Return what became of the CPU ranks beside a rank in a step: they do the same work."""
+        if one.step.backend != "gloo":
+            return []
+        mine = self.nodes_of_job.get(self.node_of[rank], ())
+        return [one.results[other] for other in mine if other != rank and other in one.results]
 
     def _judge_ways(self) -> None:
         """Judge the nodes by whether others reach the ports that their ranks open."""

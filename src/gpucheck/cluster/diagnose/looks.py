@@ -43,6 +43,10 @@ _WITNESSES = 2
 _MOST_SPANS = 12
 _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
+_LOOP = 5.0
+"""Seconds of processor time that no rank needs between two collectives."""
+_MORE = 2.0
+"""How many times the whole time of other ranks a phase of a rank takes if it runs in circles."""
 
 _GROUPS = {
     "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
@@ -84,9 +88,11 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
         return []
     usual = max(places.values(), key=list(places.values()).count)
     outside = [one for one in timed if places[one.rank] != usual]
-    if len(outside) != 1 or not _waits(usual) or lacked_processor(outside[0]):
+    if len(outside) != 1 or not _waits(usual):
         return []
     (one,) = outside
+    if lacked_processor(one) and _cpu(one) < _LOOP:
+        return []
     began = one.collective == latest and _waits(places[one.rank])
     if one.look is None or began or any(two.collective != latest for two in timed if two != one):
         return []
@@ -106,13 +112,26 @@ def lacked_processor(one: RankResult) -> bool:
     """Whether a rank ran out of time because others used the processors of its host.
 
     It was ready to run for longer than it ran. A process that hangs waits for something else. If
-    one runs in circles on a busy host, nobody can say that it hangs.
+    one runs in circles on a busy host, only others that did the same work there can show it.
     """
     look = one.look
     if one.status != "timed-out" or look is None or look.state in _HELD:
         return False
-    wait, cpu = look.wait_seconds or 0.0, look.cpu_seconds or 0.0
-    return wait >= max(_LEAST_WAIT, cpu)
+    return (look.wait_seconds or 0.0) >= max(_LEAST_WAIT, _cpu(one))
+
+
+def runs_in_circles(one: RankResult, peers: Sequence[RankResult]) -> bool:
+    """Whether a rank used far more processor time than others of its host took for the same work.
+
+    A worker computes in one thread, so its processor time is no longer than its time.
+    """
+    passed = [peer.seconds for peer in peers if peer.passed and peer.seconds > 0]
+    is_enough = one.phase == "alone" and len(passed) >= _WITNESSES
+    return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(passed))
+
+
+def _cpu(one: RankResult) -> float:
+    return (one.look.cpu_seconds or 0.0) if one.look is not None else 0.0
 
 
 def slow_hosts(ranks: Sequence[RankResult]) -> str:
