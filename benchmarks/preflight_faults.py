@@ -280,11 +280,11 @@ def line(one: Round) -> str:
     at = f"{each}rank {one.rank} at {one.moment:.2f} s"
     what = "" if one.kind == "healthy" else f" {at},"
     last = max(one.ended.values(), default=one.seconds)
+    statuses = [one.statuses[task] for task in sorted(one.statuses)]
     return (
         f"{one.kind}: {one.launcher},{what} seed {one.seed}: named {one.named or 'nobody'}; "
-        f"statuses {[one.statuses[task] for task in sorted(one.statuses)]}; {one.seconds:.1f} s (the last "
-        f"task after {last:.1f} s); {one.left} left behind"
-        + (f"  WRONG: {one.wrong}" if one.wrong else "")
+        f"statuses {statuses}; {one.seconds:.1f} s (the last task after {last:.1f} s); "
+        f"{one.left} left behind" + (f"  WRONG: {one.wrong}" if one.wrong else "")
     )
 
 

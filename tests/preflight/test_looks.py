@@ -261,10 +261,17 @@ def test_one_that_has_begun_the_collective_is_not_named() -> None:
 
 
 def test_one_that_got_no_processor_is_not_named() -> None:
-    busy = msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=2.0)
+    busy = msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=1.9)
     assert judged.not_begun(behind(busy, 2)) == []
     loops = msgspec.structs.replace(busy, cpu_seconds=9.0)
     assert sure(judged.not_begun(behind(loops, 2))) == [(3, "likely")]
+
+
+def test_one_that_lost_a_peer_at_the_deadline_is_no_witness() -> None:
+    lost = RankResult(rank=4, status="failed", phase="enter", collective=3, kind="peer-lost")
+    assert sure(judged.not_begun([*behind(LOOPS, 2), lost])) == [(3, "likely")]
+    two, *_rest, last = behind(LOOPS, 2)
+    assert judged.not_begun([two, lost, last]) == [], "a single witness"
 
 
 def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:
@@ -329,7 +336,7 @@ def passed_in(*seconds: float) -> list[RankResult]:
     [
         (slow(15.0, 5.3, phase="alone"), passed_in(2.0, 2.5, 2.6), True),
         (slow(15.0, 5.3, phase="alone"), passed_in(2.0, 2.5, 2.7), False),  # it may be slow
-        (slow(15.0, 4.0, phase="alone"), passed_in(0.5, 0.5), False),
+        (slow(15.0, 1.9, phase="alone"), passed_in(0.5, 0.5), False),
         (slow(15.0, 5.3, phase="alone"), passed_in(0.5), False),  # a single witness
         (slow(15.0, 5.3, phase="import"), passed_in(0.5, 0.5), False),  # other work
     ],

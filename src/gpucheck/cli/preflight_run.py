@@ -54,6 +54,9 @@ _STOPPED = _LATE + 1.0
 """Seconds after the time limit until this process is woken if a signal has stopped it."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
+_FEW, _SHARE_OF_FEW = 256, 0.75
+"""Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
+is named within a minute."""
 _ALONE = 30.0
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
@@ -258,7 +261,8 @@ class Run:
     def _wanted(self) -> Wanted:
         options = self._options
         share = options["timeout"] / 4
-        first = max(_FIRST, options["timeout"] / 5)
+        usual = max(_FIRST, options["timeout"] / 5)
+        first = usual if self._entrance.tasks > _FEW else _SHARE_OF_FEW * usual
         cuda = options["device"] == "cuda"
         return Wanted(
             backend="nccl" if cuda else "gloo",
@@ -268,7 +272,7 @@ class Run:
                 tests=test_names(options["tests"]),
                 alone_seconds=min(_ALONE, share),
                 first_seconds=min(first, share),
-                least_seconds=min(first / 4, share / 2),
+                least_seconds=min(usual / 4, share / 2),
                 links=options["links"],
             ),
             requirements=self._requirements,

@@ -43,7 +43,7 @@ _WITNESSES = 2
 _MOST_SPANS = 12
 _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
-_LOOP = 5.0
+_LOOP = 2.0
 """Seconds of processor time that no rank needs between two collectives."""
 _MORE = 2.0
 """How many times the whole time of other ranks a phase of a rank takes if it runs in circles."""
@@ -82,9 +82,14 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     holds for gloo, which is connected by then: to begin a collective waits for nobody.
     """
     latest = max((one.collective for one in known), default=0)
-    timed = [one for one in known if one.status == "timed-out" and one.phase == "enter"]
-    places = {one.rank: _place(one.look) for one in timed if one.look and one.look.python}
-    if len(places) < len(known) or len(known) <= _WITNESSES:
+    # One that lost a peer waited for it, until the peer was ended at its deadline.
+    timed = [one for one in known if not (one.kind == "peer-lost" and one.phase == "enter")]
+    places = {
+        one.rank: _place(one.look)
+        for one in timed
+        if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
+    }
+    if len(places) < len(timed) or len(timed) <= _WITNESSES:
         return []
     usual = max(places.values(), key=list(places.values()).count)
     outside = [one for one in timed if places[one.rank] != usual]
