@@ -4,11 +4,12 @@
         [--seed N] [--jobs 3] [--load 0] [--timeout 100] [--table FILE]
 
 Each round is a real pre-flight of four CPU ranks over gloo on this machine. Its seed decides the
-launcher (two agents of torchrun with two ranks each, or a pre-flight by itself), the rank, the
-moment, and whether only one worker of the rank is hit or each one. A round in which nothing was
-done, because the worker had ended before its moment, is repeated. Prints a line a round: what was
-done, what was named, how sure it was, the statuses, the time, and what was left behind. A table
-comes at the end. Kind ``healthy``: nothing is done, and nobody may be accused.
+launcher (two agents of torchrun or two hosts of mpirun, with two ranks each, or a pre-flight by
+itself), the rank, the moment, and whether only one worker of the rank is hit or each one. A round
+in which nothing was done, because the worker had ended before its moment, is repeated. Prints a
+line a round: what was done, what was named, how sure it was, the statuses, the time, and what was
+left behind. A table comes at the end. Kind ``healthy``: two tasks of two ranks, to which nothing is
+done; nobody may be accused.
 
 ``--jobs``: rounds at the same time. ``--load``: busy processes beside them.
 """
@@ -39,6 +40,8 @@ import outside_faults as faults
 from gate_runs import Gate, Launcher, Setting, Shape
 
 _TWO_NODES, _ONE_NODE, _TWO_TASKS = Shape(2, 2), Shape(1, 4), Shape(2, 1)
+_TASKS: tuple[Launcher, ...] = ("torchrun", "mpirun")
+_RANK = {"torchrun": "RANK", "mpirun": "OMPI_COMM_WORLD_RANK"}
 _WORLD = 4
 _TRIES = 12
 _WORKER_MOMENT, _TASK_MOMENT = 1.5, 6.0
@@ -62,7 +65,7 @@ class Fault(msgspec.Struct, frozen=True):
     """What is done to a worker, or to what forks it; None if it is done to something else."""
     number: signal.Signals | None = None
     """The signal that the task's own process gets."""
-    launchers: tuple[Launcher, ...] = ("torchrun", "alone")
+    launchers: tuple[Launcher, ...] = ("torchrun", "mpirun", "alone")
     slow: bool = False
 
 
@@ -71,11 +74,11 @@ FAULTS: dict[str, Fault] = {
     "kill": Fault("rank-crashed", 1, faults.kill),
     "hang": Fault("rank-hangs", 1, faults.hang),
     "kernel": Fault("rank-hangs", 1, faults.block_in_the_kernel),
-    "late": Fault("rank-slow", 5, slow=True, launchers=("torchrun",)),
-    "zygote": Fault("rank-hangs", 1, faults.stop_zygote, launchers=("torchrun",)),
-    "task-stopped": Fault("rank-missing", 1, number=signal.SIGSTOP, launchers=("torchrun",)),
-    "task-killed": Fault("rank-missing", 1, number=signal.SIGKILL, launchers=("torchrun",)),
-    "healthy": Fault("", 0, launchers=("torchrun",)),
+    "late": Fault("rank-slow", 5, slow=True, launchers=_TASKS),
+    "zygote": Fault("rank-hangs", 1, faults.stop_zygote, launchers=_TASKS),
+    "task-stopped": Fault("rank-missing", 1, number=signal.SIGSTOP, launchers=_TASKS),
+    "task-killed": Fault("rank-missing", 1, number=signal.SIGKILL, launchers=_TASKS),
+    "healthy": Fault("", 0, launchers=_TASKS),
 }
 
 
@@ -130,7 +133,7 @@ def run(one: Round, places: Places) -> None:
     fault, mark = FAULTS[one.kind], one.seed
     if one.kind == "late":
         broken_torch.break_torch(
-            site, "RANK", str(one.rank), f"__import__('time').sleep({one.moment})"
+            site, _RANK[one.launcher], str(one.rank), f"__import__('time').sleep({one.moment})"
         )
         one.done = True
     else:

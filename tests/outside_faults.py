@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import signal
 import threading
 import time
@@ -28,6 +27,8 @@ def zygotes(mark: str, rank: int) -> list[int]:
 def children(pid: int) -> list[int]:
     """Return the processes that a process has started itself, and that run."""
     with contextlib.suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    with contextlib.suppress(OSError):  # a kernel without that file
         names = (folder.name for folder in Path("/proc").iterdir())
         running = [int(name) for name in names if name.isdecimal()]
         return [one for one in running if _parent(one) == pid]
@@ -64,8 +65,9 @@ def _is_child_of_its_kind(pid: int) -> bool:
 def _rank(pid: int) -> int:
     with contextlib.suppress(OSError):
         for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if word.startswith(b"RANK="):
-                return int(word[5:])
+            name, _equals, value = word.partition(b"=")
+            if name in (b"RANK", b"OMPI_COMM_WORLD_RANK"):
+                return int(value)
     return NO_RANK
 
 
@@ -159,7 +161,7 @@ class Meddler:
                         self.done.append(pid)
                 if not self._always:
                     break
-            time.sleep(_LOOK)
+            time.sleep(_LOOK if zygote else 10 * _LOOK)
 
 
 def stop(worker: int, _zygote: int) -> None:
@@ -217,8 +219,3 @@ signal.signal(signal.SIGUSR1, wait_in_the_kernel)
 signal.signal(signal.SIGUSR2, hang)
 """
 """A ``sitecustomize`` with which a worker can be sent into state D (x86-64), or into a loop."""
-
-
-def any_moment(longest: float) -> float:
-    """Return a random moment."""
-    return random.uniform(0.0, longest)  # noqa: S311  # a moment, not a secret

@@ -161,6 +161,20 @@ def test_a_killed_supervisor_is_named(job: Job) -> None:
     assert [1] in [ranks for _slug, ranks in job.culprits()]
 
 
+@pytest.mark.parametrize("task", [0, 1])
+def test_a_stopped_supervisor_holds_no_launcher(job: Job, task: int) -> None:
+    """Nobody continues it but its own waker, once its time is over."""
+    job.start("--drill", "hang:rank=2", timeout=30.0)
+    job.until(lambda: len(job.zygotes()) == TASKS, "the zygotes did not start")
+    job.tasks[task].send_signal(signal.SIGSTOP)
+    assert job.ends([task]) == [3]
+    assert time.monotonic() - job.begun < 30 + SLACK
+    others = [one for one in range(TASKS) if one != task]
+    assert job.ends(others) == ([3, 3] if task == 0 else [1, 1])
+    if task:
+        assert [task] in [ranks for _slug, ranks in job.culprits()]
+
+
 def test_a_stopped_zygote_is_found_and_costs_no_more_than_its_deadline(job: Job) -> None:
     job.start()
     job.until(lambda: len(job.zygotes()) == TASKS, "the zygotes did not start")
