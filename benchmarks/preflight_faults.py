@@ -347,7 +347,7 @@ def main() -> int:
         places = Places(root, given.timeout, keep=given.keep is not None)
         stack.enter_context(busy(given.load))
         pool = stack.enter_context(ThreadPoolExecutor(given.jobs))
-        for one in pool.map(lambda job: rounds(*job, places), work):
+        for one in pool.map(lambda job: rounds(job[0], job[1], places), work):
             found.append(one)
             print(f"{line(one)}; load {os.getloadavg()[0]:.1f}", flush=True)
     text = table(found)
