@@ -191,29 +191,11 @@ def _meddling(one: Round, mark: str) -> Iterator[None]:
             yield
         one.done = bool(meddler.done)
     elif fault.number is not None:
-        over = threading.Event()
-        thread = threading.Thread(target=_signal, args=(one, mark, fault.number, over))
-        thread.start()
-        try:
+        with faults.signalled(mark, one.rank, fault.number, one.moment) as done:
             yield
-        finally:
-            over.set()
-            thread.join()
+        one.done = bool(done)
     else:
         yield
-
-
-def _signal(one: Round, mark: str, number: signal.Signals, over: threading.Event) -> None:
-    """Send a signal to a task, at its moment after it has begun."""
-    while not over.is_set() and not one.done:
-        for pid in faults.supervisors(mark, one.rank):
-            if over.wait(one.moment):
-                return
-            with contextlib.suppress(OSError):
-                os.kill(pid, number)
-                one.done = True
-            return
-        time.sleep(0.02)
 
 
 def _watch(one: Round, mark: str, folder: Path, timeout: float, over: threading.Event) -> None:

@@ -66,7 +66,7 @@ def _rank(pid: int) -> int:
     with contextlib.suppress(OSError):
         for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
             name, _equals, value = word.partition(b"=")
-            if name in (b"RANK", b"OMPI_COMM_WORLD_RANK"):
+            if name in (b"RANK", b"OMPI_COMM_WORLD_RANK", b"SLURM_PROCID"):
                 return int(value)
     return NO_RANK
 
@@ -80,6 +80,30 @@ def _name(pid: int) -> str:
 def supervisors(mark: str, rank: int) -> list[int]:
     """Return the process that the launcher has started as that task."""
     return [pid for pid in alive(mark) if _is_supervisor(pid) and _rank(pid) == rank]
+
+
+@contextlib.contextmanager
+def signalled(mark: str, rank: int, number: int, moment: float) -> Iterator[list[int]]:
+    """Send a signal to a task, so many seconds after it has begun; yield to which processes."""
+    over = threading.Event()
+    done: list[int] = []
+
+    def work() -> None:
+        while not over.wait(10 * _LOOK):
+            for pid in supervisors(mark, rank):
+                if not over.wait(moment):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+                        done.append(pid)
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
 
 
 def _is_supervisor(pid: int) -> bool:
