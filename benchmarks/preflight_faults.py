@@ -125,7 +125,7 @@ def plan(kind: str, seed: str) -> Round:
     return Round(
         kind=kind, seed=seed, launcher=launcher,
         rank=chance.randrange(_WORLD), always=chance.random() < 1 / 3 and often,
-        moment=chance.uniform(0.3, 3.0) if kind == "late" else chance.uniform(0.0, longest),
+        moment=chance.uniform(0.6, 3.0) if kind == "late" else chance.uniform(0.0, longest),
     )  # fmt: skip
 
 

@@ -84,13 +84,16 @@ def supervisors(mark: str, rank: int) -> list[int]:
 
 @contextlib.contextmanager
 def signalled(mark: str, rank: int, number: int, moment: float) -> Iterator[list[int]]:
-    """Send a signal to a task, so many seconds after it has begun; yield to which processes."""
+    """Send a signal to a task; yield to which processes.
+
+    It is sent so many seconds after the task has read its options and started its waker.
+    """
     over = threading.Event()
     done: list[int] = []
 
     def work() -> None:
         while not over.wait(10 * _LOOK):
-            for pid in supervisors(mark, rank):
+            for pid in filter(children, supervisors(mark, rank)):
                 if not over.wait(moment):
                     with contextlib.suppress(OSError):
                         os.kill(pid, number)

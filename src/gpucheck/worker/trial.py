@@ -35,7 +35,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
     torch.set_num_threads(1)
     stops = drill.arm(torch, order)
     progress = Progress(send)
-    start = time.perf_counter()
+    start, used = time.perf_counter(), time.process_time()
     result: Message = {"event": "result", "status": "passed", "kind": "", "detail": "", "data": {}}
     result["measurements"] = {}
     together = None
@@ -43,6 +43,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
         _set_device(torch, order, progress)
         if order["trial"] == "alone":
             result["measurements"] = alone.run(torch, order, notes, send, progress)
+            result["data"] = {"cpu_seconds": round(time.process_time() - used, 3)}
         else:
             together = Together(torch, order, send, progress)
             together.connect()

@@ -40,19 +40,19 @@ def went_wrong(result: RankResult | None) -> bool:
     return result is not None and result.status in _FAILING
 
 
-def alone(result: RankResult, peers: Sequence[RankResult] = ()) -> DirectEvidence | None:
+def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEvidence | None:
     """Judge a rank that was tested without communication: any failure there is its own.
 
     Args:
         result: of the rank.
-        peers: the results of the other ranks of its host in the same step.
+        others: results of ranks that had the same work in the same step, on the same hardware.
     """
     if not went_wrong(result) or result.status == "lost":
         return None
     if held := looks.held([result]):
         return held[0]
     is_busy = looks.lacked_processor(result)
-    if is_busy and not looks.runs_in_circles(result, peers):
+    if is_busy and not looks.runs_in_circles(result, others):
         return None
     if (own := own_errors.own_error(result)) is not None:
         return own

@@ -221,23 +221,19 @@ class Evidence:
         found: dict[int, direct_evidence.DirectEvidence] = {}
         for one in self.history:
             if one.step.kind == "alone":
+                # CPU ranks do the same work; GPUs and their drivers differ.
+                is_same = one.step.backend == "gloo"
+                others = [two for two in one.results.values() if two.passed] if is_same else []
                 for rank, result in one.results.items():
                     if rank in one.good or rank not in self.node_of:
                         continue
-                    if direct := direct_evidence.alone(result, self._peers(one, rank)):
+                    if direct := direct_evidence.alone(result, others):
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:
                 for direct in direct_evidence.together(trial.group, trial.results, trial.backend):
                     found.setdefault(direct.rank, direct)
         return found
-
-    def _peers(self, one: StepResult, rank: int) -> list[RankResult]:
-        """Return what became of the CPU ranks beside a rank in a step: they do the same work."""
-        if one.step.backend != "gloo":
-            return []
-        mine = self.nodes_of_job.get(self.node_of[rank], ())
-        return [one.results[other] for other in mine if other != rank and other in one.results]
 
     def _judge_ways(self) -> None:
         """Judge the nodes by whether others reach the ports that their ranks open."""

@@ -45,8 +45,8 @@ _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
 _LOOP = 2.0
 """Seconds of processor time that no rank needs between two collectives."""
-_MORE = 2.0
-"""How many times the whole time of other ranks a phase of a rank takes if it runs in circles."""
+_MORE = 4.0
+"""How many times the processor time of other ranks one needs that runs in circles."""
 
 _GROUPS = {
     "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
@@ -117,7 +117,7 @@ def lacked_processor(one: RankResult) -> bool:
     """Whether a rank ran out of time because others used the processors of its host.
 
     It was ready to run for longer than it ran. A process that hangs waits for something else. If
-    one runs in circles on a busy host, only others that did the same work there can show it.
+    one runs in circles on a busy host, only others that did the same work can show it.
     """
     look = one.look
     if one.status != "timed-out" or look is None or look.state in _HELD:
@@ -125,14 +125,11 @@ def lacked_processor(one: RankResult) -> bool:
     return (look.wait_seconds or 0.0) >= max(_LEAST_WAIT, _cpu(one))
 
 
-def runs_in_circles(one: RankResult, peers: Sequence[RankResult]) -> bool:
-    """Whether a rank used far more processor time than others of its host took for the same work.
-
-    A worker computes in one thread, so its processor time is no longer than its time.
-    """
-    passed = [peer.seconds for peer in peers if peer.passed and peer.seconds > 0]
-    is_enough = one.phase == "alone" and len(passed) >= _WITNESSES
-    return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(passed))
+def runs_in_circles(one: RankResult, others: Sequence[RankResult]) -> bool:
+    """Whether a rank used far more processor time than others for the same work, alone."""
+    used = [float(other.data.get("cpu_seconds") or 0.0) for other in others if other.passed]
+    is_enough = one.phase == "alone" and len(used) >= _WITNESSES and min(used) > 0
+    return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(used))
 
 
 def _cpu(one: RankResult) -> float:
