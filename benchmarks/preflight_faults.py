@@ -170,8 +170,6 @@ def run(one: Round, places: Places) -> None:
         os.kill(pid, signal.SIGKILL)
     one.named = ", ".join(f"{c['slug']} {c['ranks']} {c['confidence']}" for c in gate.errors)
     one.wrong = _judge(one, gate, shape, timeout)
-    # A worker that has sent its result may be killed: nobody misses it.
-    one.done = one.done and not (one.kind == "kill" and gate.status == 0)
     if not one.wrong and not places.keep:
         for file in folder.glob("*"):
             if file.is_file():
@@ -223,7 +221,8 @@ def _judge(one: Round, gate: Gate, shape: Shape, timeout: float) -> str:
     fault = FAULTS[one.kind]
     if fault.number is not None:
         return _judge_task(one, gate, statuses)
-    if one.kind == "kill" and gate.status == 0:
+    if fault.act is not None and gate.status == 0 and not gate.culprits:
+        one.done = False  # its worker had sent its result: nobody misses it
         return ""
     tasks = 1 if one.launcher == "alone" else shape.world
     wanted: list[Named] = [(fault.slug, (one.rank,))] if fault.slug else []

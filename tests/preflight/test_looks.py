@@ -209,6 +209,22 @@ def test_a_stopped_zygote_names_the_rank() -> None:
     assert "forks its workers" in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("look", "is_held"),
+    [
+        (Look(state="sleeping", zygote="stopped"), True),
+        (Look(state="sleeping", zygote="frozen"), True),
+        (Look(state="stopped", zygote="sleeping"), False),
+        (Look(state="sleeping", zygote="uninterruptible"), False),
+        (None, False),
+    ],
+)
+def test_a_zygote_that_was_held_counts_although_torch_had_answered(
+    look: Look | None, *, is_held: bool
+) -> None:
+    assert looks.zygote_is_held(look) is is_held
+
+
 def test_waiting_and_computing_name_nobody() -> None:
     assert judged.held(known(Look(state="sleeping"), Look(state="running"), Look(), None)) == []
 

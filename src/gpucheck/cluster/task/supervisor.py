@@ -25,7 +25,7 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task import looks, node_facts
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.step_run import StepRun, StoreConnection
@@ -315,7 +315,8 @@ class Supervisor:
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
-            return self._facts.problem, self._facts.kind, run.result.look
+            if not looks.zygote_is_held(run.result.look):
+                return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
     def _run_step(self, orders: StepOrders) -> Script:
