@@ -355,6 +355,7 @@ def passed_in(*seconds: float) -> list[RankResult]:
     ("result", "others", "is_named"),
     [
         (slow(15.7, 4.4, phase="alone"), passed_in(0.2, 0.3, 1.1), True),
+        (slow(17.5, 2.3, phase="start"), passed_in(0.2, 0.3), True),
         (slow(15.7, 4.4, phase="alone"), passed_in(0.2, 0.3, 1.2), False),  # it may be slow
         (slow(15.7, 1.9, phase="alone"), passed_in(0.1, 0.1), False),
         (slow(15.7, 4.4, phase="alone"), passed_in(0.1), False),  # a single witness

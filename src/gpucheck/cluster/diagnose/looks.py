@@ -7,7 +7,7 @@ from gpucheck.cluster.diagnose.direct import DirectEvidence
 from gpucheck.cluster.model import RankResult, StepResult
 from gpucheck.cluster.spans import pack
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.preflight import Look, ProcessState
+from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.findings import rank_hangs
 from gpucheck.language import Sentence, in_series, say, say_many
 
@@ -45,6 +45,8 @@ _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
 _LOOP = 2.0
 """Seconds of processor time that no rank needs between two collectives."""
+_BY_ITSELF: tuple[Phase, ...] = ("start", "set-device", "alone")
+"""The phases of a worker that is tested alone."""
 _MORE = 4.0
 """How many times the processor time of other ranks one needs that runs in circles."""
 
@@ -126,9 +128,9 @@ def lacked_processor(one: RankResult) -> bool:
 
 
 def runs_in_circles(one: RankResult, others: Sequence[RankResult]) -> bool:
-    """Whether a rank used far more processor time than others for the same work, alone."""
+    """Whether a rank used far more processor time than others for all of the same work, alone."""
     used = [float(other.data.get("cpu_seconds") or 0.0) for other in others if other.passed]
-    is_enough = one.phase == "alone" and len(used) >= _WITNESSES and min(used) > 0
+    is_enough = one.phase in _BY_ITSELF and len(used) >= _WITNESSES and min(used) > 0
     return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(used))
 
 
