@@ -153,7 +153,7 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the ranks that never entered the collective that all others are in."""
     inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
     if not inside:
-        return _opened_no_store(known)
+        return _opened_no_store(known) or _never_connected(known)
     latest = max(one.collective for one in inside)
     behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
     connecting = [one for one in behind if one.phase in ("store", "connect")]
@@ -237,6 +237,43 @@ def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
             result=first,
         )
     ]
+
+
+def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks whose own time was over before they tried to connect, if all others tried.
+
+    No link can keep a worker from its first steps.
+    """
+    behind = [one for one in known if _is_before_connecting(one)]
+    trying = sum(PHASES.index(one.phase) in (_STORE, _CONNECT) for one in known)
+    if len(behind) + trying < len(known) or 2 * len(behind) > len(known):
+        return []
+    return [
+        DirectEvidence(
+            rank=one.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=_with_rest(
+                say(
+                    "never tried to connect, while {count} other ranks did; its last phase was "
+                    "{phase}",
+                    count=trying, phase=one.phase,
+                ),
+                one,
+            ),
+            result=one,
+        )
+        for one in behind
+    ]  # fmt: skip
+
+
+def _is_before_connecting(one: RankResult) -> bool:
+    """Whether its own time was over in a phase before it connects, and not for want of a processor.
+
+    A rank that had not begun waited for the first rank of its group.
+    """
+    is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
+    is_own = one.status == "timed-out" and bool(one.data.get("own_deadline"))
+    return is_early and is_own and not looks.lacked_processor(one)
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:
