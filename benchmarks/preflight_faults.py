@@ -49,9 +49,9 @@ _TRIES = 12
 _WORKER_MOMENT, _TASK_MOMENT, _ALONE_MOMENT = 1.2, 6.0, 0.4
 """The latest moment, in seconds: after a rank's first worker has begun; after a task has begun;
 after all ranks of a pre-flight by itself have begun."""
-_SLACK = 60.0
-"""Seconds beyond the time limit in which each task must have ended: a busy machine takes as many to
-start a launcher and gpucheck, before the time limit begins."""
+_SLACK = 40.0
+"""Seconds beyond the time limit in which each task must have ended, from when it was started: a
+busy machine takes long to import gpucheck, before the time limit begins, and to end a process."""
 _SLOW_TIMEOUT = 200
 """The least time limit where each collective takes seconds."""
 _PORTS = itertools.count(random.randrange(20000, 24000), 20)  # noqa: S311  # other runs may go on
@@ -198,13 +198,20 @@ def _meddling(one: Round, mark: str) -> Iterator[None]:
 
 
 def _watch(one: Round, mark: str, folder: Path, timeout: float, over: threading.Event) -> None:
-    """Note when each task has ended; end a task that still does not, so that the round ends."""
-    begun = time.monotonic()
-    while not over.wait(0.1):
+    """Note when each task has ended; end a task that still does not, so that the round ends.
+
+    The time counts from when the task of the round's rank was started.
+    """
+    rank = faults.NO_RANK if one.launcher == "alone" else one.rank
+    begun = 0.0
+    while not over.wait(0.3):
+        if not begun:
+            begun = time.monotonic() if faults.supervisors(mark, rank) else 0.0
+            continue
         for file in folder.glob("status.*"):
             one.ended.setdefault(int(file.suffix[1:]), time.monotonic() - begun)
         if time.monotonic() - begun > timeout + _SLACK:
-            for pid in faults.supervisors(mark, one.rank):
+            for pid in faults.supervisors(mark, rank):
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)
 
