@@ -267,7 +267,7 @@ def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
 
 
 def _is_before_connecting(one: RankResult) -> bool:
-    """Whether its own time was over in a phase before it connects, and not for want of a processor.
+    """Whether its own time was over in a phase before it connects, although it had a processor.
 
     A rank that had not begun waited for the first rank of its group.
     """
