@@ -141,7 +141,8 @@ class Evidence:
             for one in history
             if one.step.kind == "alone"
             for result in one.results.values()
-            if result.rank in self.node_of.keys() - self.direct.keys()
+            if result.rank in self.node_of
+            and result.rank not in self.direct
             and looks.lacked_processor(result)
         }
         self._judge_ways()

@@ -1,6 +1,7 @@
 """What supervisors saw of workers whose time was over: who was held, and who waited where."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpucheck.cluster.diagnose.direct import DirectEvidence
@@ -93,7 +94,7 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     }
     if len(places) < len(timed) or len(timed) <= _WITNESSES:
         return []
-    usual = max(places.values(), key=list(places.values()).count)
+    usual, _count = Counter(places.values()).most_common(1)[0]
     outside = [one for one in timed if places[one.rank] != usual]
     if len(outside) != 1 or not _waits(usual):
         return []
@@ -101,7 +102,11 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     if lacked_processor(one) and _cpu(one) < _LOOP:
         return []
     began = one.collective == latest and _waits(places[one.rank])
-    if one.look is None or began or any(two.collective != latest for two in timed if two != one):
+    if (
+        one.look is None
+        or began
+        or any(two.collective != latest for two in timed if two is not one)
+    ):
         return []
     words = say(
         "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
