@@ -103,6 +103,6 @@ class NodeRun(Run):
         else:
             self._write_files(result)
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:  # noqa: ARG002  # it is not printed
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:  # noqa: ARG002  # it is not printed
         """Keep why there is no result: it says nothing about the node."""
         self._said = node_line.line("unknown", sentence)

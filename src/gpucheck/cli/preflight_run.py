@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
@@ -31,22 +31,29 @@ from gpucheck.cli.text import (
 )
 from gpucheck.cluster import drill as drills
 from gpucheck.cluster import node_names
+from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.door import Door
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
+from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
-from gpucheck.cluster.store.wire import StoreError
+from gpucheck.cluster.store.wire import SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, choose, refusal
+from gpucheck.machine.target import Candidate, TargetWish, choose, refusal
+from gpucheck.machine.waker import Waker
 from gpucheck.machine.waker import start as start_waker
 
-_INCONCLUSIVE, _MISCONFIGURED, _HIGHEST = 3, 4, 5
+_INCONCLUSIVE: ExitStatus = 3
+_MISCONFIGURED: ExitStatus = 4
+_HIGHEST = 5
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
@@ -81,22 +88,71 @@ class Run:
         self._host = LiveHost("")
         self._tables = open_tables(options["tables"])
         self._entrance = self._find_entrance()
-        self._refuse_unwritable()
-        self._drill = self._read_drill()
-        self._requirements = self._read_requirements()
-        self._baseline = self._read_baseline()
+        self._waker: Waker | None = None
+        with self._refusing():
+            self._refuse_unwritable()
+            self._drill = self._read_drill()
+            self._requirements = self._read_requirements()
+            self._baseline = self._read_baseline()
         self._session: Session | None = None
         self._over = threading.Event()
-        self._status = _INCONCLUSIVE
+        self._status: int = _INCONCLUSIVE
         """The exit status if the run ended now."""
         self._line = ProgressLine() if self._shows_progress() else None
         self._judgement = Judgement(
             self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
         )
 
+    @contextlib.contextmanager
+    def _refusing(self) -> Iterator[None]:
+        """Tell the other tasks if this one is refused: they would call it missing otherwise.
+
+        Raises:
+            click.exceptions.Exit: it was refused, and all tasks end with the same status.
+        """
+        try:
+            yield
+        except click.ClickException as error:
+            if self._entrance.tasks == 1:
+                raise
+            raise click.exceptions.Exit(self._refuse(error)) from error
+
+    def _refuse(self, error: click.ClickException) -> int:
+        """Print why this task is refused, and tell the others; return the exit status."""
+        place, why = self._entrance, words_of(error)
+        host = self._host.identity().node
+        line = say(
+            "gpucheck preflight: task {task} on {host}: {what}",
+            task=place.task, host=host, what=say("it cannot take part: {why}", why=why),
+        )  # fmt: skip
+        print_line(line, err=True)
+        token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
+        with self._woken():  # it waits for the others
+            verdict = refusal_of_task.tell(
+                Refused(place, host, why, self._begun + self._options["timeout"]),
+                Door(self._host.env(), place, self._options["port"], token),
+            )
+        return error.exit_code if verdict is None or verdict.all_refused else verdict.exit
+
     def run(self) -> int:
         """Run it; return the exit status."""
-        waker = start_waker(self._begun + self._options["timeout"] + _STOPPED - time.monotonic())
+        with self._woken():
+            return self._watched()
+
+    @contextlib.contextmanager
+    def _woken(self) -> Iterator[None]:
+        """Have this task woken if a signal stops it. The first use is before the first thread."""
+        if self._waker is not None:
+            yield
+            return
+        end = self._begun + self._options["timeout"]
+        self._waker = start_waker(end + _STOPPED - time.monotonic())
+        try:
+            yield
+        finally:
+            self._waker.end()
+
+    def _watched(self) -> int:
         self._watch()
         try:
             return self._run()
@@ -108,20 +164,28 @@ class Run:
         finally:
             _flush()  # it may block, so the watchdog still looks
             self._over.set()
-            waker.end()
 
     def _run(self) -> int:
+        with self._refusing():
+            settings = self._settings()
         try:
             session = self._session = Session(
-                self._host, self._entrance, self._settings(), self._policy(), self._tell
+                self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
+            reason = error.reason if isinstance(error, ConnectError) else ""
+            if isinstance(error, SameRunError) or reason in ("wrong-token", "task-taken"):
+                self._say(say("misconfigured: {why}", why=words_of(error)), always=True)
+                return _MISCONFIGURED
             self._say(say("inconclusive: {why}", why=self._no_store(error)))
             return self._status
         # A launcher ends the other tasks as soon as one has left: results are written all the same.
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
         try:
             return self._end(session, session.run())
+        except BaseException as error:
+            _tell_why(session, error)
+            raise
         finally:
             session.close()
             # Python resets its signal handlers while it exits; the status must not change by then.
@@ -131,7 +195,8 @@ class Run:
         """Show and write what is known; return the exit status."""
         if self._line is not None:
             self._line.clear()
-        if exit_reason.verdict is None and session.coordinator is not None:
+        is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
+        if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
             session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
         result = self._judgement.result
         verdict = {"exit": _INCONCLUSIVE, "why": exit_reason.detail}
@@ -142,7 +207,9 @@ class Run:
         self._status = _status(verdict)
         if result is not None:
             self._show(msgspec.structs.replace(result, drill=self._drill.text))
-        elif exit_reason.verdict is None:
+        elif exit_reason.verdict is not None:
+            self._say_what_was_lost(session, exit_reason)
+        else:
             host = next(iter(self._entrance.hosts), self._entrance.master_host)
             self._say(say("inconclusive: {why}", why=_why(exit_reason, host)))
         self._write_each(session, verdict)
@@ -150,6 +217,15 @@ class Run:
         if exit_reason.reason in ("verdict", "signal", "time"):
             session.leave()
         return self._status
+
+    def _say_what_was_lost(self, session: Session, exit_reason: ExitReason) -> None:
+        """Report what the tasks that met without task 0 know of it, or that it was refused."""
+        verdict = exit_reason.verdict
+        sentence = exit_reason.detail or (verdict.refused if verdict is not None else "")
+        if sentence and self._status == _INCONCLUSIVE:
+            sentence = say("inconclusive: {why}", why=sentence)
+        if sentence:
+            self._say(sentence, always=session.has_taken_over)
 
     def _watch(self) -> None:
         """End this process when the run is late: a stopped terminal or a full pipe may block it."""
@@ -255,7 +331,10 @@ class Run:
     def _policy(self) -> Policy:
         judgement = self._judgement
         return Policy(
-            judgement.next_step, judgement.finish, lambda snapshot: roots(snapshot, self._tables)
+            judgement.next_step,
+            judgement.finish,
+            lambda snapshot: roots(snapshot, self._tables),
+            judgement.without_task_0,
         )
 
     def _wanted(self) -> Wanted:
@@ -287,9 +366,10 @@ class Run:
         )
 
     def _settings(self) -> Settings:
-        options = self._options
+        options, python = self._options, self._python()
         return Settings(
-            python=self._python(),
+            python=python.executable,
+            chosen_by=python.chosen_by,
             cuda=options["device"] == "cuda",
             timeout=options["timeout"],
             begun=self._begun,
@@ -301,7 +381,7 @@ class Run:
             baseline=self._baseline,
         )
 
-    def _python(self) -> str:
+    def _python(self) -> Candidate:
         """Return the target interpreter.
 
         Raises:
@@ -318,7 +398,7 @@ class Run:
             raise RefusedError(printable(candidates[0].problem))
         if self._entrance.task == 0 and not self._options["quiet"]:
             say_whose_python(self._host, wish)
-        return candidates[0].executable
+        return candidates[0]
 
     def _find_entrance(self) -> entrance.Entrance:
         options = self._options
@@ -419,9 +499,12 @@ class Run:
         if self._line is not None:
             self._line.show(what, time.monotonic() - self._begun)
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:
-        """Print the one line of a task without a verdict; only one task of each node does."""
-        if self._entrance.local == 0:
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
+        """Print the one line of a task without a report; only one task of each node does.
+
+        Where task 0 has gone, task 1 is the lowest on its node.
+        """
+        if always or self._entrance.local == 0 or self._entrance.task == 1:
             task, node = self._entrance.task, self._host.identity().node
             line = say(
                 "gpucheck preflight: task {task} on {host}: {what}",
@@ -432,6 +515,17 @@ class Run:
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
             print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
+
+
+def _tell_why(session: Session, error: BaseException) -> None:
+    """Tell the other tasks why this one ends: task 0 would otherwise look like a dead one."""
+    if isinstance(error, OSError) and error.errno in NO_ROOM:
+        session.abandon(_MISCONFIGURED, no_room(error))
+    elif isinstance(error, KeyboardInterrupt):
+        session.abandon(_INCONCLUSIVE, say("task 0 was interrupted"))
+    else:
+        name = type(error).__name__
+        session.abandon(_INCONCLUSIVE, say("task 0 failed by itself ({error})", error=name))
 
 
 def _flush() -> None:
@@ -461,7 +555,7 @@ def _content(name: str) -> str:
 
 def _why(exit_reason: ExitReason, host: str) -> str:
     """Return why a task has no verdict; ``host`` is where task 0 runs."""
-    if exit_reason.reason == "store-lost":
+    if exit_reason.reason in ("store-lost", "not-understood"):
         return say(
             "rank 0, or its store, is gone (look at host {host}): {why}",
             host=host,

@@ -21,8 +21,11 @@ clock, persistence mode, ECC, MIG and NVLink fabric of the GPUs; type, firmware,
 the RDMA adapters; the modules nvidia_peermem and gdrdrv. What depends on the GPU is compared
 between nodes with one and the same model.
 
+It also names a task whose command line, or a file that it names, was refused while other tasks
+accepted theirs, and tasks that presented another token to the store of the pre-flight.
+
 Fix: use the same image or environment on every node, the same firmware and GPU settings, and the
-same environment variables for every rank.
+same command line and environment variables for every rank.
 """
 
 from gpucheck.facts.claims import Severity
@@ -40,7 +43,7 @@ RULE = Rule(
         exit_class=4,
         fix=say(
             "Give every node the same image or environment, the same firmware and GPU settings, "
-            "and every rank the same variables."
+            "and every rank the same command line and the same variables."
         ),
     ),
 )

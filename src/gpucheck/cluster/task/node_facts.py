@@ -14,6 +14,7 @@ from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.facts import Answer
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
+from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
@@ -22,11 +23,14 @@ from gpucheck.machine.control_groups import ProcessorLimit
 from gpucheck.machine.supervised import Supervised
 from gpucheck.probes.system import environment, limits
 
-_UNLISTED = ("NCCL_", "GLOO_", "FI_")
+_UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
-_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "LD_LIBRARY_PATH")
+_COLLECTIVE = (
+    "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+)  # fmt: skip
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
 _PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
@@ -149,11 +153,14 @@ class NodeCheck:
         start: starts a program.
         python: the target interpreter.
         seconds: how long they may take.
+        chosen_by: how it was chosen.
     """
 
     def __init__(
-        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float
-    ) -> None:
+        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float,
+        chosen_by: str = "",
+    ) -> None:  # fmt: skip
+        self._chosen_by = chosen_by
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._said = b""
@@ -181,10 +188,20 @@ class NodeCheck:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
-            self.snapshot = decode(self._said)
+            self.snapshot = self._as_chosen(decode(self._said))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True
+
+    def _as_chosen(self, snapshot: Snapshot) -> Snapshot:
+        """Return what it found as if it had chosen the interpreter as this task did.
+
+        It was given ``--python``, which the user may not have used.
+        """
+        found = snapshot.get(Interpreter)
+        if found.chosen_by is None or not self._chosen_by:
+            return snapshot
+        return snapshot.with_section(msgspec.structs.replace(found, chosen_by=self._chosen_by))
 
     def close(self) -> None:
         """End it if it still runs."""
