@@ -2,10 +2,14 @@
 
 import importlib.util
 import os
+import signal
+import sys
+import time
 from pathlib import Path
 
 import pytest
-from three_tasks import Job
+from left_behind import alive
+from three_tasks import SLACK, Job
 
 pytestmark = [
     pytest.mark.gate,
@@ -31,6 +35,15 @@ def test_a_task_that_is_refused_says_why_to_all(job: Job) -> None:
     assert report["class"] == "misconfiguration"
     assert (job.folder / "bad").read_text() == ""
     assert "it cannot take part: --require: 'nonsense'" in said(job, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a stopped task is continued on Linux only")
+def test_a_refused_task_that_is_stopped_holds_no_launcher(job: Job) -> None:
+    job.start(own={1: WRONG}, tasks=(1,), timeout=12.0)
+    job.until(lambda: len(alive(job.mark)) == 2, "it has no waker")
+    job.tasks[0].send_signal(signal.SIGSTOP)
+    assert job.tasks[0].wait(12 + SLACK) == 2
+    assert time.monotonic() - job.begun > 12, "it was never stopped"
 
 
 def test_a_python_that_is_none_is_said_to_all(job: Job) -> None:

@@ -37,7 +37,7 @@ class Standstill:
         now = time.monotonic()
         pause, self._turned = now - self._turned, now
         if pause > _PAUSE:
-            self._store.last_heard += pause
+            self._store.last_heard = min(now, self._store.last_heard + pause)
         if pause > _LONG:
             self._awake_at = now + _COMES_ROUND
 

@@ -192,9 +192,9 @@ class Supervisor:
         leave(self._store, self._place.task, end, self._coordinator)
 
     def _tick(self, script: Script) -> None:
-        self._standstill.turn()
         self._store.pump()
-        self._workers.tick(TICK)
+        self._workers.tick(TICK)  # here it waits
+        self._standstill.turn()
         if self._check is not None:
             self._check.tick()
         if self._coordinator is not None and not self._standstill.comes_round():
