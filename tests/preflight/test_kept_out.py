@@ -7,7 +7,9 @@ import sys
 import time
 from pathlib import Path
 
+import gate_runs
 import pytest
+from broken_torch import break_torch
 from left_behind import alive
 from three_tasks import SLACK, Job
 
@@ -88,12 +90,18 @@ def test_two_jobs_with_one_master_port(job: Job, tmp_path: Path) -> None:
     other = Job(tmp_path / "other")
     other.folder.mkdir()
     other.mark, other.port = job.mark, job.port
+    over = tmp_path / "over"
+    fault = f"while not os.path.exists({str(over)!r}): __import__('time').sleep(0.1)"
+    site = break_torch(job.folder / "site", "RANK", "1", fault)
+    path = gate_runs.environment(sys.executable, job.folder)["PYTHONPATH"]
+    slow = {"PYTHONPATH": f"{site}{os.pathsep}{path}"}
     try:
-        job.start(*FILES)
+        job.start(*FILES, env=dict.fromkeys(range(3), slow))  # it lasts longer than the second one
         job.until(lambda: len(job.zygotes()) == 3, "the first job did not start")
         same_key = {"XDG_STATE_HOME": str(job.folder / "state")}
         other.start(*FILES, timeout=20.0, env=dict.fromkeys(range(3), same_key))
         assert other.ends() == [4, 4, 4]
+        over.touch()
         out = other.tasks[0].communicate()[0]
         assert "another job on this machine has the same name" in out
         assert "another process already is task 1" in other.tasks[1].communicate()[0]
