@@ -371,6 +371,17 @@ def test_tasks_that_left_a_task_0_that_stood_still_have_given_it_up(clock: Clock
     assert given_up == [False, True, False]
 
 
+def test_a_task_0_that_is_given_up_judges_nothing(clock: Clock) -> None:
+    """Not even when its time is over: the others have a verdict of their own."""
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.run(1)
+    hall.store.connected, hall.store.longest_pause = frozenset((0,)), 30.0
+    hall.run(400)
+    assert hall.heard == []
+    assert messages.VERDICT.name not in hall.store.texts
+
+
 def test_a_task_that_is_refused_ends_the_run_at_once(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step)
     hall.come(0, 2)

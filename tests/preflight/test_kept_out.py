@@ -2,10 +2,16 @@
 
 import importlib.util
 import os
+import signal
+import sys
+import time
 from pathlib import Path
 
+import gate_runs
 import pytest
-from three_tasks import Job
+from broken_torch import break_torch
+from left_behind import alive
+from three_tasks import SLACK, Job
 
 pytestmark = [
     pytest.mark.gate,
@@ -31,6 +37,15 @@ def test_a_task_that_is_refused_says_why_to_all(job: Job) -> None:
     assert report["class"] == "misconfiguration"
     assert (job.folder / "bad").read_text() == ""
     assert "it cannot take part: --require: 'nonsense'" in said(job, 1)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a stopped task is continued on Linux only")
+def test_a_refused_task_that_is_stopped_holds_no_launcher(job: Job) -> None:
+    job.start(own={1: WRONG}, tasks=(1,), timeout=12.0)
+    job.until(lambda: len(alive(job.mark)) == 2, "it has no waker")
+    job.tasks[0].send_signal(signal.SIGSTOP)
+    assert job.tasks[0].wait(12 + SLACK) == 2
+    assert time.monotonic() - job.begun > 12, "it was never stopped"
 
 
 def test_a_python_that_is_none_is_said_to_all(job: Job) -> None:
@@ -75,12 +90,18 @@ def test_two_jobs_with_one_master_port(job: Job, tmp_path: Path) -> None:
     other = Job(tmp_path / "other")
     other.folder.mkdir()
     other.mark, other.port = job.mark, job.port
+    over = tmp_path / "over"
+    fault = f"while not os.path.exists({str(over)!r}): __import__('time').sleep(0.1)"
+    site = break_torch(job.folder / "site", "RANK", "1", fault)
+    path = gate_runs.environment(sys.executable, job.folder)["PYTHONPATH"]
+    slow = {"PYTHONPATH": f"{site}{os.pathsep}{path}"}
     try:
-        job.start(*FILES)
+        job.start(*FILES, env=dict.fromkeys(range(3), slow))  # it lasts longer than the second one
         job.until(lambda: len(job.zygotes()) == 3, "the first job did not start")
         same_key = {"XDG_STATE_HOME": str(job.folder / "state")}
         other.start(*FILES, timeout=20.0, env=dict.fromkeys(range(3), same_key))
         assert other.ends() == [4, 4, 4]
+        over.touch()
         out = other.tasks[0].communicate()[0]
         assert "another job on this machine has the same name" in out
         assert "another process already is task 1" in other.tasks[1].communicate()[0]

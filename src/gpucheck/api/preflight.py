@@ -43,6 +43,9 @@ _MISFITS = ("wrong-token", "task-taken")
 """Why a store does not let a task in that belongs to another job, or to none."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
+_FEW, _SHARE_OF_FEW = 256, 0.75
+"""Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
+is named within a minute."""
 _ALONE = 30.0
 _LONGEST_FILE = 1 << 20
 _LONGEST_MESSAGE = 600
@@ -279,7 +282,8 @@ class Task:
     def _wanted(self) -> Wanted:
         wish = self._wish
         share = wish.timeout / 4
-        first = max(_FIRST, wish.timeout / 5)
+        usual = max(_FIRST, wish.timeout / 5)
+        first = usual if self._entrance.tasks > _FEW else _SHARE_OF_FEW * usual
         cuda = wish.device == "cuda"
         return Wanted(
             backend="nccl" if cuda else "gloo",
@@ -289,7 +293,7 @@ class Task:
                 tests=test_names(wish.tests),
                 alone_seconds=min(_ALONE, share),
                 first_seconds=min(first, share),
-                least_seconds=min(first / 4, share / 2),
+                least_seconds=min(usual / 4, share / 2),
                 links=wish.links,
             ),
             requirements=self._requirements,

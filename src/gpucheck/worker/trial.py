@@ -44,6 +44,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
         _set_device(torch, order, progress)
         if order["trial"] == "alone":
             result["measurements"] = alone.run(torch, order, notes, send, progress)
+            result["data"] = {"cpu_seconds": round(time.process_time(), 3)}
         else:
             together = Together(torch, order, send, progress)
             flight.prepare()

@@ -181,6 +181,8 @@ class Coordinator:
         if now < self._look_at:
             return
         self._look_at = now + max(_OFTEN, _FOR_TASKS * self._job.tasks)
+        if self.is_given_up:
+            return  # the others may have a verdict of their own
         self._look_at_beats(now)
         self._announcer.go_on(now)
         if not self._done and now > self._end:

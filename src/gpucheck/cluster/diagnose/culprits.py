@@ -339,7 +339,8 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
     """Return the failure of many ranks that no cause accounts for, in a sentence."""
     for trial in evidence.transients:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
-        if not is_pair and not evidence.is_accounted(trial):
+        is_whole = trial.kind == "together"
+        if (is_whole or not is_pair) and not evidence.is_accounted(trial):
             how = HOW[form_of(trial)]
             return [
                 say(

@@ -276,6 +276,7 @@ class _ResultData(msgspec.Struct):
 
     in_phase: Seconds | None = None
     own_deadline: bool = False
+    cpu_seconds: Seconds | None = None
     rank: RankNumber | None = None
     address: Name | None = None
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None

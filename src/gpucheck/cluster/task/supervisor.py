@@ -23,11 +23,12 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task import looks, node_facts
 from gpucheck.cluster.task.leaving import TICK, Connection, Leader, leave
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
+from gpucheck.cluster.task.standstill import Standstill
 from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
@@ -42,8 +43,6 @@ _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
 many more as ``pace.silence`` says."""
 _LONG = 600.0
-_PAUSE = 2.0
-"""Seconds between two turns of the loop from which on this task itself stood still."""
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
 CENSUS = "census"
@@ -154,7 +153,7 @@ class Supervisor:
         self._beat_at = 0.0
         self._beats = 0
         self._told_to_end = False
-        self._turned = time.monotonic()
+        self._standstill = Standstill(store)
         self._results: list[dict[str, Any]] = []
         self.snapshot: Snapshot | None = None
         """What the static probes found here, where they were run."""
@@ -202,24 +201,19 @@ class Supervisor:
 
     def _tick(self, script: Script) -> None:
         self._store.pump()
-        self._workers.tick(TICK)
+        self._workers.tick(TICK)  # here it waits
+        self._standstill.turn()
         if self._check is not None:
             self._check.tick()
         self._counters.tick()
-        if self._coordinator is not None:
+        if self._coordinator is not None and not self._standstill.comes_round():
             self._coordinator.tick()
         next(script, None)
         self._beat()
 
-    def _note_pause(self) -> None:
-        """Note how long this task stood still: the store was not silent in that time."""
-        now = time.monotonic()
-        if now - self._turned > _PAUSE:
-            self._store.last_heard += now - self._turned
-        self._turned = now
-
     def _ending(self) -> ExitReason | None:
-        self._note_pause()
+        if self._standstill.comes_round():
+            return None
         now = time.monotonic()
         if self._coordinator is not None and self._coordinator.is_given_up:
             return ExitReason(
@@ -230,6 +224,11 @@ class Supervisor:
             return ExitReason(reason="verdict", verdict=self._verdict)
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
+        if self._store.lost and self._standstill.was_left:
+            return ExitReason(
+                reason="given-up",
+                detail=say("this task stood still, and task 0 closed the connection meanwhile"),
+            )
         if self._store.lost:
             return ExitReason(reason="store-lost", detail=self._store.lost)
         if self._not_understood:
@@ -312,7 +311,8 @@ class Supervisor:
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
-            return self._facts.problem, self._facts.kind, run.result.look
+            if not looks.zygote_is_held(run.result.look):
+                return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
     def _run_step(self, orders: StepOrders) -> Script:
