@@ -60,7 +60,7 @@ _UNREADABLE = 2
 def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge project files: Dockerfiles, requirements, pyproject.toml, Compose, Kubernetes, Slurm.
 
-    Nothing is executed, and no other file is read. What a file does not make certain is not reported.
+    Nothing is executed, and no other file is read. What is not certain is not reported.
     """
     tables = open_tables(options["tables"])
     target = _target(options, tables)

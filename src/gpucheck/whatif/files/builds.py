@@ -6,13 +6,18 @@ from gpucheck.tables.versions import minor
 from gpucheck.whatif.files.model import UNKNOWN, Index, Install, Pin
 
 FAMILY = ("torch", "torchvision", "torchaudio")
-_BUILD = re.compile(r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._/-]{0,100}/)?whl/(?:nightly/|test/)?"
-                    r"(cpu|cu[0-9]{2,3}|rocm[0-9.]{1,6}|xpu)(?:/torch_stable\.html)?/?")
+_LONGEST = 300
+_BUILD = re.compile(
+    r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._/-]{0,100}/)?whl/(?:nightly/|test/)?"
+    r"(cpu|cu[0-9]{2,3}|rocm[0-9.]{1,6}|xpu)(?:/torch_stable\.html)?/?"
+)
 
 
 def build_of(address: str) -> str:
     """Return the build in the address of an index of PyTorch: cu124, cpu; "" for any other."""
-    found = _BUILD.fullmatch(address) if len(address) < 300 and UNKNOWN not in address else None
+    found = (
+        _BUILD.fullmatch(address) if len(address) < _LONGEST and UNKNOWN not in address else None
+    )
     return found[1] if found else ""
 
 
@@ -46,11 +51,15 @@ def build_with_line(install: Install) -> tuple[str, int] | None:
     if torch is not None and local_of(torch.version):
         return local_of(torch.version), torch.line
     found = torch_indexes(install)
-    if {build_of(one.address) for one in found} and all(
-        build_of(one.address) == build_of(found[0].address) for one in found
-    ):
-        return build_of(found[0].address), found[0].line
-    return None
+    builds = {build_of(one.address) for one in found}
+    if len(builds) != 1:
+        return None
+    build = builds.pop()
+    pinned = torch is not None and bool(torch.version)
+    beside_pypi = install.tool == "pip" and all(one.role == "extra" for one in found)
+    if beside_pypi and is_cuda(build) and not pinned:
+        return None  # pip takes the newest release, and PyPI's may be newer
+    return build, found[0].line
 
 
 def has_unknown_index(install: Install) -> bool:

@@ -6,7 +6,9 @@ from gpucheck.tables.versions import minor
 from gpucheck.whatif.files.model import UNKNOWN, Image
 
 _LONGEST = 300
-_CUDA_TAG = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,2})?-(?:.{0,40}-)?(base|runtime|devel)(?:-|$)")
+_CUDA_TAG = re.compile(
+    r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,2})?-(?:.{0,40}-)?(base|runtime|devel)(?:-|$)"
+)
 _TORCH_TAG = re.compile(
     r"([0-9]\.[0-9]{1,2}\.[0-9]{1,2})-cuda([0-9]{1,2}\.[0-9]{1,2})-cudnn[0-9.]{1,6}-(runtime|devel)"
 )

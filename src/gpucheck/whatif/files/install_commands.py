@@ -28,6 +28,7 @@ _VARIABLES = {
     "PIP_EXTRA_INDEX_URL": "extra", "UV_EXTRA_INDEX_URL": "extra", "UV_INDEX": "extra",
     "PIP_FIND_LINKS": "extra", "UV_FIND_LINKS": "extra",
 }  # fmt: skip
+_LONGEST = 400
 _CONDA_PIN = re.compile(
     r"(?:([A-Za-z0-9_./-]{1,80})::)?([A-Za-z0-9][A-Za-z0-9._-]{0,80})[ ]{0,9}"
     r"(?:(==?)[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})(?:=([A-Za-z0-9_.*]{1,80}))?|(.{0,200}))"
@@ -52,9 +53,9 @@ def install_of(
         words = words[words.index("-m") + 1 :]
     if len(words) > 1 and _PIP.fullmatch(words[0]) and words[1] == "install":
         return _by_pip(command, words[2:], image, variables, "uv" if uv else "pip")
-    if words and words[0].rpartition("/")[2] in _CONDAS:
-        if len(words) > 1 and words[1] in ("install", "create"):
-            return _by_conda(command, words[2:], image)
+    is_conda = bool(words) and words[0].rpartition("/")[2] in _CONDAS
+    if is_conda and len(words) > 1 and words[1] in ("install", "create"):
+        return _by_conda(command, words[2:], image)
     return None
 
 
@@ -138,13 +139,13 @@ def by_conda(
     pins: list[Pin] = []
     python = cuda = cpu = None
     for text, at in specs:
-        found = _CONDA_PIN.fullmatch(text.strip()) if len(text) < 400 else None
+        found = _CONDA_PIN.fullmatch(text.strip()) if len(text) < _LONGEST else None
         if found is None:
             continue
         name, exact, build = name_of(found[2]), found[4] or "", found[5] or ""
         if name == "python" and exact:
             python = Pin("python", ".".join(exact.split(".")[:2]), at)
-        elif name == "cpuonly" or name == "pytorch-cpu":
+        elif name in ("cpuonly", "pytorch-cpu"):
             cpu = Pin(name, "", at)
         elif name in ("pytorch-cuda", "cudatoolkit"):
             cuda = Pin(name, exact, at)

@@ -19,17 +19,22 @@ from gpucheck.whatif.files.readers import (
 
 _BY_NAME: tuple[tuple[str, Callable[[str], Project]], ...] = (
     (r"(?:.{1,80}\.)?(?:dockerfile|containerfile)(?:[._-].{1,80})?", dockerfile.read),
-    (r"(?:.{0,80}[-_.])?(?:requirements?|constraints?)(?:[-_.].{0,80})?\.(?:txt|in)", requirements.read),
+    (
+        r"(?:.{0,80}[-_.])?(?:requirements?|constraints?)(?:[-_.].{0,80})?\.(?:txt|in)",
+        requirements.read,
+    ),
     (r"pyproject\.toml", pyproject.read),
     (r"pixi\.toml", pixi.read),
     (r"uv\.lock", uv_lock.read),
 )
 _YAML = r".{1,200}\.ya?ml"
 _SCRIPT = r".{1,200}\.(?:sbatch|slurm|sh|batch|job)"
-_MANIFEST = re.compile(r"^kind:[ \t]{0,20}[\"']?(?:%s)\b" % "|".join(kubernetes.KINDS), re.MULTILINE)
+_KIND = re.compile(r"^kind:[ \t]{0,20}[\"']?([A-Za-z]{1,40})\b", re.MULTILINE)
 _SERVICES = re.compile(r"^services:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _DEPENDENCIES = re.compile(r"^dependencies:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
-_FOR_CPU = re.compile(r"(?:^|[^a-z])cpu(?:[^a-z]|$)")
+_NOT_NVIDIA = re.compile(
+    r"(?:^|[^a-z])(?:cpu|rocm|amd|xpu|intel|hpu|gaudi|neuron|tpu|npu|ascend|mps|metal)(?:[^a-z]|$)"
+)
 
 
 def project_of(name: str, text: str) -> Project | None:
@@ -44,11 +49,11 @@ def project_of(name: str, text: str) -> Project | None:
     """
     parts = name.lower().replace("\\", "/").split("/")
     found = _read(parts[-1][:200], text)
-    if found is None or not any(_FOR_CPU.search(part[:200]) for part in parts[-2:]):
+    if found is None or not any(_NOT_NVIDIA.search(part[:200]) for part in parts[-2:]):
         return found
     return Project(
         kind=found.kind, installs=found.installs, stages=found.stages,
-        workloads=found.workloads, batches=found.batches, for_cpu=True,
+        workloads=found.workloads, batches=found.batches, not_for_nvidia=True,
     )  # fmt: skip
 
 
@@ -68,7 +73,7 @@ def _of_yaml(base: str, text: str) -> Project | None:
         return None  # a template: what it becomes is not known
     if _SERVICES.search(text) and "compose" in base:
         return _with_documents(compose.read, text)
-    if _MANIFEST.search(text):
+    if any(found[1] in kubernetes.KINDS for found in _KIND.finditer(text)):
         return _with_documents(kubernetes.read, text)
     if _DEPENDENCIES.search(text) and not re.search(r"^apiVersion:", text, re.MULTILINE):
         return _with_documents(conda_env.read, text)

@@ -120,5 +120,5 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     stages: tuple[Stage, ...] = ()
     workloads: tuple[Workload, ...] = ()
     batches: tuple[Batch, ...] = ()
-    for_cpu: bool = False
-    """Whether its name says that it is about the CPU."""
+    not_for_nvidia: bool = False
+    """Whether its name says that it is about the CPU, or about processors of others."""

@@ -16,7 +16,9 @@ _VARIABLE = re.compile(
     r"\\\$|\$(?:([A-Za-z_][A-Za-z0-9_]{0,80})|\{([A-Za-z_][A-Za-z0-9_]{0,80})(?:(:?[-+])([^}$]{0,200}))?\})"
     r"|\$\{[^}]{0,200}\}"
 )
-_SETTING = re.compile(r"""([A-Za-z_][A-Za-z0-9_]{0,80})=((?:"[^"]{0,2000}"|'[^']{0,2000}'|\\.|[^\s"'\\])*)""")
+_SETTING = re.compile(
+    r"""([A-Za-z_][A-Za-z0-9_]{0,80})=((?:"[^"]{0,2000}"|'[^']{0,2000}'|\\.|[^\s"'\\])*)"""
+)
 _FLAG = re.compile(r"--[a-z-]{1,30}(?:=[^ \t\n]{0,300})?[ \t]{1,200}")
 _FROM = re.compile(r"(\S{1,300})(?:[ \t]{1,200}[Aa][Ss][ \t]{1,200}(\S{1,100}))?")
 _TOOLKIT = re.compile(r"--from=[^\n]{0,300}/usr/local/cuda")
@@ -209,7 +211,7 @@ def _substituted(text: str, variables: Variables) -> str:
             return UNKNOWN
         known = variables[name][0] if name in variables else None
         if match[3] in ("-", ":-"):
-            return known if known else match[4]
+            return known or match[4]
         if match[3]:
             return match[4] if known else ""
         return UNKNOWN if known is None else known

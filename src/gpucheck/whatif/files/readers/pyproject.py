@@ -8,12 +8,13 @@ from gpucheck.whatif.files.readers.toml import table, table_of, tables, text, te
 from gpucheck.whatif.files.requirement import name_of, pin_of
 from gpucheck.whatif.files.text import line_with
 
+_LONGEST = 200
 _OLDEST = re.compile(r">=[ \t]{0,9}(3\.[0-9]{1,2})(?![0-9*])")
 _VERSION = re.compile(r"(?:==)?[ ]{0,9}([0-9]{1,4}(?:\.[0-9]{1,4}){2,3}(?:\+[A-Za-z0-9.]{1,30})?)")
 
 
 def read(content: str) -> Project:
-    """Return what every installation of the project gets; extras and groups may exclude one another."""
+    """Return what every installation gets; extras and groups may exclude one another."""
     data, lines = table_of(content), content.split("\n")
     poetry = table(data, "tool", "poetry", "dependencies")
     if poetry and not table(data, "project").get("dependencies"):
@@ -39,7 +40,7 @@ def _by_project(data: dict[str, Any], lines: list[str]) -> Install:
 
 
 def _oldest_python(specifier: str, lines: list[str]) -> Pin | None:
-    found = _OLDEST.search(specifier) if len(specifier) < 200 else None
+    found = _OLDEST.search(specifier) if len(specifier) < _LONGEST else None
     if found is None:
         return None
     return Pin("python", found[1], line_with(lines, ("python", specifier)))
@@ -59,8 +60,8 @@ def _indexes_of_uv(data: dict[str, Any], lines: list[str]) -> tuple[Index, ...]:
         address, packages = text(index.get("url")), of.get(text(index.get("name")), [])
         line = line_with(lines, ("url", address))
         if packages:
-            certain = tuple(one for one in packages if one)
-            found.append(Index(address, line, "only", certain or ("",)))
+            named = tuple(one for one in packages if one)
+            found.append(Index(address, line, "only", named or ("",)))
         elif not index.get("explicit"):
             found.append(Index(address, line))
     for key in ("index-url", "extra-index-url"):

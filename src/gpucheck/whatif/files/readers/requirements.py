@@ -10,6 +10,7 @@ _ROLES = {
     "-i": "main", "--index-url": "main", "--extra-index-url": "extra",
     "-f": "extra", "--find-links": "extra",
 }  # fmt: skip
+_LONGEST = 8000
 _COMMENT = re.compile(r"(?:^|[ \t])#")
 
 
@@ -21,7 +22,7 @@ def read(text: str) -> Project:
     at = 0
     while at < len(lines):
         number, line = at + 1, lines[at]
-        while line.endswith("\\") and at + 1 < len(lines) and len(line) < 8000:
+        while line.endswith("\\") and at + 1 < len(lines) and len(line) < _LONGEST:
             at += 1
             line = line[:-1] + lines[at]
         at += 1

@@ -7,9 +7,11 @@ from gpucheck.whatif.files.shell import Lines, commands_of
 
 _DIRECTIVE = re.compile(r"#SBATCH[ \t]{1,40}(.{0,500})")
 _ASKS = re.compile(
-    r"(?:^|[ \t])(?:-G(?=[ \t0-9=])|--gres[= ]|--gpus|--tres|--exclusive|--gpu-|-C[ \t]|--constraint|--nodelist|-w[ \t]"
-    r"|(?:-p[ \t]{1,20}|--partition[= ]{1,20})[^ \t]{0,80}(?i:gpu|[ahvbl][0-9]{2,3}|dgx|hgx|cuda|nv|ml))"
+    r"(?:^|[ \t])(?:-G(?=[ \t0-9=])|--gres[= ]|--gpus|--tres|--exclusive|--gpu-"
+    r"|-C[ \t]|--constraint|--nodelist|-w[ \t]|(?:-p[ \t]{1,20}|--partition[= ]{1,20})[^ \t]{0,80}"
+    r"(?i:gpu|[ahvbl][0-9]{2,3}|dgx|hgx|cuda|nv|ml))"
 )
+"""What asks for GPUs, or may: all of a node, a node by its name or features, a partition of GPUs."""
 _MANY = re.compile(r"--nproc[-_]per[-_]node[= ]([0-9]{1,3}|gpu)(?![0-9A-Za-z])")
 
 

@@ -22,9 +22,10 @@ def table_of(text: str) -> dict[str, Any]:
     if any(line.count("[") + line.count("{") > _DEEPEST * 4 for line in text.split("\n")):
         raise UnreadableError(say("it is nested too deeply"))
     try:
-        return tomllib.loads(text)
+        data: dict[str, Any] = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise UnreadableError(say("it is not TOML")) from error
+    return data
 
 
 def tables(value: object) -> list[dict[str, Any]]:

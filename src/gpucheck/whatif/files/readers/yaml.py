@@ -42,7 +42,9 @@ class Node:
         """Return the entries of a mapping."""
         if self._raw is None or self._raw.id != "mapping":
             return []
-        return [(str(key.value), Node(value)) for key, value in self._raw.value if key.id == "scalar"]
+        return [
+            (str(key.value), Node(value)) for key, value in self._raw.value if key.id == "scalar"
+        ]
 
     def get(self, *names: str) -> "Node":
         """Return what lies under these keys."""
@@ -74,7 +76,7 @@ def documents(text: str) -> list[Node]:
     """Return the documents of a file.
 
     Raises:
-        UnreadableError: it is no YAML, a template of YAML, too large or too deep, or PyYAML is missing.
+        UnreadableError: it is no YAML, too large or too deep, or PyYAML is missing.
     """
     try:
         import yaml  # noqa: PLC0415  # only these files need it, and it is optional

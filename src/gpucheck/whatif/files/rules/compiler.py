@@ -11,11 +11,15 @@ from gpucheck.whatif.files.model import Image, Pin, Project, Stage
 from gpucheck.whatif.files.rules.complaint import Complaint
 
 _WITHOUT = ("base", "runtime")
-_BRINGS = ("cuda-toolkit", "cuda-nvcc", "cuda-minimal-build", "cuda-compiler", "nvidia-cuda-toolkit",
-           "cudatoolkit-dev", "cuda-libraries-dev", "cuda-command-line-tools", "nvidia-cuda-nvcc")  # fmt: skip
-_BUILDS = ("cmake", "ninja", "make", "gcc", "g++", "build-essential", "setup.py", "nvcc", "cargo",
-           "flash-attn", "flash_attn", "deepspeed", "vllm", "git+", "git", "-e", ".", "wheel",
-           "bdist_wheel", "ninja-build", "--no-build-isolation", "go", "python3-dev", "build")  # fmt: skip
+_BRINGS = (
+    "cuda-toolkit", "cuda-nvcc", "cuda-minimal-build", "cuda-compiler", "nvidia-cuda-toolkit",
+    "cudatoolkit-dev", "cuda-libraries-dev", "cuda-command-line-tools", "nvidia-cuda-nvcc",
+)  # fmt: skip
+_BUILDS = (
+    "cmake", "ninja", "make", "gcc", "g++", "build-essential", "setup.py", "nvcc", "cargo", "git",
+    "flash-attn", "flash_attn", "deepspeed", "vllm", "git+", "-e", ".", "wheel", "bdist_wheel",
+    "ninja-build", "--no-build-isolation", "go", "python3-dev", "build",
+)  # fmt: skip
 _SHELLS = (".sh", ".py")
 
 
@@ -73,7 +77,9 @@ def _complaint(pin: Pin, image: Image, severity: Severity) -> Complaint:
         line=pin.line,
         severity=severity,
         rule=toolkit_missing.RULE.slug,
-        sentence=say("{command} is run, but {image} has none.", command=pin.name, image=image.reference),
+        sentence=say(
+            "{command} is run, but {image} has none.", command=pin.name, image=image.reference
+        ),
         fix=_fix(),
     )
 
@@ -98,5 +104,7 @@ def _builds(stage: Stage, project: Project) -> bool:
     return (
         not found
         or len(project.stages) == 1
-        or any(word in _BUILDS or word.startswith("git+") or word.endswith(_SHELLS) for word in found)
+        or any(
+            word in _BUILDS or word.startswith("git+") or word.endswith(_SHELLS) for word in found
+        )
     )

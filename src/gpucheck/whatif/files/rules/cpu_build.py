@@ -13,7 +13,7 @@ from gpucheck.whatif.files.rules.which import final_installs
 
 def complaints(project: Project, target: Target) -> Iterator[Complaint]:
     """Yield the installs that surely get a CPU build although GPUs are asked for."""
-    if project.for_cpu:
+    if project.not_for_nvidia:
         return
     for install in final_installs(project):
         cpu = _cpu_build(install)

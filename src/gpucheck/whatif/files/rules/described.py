@@ -28,6 +28,7 @@ from gpucheck.whatif.keys import Given, GivenError, read_words
 _KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}
 _COMPANIONS = ("torchvision", "torchaudio")
 _PLATFORM = "linux_x86_64"
+_PLAIN_IMAGES = ("python", "ubuntu", "debian")
 _OTHER_PYTHONS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv")
 
 _Lines = Mapping[str, int]
@@ -67,7 +68,9 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
         key = pin.name if pin.name in _COMPANIONS else "nvidia_packages"
         value = version if pin.name in _COMPANIONS else f"{pin.name}=={version}"
         words = (f"torch={torch.version}", f"{key}={value}")
-        yield from _judged(words, {"torch": torch.line, "packages": pin.line}, tables, ("packages",))
+        yield from _judged(
+            words, {"torch": torch.line, "packages": pin.line}, tables, ("packages",)
+        )
 
 
 def _python(
@@ -115,7 +118,7 @@ def _build(
     install: Install, project: Project, target: Target, tables: Tables
 ) -> Iterator[Complaint]:
     """Yield what is wrong with the build of torch on the target's GPUs and driver."""
-    found = _words_of_build(install, project)
+    found = _words_of_build(install, project, tables)
     if found is None:
         return
     words, line = found
@@ -125,16 +128,24 @@ def _build(
             yield from _any_build(words[0], gpu, lines, tables)
         else:
             yield from _judged((*words, _word_of(gpu)), lines, tables, ("torch",))
-    based_on_cuda = install.image is not None and install.image.cuda
-    if target.driver and not based_on_cuda and _is_certain(install, project):
+    if target.driver and _is_certain(install, project) and not _may_bring_compat(install.image):
         yield from _judged((*words, f"driver={target.driver}"), lines, tables, ("nvml", "torch"))
 
 
-def _words_of_build(install: Install, project: Project) -> tuple[tuple[str, ...], int] | None:
+def _may_bring_compat(image: Image | None) -> bool:
+    """Whether an image may have the cuda-compat library; an image with CUDA is judged itself."""
+    return image is not None and image.reference.partition(":")[0] not in _PLAIN_IMAGES
+
+
+def _words_of_build(
+    install: Install, project: Project, tables: Tables
+) -> tuple[tuple[str, ...], int] | None:
     """Return the keys of the build of torch, and its line; None if no build is certain."""
     torch = install.pin("torch")
-    if torch is None or has_unknown_index(install) or not all(
-        is_stable(one.address) for one in torch_indexes(install)
+    if (
+        torch is None
+        or has_unknown_index(install)
+        or not all(is_stable(one.address) for one in torch_indexes(install))
     ):
         return None
     if install.tool == "conda":
@@ -145,19 +156,29 @@ def _words_of_build(install: Install, project: Project) -> tuple[tuple[str, ...]
         return (*version, *cuda), install.cuda.line
     build = build_with_line(install)
     if build is not None and is_cuda(build[0]):
-        if torch.version:
-            plain = torch.version.partition("+")[0]
-            return (f"torch={plain}+{build[0]}", "torch_source=pytorch-index"), build[1]
-        return (f"cuda={minor(build[0])}",), build[1]
+        if not torch.version:
+            return (f"cuda={minor(build[0])}",), build[1]
+        plain, local = torch.version.partition("+")[0], local_of(torch.version)
+        if not local and tables.get(TorchBuilds).build(plain, build[0], _PLATFORM) is None:
+            return None  # the index may not have it, and PyPI another build
+        return (f"torch={plain}+{build[0]}", "torch_source=pytorch-index"), build[1]
     if build is None and not torch_indexes(install) and torch.version:
         in_image = install.image is not None and install.image.has_torch
-        return None if in_image or project.for_cpu else ((f"torch={torch.version}",), torch.line)
+        return (
+            None
+            if in_image or project.not_for_nvidia
+            else ((f"torch={torch.version}",), torch.line)
+        )
     return None
 
 
 def _is_certain(install: Install, project: Project) -> bool:
     """Whether the build is certain: a requirement may be installed from any index."""
-    return project.kind in ("dockerfile", "lock") or build_with_line(install) is not None
+    return (
+        project.kind in ("dockerfile", "lock")
+        or install.tool == "conda"
+        or build_with_line(install) is not None
+    )
 
 
 def _any_build(torch: str, gpu: str, lines: _Lines, tables: Tables) -> Iterator[Complaint]:

@@ -68,6 +68,4 @@ def _may_use_compat(image: Image, target: Target, tables: Tables) -> bool:
     products = tables.get(GpuProducts)
     names = [(meant_by(one, tables) or (one, ""))[0] for one in target.gpus]
     kinds = [kind_of(name, products) for name in names]
-    return not kinds or any(
-        kind is None or compat.allowed_on(kind) is not False for kind in kinds
-    )
+    return not kinds or any(kind is None or compat.allowed_on(kind) is not False for kind in kinds)

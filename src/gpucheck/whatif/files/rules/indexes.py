@@ -1,5 +1,6 @@
 """Indexes and builds that do not go together."""
 
+import itertools
 from collections.abc import Iterator
 
 from gpucheck.facts.claims import Severity
@@ -36,7 +37,7 @@ def complaints(project: Project, _target: Target) -> Iterator[Complaint]:
 
 def _replaced(install: Install) -> Iterator[Complaint]:
     main = [one for one in install.indexes if one.role == "main"]
-    for earlier, later in zip(main, main[1:], strict=False):
+    for earlier, later in itertools.pairwise(main):
         if earlier.address.rstrip("/") != later.address.rstrip("/"):
             yield Complaint(
                 line=later.line,
