@@ -11,7 +11,7 @@ _ASKS = re.compile(
     r"|-C[ \t]|--constraint|--nodelist|-w[ \t]|(?:-p[ \t]{1,20}|--partition[= ]{1,20})[^ \t]{0,80}"
     r"(?i:gpu|[ahvbl][0-9]{2,3}|dgx|hgx|cuda|nv|ml))"
 )
-"""What asks for GPUs, or may: all of a node, a node by its name or features, a partition of GPUs."""
+"""What asks for GPUs, or may: all of a node, a node by its name or features, a partition."""
 _MANY = re.compile(r"--nproc[-_]per[-_]node[= ]([0-9]{1,3}|gpu)(?![0-9A-Za-z])")
 
 
