@@ -27,11 +27,17 @@ def is_stable(address: str) -> bool:
 
 
 def torch_indexes(install: Install) -> list[Index]:
-    """Return the indexes of builds of PyTorch that torch may come from."""
+    """Return the indexes of builds of PyTorch that torch may come from.
+
+    Of several main ones only the last counts.
+    """
+    main = [one for one in install.indexes if one.role == "main"]
     return [
         one
         for one in install.indexes
-        if build_of(one.address) and (not one.of or "torch" in one.of)
+        if build_of(one.address)
+        and (not one.of or "torch" in one.of)
+        and (one not in main or one is main[-1])
     ]
 
 

@@ -9,6 +9,7 @@ from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.extensions import Extensions
 from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import capability_numbers, minor, parse, released
 from gpucheck.whatif.files.builds import (
@@ -38,7 +39,7 @@ _Lines = Mapping[str, int]
 def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
     """Yield what the engine finds about each install, and about PyTorch's images."""
     for install in certain_installs(project):
-        stage = next((one for one in project.stages if install in one.installs), None)
+        stage = next((one for one in project.stages if _has(one, install)), None)
         yield from _pins(install, tables)
         yield from _companions(install, tables)
         yield from _python(install, stage, target, tables)
@@ -55,22 +56,23 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
             yield from _image(workload.image, target, tables)
 
 
+def _has(stage: Stage, install: Install) -> bool:
+    return any(one is install for one in stage.installs)
+
+
 def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
     torch = install.pin("torch")
     if torch is None or not torch.version:
         return
-    pins = [one for name in (*_COMPANIONS, "torchtext") if (one := install.pin(name)) is not None]
-    for pin in pins:
-        version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
-        if not version:
+    for name in _COMPANIONS:
+        pin = install.pin(name)
+        if pin is None or not pin.version:
             continue
-        # A key of its own is there for two of them; the others are packages as any.
-        key = pin.name if pin.name in _COMPANIONS else "nvidia_packages"
-        value = version if pin.name in _COMPANIONS else f"{pin.name}=={version}"
-        words = (f"torch={torch.version}", f"{key}={value}")
-        yield from _judged(
-            words, {"torch": torch.line, "packages": pin.line}, tables, ("packages",)
-        )
+        # Without a build of torch nobody knows whether that of its companion is another.
+        version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
+        lines = {"torch": torch.line, "packages": pin.line}
+        words = (f"torch={torch.version}", f"{name}={version}")
+        yield from _judged(words, lines, tables, ("packages",))
 
 
 def _python(
@@ -242,11 +244,10 @@ def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
     torch = install.pin("torch")
     if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
         return
-    table = tables.get(Extensions)
+    plain = torch.version.partition("+")[0]
     for pin in install.pins:
-        row = table.release(pin.name, pin.version) if released(pin.version) else None
-        plain = torch.version.partition("+")[0]
-        if row is not None and table.fits_torch(pin.name, pin.version, plain) is False:
+        wanted = _wanted_torch(pin, plain, tables) if released(pin.version) else None
+        if wanted:
             yield Complaint(
                 line=pin.line,
                 severity=Severity.ERROR,
@@ -255,8 +256,21 @@ def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
                     "{package} {version} requires torch {wanted}, not {torch}.",
                     package=pin.name,
                     version=pin.version,
-                    wanted=row.torch,
+                    wanted=wanted,
                     torch=plain,
                 ),
                 fix=say("Choose releases that belong together."),
             )
+
+
+def _wanted_torch(pin: Pin, torch: str, tables: Tables) -> str | None:
+    """Return the torch that the metadata of a package requires, if this one is another."""
+    if pin.name == "torchtext":
+        companions = tables.get(TorchCompanions)
+        other = companions.agrees("torchtext", pin.version, torch) is False
+        return companions.pin("torchtext", pin.version) if other else None
+    table = tables.get(Extensions)
+    if table.fits_torch(pin.name, pin.version, torch) is not False:
+        return None
+    row = table.release(pin.name, pin.version)
+    return row.torch if row is not None else None

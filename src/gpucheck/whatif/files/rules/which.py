@@ -4,9 +4,13 @@ from gpucheck.whatif.files.builds import FAMILY
 from gpucheck.whatif.files.model import Install, Project
 
 
+_MOST = 200
+"""Of one file: nobody writes more by hand, and each costs several judgements."""
+
+
 def certain_installs(project: Project) -> list[Install]:
     """Return the installs that every build runs."""
-    return [one for one in project.installs if not one.conditional]
+    return [one for one in project.installs if not one.conditional][:_MOST]
 
 
 def final_installs(project: Project) -> list[Install]:
