@@ -3,7 +3,6 @@
 from gpucheck.whatif.files.builds import FAMILY
 from gpucheck.whatif.files.model import Install, Project
 
-
 _MOST = 200
 """Of one file: nobody writes more by hand, and each costs several judgements."""
 
