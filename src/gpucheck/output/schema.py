@@ -27,14 +27,14 @@ _TEMPLATE = "#/$defs/{name}"
 _COMPLETE = (
     Finding, Evidence, Fix, Check, OpenQuestion, ProbeRun, Versions, SelfTest, Culprit, RankOutcome,
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
-    recommendation.Missing, CauseCount, baseline_documents.SavedState, baseline_documents.Figure,
-    baseline_documents.Difference,
+    recommendation.Missing, CauseCount, wire.LintFile, wire.LintFinding,
+    baseline_documents.SavedState, baseline_documents.Figure, baseline_documents.Difference,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff, wire.TriageSummary, baseline_documents.Comparison, baseline_documents.Fleet,
-    baseline_documents.States, wire.Version,
+    wire.TablesDiff, wire.TriageSummary, wire.Version, wire.Lint, baseline_documents.Comparison,
+    baseline_documents.Fleet, baseline_documents.States,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -190,6 +190,7 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "list": _document(wire.Listing),
     "batch-line": _document(wire.BatchLine),
     "triage-summary": _document(wire.TriageSummary),
+    "lint": _document(wire.Lint),
     "recommendation": _document(wire.Recommendation),
     "table": _table,
     "tables-diff": _document(wire.TablesDiff),

@@ -9,7 +9,7 @@ from gpucheck.advice.offers import Offer
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.engine import OpenQuestion, Verdict
 from gpucheck.engine.report import Owner
-from gpucheck.facts.claims import Confidence
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTest
@@ -105,6 +105,34 @@ class TriageSummary(msgspec.Struct, kw_only=True):
     verdicts: dict[Verdict, int]
     owners: dict[Owner, int]
     causes: list[CauseCount]
+
+
+class LintFile(msgspec.Struct, kw_only=True):
+    """A file that was judged; ``kind`` is "" if it is of none that is known."""
+
+    file: str
+    kind: str
+    problem: str
+
+
+class LintFinding(msgspec.Struct, kw_only=True):
+    """A fault in a line of a file."""
+
+    file: str
+    line: int
+    severity: Severity
+    rule: str
+    sentence: str
+    fix: str
+
+
+class Lint(msgspec.Struct, kw_only=True):
+    """What project files have of faults."""
+
+    schema: Literal["gpucheck.lint/1"]
+    gpucheck: Versions
+    files: list[LintFile]
+    findings: list[LintFinding]
 
 
 class DriverUpdate(msgspec.Struct, kw_only=True):

@@ -1,0 +1,102 @@
+"""What ``gpucheck lint`` found: a line for each fault, JSON, or annotations of GitHub."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from gpucheck import __version__
+from gpucheck.facts.claims import Severity
+from gpucheck.language import Sentence, say, spoken
+from gpucheck.output.json_text import json_text
+from gpucheck.whatif.files.rules.complaint import Complaint
+
+SCHEMA = "gpucheck.lint/1"
+_COLORS = {Severity.ERROR: "31", Severity.WARNING: "33", Severity.INFO: "36"}
+_ANNOTATIONS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
+_LONGEST = 400
+
+
+class LintedFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file as it was named, its kind, and its faults; ``problem``: why it could not be read."""
+
+    file: str
+    kind: str = ""
+    complaints: tuple[Complaint, ...] = ()
+    problem: str = ""
+
+
+def terminal(files: Sequence[LintedFile], *, color: bool = False) -> str:
+    """Return ``file:line: severity rule: sentence`` for each fault, and its fix below it."""
+    return "".join(
+        f"{line}\n"
+        for file in files
+        for one in file.complaints
+        for line in _lines(file.file, one, color=color)
+    )
+
+
+def _lines(file: str, one: Complaint, *, color: bool) -> Iterator[str]:
+    severity = one.severity.value
+    shown = f"\033[{_COLORS[one.severity]}m{severity}\033[0m" if color else severity
+    yield f"{_safe(file)}:{one.line}: {shown} {one.rule}: {_words(one.sentence)}"
+    if one.fix:
+        yield "    " + _words(say("Fix: {fix}", fix=one.fix))
+
+
+def as_json(files: Sequence[LintedFile], *, tables: str) -> str:
+    """Return everything as JSON (schema ``gpucheck.lint/1``), in English."""
+    return json_text(
+        {
+            "schema": SCHEMA,
+            "gpucheck": {"version": __version__, "tables": tables},
+            "files": [
+                {"file": one.file, "kind": one.kind, "problem": one.problem} for one in files
+            ],
+            "findings": [_finding(file.file, one) for file in files for one in file.complaints],
+        }
+    )
+
+
+def _finding(file: str, one: Complaint) -> dict[str, Any]:
+    return {
+        "file": file,
+        "line": one.line,
+        "severity": one.severity.value,
+        "rule": one.rule,
+        "sentence": one.sentence,
+        "fix": one.fix,
+    }
+
+
+def github(files: Sequence[LintedFile]) -> str:
+    """Return workflow commands, which GitHub shows beside the lines of a change."""
+    return "".join(
+        f"::{_ANNOTATIONS[one.severity]} file={_property(file.file)},line={one.line},"
+        f"title={_property(one.rule)}::{_data(one)}\n"
+        for file in files
+        for one in file.complaints
+    )
+
+
+def _data(one: Complaint) -> str:
+    words = _words(one.sentence)
+    if one.fix:
+        words += "\n" + _words(say("Fix: {fix}", fix=one.fix))
+    return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def _property(text: str) -> str:
+    safe = _safe(text).replace("%", "%25")
+    return safe.replace(":", "%3A").replace(",", "%2C")
+
+
+def _words(sentence: str) -> str:
+    if isinstance(sentence, Sentence):
+        return spoken(sentence.mapped(_safe))
+    return _safe(sentence)
+
+
+def _safe(text: str) -> str:
+    """Return untrusted text without control characters."""
+    return "".join(char if char.isprintable() else "?" for char in text[:_LONGEST])

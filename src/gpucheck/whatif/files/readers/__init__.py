@@ -1,0 +1,1 @@
+"""Readers of project files: one module for each kind of file."""

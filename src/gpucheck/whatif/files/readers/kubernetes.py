@@ -1,0 +1,71 @@
+"""Manifests of Kubernetes: the containers of pods, jobs and deployments."""
+
+from gpucheck.whatif.files.images import image_of
+from gpucheck.whatif.files.model import Pin, Project, Workload
+from gpucheck.whatif.files.readers.yaml import Node
+from gpucheck.whatif.files.text import number_of
+
+_PLACES = {
+    "Pod": ("spec",),
+    "Job": ("spec", "template", "spec"),
+    "Deployment": ("spec", "template", "spec"),
+    "StatefulSet": ("spec", "template", "spec"),
+    "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+KINDS = tuple(_PLACES)
+_GPU = "nvidia.com/gpu"
+
+
+def read(nodes: list[Node]) -> Project:
+    """Return the containers; those of other kinds, such as a DaemonSet, are not judged."""
+    found: list[Workload] = []
+    for node in nodes:
+        place = _PLACES.get(node.get("kind").text)
+        if place is not None:
+            found += _containers(node.get(*place))
+    return Project(kind="kubernetes", workloads=tuple(found))
+
+
+def _containers(pod: Node) -> list[Workload]:
+    runtime = pod.get("runtimeClassName")
+    return [_container(one, pod, runtime) for one in pod.get("containers").list()]
+
+
+def _container(one: Node, pod: Node, runtime: Node) -> Workload:
+    image = one.get("image")
+    limits = one.get("resources", "limits")
+    return Workload(
+        name=one.get("name").text,
+        line=one.line,
+        image=image_of(image.text, image.line) if image.text else None,
+        asks_for_gpu=_asks(one, pod),
+        gpus=number_of(limits.get(_GPU).text),
+        shared_memory=_has_shared_memory(one, pod),
+        runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
+        by="kubernetes",
+    )
+
+
+def _asks(one: Node, pod: Node) -> bool:
+    """Whether it gets a GPU in any way, also one of a plug-in that has names of its own."""
+    asked = [
+        name for part in ("limits", "requests") for name, _ in one.get("resources", part).items()
+    ]
+    return bool(
+        any("/" in name for name in asked)
+        or one.get("resources", "claims")
+        or pod.get("resourceClaims")
+        or pod.get("hostPID")
+        or one.get("securityContext", "privileged")
+        or one.get("resources", "<<")
+        or any(key == "<<" for key, _ in one.items())
+        or any(
+            entry.get("name").text == "NVIDIA_VISIBLE_DEVICES" for entry in one.get("env").list()
+        )
+        or any(volume.get("hostPath") for volume in pod.get("volumes").list())
+    )
+
+
+def _has_shared_memory(one: Node, pod: Node) -> bool:
+    mounts = [mount.get("mountPath").text.rstrip("/") for mount in one.get("volumeMounts").list()]
+    return bool(pod.get("hostIPC") or "/dev/shm" in mounts)  # noqa: S108  # as above

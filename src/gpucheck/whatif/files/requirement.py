@@ -1,0 +1,34 @@
+"""One requirement of a Python package: its name, and its version if exactly one is asked for."""
+
+import re
+
+from gpucheck.whatif.files.model import Pin
+
+_LONGEST = 500
+_FORM = re.compile(
+    r"([A-Za-z0-9][A-Za-z0-9._-]{0,100})[ \t]{0,20}(?:\[[^\]]{0,200}\])?[ \t]{0,20}"
+    r"(?:\(?[ \t]{0,20}(===?)[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?)?[ \t]{0,20}(.{0,400})"
+)
+
+
+def name_of(text: str) -> str:
+    """Return the name of a package as indexes compare it."""
+    return re.sub(r"[-_.]{1,100}", "-", text).lower()
+
+
+def pin_of(text: str, line: int) -> Pin | None:
+    """Return the package of a requirement; None for what is none, or holds only on some machines.
+
+    A range of versions, a wildcard or an address is a package without a version.
+    """
+    text = text.strip()
+    if not text or len(text) > _LONGEST:
+        return None
+    found = _FORM.fullmatch(text)
+    if found is None or found[4].lstrip().startswith(("/", ":", "=", "\\")):
+        return None
+    rest = found[4].strip()
+    if ";" in rest:
+        return None
+    exact = found[3] if found[2] and not rest else ""
+    return Pin(name_of(found[1]), exact or "", line)

@@ -1,0 +1,1 @@
+"""Rules about project files; each returns its complaints, and is silent without certainty."""

@@ -1,0 +1,65 @@
+"""A CPU build of PyTorch in a file that is otherwise about GPUs."""
+
+from collections.abc import Iterator
+
+from gpucheck.facts.claims import Severity
+from gpucheck.findings import torch_cpu_only
+from gpucheck.language import in_series, say
+from gpucheck.whatif.files.builds import FAMILY, build_with_line, has_unknown_index
+from gpucheck.whatif.files.model import Install, Pin, Project
+from gpucheck.whatif.files.rules.complaint import Complaint, Target
+from gpucheck.whatif.files.rules.which import final_installs
+
+
+def complaints(project: Project, target: Target) -> Iterator[Complaint]:
+    """Yield the installs that surely get a CPU build although GPUs are asked for."""
+    if project.not_for_nvidia:
+        return
+    for install in final_installs(project):
+        cpu = _cpu_build(install)
+        image = install.image
+        if cpu is None:
+            continue
+        if target.gpus:
+            yield Complaint(
+                line=cpu.line,
+                severity=Severity.ERROR,
+                rule=torch_cpu_only.RULE.slug,
+                sentence=say(
+                    "{what} is a CPU build of PyTorch, which cannot use {gpus}.",
+                    what=cpu.name,
+                    gpus=in_series(target.gpus),
+                ),
+                fix=_fix(install),
+            )
+        elif image is not None and image.for_gpus:
+            yield Complaint(
+                line=cpu.line,
+                severity=Severity.WARNING,
+                rule=torch_cpu_only.RULE.slug,
+                sentence=say(
+                    "{what} is a CPU build of PyTorch, but the image {image} is made for GPUs.",
+                    what=cpu.name,
+                    image=image.reference,
+                ),
+                fix=_fix(install),
+            )
+
+
+def _cpu_build(install: Install) -> Pin | None:
+    if install.cpu is not None and any(one.name in FAMILY for one in install.pins):
+        return install.cpu
+    if has_unknown_index(install) or not any(one.name == "torch" for one in install.pins):
+        return None
+    build = build_with_line(install)
+    if build is None or build[0] != "cpu":
+        return None
+    torch = install.pin("torch")
+    version = torch.version if torch is not None else ""
+    return Pin(f"torch {version}".strip() if version else "torch", "", build[1])
+
+
+def _fix(install: Install) -> str:
+    if install.tool == "conda":
+        return say("Remove it, and let conda choose the build for CUDA.")
+    return say("Name the index of a CUDA build: gpucheck recommend prints it for your GPU.")

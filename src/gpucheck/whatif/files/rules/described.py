@@ -1,0 +1,276 @@
+"""What the engine says about the machine that a file and the options describe."""
+
+from collections.abc import Iterator, Mapping
+
+from gpucheck.facts.claims import Severity
+from gpucheck.findings import package_pin_conflict
+from gpucheck.findings.form import Finding
+from gpucheck.language import say
+from gpucheck.tables import Tables
+from gpucheck.tables.extensions import Extensions
+from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_companions import TorchCompanions
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import capability_numbers, minor, parse, released
+from gpucheck.whatif.files.builds import (
+    build_with_line,
+    has_unknown_index,
+    is_cuda,
+    is_stable,
+    local_of,
+    torch_indexes,
+)
+from gpucheck.whatif.files.model import Image, Install, Pin, Project, Stage
+from gpucheck.whatif.files.rules.complaint import Complaint, Target
+from gpucheck.whatif.files.rules.which import certain_installs, final_installs
+from gpucheck.whatif.judge import judge_described
+from gpucheck.whatif.keys import Given, GivenError, read_words
+
+_KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}
+_COMPANIONS = ("torchvision", "torchaudio")
+_PLATFORM = "linux_x86_64"
+_PLAIN_IMAGES = ("python", "ubuntu", "debian")
+_OTHER_PYTHONS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv")
+
+_Lines = Mapping[str, int]
+"""The line that gave each key."""
+
+
+def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+    """Yield what the engine finds about each install, and about PyTorch's images."""
+    for install in certain_installs(project):
+        stage = next((one for one in project.stages if _has(one, install)), None)
+        yield from _pins(install, tables)
+        yield from _companions(install, tables)
+        yield from _python(install, stage, target, tables)
+    for install in final_installs(project):
+        yield from _build(install, project, target, tables)
+    for stage in project.stages:
+        untouched = not any(
+            pin.name == "torch" for one in project.installs for pin in one.pins
+        ) and not any(one.conditional for one in stage.installs)
+        if stage.final and stage.image is not None and untouched:
+            yield from _image(stage.image, target, tables)
+    for workload in project.workloads:
+        if workload.image is not None:
+            yield from _image(workload.image, target, tables)
+
+
+def _has(stage: Stage, install: Install) -> bool:
+    return any(one is install for one in stage.installs)
+
+
+def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
+    torch = install.pin("torch")
+    if torch is None or not torch.version:
+        return
+    for name in _COMPANIONS:
+        pin = install.pin(name)
+        if pin is None or not pin.version:
+            continue
+        # Without a build of torch nobody knows whether that of its companion is another.
+        version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
+        lines = {"torch": torch.line, "packages": pin.line}
+        words = (f"torch={torch.version}", f"{name}={version}")
+        yield from _judged(words, lines, tables, ("packages",))
+
+
+def _python(
+    install: Install, stage: Stage | None, target: Target, tables: Tables
+) -> Iterator[Complaint]:
+    torch = install.pin("torch")
+    if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
+        return
+    python = _python_of(install, stage, target, torch, tables)
+    if python is not None:
+        words = (f"torch={torch.version}", f"python={python.version}")
+        yield from _judged(words, {"torch": torch.line}, tables, ("interpreter",))
+
+
+def _python_of(
+    install: Install, stage: Stage | None, target: Target, torch: Pin, tables: Tables
+) -> Pin | None:
+    """Return the Python, or one that stands for all that the file allows."""
+    if install.python is not None:
+        return install.python
+    image = install.image
+    if image is not None and image.python and stage is not None and not _has_other(stage):
+        return Pin("python", image.python, image.line)
+    oldest = install.python_from
+    if oldest is not None:
+        pythons = tables.get(TorchReleases).pythons(torch.version, _PLATFORM) or ()
+        wanted = parse(oldest.version)
+        with_wheels = [parse(one.rstrip("t")) for one in pythons]
+        if wanted and with_wheels and all(one is not None and one < wanted for one in with_wheels):
+            return oldest
+    if target.python and image is None:
+        return Pin("python", target.python, torch.line)
+    return None
+
+
+def _has_other(stage: Stage) -> bool:
+    return any(
+        word.rpartition("/")[2] in _OTHER_PYTHONS or word.startswith(("python3.", "deadsnakes"))
+        for command in stage.commands
+        for word in command.words
+    )
+
+
+def _build(
+    install: Install, project: Project, target: Target, tables: Tables
+) -> Iterator[Complaint]:
+    """Yield what is wrong with the build of torch on the target's GPUs and driver."""
+    found = _words_of_build(install, project, tables)
+    if found is None:
+        return
+    words, line = found
+    lines = {"torch": line}
+    for gpu in target.gpus:
+        if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
+            yield from _any_build(words[0], gpu, lines, tables)
+        else:
+            yield from _judged((*words, _word_of(gpu)), lines, tables, ("torch",))
+    if target.driver and _is_certain(install, project) and not _may_bring_compat(install.image):
+        yield from _judged((*words, f"driver={target.driver}"), lines, tables, ("nvml", "torch"))
+
+
+def _may_bring_compat(image: Image | None) -> bool:
+    """Whether an image may have the cuda-compat library; an image with CUDA is judged itself."""
+    return image is not None and image.reference.partition(":")[0] not in _PLAIN_IMAGES
+
+
+def _words_of_build(
+    install: Install, project: Project, tables: Tables
+) -> tuple[tuple[str, ...], int] | None:
+    """Return the keys of the build of torch, and its line; None if no build is certain."""
+    torch = install.pin("torch")
+    if (
+        torch is None
+        or has_unknown_index(install)
+        or not all(is_stable(one.address) for one in torch_indexes(install))
+    ):
+        return None
+    if install.tool == "conda":
+        if install.cpu or install.cuda is None or not minor(install.cuda.version):
+            return None
+        cuda = (f"cuda={minor(install.cuda.version)}", "torch_source=pytorch-channel")
+        version = (f"torch={torch.version}",) if torch.version else ()
+        return (*version, *cuda), install.cuda.line
+    build = build_with_line(install)
+    if build is not None and is_cuda(build[0]):
+        if not torch.version:
+            return (f"cuda={minor(build[0])}",), build[1]
+        plain, local = torch.version.partition("+")[0], local_of(torch.version)
+        if not local and tables.get(TorchBuilds).build(plain, build[0], _PLATFORM) is None:
+            return None  # the index may not have it, and PyPI another build
+        return (f"torch={plain}+{build[0]}", "torch_source=pytorch-index"), build[1]
+    if build is None and not torch_indexes(install) and torch.version:
+        in_image = install.image is not None and install.image.has_torch
+        return (
+            None
+            if in_image or project.not_for_nvidia
+            else ((f"torch={torch.version}",), torch.line)
+        )
+    return None
+
+
+def _is_certain(install: Install, project: Project) -> bool:
+    """Whether the build is certain: a requirement may be installed from any index."""
+    return (
+        project.kind in ("dockerfile", "lock")
+        or install.tool == "conda"
+        or build_with_line(install) is not None
+    )
+
+
+def _any_build(torch: str, gpu: str, lines: _Lines, tables: Tables) -> Iterator[Complaint]:
+    """Yield the finding about PyPI's build if no other build of the release has code either."""
+    rows = tables.get(TorchBuilds).of_release(torch.partition("=")[2], _PLATFORM)
+    others = [
+        list(_judged((f"{torch}+{row.build}", _word_of(gpu)), lines, tables, ("torch",)))
+        for row in rows
+        if row.available and row.build.startswith("cu")
+    ]
+    if others and all(others):
+        yield from _judged((torch, _word_of(gpu)), lines, tables, ("torch",))
+
+
+def _word_of(gpu: str) -> str:
+    return f"{'gpu' if capability_numbers(gpu) is None else 'compute_capability'}={gpu}"
+
+
+def _image(image: Image, target: Target, tables: Tables) -> Iterator[Complaint]:
+    if not image.torch or not image.cuda:
+        return
+    words = (f"torch={image.torch}", f"cuda={image.cuda}", "torch_source=pytorch-index")
+    for gpu in target.gpus:
+        yield from _judged((*words, _word_of(gpu)), {"torch": image.line}, tables, ("torch",))
+
+
+def _judged(
+    words: tuple[str, ...], lines: _Lines, tables: Tables, about: tuple[str, ...]
+) -> Iterator[Complaint]:
+    """Yield the findings about the described machine whose evidence is in these sections."""
+    try:
+        given: Given = read_words(words)
+        report = judge_described(given, tables).report
+    except GivenError:
+        return
+    for finding in report.standing:
+        sections = [one.fact.partition(".")[0] for one in finding.evidence]
+        if finding.severity is Severity.INFO or not set(about) & set(sections):
+            continue
+        yield Complaint(
+            line=_line_of(sections, lines),
+            severity=finding.severity,
+            rule=finding.slug,
+            sentence=say("{headline}.", headline=finding.headline),
+            fix=_fix_of(finding),
+        )
+
+
+def _line_of(sections: list[str], lines: _Lines) -> int:
+    keys = [_KEY_OF[one] for one in sections if one in _KEY_OF]
+    by_others = [lines[key] for key in keys if key != "torch" and key in lines]
+    return (by_others or [lines["torch"]])[0]
+
+
+def _fix_of(finding: Finding) -> str:
+    return finding.fixes[0].text if finding.fixes else ""
+
+
+def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
+    """Yield the packages whose metadata requires another torch: no installer accepts both."""
+    torch = install.pin("torch")
+    if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
+        return
+    plain = torch.version.partition("+")[0]
+    for pin in install.pins:
+        wanted = _wanted_torch(pin, plain, tables) if released(pin.version) else None
+        if wanted:
+            yield Complaint(
+                line=pin.line,
+                severity=Severity.ERROR,
+                rule=package_pin_conflict.RULE.slug,
+                sentence=say(
+                    "{package} {version} requires torch {wanted}, not {torch}.",
+                    package=pin.name,
+                    version=pin.version,
+                    wanted=wanted,
+                    torch=plain,
+                ),
+                fix=say("Choose releases that belong together."),
+            )
+
+
+def _wanted_torch(pin: Pin, torch: str, tables: Tables) -> str | None:
+    """Return the torch that the metadata of a package requires, if this one is another."""
+    if pin.name == "torchtext":
+        companions = tables.get(TorchCompanions)
+        other = companions.agrees("torchtext", pin.version, torch) is False
+        return companions.pin("torchtext", pin.version) if other else None
+    table = tables.get(Extensions)
+    if table.fits_torch(pin.name, pin.version, torch) is not False:
+        return None
+    row = table.release(pin.name, pin.version)
+    return row.torch if row is not None else None

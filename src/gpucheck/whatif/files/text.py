@@ -1,0 +1,48 @@
+"""The text of an untrusted file, within limits."""
+
+from gpucheck.facts.numbers import whole_number
+from gpucheck.language import say
+
+LARGEST = 2 * 1024 * 1024
+LONGEST_LINE = 8192
+MOST_LINES = 100_000
+
+
+class UnreadableError(ValueError):
+    """The file cannot be read; the message is one sentence for the user."""
+
+
+def text_of(data: bytes) -> str:
+    """Return the content as text; a line that nobody has written by hand becomes empty.
+
+    Raises:
+        UnreadableError: it is too large, or no text.
+    """
+    if len(data) > LARGEST:
+        raise UnreadableError(say("it is larger than {size} MiB", size=LARGEST >> 20))
+    if b"\0" in data:
+        raise UnreadableError(say("it is not a text file"))
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise UnreadableError(say("it is not encoded in UTF-8")) from error
+    lines = text.replace("\r\n", "\n").split("\n")
+    if len(lines) > MOST_LINES:
+        raise UnreadableError(say("it has more than {most} lines", most=MOST_LINES))
+    return "\n".join(line if len(line) <= LONGEST_LINE else "" for line in lines)
+
+
+def line_with(lines: list[str], words: tuple[str, ...], start: int = 1) -> int:
+    """Return the number of the first line, from ``start`` on, that has all words; else ``start``.
+
+    Of a language whose parser gives no line numbers.
+    """
+    for number, line in enumerate(lines[start - 1 :], start):
+        if all(word in line for word in words):
+            return number
+    return start
+
+
+def number_of(text: str) -> int | None:
+    """Return a small whole number; None for anything else."""
+    return whole_number(text.strip()) if len(text) < LONGEST_LINE else None

@@ -1,0 +1,146 @@
+"""Project files that are meant to break or delay the linter."""
+
+import contextlib
+import time
+
+import pytest
+
+from gpucheck.tables import Tables
+from gpucheck.whatif.files import text as limits
+from gpucheck.whatif.files.lint import lint
+from gpucheck.whatif.files.rules.complaint import Target
+from gpucheck.whatif.files.text import UnreadableError
+
+pytestmark = pytest.mark.hostile
+
+TABLES = Tables()
+TARGET = Target(gpus=("5090",), driver="470")
+MB = 1024 * 1024
+LONG = {
+    "blanks": b" " * MB,
+    "quotes": b"RUN '" + b"'a" * (MB // 2),
+    "dollars": b"RUN " + b"${" * (MB // 2),
+    "operators": b"RUN " + b"&&" * (MB // 2),
+    "lines": b"RUN a \\\n" * (MB // 16),
+    "ands": b"RUN a && \\\n" * (MB // 16),
+    "froms": b"FROM nvidia/cuda:12.4.1-base-ubuntu22.04 AS a\n" * 20_000,
+    "chain": b"FROM python:3.12 AS s0\nRUN pip install torch==2.6.0\n"
+    + b"".join(
+        b"FROM s%d AS s%d\nRUN pip install torch==2.6.0\n" % (n, n + 1) for n in range(9000)
+    ),
+    "arguments": b"FROM a\nARG A=$B\n" + b"ENV A=$A$A$A$A$A$A$A$A\n" * 2000 + b"RUN $A\n",
+    "heredocs": b"FROM a\nRUN <<A\n" + b"pip install torch <<A\n" * 20_000,
+    "dashes": b"- " * 4000,
+    "brackets": b"a: " + b"[" * 4000,
+    "tables": b"a = " + b"[" * 4000,
+    "dots": b"[" + b"a." * 4000 + b"a]\n",
+    "pins": b"torch==2.6.0\n" * 60_000,
+    "spaces": b"torch" + b" " * 8000 + b"=" + b" " * 80,
+    "binary": b"\xff\xfe" * 1000,
+    "indented": b"services:\n" + b"".join(b" " * n + b"a:\n" for n in range(1, 900)),
+    "pod": b"kind: Pod\nspec: " + b"{a: " * 190 + b"}" * 190,
+    "long-line": b"torch==2.6.0 # " + b"x" * MB + b"\ntorchvision==0.20.0\n",
+}
+ALSO = {
+    "requirements.txt": ("pins", "spaces", "blanks", "dollars", "long-line", "dots", "binary"),
+    "pyproject.toml": ("tables", "dots", "blanks", "brackets"),
+    "uv.lock": ("tables", "dots"),
+    "compose.yaml": ("dashes", "brackets", "indented", "blanks", "quotes"),
+    "pod.yaml": ("pod", "dashes"),
+    "a.sbatch": ("operators", "quotes", "lines", "ands", "dollars"),
+}
+CASES = [("Dockerfile", what) for what in LONG] + [
+    (name, what) for name, many in ALSO.items() for what in many
+]
+
+
+@pytest.mark.parametrize(("name", "what"), CASES)
+def test_a_large_file_is_judged_or_refused_in_time(name: str, what: str) -> None:
+    head = b"#SBATCH -n 1\n" if name.endswith("sbatch") else b""
+    began = time.process_time()
+    with contextlib.suppress(UnreadableError):
+        lint(name, head + LONG[what], TARGET, TABLES)
+    assert time.process_time() - began < 15
+
+
+def test_aliases_that_multiply_are_refused() -> None:
+    bomb = "kind: Pod\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
+    for one, other in zip("abcdefghi", "bcdefghij", strict=True):
+        bomb += f"{other}: &{other} [{', '.join([f'*{one}'] * 10)}]\n"
+    with pytest.raises(UnreadableError, match="nested too deeply"):
+        lint("pod.yaml", bomb.encode(), TARGET, TABLES)
+
+
+def test_an_alias_of_itself_is_refused() -> None:
+    with pytest.raises(UnreadableError, match="nested too deeply"):
+        lint("pod.yaml", b"kind: Pod\na: &a [*a]\n", TARGET, TABLES)
+
+
+@pytest.mark.parametrize("tag", ["!!python/object/apply:os.system [ls]", "!x {}", "!!binary x"])
+def test_tags_build_no_objects(tag: str) -> None:
+    assert lint("pod.yaml", f"kind: Pod\na: {tag}\n".encode(), TARGET, TABLES).complaints == ()
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"torch\0", "not a text file"),
+        (b"\xff\xfet", "not encoded in UTF-8"),
+        (b"x" * (limits.LARGEST + 1), "larger than 2 MiB"),
+        (b"\n" * (limits.MOST_LINES + 1), "more than 100000 lines"),
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes, words: str) -> None:
+    with pytest.raises(UnreadableError, match=words):
+        lint("requirements.txt", data, TARGET, TABLES)
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "pixi.toml"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "project = 1\ntool = []\npackage = {a = 1}\ndependencies = [1]",
+        "[project]\ndependencies = [1, [2]]\nrequires-python = 3\n[tool]\nuv = 1\npoetry = []",
+        "[tool.uv.sources]\ntorch = [1, {index = 2}]\n[[tool.uv.index]]\nurl = 1\nname = []",
+        "[tool.poetry.dependencies]\ntorch = [1]\npython = {version = 2}\n",
+        "[[package]]\nname = 1\nversion = {}\nsource = []\n[[package]]\nname = 'torch'\nsource = 1",
+        "[dependencies]\npytorch = 1\npython = [2]\n[pypi-dependencies]\ntorch = 1\n",
+        "a = [",
+    ],
+)
+def test_values_of_other_types_break_nothing(name: str, text: str) -> None:
+    try:
+        assert lint(name, text.encode(), TARGET, TABLES).complaints == ()
+    except UnreadableError as refused:
+        assert refused.args[0] == "it is not TOML"  # noqa: PT017
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "services: 1",
+        "services:\n  a: 1\n  b: [x]\n  ? [c]\n  : d\n",
+        "services:\n  a: {image: [x], deploy: 1, environment: {a: }, volumes: {b: c}, gpus: [1]}\n",
+        "kind: Pod\nspec: []",
+        "kind: Job\nspec: {template: {spec: {containers: {a: b}, volumes: 1}}}",
+        "kind: Pod\nspec: {containers: [1, {image: {}, resources: 1, env: 1, name: []}]}",
+        "dependencies:\n  a: b\n",
+        "dependencies:\n- 1\n- pip: 2\n- pip: [[x], {a: b}]\n",
+        "kind: Pod\n--- \n---\n...\n--- 1\n",
+    ],
+)
+def test_documents_of_other_forms_break_nothing(text: str) -> None:
+    for name in ("compose.yaml", "environment.yml"):
+        assert lint(name, text.encode(), TARGET, TABLES).complaints == ()
+
+
+def test_escape_sequences_do_not_reach_the_terminal() -> None:
+    from gpucheck.output.lint_text import LintedFile, github, terminal  # noqa: PLC0415
+
+    data = b'services:\n  "a\\x1b[31m::error\\n": {image: nvidia/cuda:12.4.1-base-ubuntu22.04}\n'
+    done = lint("compose.yaml", data, TARGET, TABLES)
+    assert done.complaints
+    file = LintedFile(file="a\x1b\n::error::x", kind=done.kind, complaints=done.complaints)
+    for text in (terminal([file]), github([file])):
+        assert "\x1b" not in text
+        assert not any(line.startswith("::error::") for line in text.splitlines())
