@@ -48,6 +48,14 @@ class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
     levels: list[str]
 
 
+class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of a finding in one language; its paragraphs are not wrapped yet."""
+
+    title: str
+    paragraphs: list[str]
+    facts: list[str]
+
+
 def explain(slug: str, width: int | None = None) -> str | None:
     """Return the page of a finding, or None if there is none with that name."""
     rules = all_rules()
@@ -111,7 +119,8 @@ def listing_json() -> dict[str, Any]:
     }
 
 
-def _page(rule: Rule, width: int) -> str:
+def finding_page(rule: Rule) -> FindingPage:
+    """Return the page of a finding in the current language."""
     facts = [
         say(
             "Severity: {severity}. Area: {family}.",
@@ -130,16 +139,17 @@ def _page(rule: Rule, width: int) -> str:
         facts.append(
             say("Withdrawn when these self-tests pass on every GPU: {tests}.", tests=tests)
         )
-    return (
-        "\n\n".join(
-            (
-                reflow(spoken(headed(rule.slug, rule.title)), width),
-                *(reflow(_in_words(part), width) for part in parts(rule.page)),
-                *(reflow(spoken(fact), width) for fact in facts),
-            )
-        )
-        + "\n"
+    return FindingPage(
+        title=spoken(headed(rule.slug, rule.title)),
+        paragraphs=[_in_words(part) for part in parts(rule.page)],
+        facts=[spoken(fact) for fact in facts],
     )
+
+
+def _page(rule: Rule, width: int) -> str:
+    page = finding_page(rule)
+    texts = (page.title, *page.paragraphs, *page.facts)
+    return "\n\n".join(reflow(text, width) for text in texts) + "\n"
 
 
 def _in_words(part: str) -> str:
@@ -157,13 +167,23 @@ def _in_words(part: str) -> str:
 
 def reflow(paragraph: str, width: int = WIDTH) -> str:
     """Wrap a paragraph for a terminal: list items one by one, indented lines not at all."""
+    return "\n".join(
+        item if item.startswith("    ") else _fill(item, width) for item in items_of(paragraph)
+    )
+
+
+def items_of(paragraph: str) -> list[str]:
+    """Return the parts of a paragraph, each on one line: words, items of a list, commands.
+
+    Items begin with ``- ``, lines that stay as they are with four blanks.
+    """
     items: list[str] = []
     for line in paragraph.split("\n"):
         if not items or line.startswith(("- ", "    ")):
             items.append(line)
         else:
             items[-1] = f"{items[-1]} {line.strip()}"
-    return "\n".join(item if item.startswith("    ") else _fill(item, width) for item in items)
+    return items
 
 
 def _fill(item: str, width: int) -> str:
