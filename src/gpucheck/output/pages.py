@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.language import Sentence, in_series, say, spoken
+from gpucheck.language import Sentence, current_language, in_series, say, spoken
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import WIDTH, Page, between, wrapped
 from gpucheck.output.terms import term
@@ -56,15 +56,21 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
     facts: list[str]
 
 
-def explain(slug: str, width: int | None = None) -> str | None:
-    """Return the page of a finding, or None if there is none with that name."""
+def explain(slug: str, width: int | None = None, docs_url: str = "") -> str | None:
+    """Return the page of a finding, or None if there is none with that name.
+
+    Args:
+        slug: the name of the finding.
+        width: columns; 80 if unknown.
+        docs_url: where the documentation site stands; "" if that is not known.
+    """
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
-        page = _page(rules[newer], between(width)) if newer in rules else ""
+        page = _page(rules[newer], between(width), docs_url) if newer in rules else ""
         now = spoken(say("{slug} is called {newer} now.", slug=slug, newer=newer))
         return f"{now}\n\n{page}"
-    return _page(rules[slug], between(width)) if slug in rules else None
+    return _page(rules[slug], between(width), docs_url) if slug in rules else None
 
 
 def list_rules() -> list[RuleRow]:
@@ -146,10 +152,15 @@ def finding_page(rule: Rule) -> FindingPage:
     )
 
 
-def _page(rule: Rule, width: int) -> str:
+def _page(rule: Rule, width: int, docs_url: str) -> str:
     page = finding_page(rule)
     texts = (page.title, *page.paragraphs, *page.facts)
-    return "\n\n".join(reflow(text, width) for text in texts) + "\n"
+    shown = [reflow(text, width) for text in texts]
+    if docs_url:
+        folder = "" if current_language() == "en" else f"/{current_language()}"
+        url = f"{docs_url}{folder}/findings/{rule.slug}.html"
+        shown.append(spoken(say("This page on the web: {url}", url=url)))
+    return "\n\n".join(shown) + "\n"
 
 
 def _in_words(part: str) -> str:
