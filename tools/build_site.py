@@ -1,5 +1,4 @@
 #!/usr/bin/env python3
-# ruff: noqa: INP001  # a script of this repository
 """Builds the documentation site: the pages of the repository, and one page for each finding.
 
     build_site.py                       build/site/index.html can be opened in a browser
@@ -85,6 +84,7 @@ def _settings(language: Language, url: str) -> dict[str, object]:
         "html_static_path": [str(_TOOLS / "docs_site" / "static")],
         "html_css_files": ["site.css"],
         "html_baseurl": address if url else "",
+        "site_url": url,
         "html_copy_source": False,
         "html_show_sourcelink": False,
         "html_show_copyright": False,

@@ -1,9 +1,8 @@
 #!/usr/bin/env python3
-# ruff: noqa: INP001  # a script of this repository
 """Makes ``docs/images/check.svg``: what ``gpucheck`` prints for a recorded machine of the tests.
 
-    terminal_picture.py           write the picture again, after the output or the tables changed
-    terminal_picture.py --check   say whether it is up to date (exit status 1 if not)
+terminal_picture.py           write the picture again, after the output or the tables changed
+terminal_picture.py --check   say whether it is up to date (exit status 1 if not)
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""What is wrong with a built site: dead links, pages that nothing leads to, parts from elsewhere."""
+"""What is wrong with a built site: dead links, orphans, and what is loaded from elsewhere."""
 
 import re
 from html.parser import HTMLParser
@@ -42,9 +42,7 @@ def problems(site: Path, url: str = "") -> list[str]:
         site: the folder.
         url: the address that it is built for, "" if none; links to it are links into the site.
     """
-    pages = {
-        file: Page(file.read_text(encoding="utf-8")) for file in sorted(site.rglob("*.html"))
-    }
+    pages = {file: Page(file.read_text(encoding="utf-8")) for file in sorted(site.rglob("*.html"))}
     if site / "index.html" not in pages:
         return ["there is no index.html"]
     found: list[str] = []

@@ -1,12 +1,15 @@
 """What Sphinx loads: links between the languages, and a search that knows Chinese."""
 
+import functools
 import re
 from typing import Any
 
-from docs_site.sources import in_both_languages
-from docs_site.words import words
 from sphinx.application import Sphinx
 from sphinx.search import SearchLanguage
+
+from docs_site.sources import in_both_languages
+from docs_site.words import words
+from gpucheck.language import Language
 
 _LATIN_OR_HAN = re.compile(r"[a-z0-9_]+|[\u4e00-\u9fff]+")
 _HAN = "\u4e00"
@@ -50,30 +53,33 @@ function splitQuery(query) {
 def _link_languages(
     app: Sphinx, name: str, _template: str, context: dict[str, Any], _page: object
 ) -> None:
-    """Put into the head of a page where it is in each language, and what readers see of it."""
-    if name not in set(in_both_languages()):
+    """Link a page to the same page in the other language: in its head, and for its readers."""
+    if name not in _both():
         return
-    base = app.config.html_baseurl.rstrip("/").removesuffix("/zh")
-    up = base or "/".join([".."] * (name.count("/") + (app.config.language != "en"))) or "."
-    places = {"en": f"{up}/{name}.html", "zh": f"{up}/zh/{name}.html"}
-    context["metatags"] = context.get("metatags", "") + "".join(
-        f'\n<link rel="alternate" hreflang="{language}" href="{place}">'
-        for language, place in {**places, "x-default": places["en"]}.items()
-    )
+    here: Language
+    other: Language
     here, other = ("en", "zh") if app.config.language == "en" else ("zh", "en")
-    if "body" in context:
-        words_of_link = words("en" if here == "en" else "zh")["other"]
-        lang = "zh-CN" if other == "zh" else other
-        relative = "/".join([".."] * (name.count("/") + (here != "en"))) or "."
-        href = f"{relative}/{'zh/' if other == 'zh' else ''}{name}.html"
-        context["body"] = (
-            f'<p class="other-language"><a href="{href}" hreflang="{other}" lang="{lang}">'
-            f"{words_of_link}</a></p>\n{context['body']}"
-        )
+    up = "/".join([".."] * (name.count("/") + (here == "zh"))) or "."
+    places = {"en": f"{name}.html", "zh": f"zh/{name}.html"}
+    places["x-default"] = places["en"]
+    context["metatags"] = context.get("metatags", "") + "".join(
+        f'\n<link rel="alternate" hreflang="{language}" href="{app.config.site_url or up}/{place}">'
+        for language, place in places.items()
+    )
+    context["body"] = (
+        f'<p class="other-language"><a href="{up}/{places[other]}" hreflang="{other}" '
+        f'lang="{other}">{words(here)["other"]}</a></p>\n{context["body"]}'
+    )
+
+
+@functools.cache
+def _both() -> frozenset[str]:
+    return frozenset(in_both_languages())
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """Register both."""
+    app.add_config_value("site_url", "", "html")
     app.add_search_language(Chinese)
     app.connect("html-page-context", _link_languages)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

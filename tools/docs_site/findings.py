@@ -1,12 +1,10 @@
 """The pages of findings, and their index, as Markdown: made from the findings themselves."""
 
-import itertools
 import json
 from collections.abc import Iterator
 
 from docs_site.markdown import block, plain, prose
 from docs_site.words import words
-
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
@@ -67,14 +65,18 @@ def _messages(found: FindingMessages, language: Language) -> Iterator[str]:
     own = words(language)
     yield f"## {own['messages']}\n"
     yield f"{own['messages-about']}\n"
+    shown: set[str] = set()
     for confidence in _STRONGEST_FIRST:
-        of_it = [one for one in found.messages if one.strength.confidence is confidence]
-        if of_it:
+        samples: dict[str, list[str]] = {}
+        for one in found.messages:
+            if one.strength.confidence is confidence and one.sample not in shown:
+                samples.setdefault(_says(one), []).append(one.sample)
+                shown.add(one.sample)
+        if samples:
             yield f"### {own[confidence.value]}\n"
-        for says, group in itertools.groupby(sorted(of_it, key=_says), key=_says):
-            samples = dict.fromkeys(one.sample for one in group)
+        for says, lines in samples.items():
             yield f"{plain(says)}\n"
-            yield block("\n".join(samples))
+            yield block("\n".join(lines))
 
 
 def _says(message: Message) -> str:

@@ -19,7 +19,9 @@ def code(text: str) -> str:
     """Return Markdown that shows a text on one line as code."""
     fence = "`" * (_longest_run(text) + 1)
     line = " ".join(text.split())
-    return f"{fence} {line} {fence}" if line[:1] == "`" or line[-1:] == "`" else fence + line + fence
+    return (
+        f"{fence} {line} {fence}" if line[:1] == "`" or line[-1:] == "`" else fence + line + fence
+    )
 
 
 def block(text: str) -> str:

@@ -9,12 +9,21 @@ from pathlib import Path
 from docs_site import findings
 from docs_site.markdown import code
 from docs_site.words import words
-
+from gpucheck.findings import all_rules
 from gpucheck.language import Language
 
 ROOT = Path(__file__).parents[2]
 _TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
-_GUIDES_FIRST = ("install", "triage", "selftests", "preflight", "slurm", "torchrun", "mpirun")
+_GUIDES_FIRST = (
+    "install",
+    "triage",
+    "selftests",
+    "preflight",
+    "slurm",
+    "torchrun",
+    "mpirun",
+    "kubernetes",
+)
 """What most readers look for; the other guides follow by name."""
 _OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
@@ -109,4 +118,4 @@ def in_both_languages() -> Iterator[str]:
     """Yield the names of the pages that exist in English and in Chinese."""
     yield "index"
     yield "findings/index"
-    yield from (f"findings/{slug}" for slug in findings.all_rules())
+    yield from (f"findings/{slug}" for slug in all_rules())

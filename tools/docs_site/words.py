@@ -10,12 +10,9 @@ WORDS: dict[Language, Words] = {
         "guides": "Guides",
         "project": "Project",
         "examples": "Files in {folder}",
-        "about": "What gpucheck can find, by family. `gpucheck explain NAME` prints the same pages.",
+        "about": "All findings of gpucheck, by family. `gpucheck explain NAME` prints these pages.",
         "other": "中文",
         "family": "Family: {family}",
-        "severity": "Severity",
-        "finding": "Finding",
-        "meaning": "What it means",
         "messages": "Messages",
         "messages-about": (
             "`gpucheck triage` knows these lines. It reads them together with the rest of a text, "
@@ -25,9 +22,9 @@ WORDS: dict[Language, Words] = {
         "likely": "Lines that point to this cause",
         "possible": "Lines that other causes have as well",
         "related": "Related findings",
-        "suppressed-by": "If one of these stands, this finding is not reported, because they explain it:",
-        "suppresses": "If this finding stands, these are not reported, because it explains them:",
-        "check": "Is it the cause on your machine? Run `gpucheck`. It needs no network and no root.",
+        "suppressed-by": "This finding is not reported beside these, because they explain it:",
+        "suppresses": "These are not reported beside this finding, because it explains them:",
+        "check": "Does your machine have it? Run `gpucheck`. It needs no network and no root.",
         "description": "{title} - causes, how gpucheck recognises it, messages and fixes",
     },
     "zh": {
@@ -35,15 +32,16 @@ WORDS: dict[Language, Words] = {
         "guides": "文档",
         "project": "项目",
         "examples": "{folder} 中的文件",
-        "about": "gpucheck 能找出的全部问题，按类别排列。`gpucheck --lang zh explain 名称` 显示同样的内容。",
+        "about": (
+            "gpucheck 能找出的全部问题，按类别排列。`gpucheck --lang zh explain 名称` "
+            "显示同样的内容。"
+        ),
         "other": "English",
         "family": "类别：{family}",
-        "severity": "严重程度",
-        "finding": "问题",
-        "meaning": "含义",
         "messages": "报错信息",
         "messages-about": (
-            "`gpucheck triage` 认识以下各行。它会结合整段文本来判断，因此单独一行可能还不足以下结论。"
+            "`gpucheck triage` 认识以下各行。"
+            "它会结合整段文本来判断，因此单独一行可能还不足以下结论。"
         ),
         "certain": "直接说明这一原因的信息",
         "likely": "指向这一原因的信息",
@@ -51,7 +49,10 @@ WORDS: dict[Language, Words] = {
         "related": "相关问题",
         "suppressed-by": "出现以下任一问题时，不再报告本问题，因为它们已能解释：",
         "suppresses": "出现本问题时，不再报告以下问题，因为本问题已能解释：",
-        "check": "想知道你的机器是不是这个原因，请运行 `gpucheck --lang zh`。它不需要网络，也不需要 root 权限。",
+        "check": (
+            "想知道你的机器有没有这个问题，请运行 `gpucheck --lang zh`。"
+            "它不需要网络，也不需要 root 权限。"
+        ),
         "description": "{title}：原因、gpucheck 如何识别、报错信息和解决办法",
     },
 }
