@@ -8,15 +8,19 @@ from html import unescape
 from pathlib import Path
 from types import ModuleType
 
-import build_site
 import pytest
-from docs_site import extension, findings, sources
+from docs_site import findings, sources
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Language
 from gpucheck.messages.form import FindingMessages, Message, MessageFix, Strength
+
+pytest.importorskip("sphinx")  # fast tests run without the extra docs
+
+import build_site
+from docs_site import extension
 
 pytestmark = [
     pytest.mark.process,
