@@ -29,12 +29,18 @@ LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _TOOLS = Path(__file__).parent
 _MADE_BY_SPHINX = (".buildinfo", "objects.inv", ".buildinfo.bak")
 """Files for Sphinx itself and for other sites that it makes, not for readers."""
+_SIGN = "searchindex.js"
+"""A file by which a folder is known to be a site."""
 
 
 def build(out: Path, url: str = "") -> list[str]:
-    """Build the site into a folder, which is emptied before, and return what is wrong with it."""
-    if out.exists():
-        shutil.rmtree(out)
+    """Build the site into a folder and return what is wrong with it.
+
+    An older site in the folder is removed, and nothing else.
+    """
+    if out.is_file() or (out.is_dir() and any(out.iterdir()) and not (out / _SIGN).is_file()):
+        return [f"{out} has something else than a site in it"]
+    shutil.rmtree(out, ignore_errors=True)
     if translations.is_stale():
         translations.compile_all()
     said: list[str] = []

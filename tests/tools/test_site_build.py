@@ -112,6 +112,12 @@ def test_a_site_with_a_dead_link_is_refused(
     assert "findings/index.html: no page leads to it" in found
 
 
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    assert build_site.build(tmp_path) == [f"{tmp_path} has something else than a site in it"]
+    assert (tmp_path / "thesis.txt").read_text() == "x"
+
+
 def test_the_address_of_a_site_is_in_its_pages(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
