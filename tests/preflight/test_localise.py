@@ -291,6 +291,16 @@ def test_absent_ranks_are_missing_and_the_others_go_on() -> None:
     ]
 
 
+@pytest.mark.parametrize(("silent", "wanted"), [((1, 2), CERTAIN), ((1, 2, 3), POSSIBLE)])
+def test_rank_0_that_hears_only_few_nodes_may_be_cut_off_itself(
+    silent: tuple[int, ...], wanted: Confidence
+) -> None:
+    found = Fabric(roster(1, 1, 1, 1, 1), lost(*silent)).run().culprits
+    assert {one.slug for one in found} == {"rank-missing"}
+    assert {one.confidence for one in found} == {wanted}
+    assert ("cut off from them" in found[0].evidence) is (wanted is POSSIBLE)
+
+
 def test_a_node_without_a_heartbeat_is_missing_and_says_why() -> None:
     [one] = Fabric(roster(2, 2, 2, 2), lost(2, 3)).run().culprits
     assert (one.slug, one.ranks, one.hosts, one.confidence) == (

@@ -44,7 +44,7 @@ def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> J
         return NotApplicable(say("no error from a running program was given"))
     logged = [event.xid for event in log.xids or () if event.xid is not None]
     rows = [xids.xid(number) for number in logged]
-    if any(row is None or row.is_fatal is not False for row in rows):
+    if any(row is None or row.is_fatal is not False or row.is_of_memory for row in rows):
         return Fine(say("an Xid in the kernel log may mean that the GPU is at fault"))
     return Hit(
         headline=_headline(_error(code, errors), logged),

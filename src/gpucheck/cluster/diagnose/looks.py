@@ -117,7 +117,7 @@ def slow_hosts(ranks: Sequence[RankResult]) -> str:
         "ranks {ranks} ran out of time because their hosts were too busy: on average they had used "
         "{cpu:.0f} s of processor time and waited {wait:.0f} s for a processor; start fewer tasks "
         "there, end what else runs there, or raise --timeout",
-        ranks=_spans([one.rank for one in ranks]),
+        ranks=spans_of([one.rank for one in ranks]),
         cpu=sum(look.cpu_seconds or 0.0 for look in seen) / max(1, len(seen)),
         wait=sum(look.wait_seconds or 0.0 for look in seen) / max(1, len(seen)),
     )
@@ -137,7 +137,7 @@ def in_groups(history: Sequence[StepResult]) -> list[str]:
         if (name := _group(result)) is not None and (name in _ALONE or of.step.kind != "alone"):
             groups.setdefault(name, []).append(rank)
     return [
-        Sentence(words.key, {"count": len(groups[name]), "ranks": _spans(groups[name])})
+        Sentence(words.key, {"count": len(groups[name]), "ranks": spans_of(groups[name])})
         for name, words in _GROUPS.items()
         if name in groups
     ]
@@ -193,7 +193,8 @@ def _group(one: RankResult) -> str | None:
     return None
 
 
-def _spans(ranks: Iterable[int]) -> str:
+def spans_of(ranks: Iterable[int]) -> str:
+    """Return ranks as a few spans, ``0-6, 8-31``."""
     parts = pack(tuple(ranks)).split(",")
     more = ["..."] if len(parts) > _MOST_SPANS else []
     return in_series([*parts[:_MOST_SPANS], *more])
