@@ -50,6 +50,14 @@ def test_chinese_pages_have_no_english_sentence_of_ours() -> None:
     assert english_left("\n".join(re.findall("^- .*", index, re.MULTILINE)), "") == []
 
 
+def test_a_page_advises_to_run_gpucheck_only_if_that_can_find_it() -> None:
+    pages = _pages("en")
+    advice = WORDS["en"]["check"]
+    assert advice in pages["driver-too-old"]
+    assert advice not in pages["application-bug"]  # nothing but a text shows it
+    assert advice not in pages["nccl-timeout"]
+
+
 def test_related_findings_are_linked_in_both_directions() -> None:
     pages = _pages("en")
     for slug, rule in all_rules().items():

@@ -50,7 +50,8 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
         yield ""
     for fact in said.facts:
         yield f"{prose(fact, link)}\n"
-    yield f"{own['check']}\n"
+    if rule.judge and rule.family != "cluster":  # others show in a job, or only in a text
+        yield f"{own['check']}\n"
     if messages:
         yield from _messages(messages, language)
     yield from _related(rule, language)
