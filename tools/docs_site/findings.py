@@ -50,7 +50,7 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
         yield ""
     for fact in said.facts:
         yield f"{prose(fact, link)}\n"
-    if rule.judge and rule.family != "cluster" and rule.concern != "code":  # others: jobs, texts
+    if rule.judge and rule.owner not in ("cluster", "code"):  # those show in a job, or in a text
         yield f"{own['check']}\n"
     if messages:
         yield from _messages(messages, language)
