@@ -5,11 +5,14 @@ from functools import cached_property
 from typing import Annotated, Any, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import force_setattr
 
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Look, Phase
+from gpucheck.language import Sentence, as_said
+from gpucheck.language.read_back import said_again
 
 Name = Annotated[str, Meta(max_length=1000)]
 Slug = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9]*(?:-[a-z0-9]+)*\Z", max_length=64)]
@@ -160,6 +163,16 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     data: dict[str, Any] = {}
     """``rank``: whose contribution was wrong, if known; ``segment``; ``cuda_code``, ``signal``,
     ``nccl_warnings``, ``printed`` ..., as in a self-test."""
+    said: dict[str, Any] | UnsetType = UNSET
+    """The template and the parameters of ``detail``, if it is a sentence that can be translated."""
+
+    def __post_init__(self) -> None:
+        """Keep the sentence on its way to another task, where it arrives as a plain text."""
+        if isinstance(self.detail, Sentence):
+            said = as_said(self.detail)
+            force_setattr(self, "said", {"detail": said})
+        elif self.said is not UNSET:
+            force_setattr(self, "detail", said_again(self.detail, self.said.get("detail")))
 
     @property
     def passed(self) -> bool:

@@ -7,6 +7,7 @@ import msgspec
 
 from gpucheck.facts.selftests import Measurement, SelfTest, SelfTests
 from gpucheck.language import Sentence, in_series, in_turn, say, say_many
+from gpucheck.output.measurement_words import measured_what
 from gpucheck.output.words import bracketed, clean, counted, headed, in_parts
 
 _MOST_PLACES = 4
@@ -183,9 +184,11 @@ def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
 def in_words(one: Measurement) -> str:
     """Return a measurement with its bound, if it has one."""
     value = say("not finite") if one.value is None else f"{one.value:.4g}"
-    words = say("{name} {value} {unit}", name=clean(one.name), value=value, unit=clean(one.unit))
+    words = say(
+        "{name} {value} {unit}", name=measured_what(one.name), value=value, unit=clean(one.unit)
+    )
     if not one.unit:
-        words = say("{name} {value}", name=clean(one.name), value=value)
+        words = say("{name} {value}", name=measured_what(one.name), value=value)
     if one.bound is None:
         return words
     bound = say("bound {bound:.4g}", bound=one.bound)

@@ -15,9 +15,11 @@ from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
+from gpucheck.selftests.worker_words import sentence_in
 
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
+_LONGEST = 1000
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -152,7 +154,7 @@ class RankRun:
         reason = self._reason(message)
         killed = self._why(reason) if reason is not None else ""
         ended = worker_exit(message, self.stage, killed=killed)
-        kind, detail = ended.kind, str(ended.detail)
+        kind, detail = ended.kind, ended.detail
         if self._process.is_unkillable:
             kind = "unkillable"
             detail = say("{why}; it cannot be killed: it is stuck in the driver", why=killed)
@@ -226,6 +228,12 @@ def read_flight(message: Message) -> Flight | None:
         return None
 
 
+def _detail(message: Message) -> str:
+    """Return what a worker says is wrong; a sentence of ours stays one, unless it is too long."""
+    said = sentence_in(message, "detail")
+    return said if len(said) <= _LONGEST else said[:_LONGEST]
+
+
 def read_answer(message: Message) -> RankResult | None:
     """Return the result that a worker has sent, or None if it is malformed."""
     try:
@@ -236,7 +244,7 @@ def read_answer(message: Message) -> RankResult | None:
             phase=msgspec.convert(message.get("phase", "done"), Phase),
             collective=int(message.get("collective") or 0),
             kind=str(message.get("kind", ""))[:100],
-            detail=str(message.get("detail", ""))[:1000],
+            detail=_detail(message),
             measurements={
                 str(name)[:80]: float(value)
                 for name, value in list(measured.items())[:100]
