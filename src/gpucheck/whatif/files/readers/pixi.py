@@ -15,9 +15,9 @@ def read(content: str) -> Project:
     for name, value in table(data, "dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
         version = text(asked.get("version")).strip()
-        exact = version[:1].isdigit() or version.startswith("==")
+        exact = version[:1].isdecimal() or version.startswith("==")
         plain = f"={version.lstrip('=')}" if exact and not version.endswith("*") else ""
-        if name == "python" and version[:1].isdigit():
+        if name == "python" and version[:1].isdecimal():
             plain = f"={version.rstrip('.*')}"
         build = text(asked.get("build"))
         suffix = f"={build}" if plain and build else ""
