@@ -67,6 +67,7 @@ import json, sys, sysconfig
 version = "python%d.%d" % sys.version_info[:2]
 print(json.dumps([sys.base_prefix, sysconfig.get_path("platlib"), version]))
 """
+_WITH_CONSTRUCTOR = "libtorch_cpu.so"
 _SEARCHED = re.compile(r"find library=(\S+) \[")
 _TRIED = re.compile(r"trying file=(\S+)")
 
@@ -143,10 +144,11 @@ def objects_against_debug(python: str) -> int:
     answers = [line for line in lines if "path" in line]
     host = _Remembering()
     base = Process(host, python)
+    constructors = _constructors(host, python)
     for line in answers:
         picks = chosen.get(line["pid"], {})
         searched += len(picks)
-        for difference in _differences(base, line, picks, before):
+        for difference in _differences(base, constructors, line, picks, before):
             differing += 1
             print(f"    {line['path']}: {difference}")
     crashed = len(objects) - len(answers)
@@ -157,12 +159,27 @@ def objects_against_debug(python: str) -> int:
     return differing
 
 
+def _constructors(host: LiveHost, python: str) -> list[str]:
+    """Return what a constructor of libtorch_cpu opens in this release of torch, by the table."""
+    interpreter = interpreter_probe.collect(host, TargetWish(python=python))
+    release = (torch_build.collect(host, interpreter).version or "").partition("+")[0]
+    rows = Tables().get(RuntimeOpens).opened_by(_WITH_CONSTRUCTOR, release, "")
+    return [row.opened for row in rows if row.kind == "torch"]
+
+
 def _differences(
-    base: Process, line: dict[str, Any], picks: dict[str, str], before: set[str]
+    base: Process,
+    constructors: list[str],
+    line: dict[str, Any],
+    picks: dict[str, str],
+    before: set[str],
 ) -> list[str]:
     """Return in what opening one file differs from the prediction."""
     state = base.save()
     opened = base.open(line["path"])
+    cpu = next((one for one in opened.added if one.label == _WITH_CONSTRUCTOR), None)
+    for name in constructors if cpu is not None and not opened.lost else ():
+        opened.added.extend(base.open(name, cpu, needed_by=_WITH_CONSTRUCTOR).added)
     base.restore(state)
     error = line["error"]
     # Some objects need the symbols of others that torch has loaded: the search went well.

@@ -5,7 +5,7 @@
 In turn, on this machine: torchrun starts the ranks of a script that imports torch, makes a process
 group over gloo and does one all-reduce; torchrun starts ``gpucheck preflight --device cpu`` as each
 rank; and one ``gpucheck preflight --device cpu --ranks N`` starts all of them. Prints the median
-wall time of each and the ratios to the first; the goal is 2 at most.
+wall time of each and the ratios to the first; the goal is 1.3 at most.
 """
 
 import argparse

@@ -14,6 +14,9 @@ class MemoryStore:
     lost = ""
     beat = 1.0
     delay = 0.0
+    longest_pause = 0.0
+    connected: frozenset[int] = frozenset()
+    wrong_tokens: Mapping[str, int] = {}
     last_heard = 0.0
     local_address = "127.0.0.1"
     peer_address = "127.0.0.1"

@@ -80,6 +80,10 @@ class Job:
             assert None in self.statuses(), [rank.communicate() for rank in self._ranks]
             time.sleep(0.05)
 
+    def signal(self, rank: int, number: int) -> None:
+        """Send a signal to the process of a rank, which its start has become."""
+        os.kill(self._ranks[rank].pid, number)
+
     def statuses(self) -> list[int | None]:
         return [rank.poll() for rank in self._ranks]
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import random
 import signal
 import threading
 import time
@@ -14,6 +13,10 @@ from left_behind import alive
 _LOOK = 0.002
 _EFFECT = 0.5
 """Seconds for a signal to take effect."""
+NO_RANK = -1
+"""Of a process whose environment tells no rank."""
+Act = Callable[[int, int], None]
+"""Does something to a worker, or to the zygote that forks it: their process ids."""
 
 
 def zygotes(mark: str, rank: int) -> list[int]:
@@ -24,6 +27,8 @@ def zygotes(mark: str, rank: int) -> list[int]:
 def children(pid: int) -> list[int]:
     """Return the processes that a process has started itself, and that run."""
     with contextlib.suppress(OSError):
+        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    with contextlib.suppress(OSError):  # a kernel without that file
         names = (folder.name for folder in Path("/proc").iterdir())
         running = [int(name) for name in names if name.isdecimal()]
         return [one for one in running if _parent(one) == pid]
@@ -47,12 +52,12 @@ def _is_zygote(pid: int) -> bool:
     with contextlib.suppress(OSError):
         words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         leads = os.getsid(pid) == pid and os.getppid() != pid
-        return b"zygote" in words and leads and not _is_zygote_child(pid)
+        return b"zygote" in words and leads and not _is_child_of_its_kind(pid)
     return False
 
 
-def _is_zygote_child(pid: int) -> bool:
-    """Whether it is a worker: its parent has the same command line."""
+def _is_child_of_its_kind(pid: int) -> bool:
+    """Whether its parent forked it: both have the same command line."""
     mine, theirs = (Path(f"/proc/{one}/cmdline").read_bytes() for one in (pid, _parent(pid)))
     return mine == theirs
 
@@ -60,9 +65,56 @@ def _is_zygote_child(pid: int) -> bool:
 def _rank(pid: int) -> int:
     with contextlib.suppress(OSError):
         for word in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0"):
-            if word.startswith(b"RANK="):
-                return int(word[5:])
-    return -1
+            name, _equals, value = word.partition(b"=")
+            if name in (b"RANK", b"OMPI_COMM_WORLD_RANK", b"SLURM_PROCID"):
+                return int(value)
+    return NO_RANK
+
+
+def _name(pid: int) -> str:
+    with contextlib.suppress(OSError):
+        return Path(f"/proc/{pid}/comm").read_text().strip()
+    return ""
+
+
+def supervisors(mark: str, rank: int) -> list[int]:
+    """Return the process that the launcher has started as that task."""
+    return [pid for pid in alive(mark) if _is_supervisor(pid) and _rank(pid) == rank]
+
+
+@contextlib.contextmanager
+def signalled(mark: str, rank: int, number: int, moment: float) -> Iterator[list[int]]:
+    """Send a signal to a task; yield to which processes.
+
+    It is sent so many seconds after the task has read its options and started its waker.
+    """
+    over = threading.Event()
+    done: list[int] = []
+
+    def work() -> None:
+        while not over.wait(10 * _LOOK):
+            for pid in filter(children, supervisors(mark, rank)):
+                if not over.wait(moment):
+                    with contextlib.suppress(OSError):
+                        os.kill(pid, number)
+                        done.append(pid)
+                return
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield done
+    finally:
+        over.set()
+        thread.join()
+
+
+def _is_supervisor(pid: int) -> bool:
+    with contextlib.suppress(OSError):
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        is_gpucheck = words[1:4] == [b"-m", b"gpucheck", b"preflight"]
+        return is_gpucheck and not _is_child_of_its_kind(pid)
+    return False
 
 
 class Meddler:
@@ -74,14 +126,16 @@ class Meddler:
         moment: so many seconds after the rank's first worker has begun; then to the next that runs.
         act: gets the worker and the zygote.
         always: whether it is done to every later worker as well.
+        ranks: how many the task has, numbered from 0 where there are more than one. A worker is
+            known by its place among the workers of its step, so all of them must be there.
     """
 
     def __init__(
-        self, mark: str, rank: int, moment: float, act: Callable[[int, int], None],
-        *, always: bool = False,
+        self, mark: str, rank: int, moment: float, act: Act, *, always: bool = False,
+        ranks: int = 1,
     ) -> None:  # fmt: skip
         self._mark, self._rank, self._moment = mark, rank, moment
-        self._act, self._always = act, always
+        self._act, self._always, self._ranks = act, always, ranks
         self._state = STATES.get(act)
         self._over = threading.Event()
         self.done: list[int] = []
@@ -98,13 +152,23 @@ class Meddler:
             self._over.set()
             self._thread.join()
 
+    def _zygotes(self) -> list[int]:
+        return zygotes(self._mark, self._rank if self._ranks == 1 else NO_RANK)
+
+    def _workers(self, zygote: int) -> list[int]:
+        """Return the workers of the rank that run."""
+        found = children(zygote)
+        if self._ranks == 1:
+            return found
+        return sorted(found)[self._rank :][:1] if len(found) == self._ranks else []
+
     def _took_effect(self, worker: int, zygote: int) -> bool:
         """Whether a process is in the state that was wanted: one that has ended takes signals."""
         if self._state is None:
             return True
         end = time.monotonic() + _EFFECT
         while time.monotonic() < end:
-            if self._state in (state(worker), state(zygote)):
+            if self._state in (state(worker), state(zygote), _name(worker)):
                 return True
             time.sleep(_LOOK)
         return False
@@ -113,8 +177,8 @@ class Meddler:
         zygote, begun = 0, 0.0
         while not self._over.is_set() and (self._always or not self.done):
             if not zygote or not Path(f"/proc/{zygote}").exists():
-                zygote = next(iter(zygotes(self._mark, self._rank)), 0)
-            for pid in children(zygote) if zygote else ():
+                zygote = next(iter(self._zygotes()), 0)
+            for pid in self._workers(zygote) if zygote else ():
                 begun = begun or time.monotonic()
                 if pid in self.done or time.monotonic() - begun < self._moment or state(pid) == "Z":
                     continue
@@ -124,7 +188,7 @@ class Meddler:
                         self.done.append(pid)
                 if not self._always:
                     break
-            time.sleep(_LOOK)
+            time.sleep(_LOOK if zygote else 10 * _LOOK)
 
 
 def stop(worker: int, _zygote: int) -> None:
@@ -147,11 +211,24 @@ def block_in_the_kernel(worker: int, _zygote: int) -> None:
     os.kill(worker, signal.SIGUSR1)
 
 
-STATES = {stop: "T", stop_zygote: "T", block_in_the_kernel: "D", kill: "Z"}
-"""The state in which a process is then."""
+def hang(worker: int, _zygote: int) -> None:
+    """Have a worker loop for ever: its handler, see ``SITE``, computes or sleeps."""
+    os.kill(worker, signal.SIGUSR2)
+
+
+STATES = {stop: "T", stop_zygote: "T", block_in_the_kernel: "D", kill: "Z", hang: "hanging"}
+"""The state in which a process is then, or its name."""
 
 SITE = """
-import ctypes, os, signal, time
+import ctypes, os, random, signal, time
+
+def hang(*_):
+    with open("/proc/self/comm", "w") as name:
+        name.write("hanging")
+    pause = random.choice((0, 0.2))
+    while True:
+        if pause:
+            time.sleep(pause)
 
 def wait_in_the_kernel(*_):
     # A parent waits uninterruptibly (state D) for a child of this kind until it ends or runs a
@@ -166,10 +243,6 @@ def wait_in_the_kernel(*_):
         os._exit(0)
 
 signal.signal(signal.SIGUSR1, wait_in_the_kernel)
+signal.signal(signal.SIGUSR2, hang)
 """
-"""A ``sitecustomize`` with which a worker can be sent into state D (x86-64)."""
-
-
-def any_moment(longest: float) -> float:
-    """Return a random moment."""
-    return random.uniform(0.0, longest)  # noqa: S311  # a moment, not a secret
+"""A ``sitecustomize`` with which a worker can be sent into state D (x86-64), or into a loop."""

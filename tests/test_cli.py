@@ -9,6 +9,7 @@ from typing import Any
 
 import jsonschema
 import pytest
+from html_support import is_sound
 
 from gpucheck.engine import diagnose, make_report, open_questions
 from gpucheck.facts.request import Request
@@ -157,6 +158,11 @@ def test_nothing_but_the_report_is_printed_in_a_pipe() -> None:
 
 def test_markdown_can_be_pasted() -> None:
     assert run(*HERE, "--format", "markdown").stdout.lstrip().startswith(("#", "**"))
+
+
+def test_a_page_of_this_machine() -> None:
+    page = is_sound(run(*HERE, "--format", "html", "--lang", "zh").stdout)
+    assert page.values("lang") == ["zh-CN"]
 
 
 def test_a_reader_that_leaves_early_is_no_fault() -> None:

@@ -54,6 +54,8 @@ def in_this_process(capsys: pytest.CaptureFixture[str]) -> Run:
         (("--only", "nonsense"), "neither a finding nor a probe"),
         (("--skip", "a\x1b[2Jb"), "a?[2Jb"),
         (("explain", "nonsense"), "no finding called"),
+        (("explain", "out-of-memory", "--docs-url", "javascript:x"), "--docs-url expects"),
+        (("explain", "out-of-memory", "--docs-url", "https://a:b@c.test"), "--docs-url expects"),
         (("schema", "nonsense"), "no schema called"),
         (("diff", "/nonsense"), "does not exist"),
         (("diff", __file__, __file__), "is not a gpucheck snapshot or report"),
@@ -73,6 +75,14 @@ def test_bad_input_is_one_sentence_and_exit_status_2(
     assert done.returncode == 2
     assert words in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_page_ends_with_its_address_if_the_site_is_known(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GPUCHECK_DOCS_URL", "https://docs.test/g/")
+    done = run("explain", "OUT_OF_MEMORY")
+    assert done.stdout.endswith(" https://docs.test/g/findings/out-of-memory.html\n")
 
 
 def test_every_finding_has_a_page_in_the_terminal(run: Run) -> None:

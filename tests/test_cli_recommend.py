@@ -206,7 +206,7 @@ def test_a_jetson_and_an_image_of_nvidia_are_left_alone(machine: Any) -> None:  
 
 def test_a_build_that_is_installed_already_is_said(machine: Any) -> None:  # noqa: ANN401
     machine(UBUNTU, VENV, torch_of("2.14.1+cu126", "12.6"), packages(), nvml(GTX_1080))
-    assert "installed already" in " ".join(as_json()["notes"])
+    assert "already installed" in " ".join(as_json()["notes"])
 
 
 def test_the_installed_build_comes_first_where_it_fits(machine: Any) -> None:  # noqa: ANN401
@@ -370,3 +370,15 @@ def test_an_old_glibc_limits_the_choice() -> None:
 def test_inside_wsl_the_driver_is_that_of_windows() -> None:
     box = ("--gpu", "RTX 4090", "--driver", "581.15", "--python-version", "3.12")
     assert run(*box, "--os", "wsl2").exit_code == 0
+
+
+@pytest.mark.parametrize("gpu", ["DGX Spark", "gb10", "GH200", "GB200"])
+def test_a_gpu_that_is_sold_with_an_arm_processor_gets_its_wheels(gpu: str) -> None:
+    words = ("--gpu", gpu, "--driver", "580", "--os", "linux", "--torch", "2.3", "--format", "json")
+    arm, x86 = run(*words).stdout, run(*words, "--arch", "x86_64").stdout
+    assert run(*words, "--arch", "aarch64").stdout == arm  # nothing was assumed
+    assert arm != x86
+
+
+def test_of_other_gpus_the_processor_is_assumed_and_said() -> None:
+    assert "x86_64 (--arch)" in run("--gpu", "H100", "--driver", "580", "--os", "windows").stdout

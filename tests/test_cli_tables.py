@@ -217,9 +217,9 @@ def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple
 @pytest.mark.parametrize(
     ("table", "said", "near"),
     [
-        ("torch_builds", "torch=2.9.1", "near it: 2.9."),
+        ("torch_builds", "torch=2.9.1", "Similar values: 2.9."),
         ("torch_builds", "platform=linux", "linux_aarch64, linux_x86_64"),
-        ("gpu_products", "product=RTX 4090", "near it: GeForce RTX 4090."),
+        ("gpu_products", "product=RTX 4090", "Similar values: GeForce RTX 4090."),
         ("torch_builds", "torch=plenty", "No row has torch=plenty."),
     ],
 )

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from html_support import is_sound
 from test_machines import reported
 
 from gpucheck.cli import gpucheck
@@ -248,6 +249,17 @@ def test_the_summary_of_a_batch(tmp_path: Path) -> None:
     for form, begins in (("csv", "counted,"), ("json", "{"), ("html", "<!doctype html>")):
         page = run("--batch", "--summary", "--format", form, str(tmp_path)).stdout
         assert page.startswith(begins)
+
+
+def test_a_ticket_as_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    found = run("--format", "html", "--lang", "zh", "-o", str(page), text=MISMATCH)
+    assert (found.exit_code, found.stdout) == (1, "")
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith('<!doctype html>\n<html lang="zh-CN">')
+    assert is_sound(text).texts[1] == "有故障"
+    again = run(str(page), "--format", "json")
+    assert json.loads(again.stdout)["root_causes"] == ["driver-library-mismatch"]
 
 
 @pytest.mark.parametrize(

@@ -55,6 +55,19 @@ PHRASES = {
     r"\bsees nothing of (?:it|them)\b": "cannot use; cannot see",
     r"\bcontradict one another\b": "contradict each other",
     r"\bechoe?s? of \{?cause": "explained by",
+    r"\bthe (?:first|last) to know\b": "the first, the last to support",
+    r"\bcannot be told\b": "gpucheck cannot tell; is unclear",
+    r"\bfor sure\b": "certain; with certainty",
+    r"\bmeasured to the end\b": "the measurement was not finished",
+    r"\b(?:is|are) no records?\b": "is not a record",
+    r"\bis none of \{": "is not one of",
+    r"\bis no regular file\b": "is not a regular file",
+    r"\bhas nothing like \{": "does not take",
+    r"\binto which nobody\b": "and nothing was written to it",
+    r"\bis another than\b": "differs from",
+    r"\b(?:said|sent|found) that of another\b": "the data of another",
+    r"\bis broken, or the link\b": "it or the link is broken",
+    r"\b(?:a|the) pass refutes\b": "if it passes, ...",
 }
 """What is refused, as a pattern, and the plain words for it."""
 _ANY = re.compile("|".join(f"(?:{one})" for one in PHRASES), re.IGNORECASE)

@@ -99,7 +99,9 @@ def test_older_releases_that_fit_are_listed_newest_first() -> None:
 
 
 def test_an_unconfirmed_list_of_code_is_said() -> None:
-    assert "not fully confirmed" in " ".join(recommend(GTX_1080, driver="470.256.02").notes)
+    found = recommend(GTX_1080, driver="580.88", platform="windows", torch="==2.14.*")
+    assert "not fully confirmed" in " ".join(found.notes)
+    assert "confirmed" not in " ".join(recommend(GTX_1080, driver="470.256.02").notes)
 
 
 def test_a_driver_newer_than_the_tables_is_said() -> None:

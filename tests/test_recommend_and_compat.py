@@ -60,7 +60,7 @@ def test_everything_is_described(script: Any) -> None:  # noqa: ANN401
         ("windows", "7.5", "450", "3.9", "2.6.0+cu118", "healthy"),
         ("linux aarch64", "11.0", "615.150", "3.5", "2.14.0+cu130",
          "broken torch-python-unsupported"),
-        ("linux aarch64", "11.0", "615.150", "3.10", "2.9.1+cu130", "unknown"),
+        ("linux aarch64", "11.0", "615.150", "3.10", "2.9.1+cu130", "healthy"),
     ],
 )  # fmt: skip
 def test_where_they_once_differed(  # one argument for each fact

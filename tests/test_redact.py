@@ -20,6 +20,7 @@ from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.facts.system import System
@@ -446,3 +447,27 @@ def test_a_name_that_stands_alone_in_a_sentence_is_hidden() -> None:
     headline = redaction(snapshot(ALICE)).text(said)
     assert "gpu-box-7" not in headline
     assert "alice" not in headline
+
+
+def test_a_file_within_a_private_package_has_the_pseudonym_of_its_path() -> None:
+    site = "/home/alice/venv/lib/python3.11/site-packages"
+    loading = CudaLibraries(
+        libraries=[CudaLibrary(library="x", path=f"{site}/acme_nets/acme_nets_ops.so")]
+    )
+    taken = snapshot(loading, Packages(distributions=[Distribution(project="acme-nets")]))
+    words = redact_text("acme_nets/acme_nets_ops.so lacks a symbol; see MIG-GPU-x/7/0", taken)
+    assert "acme" not in words
+    path = redact(taken).get(CudaLibraries).libraries[0].path or ""  # type: ignore[index]
+    assert words.split()[0] == "/".join(path.split("/")[-2:])
+
+
+def test_a_uuid_before_a_slash_is_no_file() -> None:
+    uuid = "8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90"
+    taken = snapshot(Nvml(gpus=[NvmlGpu(index=0, uuid=f"GPU-{uuid}")]))
+    assert uuid not in redact_text(f"MIG-GPU-{uuid}/7/0 was not found", taken)
+
+
+def test_commands_with_folders_of_the_system_stay_runnable() -> None:
+    taken = snapshot(System(os="linux", user="alice"))
+    for command in ("ls /run/modprobe.d", "sudo mokutil --import /var/lib/shim-signed/mok/MOK.der"):
+        assert redact_text(command, taken) == command

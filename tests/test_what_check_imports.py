@@ -19,11 +19,14 @@ list(prepare_judgement(Tables()))
 print(*sys.modules.keys() - before, sep="\\n")
 """
 NOT_NEEDED = (
-    "ctypes", "gpucheck.advice.command_class", "gpucheck.cli.triage", "gpucheck.engine.exact_fix",
-    "gpucheck.messages.form", "gpucheck.messages.loading", "gpucheck.output.evidence",
-    "gpucheck.output.junit", "gpucheck.output.machine_folder",
+    "ctypes", "gpucheck.advice.command_class", "gpucheck.api.examination", "gpucheck.api.functions",
+    "gpucheck.api.preflight", "gpucheck.api.recommending", "gpucheck.cli.completion",
+    "gpucheck.cli.mcp", "gpucheck.cli.mcp_server", "gpucheck.cli.triage",
+    "gpucheck.engine.exact_fix", "gpucheck.messages.form", "gpucheck.messages.loading",
+    "gpucheck.output.evidence", "gpucheck.output.html", "gpucheck.output.junit",
+    "gpucheck.output.machine_folder",
     "gpucheck.probes.loading.reading.windows", "gpucheck.selftests", "gpucheck.ticket",
-    "gpucheck.whatif", "gpucheck.worker", "pathlib", "pkgutil", "pynvml", "queue",
+    "gpucheck.whatif", "gpucheck.worker", "mcp", "pathlib", "pkgutil", "pynvml", "queue",
     "statistics", "subprocess",
 )  # fmt: skip
 

@@ -1,33 +1,38 @@
-"""Why PyTorch does not use the NVIDIA GPUs of a machine, and what to do about it."""
+"""Why PyTorch does not use the NVIDIA GPUs of a machine, and what to do about it.
+
+``check()``, ``selftest()``, ``preflight()``, ``recommend()``, ``compat()`` and ``triage()`` are for
+programs. Each is imported when it is first used.
+"""
 
 import os
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
-    from gpucheck.engine import Report
+    from gpucheck.api.functions import check as check
+    from gpucheck.api.functions import compat as compat
+    from gpucheck.api.functions import preflight as preflight
+    from gpucheck.api.functions import recommend as recommend
+    from gpucheck.api.functions import selftest as selftest
+    from gpucheck.api.functions import triage as triage
 
 __version__: Final = "0.1.0"
 bundle = ""
 """The ``gpucheck.pyz`` that runs; "" where gpucheck is installed."""
+_FUNCTIONS = ("check", "compat", "preflight", "recommend", "selftest", "triage")
 _SUFFIX = ".py"
 
 
-def triage(text: "str | bytes") -> "Report":
-    """Name the cause of what a pasted text shows: program output, logs, a whole ticket.
+def __getattr__(name: str) -> Any:  # noqa: ANN401  # one of the functions
+    if name not in _FUNCTIONS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from gpucheck.api import functions  # noqa: PLC0415
 
-    Gzip is unpacked, and bytes need not be valid UTF-8. A snapshot or report that gpucheck saved is
-    judged again. Nothing in the text is executed.
+    return getattr(functions, name)
 
-    Args:
-        text: the text, or its bytes.
 
-    Raises:
-        gpucheck.ticket.IntakeError: it is not a text (a ValueError).
-    """
-    from gpucheck.ticket import triage as name_the_cause  # noqa: PLC0415
-
-    return name_the_cause(text)
+def __dir__() -> list[str]:
+    return sorted((*globals(), *_FUNCTIONS))
 
 
 def modules_of(folders: Iterable[str]) -> list[str]:

@@ -48,7 +48,7 @@ def test_what_only_permissions_hide_is_not_installed_again() -> None:
     found = judge(*(unreadable(*one) for one in hidden), lost("libcufft.so.11"))
     assert isinstance(found, Hit)
     assert found.headline.startswith(
-        "libtorch_cuda.so needs libcublas.so.12, which is there but cannot be read by this user"
+        "libtorch_cuda.so needs libcublas.so.12; the file exists, but the permissions of "
     )
     assert found.evidence == tuple(f"loading.missing.{at}" for at in range(3))
     assert found.fixes[0].commands == (

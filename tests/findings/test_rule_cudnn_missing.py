@@ -92,7 +92,7 @@ def test_what_is_no_part_of_the_pinned_cudnn_is_no_matter() -> None:
 )
 def test_what_only_permissions_hide_is_not_installed_again(path: str, target: str) -> None:
     answer = hit(judge(loads(missing=[unreadable("libcudnn.so.9", path)])))
-    assert "needs libcudnn.so.9, which is there but cannot be read by this user" in answer.headline
+    assert "needs libcudnn.so.9; the file exists, but the permissions of " in answer.headline
     assert path in answer.headline
     assert commands(answer) == (f"chmod -R a+rX {target}",)
 
@@ -101,7 +101,7 @@ def test_a_part_that_only_permissions_hide() -> None:
     path = CUDNN_PATH.replace("libcudnn", "libcudnn_ops")
     missing = [unreadable("libcudnn_ops.so.9", path, fatal=False)]
     answer = hit(judge(loads(cudnn(), missing=missing)))
-    assert "cannot be read by this user" in answer.headline
+    assert "keep this user from reading it" in answer.headline
     assert not answer.refutable
     assert commands(answer)[0].startswith("chmod -R a+rX ")
 

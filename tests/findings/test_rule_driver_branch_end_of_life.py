@@ -40,11 +40,17 @@ def test_a_branch_that_nvidia_said_is_over_has_ended_whenever_that_was() -> None
     assert "stopped supporting by 2025-08" in answer.headline
 
 
+def test_after_a_new_feature_branch_comes_the_newest_production_branch() -> None:
+    answer = hit(judge("590.48.01"))
+    assert "stopped supporting by 2026-02" in answer.headline
+    assert "595" in " ".join(answer.fixes[0].commands)
+
+
 def test_a_supported_branch_is_fine() -> None:
     fine(judge("580.95.05"))
 
 
-@pytest.mark.parametrize("driver", ["590.48.01", "999.10"])
+@pytest.mark.parametrize("driver", ["615.71.09", "620.70.06", "999.10"])
 def test_a_branch_without_a_known_end_is_unknown(driver: str) -> None:
     with pytest.raises(UnknownFactError, match=r"nvml\.driver_release"):
         judge(driver)

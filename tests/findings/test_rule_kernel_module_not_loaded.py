@@ -1,3 +1,6 @@
+import shlex
+import subprocess
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -19,6 +22,7 @@ from rule_facts import (
 )
 from rules_support import ask
 
+from gpucheck.advice.kernel_command_line import unblock
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.driver import Driver
@@ -27,6 +31,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Judgement
 
+BLOCKING = "modprobe.blacklist=nouveau,nvidia"
 MODULE = "/lib/modules/6.8.0-48-generic/updates/dkms/nvidia.ko"
 UNLOADED = Driver(
     module_loaded=False,
@@ -105,6 +110,55 @@ def test_a_line_keeps_it_out() -> None:
     assert "/etc/modprobe.d/blacklist-nvidia.conf" in found.fixes[0].text
     assert "blacklist nvidia" in found.headline
     assert "driver.blacklist" in found.evidence
+
+
+@pytest.mark.parametrize(
+    ("manager", "expected"),
+    [
+        ("apt", "sudo update-grub"),
+        ("dnf", f"--remove-args={BLOCKING} --args=modprobe.blacklist=nouveau"),
+    ],
+)
+def test_the_kernel_command_line_keeps_it_out(manager: str, expected: str) -> None:
+    system = msgspec.structs.replace(LINUX, package_manager=manager)
+    driver = but(blacklist=[BLOCKING], sources={"blacklist": "/proc/cmdline"})
+    found = hit(judge(system, HOST, BUS, driver))
+    (fix,) = found.fixes
+    assert BLOCKING in fix.text
+    assert any(one.endswith(expected) for one in fix.commands)
+    assert fix.commands[-1] == "sudo reboot"
+    assert not any("modprobe nvidia" in one for one in fix.commands)
+
+
+def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
+    driver = but(
+        blacklist=["blacklist nvidia", "module_blacklist=nvidia"],
+        sources={"blacklist": "/etc/modprobe.d/no.conf, /proc/cmdline"},
+    )
+    found = hit(judge(LINUX, HOST, BUS, driver))
+    first, second = found.fixes
+    assert first.text.startswith("Remove the line from /etc/modprobe.d/no.conf, then")
+    assert any(one.endswith(" /etc/modprobe.d/no.conf") for one in first.commands)
+    assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('X="quiet module_blacklist=nvidia"', 'X="quiet "'),
+        ('X="module_blacklist=nvidia splash"', 'X=" splash"'),
+        ('X="module_blacklist=nvidia,b"', 'X="module_blacklist=nvidia,b"'),
+        ('X="module_blacklist=nvidia_drm"', 'X="module_blacklist=nvidia_drm"'),
+    ],
+)
+def test_the_line_of_grub_is_edited(before: str, after: str, tmp_path: Path) -> None:
+    fix = unblock(["module_blacklist=nvidia"], ["nvidia"], "apt")
+    words = shlex.split(fix.commands[1])
+    file = tmp_path / "grub"
+    file.write_text(before + "\n", encoding="utf-8")
+    subprocess.run([*words[1:-1], str(file)], check=True)
+    assert file.read_text(encoding="utf-8") == after + "\n"
 
 
 def test_the_usual_lines_are_no_cause() -> None:

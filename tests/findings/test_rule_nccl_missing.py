@@ -57,7 +57,7 @@ def test_a_torch_without_pins_gets_no_command() -> None:
 
 def test_what_only_permissions_hide_is_not_installed_again() -> None:
     answer = hit(judge(loads(missing=[unreadable("libnccl.so.2", NCCL_PATH)])))
-    assert "cannot be read by this user" in answer.headline
+    assert "keep this user from reading it" in answer.headline
     assert commands(answer) == (f"chmod -R a+rX {NCCL_PATH.rpartition('/')[0]}",)
 
 

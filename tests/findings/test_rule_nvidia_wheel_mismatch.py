@@ -215,7 +215,7 @@ def test_an_nccl_for_another_cuda_that_is_not_older_is_a_warning(
 def test_an_nccl_that_lacks_functions_is_certain() -> None:
     shared = [claim(NCCL_PATH, "nvidia-nccl-cu12", "nvidia-nccl-cu13", owner="nvidia-nccl-cu13")]
     answer = hit(judge(wheels(shared=shared, nccl_functions_missing=["ncclCommResume"])))
-    assert answer.headline.endswith("what is there lacks ncclCommResume")
+    assert answer.headline.endswith("the installed file lacks ncclCommResume")
     assert answer.confidence is Confidence.CERTAIN
 
 

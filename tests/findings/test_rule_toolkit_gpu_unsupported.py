@@ -51,7 +51,7 @@ def judge(gpu: tuple[str, str], tools: Toolkits, torch: Section, **more: Section
 def test_an_nvcc_older_than_the_gpu() -> None:
     found = hit(judge(RTX4090, toolkit("11.7"), TORCH118))
     assert "cannot compile for compute capability 8.9 (Ada)" in found.headline
-    assert "CUDA 11.8 was the first to know" in found.headline
+    assert "CUDA 11.8 was the first to support" in found.headline
     assert "CUDA 11.8, which this PyTorch was built with" in found.fixes[0].text
     assert "export TORCH_CUDA_ARCH_LIST=8.6" in commands(found)
     assert found.severity is Severity.ERROR
@@ -68,7 +68,7 @@ def test_a_toolkit_that_fits_is_pointed_at() -> None:
 def test_an_nvcc_that_dropped_the_gpu() -> None:
     torch = replace(CUDA_TORCH, version="2.9.1+cu128", cuda="12.8", arch_list=["sm_70", "sm_120"])
     found = hit(judge(V100, toolkit("13.0"), torch))
-    assert "CUDA 12.9 was the last to know" in found.headline
+    assert "CUDA 12.9 was the last to support" in found.headline
 
 
 @pytest.mark.parametrize(("gpu", "version"), [(RTX3090, "11.7"), (RTX4090, "11.8")])

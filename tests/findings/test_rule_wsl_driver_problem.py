@@ -42,6 +42,9 @@ def test_wsl_1() -> None:
     name = Environment(variables={"WSL_DISTRO_NAME": "Ubuntu-24.04"})
     found = hit(judge(wsl_1, HOST, CUDA_TORCH, name))
     assert "wsl.exe --set-version Ubuntu-24.04 2" in commands(found)
+    nameless = hit(judge(wsl_1, HOST, CUDA_TORCH))
+    assert commands(nameless).split("\n") == ["wsl.exe --list --verbose"]
+    assert "wsl.exe --set-version" in nameless.fixes[0].text
     quiet(judge(wsl_1, HOST, CPU_TORCH))
 
 

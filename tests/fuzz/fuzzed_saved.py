@@ -16,6 +16,8 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.machine.target import TargetWish
 from gpucheck.output import diff, diff_overview, json_format, junit, markdown, terminal
+from gpucheck.output.html import diff as html_diff
+from gpucheck.output.html import report as html_report
 from gpucheck.output.public import public
 from gpucheck.output.redact import Redaction
 from gpucheck.probes.collector import Collector
@@ -48,12 +50,13 @@ def _saved(data: bytes) -> None:
         return
     before = machines()[0]
     report = judge_machine(snapshot, TABLES)
-    for face in (json_format, terminal, markdown, junit):
+    for face in (json_format, terminal, markdown, junit, html_report):
         face.render(report).encode("utf-8", "surrogatepass")
     terminal.render(report, verbose=2, color=True, width=40)
     changes = diff.compare(before, snapshot)
     json.dumps(diff.as_json(changes))
     diff_overview.render(_first(), report, changes, verbose=True, color=False, width=80)
+    html_diff.render(_first(), report, changes).encode()
 
 
 @functools.cache

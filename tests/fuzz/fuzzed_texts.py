@@ -13,6 +13,7 @@ from gpucheck.engine.trailer import parse, trailer
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.text import Line, Text
 from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
+from gpucheck.output.html import report as html_report
 from gpucheck.ticket import IntakeError, triage
 from gpucheck.ticket.batch import _of_line
 from gpucheck.ticket.encoding import Decoder
@@ -31,6 +32,7 @@ def _triage(data: bytes) -> None:
         ticket_reply.reply(report),
         ticket_reply.reply(report, "zh"),
         markdown.render(report),
+        html_report.render(report),
         json_format.render(report),
     ):
         text.encode("utf-8", "surrogatepass")

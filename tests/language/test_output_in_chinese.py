@@ -5,9 +5,11 @@ import json
 import re
 from pathlib import Path
 
+import html_samples
 import pytest
 import report_samples as samples
 import translations
+from html_support import Markup
 from language import pseudo
 from language.english_left import english_left, foreign_words, half_width_left
 from language.running import Run
@@ -18,6 +20,7 @@ from gpucheck.language import Sentence, say, speaking, spoken
 from gpucheck.language.columns import padded, width_of
 from gpucheck.language.paragraphs import paragraphs, parts, template_of
 from gpucheck.output import json_format, junit, markdown, pages, terminal
+from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import with_said
 from gpucheck.output.layout import Page, wrapped
 from gpucheck.output.public import public
@@ -148,20 +151,21 @@ def translations_lack(sentence: str) -> bool:
         return spoken(sentence) == sentence
 
 
-@pytest.mark.parametrize("name", samples.ALL)
-@pytest.mark.parametrize("form", ["terminal", "markdown", "junit"])
+@pytest.mark.parametrize("name", [*samples.ALL, "stress"])
+@pytest.mark.parametrize("form", ["terminal", "markdown", "junit", "html"])
 def test_a_report_is_said_as_a_whole(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pseudo.use(monkeypatch)
-    report = samples.ALL[name]()
+    report = {**samples.ALL, "stress": html_samples.stress}[name]()
     with speaking("zh"):
         text = {
             "terminal": lambda: terminal.render(report, verbose=1),
             "markdown": lambda: markdown.render(report),
             "junit": lambda: junit.render(report),
+            "html": lambda: Markup(html_report.render(report)).text(),
         }[form]()
     foreign = foreign_in(with_said(report.as_json()), with_said(public(report).as_json()))
     foreign += foreign_words(report.snapshot)
-    lines = html.unescape(text).splitlines() if form == "junit" else [text]
+    lines = html.unescape(text).splitlines() if form in ("junit", "html") else [text]
     assert [one for line in lines for one in english_left(line, foreign)] == []
 
 

@@ -2,26 +2,33 @@
 
 import html
 import json
+from collections.abc import Callable
 
+import html_samples
 import preflight_samples as samples
 import pytest
+from html_support import Markup
 from language import pseudo
 from language.english_left import english_left
 from language.said import foreign_in
 
+from gpucheck.cluster.judgement import Result
 from gpucheck.language import speaking
 from gpucheck.language.columns import width_of
 from gpucheck.output import preflight_json, preflight_junit, preflight_markdown, preflight_text
+from gpucheck.output.html import preflight as html_preflight
 
 _SAMPLES = (
     samples.healthy, samples.one_rank, samples.pair, samples.hang, samples.several,
     samples.misconfigured, samples.slow, samples.warned, samples.inconclusive, samples.store_lost,
-    samples.drill, samples.drill_unnoticed, samples.on_the_cpu,
+    samples.drill, samples.drill_unnoticed, samples.on_the_cpu, html_samples.large,
+    html_samples.links,
 )  # fmt: skip
-_FORMS = {
+_FORMS: dict[str, Callable[[Result], str]] = {
     "terminal": lambda result: preflight_text.render(result, verbose=1),
     "markdown": preflight_markdown.render,
     "junit": preflight_junit.render,
+    "html": lambda result: Markup(html_preflight.render(result)).text(),
 }
 
 
@@ -35,7 +42,7 @@ def test_it_is_said_in_whole_sentences(
     pseudo.use(monkeypatch)
     with speaking("zh"):
         text = html.unescape(_FORMS[form](result))
-    for line in text.splitlines() if form == "junit" else [text]:
+    for line in text.splitlines() if form in ("junit", "html") else [text]:
         assert english_left(line, foreign) == []
 
 

@@ -100,10 +100,10 @@ def test_a_known_fault_of_nccl_is_told_in_chinese() -> None:
 
 def test_why_a_list_of_code_is_unconfirmed_is_told_in_chinese() -> None:
     cards = (Card("NVIDIA GeForce GTX 1080", "6.1"),)
-    pascal = Situation(cards=cards, platform="linux_x86_64", driver="470.256.02")
+    pascal = Situation(cards=cards, platform="windows", driver="580.88")
     notes = Recommender(TABLES).recommend(pascal).notes
     with speaking("zh"):
-        assert any("尚未完全确认：架构列表只有二手来源" in spoken(note) for note in notes)
+        assert any("尚未完全确认：没有在 wheel 包中验证" in spoken(note) for note in notes)
 
 
 def test_programs_get_the_name_of_an_xid_in_english() -> None:

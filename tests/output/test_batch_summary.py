@@ -3,10 +3,10 @@
 import csv
 import io
 import json
-from html.parser import HTMLParser
 
 import jsonschema
 import pytest
+from html_support import is_sound
 
 from gpucheck.output import batch_summary
 from gpucheck.output.schema import schema
@@ -77,23 +77,9 @@ def test_json_has_its_schema(tally: Tally) -> None:
         jsonschema.Draft202012Validator(schema("triage-summary")).validate({**data, "causes": 1})
 
 
-class Tags(HTMLParser):
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-        self.loaded: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen.add(tag)
-        self.loaded += [name for name, _ in attrs if name in ("src", "href")]
-
-
 def test_the_page_is_escaped_and_loads_nothing(tally: Tally) -> None:
     page = batch_summary.as_html(tally)
-    tags = Tags()
-    tags.feed(page)
-    assert "script" not in tags.seen
-    assert tags.loaded == []
+    is_sound(page)
     assert "&lt;script&gt;" in page
     assert "prefers-color-scheme: dark" in page
     assert "7 tickets, 1 could not be read" in page
@@ -104,4 +90,4 @@ def test_a_batch_of_nothing_that_could_be_read() -> None:
     counting.add({**line("unknown", "unknown"), "error": "x"})
     nothing = counting.tally()
     assert batch_summary.text(nothing).startswith("1 ticket, 1 could not be read\n")
-    assert "<table>" in batch_summary.as_html(nothing)
+    assert "1 ticket, 1 could not be read" in batch_summary.as_html(nothing)

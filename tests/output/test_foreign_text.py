@@ -1,6 +1,5 @@
 """Text of others on every face: shown literally, nothing in it takes effect."""
 
-import html.parser
 import json
 import re
 import typing
@@ -8,10 +7,12 @@ from collections.abc import Callable
 from typing import Any
 from xml.etree import ElementTree as ET  # what gpucheck itself has written
 
+import html_samples
 import msgspec
 import preflight_samples
 import pytest
 import report_samples
+from html_support import is_sound
 from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
@@ -20,6 +21,7 @@ from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.facts.preflight import Bandwidth
 from gpucheck.facts.sections import all_sections
+from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.output import (
     batch_summary,
@@ -35,6 +37,10 @@ from gpucheck.output import (
     ticket_reply,
     ticket_text,
 )
+from gpucheck.output.diff import Change
+from gpucheck.output.html import diff as html_diff
+from gpucheck.output.html import preflight as html_preflight
+from gpucheck.output.html import report as html_report
 from gpucheck.ticket.tally import CauseCount, Tally
 
 HOSTILE = [
@@ -118,6 +124,12 @@ def shows_nothing_hidden(text: str) -> None:
     assert [char for char in plain if not char.isprintable() and char != "\n"] == []
 
 
+def is_harmless_html(text: str) -> None:
+    shows_nothing_hidden(text)
+    page = is_sound(text)
+    assert "alert(1)" not in "".join(page.parts["script"])
+
+
 def is_harmless_markdown(text: str) -> None:
     shows_nothing_hidden(text)
     outside = _LITERAL.sub("", text)
@@ -134,6 +146,7 @@ def test_reports(word: str) -> None:
             shows_nothing_hidden(render(report))
         for render in MARKDOWN.values():
             is_harmless_markdown(render(report))
+        is_harmless_html(html_report.render(report))
         text = junit.render(report)
         shows_nothing_hidden(text)
         ET.fromstring(text)  # noqa: S314  # our own
@@ -151,6 +164,7 @@ def test_preflights(word: str) -> None:
                 text = preflight_text.render(found, verbose=2, quiet=quiet, color=color)
                 shows_nothing_hidden(text)
         is_harmless_markdown(preflight_markdown.render(found))
+        is_harmless_html(html_preflight.render(found))
         text = preflight_junit.render(found)
         shows_nothing_hidden(text)
         ET.fromstring(text)  # noqa: S314  # our own
@@ -162,17 +176,6 @@ def test_preflights(word: str) -> None:
             assert line.startswith("#") or _SAMPLE.fullmatch(line), line
 
 
-class _Tags(html.parser.HTMLParser):
-    """Which elements and attributes a page has."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: set[str] = set()
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.seen |= {tag, *(f"{tag} {name}" for name, _value in attrs)}
-
-
 def tally(word: str) -> Tally:
     return Tally(
         tickets=3, not_read=1, verdicts={word: 2}, owners={word: 2},
@@ -182,15 +185,41 @@ def tally(word: str) -> Tally:
 
 @pytest.mark.parametrize("word", HOSTILE)
 def test_the_summary_of_a_batch(word: str) -> None:
-    page, harmless = _Tags(), _Tags()
-    text = batch_summary.as_html(tally(word))
-    shows_nothing_hidden(text)
-    page.feed(text)
-    harmless.feed(batch_summary.as_html(tally("x")))
-    assert page.seen == harmless.seen
+    is_harmless_html(batch_summary.as_html(tally(word)))
     shows_nothing_hidden(batch_summary.text(tally(word), color=True))
     shows_nothing_hidden(batch_summary.as_json(tally(word)))
     shows_nothing_hidden(batch_summary.as_csv(tally(word)))
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_the_plots_of_selftests(word: str) -> None:
+    stress = html_samples.stress()
+    tests = stress.snapshot.get(SelfTests)
+    results = [
+        msgspec.structs.replace(
+            one, device=word,
+            measurements=[
+                msgspec.structs.replace(each, unit=word, bound_from=word, bound=1.0)
+                for each in one.measurements
+            ],
+        )
+        for one in tests.results or ()
+    ]  # fmt: skip
+    load = [msgspec.structs.replace(one, device_name=word) for one in tests.under_load or ()]
+    evil = msgspec.structs.replace(tests, results=results, under_load=load)
+    snapshot = stress.snapshot.with_section(evil)
+    is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))
+
+
+@pytest.mark.parametrize("word", HOSTILE)
+def test_a_diff(word: str) -> None:
+    old, new = report_samples.healthy(), reports(word)[0]
+    changes = [
+        Change(fact=word, change="changed", before=word, after=[word]),
+        Change(fact=f"packages.distributions[{word}]", change="added", before=None, after=word),
+        Change(fact=f"environment.variables.{word}", change="removed", before=word, after=None),
+    ]
+    is_harmless_html(html_diff.render(old, new, changes))
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

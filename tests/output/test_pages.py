@@ -1,6 +1,7 @@
 import pytest
 
 from gpucheck.findings import Aliases, all_rules
+from gpucheck.language import speaking
 from gpucheck.output import pages
 
 
@@ -15,6 +16,17 @@ def test_a_page_has_title_text_and_severity() -> None:
     assert (
         f"Not reported together with: {', '.join(rule.suppressed_by)} (they explain it)." in words
     )
+
+
+def test_a_page_has_its_address_only_if_that_is_known() -> None:
+    assert "web" not in (pages.explain("driver-too-old") or "")
+    english = pages.explain("driver-too-old", 40, "https://docs.test/g") or ""
+    link = "This page on the web: https://docs.test/g/findings/driver-too-old.html"
+    assert english.splitlines()[-1] == link
+    with speaking("zh"):
+        chinese = pages.explain("driver-too-old", 40, "https://docs.test/g") or ""
+    link = "本页的网址\N{FULLWIDTH COLON}https://docs.test/g/zh/findings/driver-too-old.html"
+    assert chinese.splitlines()[-1] == link
 
 
 def test_a_page_fits_a_terminal_and_keeps_its_lists() -> None:

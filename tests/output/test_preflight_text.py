@@ -74,7 +74,11 @@ def test_every_culprit_is_said_before_any_fix() -> None:
         ("misconfigured", "BROKEN", "Exit status 4, misconfiguration: something is set up wrongly"),
         ("slow", "BROKEN", "Exit status 5, slow: results are right"),
         ("warned", "WARNING", "Exit status 0, healthy: nothing that counts was found (see --fail"),
-        ("inconclusive", "UNKNOWN", "Exit status 3, inconclusive: nobody can be named for sure."),
+        (
+            "inconclusive",
+            "UNKNOWN",
+            "Exit status 3, inconclusive: no culprit can be named with certainty.",
+        ),
     ],
 )
 def test_the_exit_status_is_said_with_its_class(name: str, label: str, ends: str) -> None:

@@ -1,9 +1,12 @@
 """One Slurm cluster for all tests that want it."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import slurm_cluster
+from left_behind import alive, wait_until
+from three_tasks import Job
 
 
 @pytest.fixture(scope="session")
@@ -13,6 +16,15 @@ def slurm() -> Iterator[slurm_cluster.Cluster]:
         pytest.skip(why)
     with slurm_cluster.cluster() as cluster:
         yield cluster
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """A job whose processes are gone after the test, whatever it did to them."""
+    made = Job(tmp_path)
+    yield made
+    made.clear()
+    assert wait_until(lambda: not alive(made.mark)), "processes were left behind"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -356,3 +356,37 @@ def test_a_rank_that_cannot_take_part_is_known_even_if_time_ran_out_before_the_f
     [step] = hall.result.history
     assert {rank: one.detail for rank, one in step.results.items()} == {1: "killed by SIGSEGV"}
     assert hall.result.stopped_because
+
+
+def test_tasks_that_left_a_task_0_that_stood_still_have_given_it_up(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.run(1)
+    hall.store.connected = frozenset((0,))
+    given_up = [hall.coordinator.is_given_up]  # it never stood still
+    hall.store.longest_pause = 30.0
+    given_up.append(hall.coordinator.is_given_up)
+    hall.store.connected = frozenset((0, 1))
+    given_up.append(hall.coordinator.is_given_up)  # they have waited for it
+    assert given_up == [False, True, False]
+
+
+def test_a_task_0_that_is_given_up_judges_nothing(clock: Clock) -> None:
+    """Not even when its time is over: the others have a verdict of their own."""
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.run(1)
+    hall.store.connected, hall.store.longest_pause = frozenset((0,)), 30.0
+    hall.run(400)
+    assert hall.heard == []
+    assert messages.VERDICT.name not in hall.store.texts
+
+
+def test_a_task_that_is_refused_ends_the_run_at_once(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step)
+    hall.come(0, 2)
+    hall.store.set(messages.REFUSALS.key(1), messages.Refusal(host="n1", why="a wrong file"))
+    hall.run(1)
+    assert hall.result.refused[1].why == "a wrong file"
+    assert hall.result.history == []
+    assert [one.host for one in hall.result.roster.ranks] == ["n0", "n1", "n2"]

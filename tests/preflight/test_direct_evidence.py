@@ -7,6 +7,7 @@ from fabric_support import hung
 from gpucheck.cluster.diagnose.direct_evidence import DirectEvidence, alone, together
 from gpucheck.cluster.model import RankResult
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Look
 
 GROUP = tuple(range(8))
 
@@ -58,7 +59,7 @@ def test_it_is_as_sure_as_the_time_it_had(
 ) -> None:
     [one] = _named(_timed(5, phase, in_phase, own=own))
     assert (one.rank, one.confidence) == (5, sure)
-    assert ("its own time" in one.evidence) == (sure is Confidence.LIKELY)
+    assert ("it is slow or stuck" in one.evidence) == (sure is Confidence.LIKELY)
 
 
 @pytest.mark.parametrize("phase", ["start", "set-device", "connect"])
@@ -219,3 +220,43 @@ def test_an_import_that_never_ends_is_no_broken_gpu() -> None:
     direct = alone(slow)
     assert direct is not None
     assert (direct.slug, direct.confidence) == ("torch-import-broken", Confidence.POSSIBLE)
+
+
+def _connecting(**changes: object) -> dict[int, RankResult]:
+    """Four ranks of which three tried to connect, as a real job with a rank that hung left them."""
+    results = {
+        at: RankResult(
+            rank=at, status="timed-out", phase="connect", data={"own_deadline": at == 0},
+            look=Look(state="sleeping"),
+        )
+        for at in range(4)
+    }  # fmt: skip
+    changes = {"phase": "start", "data": {"own_deadline": True, "in_phase": 20.0}, **changes}
+    return _with(results, 2, **changes)
+
+
+def test_one_that_never_tried_to_connect_is_named() -> None:
+    [one] = _named(_connecting())
+    assert (one.slug, one.rank, one.confidence) == ("rank-hangs", 2, Confidence.CERTAIN)
+    assert "never tried to connect, while 3 other ranks did" in one.evidence
+    assert _told(_connecting(phase="set-device")) == [("rank-hangs", 2)]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"own_deadline": False}},  # it still had time
+        {"phase": "connect"},  # it may be behind a bad link
+        {"kind": "not-begun"},
+        {"look": Look(state="sleeping", wait_seconds=18.0, cpu_seconds=1.0)},  # a busy host
+    ],
+)
+def test_one_that_may_have_been_late_is_not_named(changes: dict[str, object]) -> None:
+    assert _told(_connecting(**changes)) == []
+
+
+def test_most_that_never_tried_to_connect_share_a_cause() -> None:
+    results = _connecting()
+    for at in (1, 3):
+        results[at] = msgspec.structs.replace(results[2], rank=at)
+    assert _told(results) == []

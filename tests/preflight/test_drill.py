@@ -65,7 +65,7 @@ def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:
         ("hang:rank=1234567", "say which rank"),
         ("hang:rank=\u0663", "say which rank"),
         ("hang:rank=1,rank=2", "'rank=2' is not understood"),
-        ("hang:rank=1,factor=2", "hang has nothing like 'factor'"),
+        ("hang:rank=1,factor=2", "hang does not take 'factor'"),
         ("slow:rank=1,factor=1", "from 1.1 to 1000"),
         ("hang:rank =1", "say which rank"),
         ("hang:rank=1\n2", "say which rank"),
@@ -109,6 +109,6 @@ def test_on_gpus_who_is_absent_is_a_task() -> None:
     assert parse(["absent:rank=3", "hang:rank=31"]).lacks_task(4) == ""
     assert parse(["hang:rank=31"]).lacks_task(4) == ""
     assert parse(["absent:rank=4"]).lacks_task(4) == (
-        "--drill absent:rank=4: on GPUs a whole task stays away, the one of that number, and there "
-        "is none beyond 3"
+        "--drill absent:rank=4: on GPUs the whole task of that number stays away, and the last "
+        "task is 3"
     )

@@ -72,7 +72,7 @@ def test_srun_tells_all_but_an_address_and_the_port_follows_from_the_step() -> N
         "slurm", 5, 6, 1, 2, 2, 3,
     )  # fmt: skip
     assert what(found, "master_host", "master_port", "run", "one_gpu") == (
-        "node01", 20000 + 123 * 31 + 4, "slurm-alps-123.4.0", False,
+        "node01", 20000 + 123 * 31 + 4, "slurm-alps-123.4.0-6", False,
     )  # fmt: skip
     assert found.hosts == ("node01", "node01", "node02", "node02", "gpu-a", "gpu-a")
     assert found.host == "gpu-a"
@@ -231,7 +231,7 @@ def test_mpich_and_its_kin() -> None:
     with pytest.raises(EntranceError, match="--master"):
         told({**MPICH, "PMI_SIZE": "4"})
     spread = told({**MPICH, "PMI_SIZE": "4", "MASTER_ADDR": "a", "MASTER_PORT": "5000"})
-    assert what(spread, "master_host", "master_port", "run") == ("a", 5000, "mpi-a-5000")
+    assert what(spread, "master_host", "master_port", "run") == ("a", 5000, "mpi-a-5000-4")
     mvapich = {
         "MV2_COMM_WORLD_RANK": "0", "MV2_COMM_WORLD_SIZE": "1",
         "MV2_COMM_WORLD_LOCAL_RANK": "0", "MV2_COMM_WORLD_LOCAL_SIZE": "1",

@@ -151,6 +151,37 @@ def test_the_plugin_of_node_problem_detector_follows_its_convention(
     assert done.stdout.splitlines()[0]
 
 
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("status", "line", "failed"),
+    [
+        (0, "gpucheck: fit: 8 GPUs", []),
+        (1, "gpucheck: gpu-fallen-off-bus: GPU 3: Xid 79", ["gpu-fallen-off-bus"]),
+        (0, "gpucheck: unknown: NVML", []),
+        (1, "Traceback (most recent call last):", []),
+        (2, 'Error: "x"', []),
+        (127, "", []),
+    ],
+)
+def test_the_script_for_nvidias_resiliency_extension_gives_what_ft_launcher_reads(
+    tmp_path: Path, status: int, line: str, failed: list[str]
+) -> None:
+    """``fail_count`` is a number and decides; a status other than 0 would exclude the node, too."""
+    tool = tmp_path / "gpucheck"
+    tool.write_text(f"#!/bin/sh\necho '{line}'\nexit {status}\n")
+    tool.chmod(0o755)
+    script = EXAMPLES.parent / "nvidia-resiliency" / "gpucheck-nvhcd.sh"
+    sent = ["--no-slurm", "--group", "prolog", "epilog"]
+    done = subprocess.run(
+        [script, *sent], env={"PATH": f"{tmp_path}:{os.environ['PATH']}"}, capture_output=True,
+        text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0
+    said = json.loads(done.stdout)
+    assert (said["fail_count"], said["failed_checks"]) == (len(failed), failed)
+    assert set(said) == {"fail_count", "failed_checks", "message"}
+
+
 def test_the_monitor_of_node_problem_detector_gives_the_plugin_its_time() -> None:
     """Its documentation: the timeout of a rule must not exceed that of the plugins."""
     folder = EXAMPLES.parent / "node-problem-detector"

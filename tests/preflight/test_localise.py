@@ -291,6 +291,16 @@ def test_absent_ranks_are_missing_and_the_others_go_on() -> None:
     ]
 
 
+@pytest.mark.parametrize(("silent", "wanted"), [((1, 2), CERTAIN), ((1, 2, 3), POSSIBLE)])
+def test_rank_0_that_hears_only_few_nodes_may_be_cut_off_itself(
+    silent: tuple[int, ...], wanted: Confidence
+) -> None:
+    found = Fabric(roster(1, 1, 1, 1, 1), lost(*silent)).run().culprits
+    assert {one.slug for one in found} == {"rank-missing"}
+    assert {one.confidence for one in found} == {wanted}
+    assert ("cut off from them" in found[0].evidence) is (wanted is POSSIBLE)
+
+
 def test_a_node_without_a_heartbeat_is_missing_and_says_why() -> None:
     [one] = Fabric(roster(2, 2, 2, 2), lost(2, 3)).run().culprits
     assert (one.slug, one.ranks, one.hosts, one.confidence) == (
@@ -344,7 +354,7 @@ def test_a_rank_that_cannot_leave_its_node_is_named_with_its_way_out() -> None:
     for shape in ((4, 4), (4, 4, 4, 4)):
         [one] = Fabric(roster(*shape), adapter).run().culprits
         assert (one.ranks, one.confidence) == ((2,), LIKELY)
-        assert "leave its host" in one.evidence
+        assert "path out of the host" in one.evidence
 
 
 def test_only_the_whole_fails_blames_nobody() -> None:
@@ -371,9 +381,13 @@ def test_what_fails_once_is_no_accusation() -> None:
     whole = Fabric(roster(2, 2, 2, 2), at_times([1], needs(3))).run()
     assert whole.culprits == []
     assert "passed when that was repeated" in whole.inconclusive
-    fabric = Fabric(roster(2), at_times([1], needs(2)))
-    [one] = fabric.run().culprits
-    assert (one.confidence, one.severity) == (POSSIBLE, Severity.WARNING)
+    for shape in ((2,), (2, 2)):
+        pair = Fabric(roster(*shape), at_times([1], needs(2))).run()
+        [one] = pair.culprits
+        assert (one.confidence, one.severity) == (POSSIBLE, Severity.WARNING)
+        assert "passed when that was repeated" in pair.inconclusive, (
+            "a job that hung is not healthy"
+        )
 
 
 def test_a_good_node_whose_first_good_partner_is_behind_a_bad_link() -> None:

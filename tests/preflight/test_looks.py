@@ -10,7 +10,7 @@ from fabric_support import Fabric, Results, hung, roster
 from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose import looks as judged
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
-from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
+from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, StepResult
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed
 from gpucheck.cluster.task import looks
@@ -209,6 +209,22 @@ def test_a_stopped_zygote_names_the_rank() -> None:
     assert "forks its workers" in found.evidence
 
 
+@pytest.mark.parametrize(
+    ("look", "is_held"),
+    [
+        (Look(state="sleeping", zygote="stopped"), True),
+        (Look(state="sleeping", zygote="frozen"), True),
+        (Look(state="stopped", zygote="sleeping"), False),
+        (Look(state="sleeping", zygote="uninterruptible"), False),
+        (None, False),
+    ],
+)
+def test_a_zygote_that_was_held_counts_although_torch_had_answered(
+    look: Look | None, *, is_held: bool
+) -> None:
+    assert looks.zygote_is_held(look) is is_held
+
+
 def test_waiting_and_computing_name_nobody() -> None:
     assert judged.held(known(Look(state="sleeping"), Look(state="running"), Look(), None)) == []
 
@@ -233,6 +249,50 @@ def test_one_that_had_not_begun_what_all_others_wait_for_is_likely() -> None:
 )
 def test_it_takes_one_against_all_others(seen: tuple[Look | None, ...]) -> None:
     assert judged.not_begun(known(*seen)) == []
+
+
+LOOPS = Look(
+    state="sleeping", python=("site/hook.py:10 hang", "worker/together.py:297 _finish", "a.py:1 b")
+)
+INSIDE = Look(state="sleeping", python=("worker/together.py:297 _finish", "a.py:2 b"))
+
+
+def behind(look: Look, collective: int) -> list[RankResult]:
+    """Three ranks wait in collective 3, and one is where it was seen, as a real job left it."""
+    *waiting, last = known(INSIDE, INSIDE, INSIDE, look)
+    return [*waiting, msgspec.structs.replace(last, collective=collective)]
+
+
+def test_one_that_stands_still_behind_an_earlier_collective_is_likely() -> None:
+    assert sure(judged.not_begun(behind(LOOPS, 2))) == [(3, "likely")]
+    assert sure(judged.not_begun(behind(BEGINS, 2))) == [(3, "likely")]
+
+
+def test_one_that_waits_in_an_earlier_collective_may_have_a_broken_link() -> None:
+    assert judged.not_begun(behind(INSIDE, 2)) == []
+
+
+def test_one_that_has_begun_the_collective_is_not_named() -> None:
+    assert judged.not_begun(behind(LOOPS, 3)) == []
+
+
+def test_one_that_got_no_processor_is_not_named() -> None:
+    busy = msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=1.9)
+    assert judged.not_begun(behind(busy, 2)) == []
+    loops = msgspec.structs.replace(busy, cpu_seconds=9.0)
+    assert sure(judged.not_begun(behind(loops, 2))) == [(3, "likely")]
+
+
+def test_one_that_lost_a_peer_at_the_deadline_is_no_witness() -> None:
+    lost = RankResult(rank=4, status="failed", phase="enter", collective=3, kind="peer-lost")
+    assert sure(judged.not_begun([*behind(LOOPS, 2), lost])) == [(3, "likely")]
+    two, *_rest, last = behind(LOOPS, 2)
+    assert judged.not_begun([two, lost, last]) == [], "a single witness"
+
+
+def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:
+    first, *rest = behind(LOOPS, 2)
+    assert judged.not_begun([msgspec.structs.replace(first, collective=2), *rest]) == []
 
 
 def test_the_ranks_are_told_in_groups() -> None:
@@ -281,6 +341,50 @@ def test_a_rank_that_got_no_processor_is_slow_and_not_broken(
     assert judged.lacked_processor(result) == is_slow
     named = direct_evidence.alone(result)
     assert (named is None) == is_slow
+
+
+def passed_in(*seconds: float) -> list[RankResult]:
+    """Ranks that passed alone, and needed so many seconds of processor time."""
+    return [
+        RankResult(rank=9, status="passed", phase="done", data={"cpu_seconds": one})
+        for one in seconds
+    ]
+
+
+@pytest.mark.parametrize(
+    ("result", "others", "is_named"),
+    [
+        (slow(15.7, 4.4, phase="alone"), passed_in(0.2, 0.3, 1.1), True),
+        (slow(17.5, 2.3, phase="start"), passed_in(0.2, 0.3), True),
+        (slow(15.7, 4.4, phase="alone"), passed_in(0.2, 0.3, 1.2), False),  # it may be slow
+        (slow(15.7, 1.9, phase="alone"), passed_in(0.1, 0.1), False),
+        (slow(15.7, 4.4, phase="alone"), passed_in(0.1), False),  # a single witness
+        (slow(15.7, 4.4, phase="alone"), passed_in(0.0, 0.0), False),  # nobody measured it
+        (slow(15.7, 4.4, phase="import"), passed_in(0.1, 0.1), False),  # other work
+    ],
+)
+def test_one_that_runs_in_circles_on_a_busy_host_is_likely(
+    result: RankResult, others: list[RankResult], *, is_named: bool
+) -> None:
+    named = direct_evidence.alone(result, others)
+    assert [(one.slug, one.confidence.value) for one in [named] if one] == (
+        [("rank-hangs", "likely")] if is_named else []
+    )
+
+
+@pytest.mark.parametrize(("backend", "is_named"), [("gloo", True), ("nccl", False)])
+def test_only_cpu_ranks_are_compared_by_their_processor_time(
+    backend: Backend, *, is_named: bool
+) -> None:
+    step = Step(
+        number=0, kind="alone", groups=tuple((at,) for at in range(4)), backend=backend,
+        seconds=30.0,
+    )  # fmt: skip
+    results = {at: msgspec.structs.replace(passed_in(0.2)[0], rank=at) for at in range(4)}
+    results[1] = msgspec.structs.replace(slow(15.7, 4.4, phase="alone"), rank=1)
+    done = culprits(roster(2, 2), [StepResult(step=step, results=results)])
+    assert [one.ranks for one in done.culprits] == ([(1,)] if is_named else [])
+    assert bool(done.inconclusive) is not is_named
 
 
 def test_many_tasks_on_few_processors_name_nobody() -> None:

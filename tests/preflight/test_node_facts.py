@@ -1,5 +1,7 @@
 """What a task tells of its node at once."""
 
+import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_snapsh
 from gpucheck.facts import Answer
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
+from gpucheck.machine.supervised import Supervised
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
@@ -65,6 +68,12 @@ class Endless:
     def __init__(self) -> None:
         self.abandoned = False
 
+    def hang_up(self) -> None:
+        pass
+
+    def read_now(self) -> None:
+        pass
+
     def status(self) -> int | None:
         return None
 
@@ -87,3 +96,16 @@ def test_a_check_of_the_node_that_never_ends_is_waited_for_in_its_time_only(
     assert check.tick()
     assert (check.done, child.abandoned, check.snapshot) == (True, True, None)
     assert "did not end in its time" in check.problem
+
+
+@pytest.mark.process
+def test_a_long_answer_of_the_static_probes_does_not_hold_them_up() -> None:
+    """A pipe takes 64 KiB: a machine with many GPUs says more."""
+
+    def start(_argv: list[str]) -> Answer[Supervised]:
+        return LiveHost().supervise([sys.executable, "-c", "print('x' * 1_000_000)"])
+
+    check = NodeCheck(start, sys.executable, 20.0)
+    while not check.tick():
+        time.sleep(0.01)
+    assert "was not understood" in check.problem

@@ -6,7 +6,7 @@ import platform
 import random
 import secrets
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -32,11 +32,14 @@ def meddled(
     folder: Path, act: Act, *, always: bool = False, env: dict[str, str] | None = None
 ) -> tuple[gate_runs.Gate, int]:
     """Run pre-flights until somebody has meddled with one; return it, and the rank."""
+    seed = secrets.randbits(32)
+    chance = random.Random(seed)  # noqa: S311
     for number in range(TRIES):
-        mark, rank = secrets.token_hex(6), random.randrange(SHAPE.world)  # noqa: S311
-        port = 29700 + random.randrange(2000)  # noqa: S311
+        mark, rank = secrets.token_hex(6), chance.randrange(SHAPE.world)
+        port = 29700 + chance.randrange(2000)
         setting = gate_runs.Setting(env={left_behind.MARK: mark, **(env or {})}, port=port)
-        moment = faults.any_moment(LONGEST)
+        moment = chance.uniform(0.0, LONGEST)
+        print(f"seed {seed}, run {number}: rank {rank} at {moment:.3f} s")  # noqa: T201  # to run it again
         meddler = faults.Meddler(mark, rank, moment, act, always=always)
         with meddler.at_work():
             gate = gate_runs.run("torchrun", SHAPE, OPTIONS, folder / str(number), setting)
@@ -49,12 +52,14 @@ def meddled(
     pytest.fail(f"nothing was done in {TRIES} runs")
 
 
-def named(gate: gate_runs.Gate, slug: str, rank: int) -> dict[str, Any]:
-    """Hold a run to naming this rank, for certain, and no other; return the entry."""
+def named(
+    gate: gate_runs.Gate, slug: str, rank: int, sure: Sequence[str] = ("certain",)
+) -> dict[str, Any]:
+    """Hold a run to naming this rank, so sure, and no other; return the entry."""
     assert gate.culprits == [(slug, (rank,))], gate.said
     assert gate.statuses == dict.fromkeys(range(SHAPE.world), 1), gate.said
     (culprit,) = gate.errors
-    assert culprit["confidence"] == "certain", culprit
+    assert culprit["confidence"] in sure, culprit
     return culprit
 
 
@@ -80,14 +85,24 @@ def test_what_forks_the_workers_is_stopped(tmp_path: Path, _again: int) -> None:
     assert culprit["data"]["look"]["zygote"] == "stopped"
 
 
+def with_site(folder: Path) -> dict[str, str]:
+    """Return the environment in which workers obey the signals of ``outside_faults``."""
+    site = folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text(faults.SITE)
+    return {"PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)])}
+
+
+@pytest.mark.parametrize("_again", range(3))
+def test_a_worker_that_hangs_by_itself(tmp_path: Path, _again: int) -> None:
+    gate, rank = meddled(tmp_path, faults.hang, env=with_site(tmp_path))
+    named(gate, "rank-hangs", rank, sure=("certain", "likely"))
+
+
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="its number of clone(2) is used")
 @pytest.mark.parametrize("_again", range(3))
 def test_a_worker_that_waits_in_the_kernel(tmp_path: Path, _again: int) -> None:
-    site = tmp_path / "site"
-    site.mkdir()
-    (site / "sitecustomize.py").write_text(faults.SITE)
-    paths = os.pathsep.join([str(site), *filter(None, sys.path)])
-    gate, rank = meddled(tmp_path, faults.block_in_the_kernel, env={"PYTHONPATH": paths})
+    gate, rank = meddled(tmp_path, faults.block_in_the_kernel, env=with_site(tmp_path))
     culprit = named(gate, "rank-hangs", rank)
     assert culprit["data"]["look"]["state"] == "uninterruptible"
 

@@ -9,7 +9,13 @@ from preflight_facts import cpus, facts, gpus, measured, uuid
 
 from gpucheck.cluster.figures.bandwidth import algbw, busbw, of_table, timed
 from gpucheck.cluster.figures.baseline import Baseline, SavedGroup
-from gpucheck.cluster.figures.slow_links import Known, culprits, report, suspects
+from gpucheck.cluster.figures.slow_links import (
+    Known,
+    culprits,
+    pair_bandwidths,
+    report,
+    suspects,
+)
 from gpucheck.cluster.model import Backend, Kind, Pace, Roster, StepResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.tables import Tables
@@ -249,3 +255,28 @@ def test_the_report_has_the_slowest_and_the_fastest_of_each_kind() -> None:
     assert rows[0].compared_with == ""
     assert rows[1].share == pytest.approx(300 / 304)
     assert report([], known(roster)) == []
+
+
+def test_every_pair_is_reported_once_with_its_last_measurement() -> None:
+    roster = gpus(3, 2)
+    history = [
+        step("together", {tuple(range(6)): 300.0}),
+        *rounds({(0, 1): 400.0, (2, 3): 50.0}),
+        step("links", {(0, 1, 2, 3): 45.0}),
+        step("links", {(2, 3, 4, 5): 11.0}),
+        step("links", {(2, 3, 4, 5): 12.0}),
+        step("grow", {(0, 1, 4): 1.0}),  # no whole nodes
+    ]
+    found = pair_bandwidths(timed(roster, history), roster)
+    assert [(one.of, one.ends, round(one.busbw)) for one in found] == [
+        ("nodes", (1, 2), 12), ("nodes", (0, 1), 45), ("ranks", (2, 3), 50), ("ranks", (0, 1), 400),
+    ]  # fmt: skip
+
+
+def test_of_very_many_pairs_the_slowest_are_reported() -> None:
+    roster = gpus(70, 1)
+    history = rounds({both: 1.0 + both[0] + both[1] for both in combinations(range(70), 2)})
+    found = pair_bandwidths(timed(roster, history), roster)
+    assert len(found) == 2016
+    assert found[0].ends == (0, 1)
+    assert (68, 69) not in {one.ends for one in found}

@@ -72,7 +72,7 @@ def test_what_is_an_error_and_what_a_warning(change: dict[str, Any], severity: S
         {"python": "3.11.2"},
         {"shm_bytes": 63 << 30},
         {"memlock_bytes": 8 << 20},  # there is no InfiniBand
-        {"variables": {"NCCL_DEBUG": "INFO", "CUDA_VISIBLE_DEVICES": "3"}},
+        {"variables": {"NCCL_DEBUG": "INFO", "UCX_LOG_LEVEL": "info"}},
     ],
 )
 def test_what_is_no_difference(change: dict[str, Any]) -> None:
@@ -159,7 +159,10 @@ def test_little_memory_counts_where_it_is_less_than_half() -> None:
     assert (found.what, found.usual) == ("the limit of locked memory", "unlimited")
 
 
-@pytest.mark.parametrize("name", ["NCCL_ANY_FUTURE_NAME", "FI_PROVIDER", "OMP_NUM_THREADS"])
+@pytest.mark.parametrize("name", [
+    "NCCL_ANY_FUTURE_NAME", "FI_PROVIDER", "OMP_NUM_THREADS", "UCX_TLS", "GLOO_ANYTHING",
+    "LD_LIBRARY_PATH", "LD_PRELOAD",
+])  # fmt: skip
 def test_every_variable_of_collectives_is_compared(name: str) -> None:
     found = one(FOUR, {3: {"variables": {name: "#1a2b3c4d"}}})
     assert (found.host, found.severity) == ("node3", Severity.WARNING)
@@ -175,3 +178,22 @@ def test_an_adapter_of_another_name_is_no_difference() -> None:
     own = {task: {"variables": {"FI_TCP_IFACE": f"eth{task}"}} for task in range(4)}
     assert differences(job(FOUR, own)) == []
     assert only({2: own[2]}).odd == {"set": (2,)}
+
+
+def test_how_gpus_are_made_visible_is_compared_and_not_which_ones() -> None:
+    def seen(*values: str | None) -> list[Difference]:
+        chosen: dict[int, dict[str, Any]] = {
+            task: {"variables": {} if one is None else {"CUDA_VISIBLE_DEVICES": one}}
+            for task, one in enumerate(values)
+        }
+        return differences(job(FOUR, chosen))
+
+    assert seen("0", "1", "2,3", "7") == []
+    assert seen("GPU-1", "GPU-2", "MIG-3", "GPU-4") == []
+    assert seen(None, None, None, None) == []
+    (found,) = seen("0", "1", "GPU-5", "3")
+    assert (found.usual, found.odd) == ("set to numbers", {"set to UUIDs": (2,)})
+    (found,) = seen("0", "1", "2", "-1")
+    assert found.odd == {"set to no GPU": (3,)}
+    (found,) = seen(None, None, None, "0")
+    assert found.odd == {"set to numbers": (3,)}

@@ -292,9 +292,7 @@ def test_without_a_bad_host_the_file_is_empty(tmp_path: Path) -> None:
     assert write_files(samples.healthy(), exclude_file=str(path)) == [f"{path} leaves out no host"]
     assert path.read_bytes() == b""
     said = write_files(samples.drill(), exclude_file=str(path))
-    assert said == [
-        f"{path} leaves out no host: this was a drill, and no host is left out because of one"
-    ]
+    assert said == [f"{path} leaves out no host: this was a drill, so no host is excluded"]
 
 
 def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) -> None:

@@ -81,7 +81,7 @@ def test_runs_add_to_one_file_and_the_command_reads_it(tmp_path: Path) -> None:
     assert first.startswith("gpu-0004: took part in 3, was named in 2, last at 20")
     assert "(rank-hangs); passed since then: 0" in first
     assert rest[0] == "3 runs are recorded."
-    assert rest[1].startswith("1 line is no record")
+    assert rest[1].startswith("1 line is not a record")
     done = CliRunner().invoke(gpucheck, ["preflight", "--history", file, "--format", "json"])
     assert json.loads(done.output)["hosts"][0]["slugs"] == ["rank-hangs"]
 

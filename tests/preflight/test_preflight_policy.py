@@ -52,7 +52,7 @@ def test_lines_and_json_say_the_same() -> None:
         ("gpus-per-node=", "is not KEY=VALUE"),
         ("gpus-per-node=eight", "int"),
         ("gpus-per-node=0", "1 or more"),
-        ("colour=green", "'colour' is none of gpus-per-node, gpu-model"),
+        ("colour=green", "'colour' is not one of gpus-per-node, gpu-model"),
         ("min-torch=newest", "min-torch=newest is not a version number"),
         ("within-peers=100", "between 0 and 100"),
         ("within-baseline=nan", "between 0 and 100"),

@@ -19,9 +19,10 @@ from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
 from gpucheck.cluster.store import server as store_server
 from gpucheck.cluster.store import wire as store_wire
+from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.wire import StoreError, ports
+from gpucheck.cluster.store.wire import SameRunError, StoreError, ports
 
 RUN = "run-1"
 ALL = 65536
@@ -212,7 +213,55 @@ def test_it_takes_the_first_free_port_behind_master_port(
 
 def test_a_wanted_port_that_is_taken_is_an_error(store: Store) -> None:
     with pytest.raises(StoreError, match=f"--port {store.port}: Address already in use"):
-        Store.open(store.port, 20000, RUN)
+        Store.open(store.port, 20000, "another")
+
+
+def test_a_second_job_of_the_same_name_is_refused(store: Store) -> None:
+    for wanted, master in ((store.port, 20000), (None, store.port - 1)):
+        with pytest.raises(SameRunError, match=f"its store is on port {store.port}"):
+            Store.open(wanted, master, RUN)
+
+
+def test_a_silent_program_on_the_port_is_no_store_of_ours() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with contextlib.closing(Store.open(None, port - 1, RUN)) as one:
+            assert one.port > port
+
+
+def test_a_task_is_one_process(store: Store) -> None:
+    def connect(process: str, seconds: float = 5.0) -> StoreClient:
+        who = Who(3, process)
+        return StoreClient.connect("127.0.0.1", (store.port,), RUN, "", seconds, who)
+
+    first = connect("a")
+    connect("a").close()  # the same one, by another address
+    with pytest.raises(ConnectError, match="another process already is task 3") as refused:
+        connect("b", 0.5)
+    assert refused.value.reason == "task-taken"
+    first.close()
+    connect("b").close()
+
+
+def test_a_run_that_is_over_is_not_for_the_next_one(store: Store) -> None:
+    """Its tasks may come while the store of the one before still says goodbye."""
+
+    def connect(process: str) -> StoreClient:
+        return StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 0.5, Who(1, process))
+
+    connect("a").close()
+    store.put("verdict", {"exit": 0})
+    connect("a").close()
+    with pytest.raises(ConnectError, match="another run's store"):
+        connect("b")
+
+
+def test_wrong_tokens_are_counted_by_address() -> None:
+    with contextlib.closing(Store.open(None, None, RUN, "ours")) as one:
+        with pytest.raises(ConnectError):
+            StoreClient.connect("127.0.0.1", (one.port,), RUN, "theirs", 0.4)
+        assert one.wrong_tokens.keys() == {"127.0.0.1"}
+        assert one.wrong_tokens["127.0.0.1"] >= 1
 
 
 def test_no_port_behind_the_last() -> None:

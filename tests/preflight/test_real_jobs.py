@@ -4,13 +4,18 @@ import importlib.util
 import json
 import os
 import re
+import secrets
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import gate_runs
+import left_behind
+import outside_faults
 import pytest
 from slurm_cluster import Cluster
 
@@ -24,6 +29,8 @@ mpirun = pytest.mark.skipif(not shutil.which("mpirun"), reason="no mpirun: Open 
 TORCHRUN = (sys.executable, "-m", "torch.distributed.run")
 CRASH = ("--drill", "crash:rank=3")
 LIMIT = 150
+STOPPED, SLACK = 40.0, 30.0
+"""The time limit of a job with a stopped task, and what a busy launcher may take beyond it."""
 
 
 def environment() -> dict[str, str]:
@@ -59,9 +66,11 @@ def judged(folder: Path, ranks: int, launcher: str, *, is_drill: bool) -> dict[s
     return report
 
 
-def launch(*command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def launch(
+    *command: str, folder: Path, env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command, env=environment(), cwd=folder, capture_output=True, text=True,
+        command, env={**environment(), **(env or {})}, cwd=folder, capture_output=True, text=True,
         timeout=LIMIT + 60, check=False,
     )  # fmt: skip
 
@@ -78,6 +87,45 @@ def test_torchrun(tmp_path: Path, drill: tuple[str, ...]) -> None:
         told = re.findall(r"exitcode +: (-?\d+)", done.stderr)
         assert told == ["1"] * 4, "no rank was still there to be ended by torchrun"
     assert done.returncode == (1 if drill else 0), done.stderr
+
+
+def in_time(folder: Path) -> tuple[str, ...]:
+    """The command of each task, with a short time limit."""
+    command = folder / "task.sh"
+    command.write_text(
+        f"#!/bin/sh\nexec {sys.executable} -m gpucheck preflight --device cpu --timeout {STOPPED} "
+        f"--python {sys.executable} --format json -o {folder}/report.json\n"
+    )
+    command.chmod(0o755)
+    folder.chmod(0o755)
+    return (str(command),)
+
+
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_stopped_task_does_not_hold_torchrun(tmp_path: Path, rank: int) -> None:
+    mark, begun = secrets.token_hex(6), time.monotonic()
+    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 3.0) as done:
+        launch(
+            *TORCHRUN, "--nproc-per-node", "4", "--no-python", *in_time(tmp_path),
+            folder=tmp_path, env={left_behind.MARK: mark},
+        )  # fmt: skip
+    assert time.monotonic() - begun < STOPPED + SLACK
+    assert len(done) == 1
+    assert left_behind.wait_until(lambda: not left_behind.alive(mark))
+
+
+@pytest.mark.slurm
+@pytest.mark.parametrize("rank", [0, 2])
+def test_a_stopped_task_does_not_hold_srun(slurm: Cluster, tmp_path: Path, rank: int) -> None:
+    mark, begun = secrets.token_hex(6), time.monotonic()
+    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 3.0) as done:
+        slurm.run(
+            "srun", "-N4", "-n4", *in_time(tmp_path), seconds=STOPPED + 2 * SLACK,
+            env={**environment(), left_behind.MARK: mark},
+        )  # fmt: skip
+    assert time.monotonic() - begun < STOPPED + SLACK
+    assert len(done) == 1
+    assert left_behind.wait_until(lambda: not left_behind.alive(mark))
 
 
 @pytest.mark.mpi

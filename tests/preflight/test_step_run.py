@@ -189,7 +189,7 @@ def test_a_malformed_rendezvous_is_an_outcome(table: Table, said: object) -> Non
     assert step_run.tick()
     found = table.done()[1]
     assert (found.status, found.kind) == ("timed-out", "not-begun")
-    assert "rank 0 opened no store to meet at that is understood" in found.detail
+    assert "the store that rank 0 opened for the meeting is not understood" in found.detail
 
 
 @pytest.mark.parametrize("said", ["peer-failed", {"message": "group-end", "reason": "spite"}])

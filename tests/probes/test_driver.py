@@ -413,8 +413,7 @@ def test_blacklist_from_the_administrator_and_the_kernel(tmp_path: Path) -> None
     assert driver.blacklist == [
         "blacklist nvidia",
         "install nvidia /bin/false",
-        "blacklist nouveau",
-        "blacklist nvidia-drm",
+        "modprobe.blacklist=nouveau,nvidia-drm,floppy",
     ]
     assert driver.source("blacklist") == "/etc/modprobe.d/no-gpu.conf, /proc/cmdline"
 

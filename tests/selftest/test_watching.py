@@ -33,6 +33,20 @@ def test_the_extremes_of_all_looks_are_kept() -> None:
     assert second.power_max_w is None
 
 
+def test_the_course_of_temperature_and_memory_is_kept_in_few_moments() -> None:
+    looks = [look({"temperature_c": 40 + at % 50, "memory_used_bytes": at}) for at in range(500)]
+    (gpu,) = summary(looks, [2.0 * at for at in range(500)])
+    assert 60 <= len(gpu.course) <= 120
+    assert max(one.temperature_c or 0 for one in gpu.course) == 89
+    seconds = [one.seconds for one in gpu.course]
+    assert seconds == sorted(seconds)
+    (short,) = summary(looks[:3], [0.0, 2.0, 4.1])
+    assert [(one.seconds, one.memory_used_bytes) for one in short.course] == [
+        (0.0, 0), (2.0, 1), (4.1, 2),
+    ]  # fmt: skip
+    assert summary(looks)[0].course == []
+
+
 def test_errors_that_come_under_load_are_seen() -> None:
     (gpu,) = summary([look({"ecc_uncorrected": 0}), look({"ecc_uncorrected": 2})])
     assert gpu.ecc_uncorrected_added == 2
@@ -81,7 +95,8 @@ def test_it_looks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
         watch.look()
         time.sleep(0.05)
         found = summary(watch._looks)  # noqa: SLF001  # what it has seen so far
-    assert len(watch.stop() or []) == 1
+    (gpu,) = watch.stop() or []
+    assert gpu.course[0].temperature_c == 40
 
 
 @pytest.mark.process

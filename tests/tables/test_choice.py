@@ -1,5 +1,6 @@
 """Which limits of a machine a PyTorch build meets."""
 
+import itertools
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,10 @@ from tables.some import some
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
-from gpucheck.tables.cubin_rules import Runs
+from gpucheck.tables.compilers import Compilers
+from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
 
@@ -94,6 +98,23 @@ def test_a_blackwell_is_never_unknown_where_no_compiler_makes_code_for_it(
     for row in rows:
         found = fits_gpus(tables, row, Machine(row.platform, capabilities=(capability,)))
         assert found is Runs.NO or (found is Runs.PTX and row.ptx), row
+
+
+def test_the_compiler_decides_over_every_list_that_is_not_confirmed(tables: Tables) -> None:
+    """Where a compiler makes no code for a GPU, the answer is a refusal, or PTX in the list."""
+    compilers = Compilers(
+        tables.get(ToolkitTargets), tables.get(CubinRules), tables.get(GpuArchitectures)
+    )
+    rows = [row for row in tables.get(TorchBuilds).rows if not row.confirmed]
+    decided = 0
+    for row, gpu in itertools.product(rows, tables.get(GpuArchitectures).rows):
+        capability = gpu.compute_capability
+        if compilers.beyond(row.cuda, capability) is None:
+            continue
+        decided += 1
+        found = fits_gpus(tables, row, Machine(row.platform, capabilities=(capability,)))
+        assert found is Runs.NO or (found is Runs.PTX and row.ptx), (row, capability)
+    assert decided >= len(rows)
 
 
 def test_a_driver_older_than_the_ptx_refuses_it(tables: Tables) -> None:

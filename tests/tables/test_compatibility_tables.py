@@ -24,6 +24,8 @@ def test_limits(tables: Tables) -> None:
     [
         ("13.0", "535", "compatible"),
         ("13.2.1", "595", "not-applicable"),
+        ("13.5", "620", "not-applicable"),
+        ("13.5", "615", None),
         ("13.2", "610", "not-compatible"),
         ("12.4", "570", "not-compatible"),
         ("12.4", "550", None),
@@ -50,6 +52,7 @@ def test_the_package_for_a_cuda(tables: Tables) -> None:
     assert table.package_for("12.8", "535") == "cuda-compat-12-8"
     assert table.package_for("13.3", "580") == "cuda-compat-13-3"
     assert table.package_for("12.8", "580") is None
+    assert table.package_for("13.5", "535") is None
     assert table.package_for("99.0", "535") is None
     assert table.package_for("junk", "535") is None
 

@@ -84,6 +84,7 @@ def test_the_driver_of_a_toolkit_is_another_question(drivers: CudaDrivers) -> No
     assert drivers.toolkit_driver("13.0", "windows") is None
     assert drivers.toolkit_driver("12", "linux") is None
     assert some(drivers.toolkit("13.4")).branch == "615"
+    assert some(drivers.toolkit("13.5")).branch == "620"
 
 
 @pytest.mark.parametrize(
@@ -95,6 +96,9 @@ def test_the_driver_of_a_toolkit_is_another_question(drivers: CudaDrivers) -> No
         ("472.50", "470", "11.4"),
         ("390.46", "390", None),
         ("565.77", "565", "12.7"),
+        ("620.70.06", "620", "13.5"),
+        ("616.02", "615", "13.4"),
+        ("621.12", "620", "13.5"),
         ("430.40", None, None),
         ("700.10", None, None),
         ("", None, None),
@@ -117,15 +121,19 @@ def test_end_of_life_is_after_the_month_named(branches: DriverBranches) -> None:
     assert branches.is_end_of_life("470.256.02", date(2024, 7, 31)) is False
     assert branches.is_end_of_life("470.256.02", date(2024, 8, 1)) is True
     assert branches.is_end_of_life("550.163.01", date(2025, 7, 1)) is True
-    assert branches.is_end_of_life("590.48.01", date(2026, 11, 21)) is None
+    assert branches.is_end_of_life("590.48.01", date(2026, 11, 21)) is True
+    assert branches.is_end_of_life("590.48.01", date(2026, 1, 31)) is None
+    assert branches.is_end_of_life("615.71.09", date(2026, 11, 21)) is None
+    assert branches.is_end_of_life("620.70.06", date(2026, 11, 21)) is None
     assert branches.is_end_of_life("999.1", date(2026, 11, 21)) is None
 
 
 def test_what_is_newer_than_the_table(branches: DriverBranches) -> None:
-    assert branches.newest() == "615"
+    assert branches.newest() == "620"
     assert branches.knows("615.12")
     assert branches.knows("616.02")
     assert branches.knows("430.40")
-    assert not branches.knows("620.10")
+    assert branches.knows("620.70.06")
+    assert not branches.knows("625.10")
     assert not branches.knows("1000.1")
     assert not branches.knows("junk")

@@ -83,7 +83,8 @@ def test_builds(tables: Tables) -> None:
     assert table.arch_list("2.6.0+cu124", "12.4", "linux_x86_64") == expected
     assert table.arch_list("2.6", "cu124", "linux_x86_64") == expected
     assert some(table.arch_list("2.1.0", "11.8", "windows"))[-1] == "compute_37"
-    assert table.arch_list("2.8.0", "12.9", "windows") is None
+    assert some(table.arch_list("2.8.0", "12.9", "windows"))[0] == "sm_70"
+    assert table.arch_list("2.9.0", "12.9", "windows") is None
     assert table.arch_list("2.16.0", "13.4", "linux_x86_64") is None
     assert table.build("2.6.0a0+git", "12.4", "linux_x86_64") is None
     assert table.build("2", "12.4", "linux_x86_64") is None

@@ -60,6 +60,11 @@ def test_a_traceback_is_read_whatever_stands_before_its_lines(form: str) -> None
     assert not one.quoted
 
 
+def test_a_class_that_begins_with_the_mark_of_pytest_keeps_it() -> None:
+    (found,) = raised("Traceback (most recent call last):\nEOFError: no input\n")
+    assert found.exception == "EOFError"
+
+
 def test_a_notebook() -> None:
     (one,) = raised(NOTEBOOK)
     assert one.exception == "TypeError"

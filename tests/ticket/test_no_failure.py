@@ -24,7 +24,7 @@ COMPLAINS = (
 def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> None:
     report = triage(text)
     assert (report.verdict, report.root_causes, report.owner) == ("healthy", (), "none")
-    assert "No fault of the environment shows" in render(report)
+    assert "The text shows no fault of the environment" in render(report)
     assert "Nothing in what you sent shows a fault of the environment" in reply(report)
 
 
@@ -35,7 +35,7 @@ def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> No
 
 def test_a_working_cuda_is_said_to_work() -> None:
     report = triage("PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n")
-    assert "Nothing wrong with PyTorch, CUDA or a GPU" in render(report)
+    assert "The text shows nothing wrong with PyTorch, CUDA or a GPU" in render(report)
     assert "a working environment" in reply(report)
 
 

@@ -6,6 +6,7 @@ import shutil
 import stat
 import subprocess
 import sys
+import tempfile
 import zipfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,8 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def bundle(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     file = tmp_path_factory.mktemp("bundle") / "gpucheck.pyz"
     build_bundle.write(build_bundle.bundle(build_bundle.merged(folder)), file)
-    for above in (file.parent, file.parent.parent, file.parent.parent.parent):
-        above.chmod(0o755)  # another user reads it
     return file
 
 
@@ -122,17 +121,19 @@ def test_an_old_python_is_told_what_to_do(
 
 @pytest.mark.skipif(os.name == "nt" or os.geteuid() != 0, reason="needs root, to be another user")
 def test_another_user_runs_it_from_a_folder_that_is_read_only(bundle: Path) -> None:
-    bundle.chmod(0o444)
-    bundle.parent.chmod(0o555)
     python = "/usr/bin/python3" if Path("/usr/bin/python3").exists() else sys.executable
-    done = _run(python, bundle, "triage", "-", cache="/nonexistent", user=NOBODY)
     unpacked = Path("/tmp", f"gpucheck-{NOBODY}")
-    try:
-        assert "driver-too-old" in done.stdout, done.stderr
-        assert stat.S_IMODE(unpacked.stat().st_mode) == 0o700
-        assert unpacked.stat().st_uid == NOBODY
-    finally:
-        shutil.rmtree(unpacked, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir="/tmp") as shared:  # pytest's folders are for one user
+        copy = Path(shutil.copy(bundle, shared))
+        copy.chmod(0o444)
+        copy.parent.chmod(0o555)
+        try:
+            done = _run(python, copy, "triage", "-", cache="/nonexistent", user=NOBODY)
+            assert "driver-too-old" in done.stdout, done.stderr
+            assert stat.S_IMODE(unpacked.stat().st_mode) == 0o700
+            assert unpacked.stat().st_uid == NOBODY
+        finally:
+            shutil.rmtree(unpacked, ignore_errors=True)
 
 
 @pytest.mark.parametrize("trap", ["writable by all", "a link", "a file", "of another user"])

@@ -56,6 +56,8 @@ def clone(tmp_path: Path) -> Path:
     origin, folder = tmp_path / "origin", tmp_path / "repository"
     (origin / "compat_tables").mkdir()
     (origin / "compat_tables" / "a.json").write_text("old\n")
+    (origin / "docs" / "images").mkdir(parents=True)
+    (origin / "docs" / "images" / "check.svg").write_text("old\n")
     _git(origin, "init", "-q", "-b", "main")
     _git(origin, "add", ".")
     _git(origin, "-c", "user.name=a", "-c", "user.email=a@b.c", "commit", "-q", "-m", "first")
@@ -117,6 +119,7 @@ def test_a_difference_opens_one_pull_request(
     clone: Path, open_pull_request: Callable[..., list[list[str]]]
 ) -> None:
     (clone / "compat_tables" / "a.json").write_text("new\n")
+    (clone / "docs" / "images" / "check.svg").write_text("new\n")
     listed, created = open_pull_request()
     assert listed[:4] == ["pr", "list", "--head", "refresh-tables"]
     assert created == [
@@ -124,6 +127,7 @@ def test_a_difference_opens_one_pull_request(
     ]  # fmt: skip
     origin = clone.parent / "origin"
     assert _git(origin, "show", "refresh-tables:compat_tables/a.json") == "new"
+    assert _git(origin, "show", "refresh-tables:docs/images/check.svg") == "new"
     assert _git(origin, "log", "-1", "--format=%s", "refresh-tables") == TITLE
     assert _git(origin, "show", "main:compat_tables/a.json") == "old"
 

@@ -104,13 +104,13 @@ def test_a_real_step_and_its_gradients_are_dropped() -> None:
 
 
 def test_it_needs_a_gpu_with_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(Skipped, match="memory of its own"):
+    with pytest.raises(Skipped, match="uses the memory of the system"):
         batch_size.run(bench())
     one = bench()
     one.device = types.SimpleNamespace(type="cuda")
     shared = types.SimpleNamespace(is_integrated=1, total_memory=1 << 37)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: shared)
-    with pytest.raises(Skipped, match="the machine loses"):
+    with pytest.raises(Skipped, match="take memory from other programs"):
         batch_size.run(one)
 
 
@@ -153,6 +153,6 @@ def test_memory_that_is_not_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
             raise torch.cuda.OutOfMemoryError("CUDA out of memory")
 
     monkeypatch.setattr(batch_size, "_step", step)
-    with pytest.raises(Failed, match="does not fit any more"):
+    with pytest.raises(Failed, match="no longer fits"):
         batch_size.run(one)
     assert fractions == [0.25, 1.0]

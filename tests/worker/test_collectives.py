@@ -97,7 +97,7 @@ def test_parts_that_are_swapped_on_arrival() -> None:
     answers = run_ranks(all_gather, 3, faults={1: after("all_gather", swap)})
     assert [one["status"] for one in answers] == ["passed", "failed", "passed"]
     assert answers[1]["data"]["fault"] == "misplaced"
-    assert "it is what rank 2 has for rank 0; every other rank is right" in answers[1]["detail"]
+    assert "it is the data of rank 2 for rank 0; every other rank is right" in answers[1]["detail"]
 
 
 def test_a_part_that_does_not_arrive() -> None:

@@ -40,7 +40,7 @@ def test_gradients_that_are_not_averaged() -> None:
     for rank, one in enumerate(run_ranks(ddp_step, 3, faults=put(apart))):
         assert (one["status"], one["kind"]) == ("failed", "wrong-value")
         assert "the gradient of 0.weight" in one["detail"]
-        assert f"it is that of rank {rank} alone: they were not averaged" in one["detail"]
+        assert f"it is the value of rank {rank} alone: the ranks were not averaged" in one["detail"]
 
 
 def test_gradients_that_are_added_instead_of_averaged() -> None:

@@ -327,6 +327,7 @@ def test_alone_all_rates_and_little_time() -> None:
     assert list(one.result["measurements"]) == RATES
     assert all(0 < rate < 1e4 for rate in one.result["measurements"].values())
     assert one.phases == [("set-device", 0), ("alone", 0), ("done", 0)]
+    assert 0 < one.result["data"]["cpu_seconds"] < 10
     assert sum(m["event"] == "stage" for m in one.messages) >= 4
     assert one.seconds < 0.6, "eight ranks share two cores of CI"
 

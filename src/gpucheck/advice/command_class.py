@@ -100,10 +100,12 @@ _ROWS: tuple[Row, ...] = (
     ),
 )
 _DRIVER = re.compile(
-    r"(?:^|[ '])(?:nvidia-driver|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|kmod-nvidia|"
-    r"xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
+    r"(?:^|[ '])(?:nvidia-driver(?!-pinning)|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|"
+    r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
 )
 _NO_CHANGE = ("update", "list", "search")
+_STREAMS = (["module", "reset"], ["module", "enable"])
+"""They choose what a later command installs."""
 _PACKAGES = ("apt", "apt-get", "dnf", "yum", "zypper", "pacman", "ubuntu-drivers")
 
 
@@ -134,6 +136,7 @@ def _of_part(part: str) -> CommandClass | None:
         return None
     program, arguments = _named(words)
     changes = program in _PACKAGES and not set(arguments[:1]) & set(_NO_CHANGE)
+    changes = changes and arguments[:2] not in _STREAMS
     if changes and _is_of_driver(program, part):
         return "interrupts"
     for name, wanted, found in _ROWS:

@@ -12,6 +12,7 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
 from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_packages import DriverPackages
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures, Support
 
@@ -30,8 +31,8 @@ _WITH_NVSWITCHES = say(
     "same source. Otherwise CUDA does not start."
 )
 _FROM_INSTALLER = say(
-    "No package has the present driver. If it came from NVIDIA's .run installer, remove it first: "
-    "sudo nvidia-uninstall"
+    "The installed driver belongs to no package. If it came from NVIDIA's .run installer, remove "
+    "it first: sudo nvidia-uninstall"
 )
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
@@ -48,6 +49,7 @@ class DriverFixes(Derived):
         gpus: Gpus,
         branches: DriverBranches,
         architectures: GpuArchitectures,
+        packages: DriverPackages,
     ) -> None:
         self._system = system
         self._container = container
@@ -56,6 +58,7 @@ class DriverFixes(Derived):
         self._gpus = gpus
         self._branches = branches
         self._architectures = architectures
+        self._packages = packages
         self._support = DriverSupport(architectures, branches)
 
     def install(self, at_least: str | None = None, reason: str = "") -> Fix:
@@ -184,7 +187,7 @@ class DriverFixes(Derived):
         if branch is None or opened is None:
             return Fix(text=in_turn((text, _GUIDE)))
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
-        if commands := install_commands(self._system, wanted):
+        if commands := install_commands(self._system, wanted, self._packages):
             first = (_FROM_INSTALLER,) if self._may_be_from_installer() else ()
             return Fix(text=in_turn((text, *first)) if first else text, commands=commands)
         flavour = (

@@ -215,9 +215,9 @@ class ExtensionFixes(Derived):
         if self._tools.compiles_cuda() is False:
             return Fix(
                 text=say(
-                    "Install a wheel of {package} that its project built for torch {torch}, if its "
-                    "releases have one; there is no CUDA toolkit with a C++ compiler here, which "
-                    "its source would need.",
+                    "Install a wheel of {package} that its project built for torch {torch}, if "
+                    "its releases have one; to compile its source, this machine lacks a CUDA "
+                    "toolkit with a C++ compiler.",
                     package=package,
                     torch=torch,
                 ),

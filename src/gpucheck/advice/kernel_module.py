@@ -4,9 +4,10 @@ import shlex
 
 import msgspec
 
+from gpucheck.advice.kernel_command_line import blocking, unblock
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
-from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.claims import Confidence, Fix, also
 from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import System
@@ -28,6 +29,8 @@ _FIND_LINE = (
     "grep -rn nvidia /etc/modprobe.d /run/modprobe.d /usr/lib/modprobe.d /lib/modprobe.d "
     "/proc/cmdline"
 )
+_AND_KERNEL = ", /proc/cmdline"
+"""Named last among the sources, if the kernel's command line blocks a module as well."""
 _IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
 
 
@@ -154,9 +157,9 @@ class ModuleFixes(Derived):
             fixes.append(
                 Fix(
                     text=say(
-                        "Install the module for the running kernel from the source of the driver: "
-                        "either the package of prebuilt modules for this kernel, or the driver's "
-                        "DKMS package with the kernel's headers. Then load it."
+                        "Install the module for the running kernel from the same place as the "
+                        "driver: either the package of prebuilt modules for this kernel, or the "
+                        "driver's DKMS package with the kernel's headers. Then load it."
                     ),
                     commands=(*((headers,) if headers else ()), _LOAD),
                 )
@@ -180,30 +183,39 @@ class ModuleFixes(Derived):
             for line in self._driver.blacklist or ()
             if (words := line.split()) and len(words) > 1 and words[1] in _WHOLE_MODULE
         ]
-        if not lines:
+        by_kernel = blocking(self._driver.blacklist or (), _WHOLE_MODULE)
+        if not lines and not by_kernel:
             return None
-        files = self._driver.source("blacklist") or say("the file that has it")
+        manager = self._system.package_manager
+        fixes = (self._unblocked_by_files(),) if lines else ()
+        if by_kernel:
+            other = unblock(by_kernel, _WHOLE_MODULE, manager)
+            fixes = (*fixes, also(other) if fixes else other)
         return Cause(
             why=say(
                 "modprobe.d or the kernel command line blocks it ({lines})",
-                lines=in_series(lines),
+                lines=in_series([*lines, *by_kernel]),
             ),
             facts=("driver.blacklist",),
-            fixes=(
-                Fix(
-                    text=say(
-                        "Remove the line from {files}, then load the module. On a laptop with two "
-                        "GPUs, prime-select adds this line: run `sudo prime-select nvidia` "
-                        "instead, and restart.",
-                        files=files,
-                    ),
-                    commands=(
-                        _FIND_LINE,
-                        *_comment_out(files),
-                        *self._around.rebuild_initramfs(),
-                        _LOAD,
-                    ),
-                ),
+            fixes=fixes,
+        )
+
+    def _unblocked_by_files(self) -> Fix:
+        files = self._driver.source("blacklist") or say("the file that has it")
+        if files.endswith(_AND_KERNEL):
+            files = files.removesuffix(_AND_KERNEL)
+        return Fix(
+            text=say(
+                "Remove the line from {files}, then load the module. On a laptop with two "
+                "GPUs, prime-select adds this line: run `sudo prime-select nvidia` "
+                "instead, and restart.",
+                files=files,
+            ),
+            commands=(
+                _FIND_LINE,
+                *_comment_out(files),
+                *self._around.rebuild_initramfs(),
+                _LOAD,
             ),
         )
 

@@ -12,21 +12,24 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from gpucheck import __version__, modules_of
+from gpucheck import modules_of
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
 from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, printable, words_of
+from gpucheck.cli.version import version_options
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
 _NOT_COMMANDS = (
-    "against_index", "help_page", "live_table", "options", "preflight_history", "preflight_lines",
-    "preflight_node", "preflight_run", "recommend_machine", "recommend_options", "recommend_words",
-    "run", "selftests", "spelling",
-    "text", "triage_batch",
+    "against_index", "completion", "help_page", "live_table", "mcp_server", "options",
+    "preflight_history", "preflight_lines", "preflight_node", "preflight_run", "run", "spelling",
+    "text", "triage_batch", "version",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
@@ -45,15 +48,32 @@ class CommandFolder(Group):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``check`` before options that do not belong to the group."""
-        if not args or (args[0].startswith("-") and not self._is_of_group(args)):
+        asks_for_help = ctx.resilient_parsing and not args  # by Tab
+        if not asks_for_help and (
+            not args or (args[0].startswith("-") and not self._is_of_group(args))
+        ):
             args.insert(0, "check")
         return super().parse_args(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Return what may come first: a command, or an option of the group or of ``check``."""
+        found = super().shell_complete(ctx, incomplete)
+        check = self.get_command(ctx, "check") if incomplete.startswith("-") else None
+        if check is not None:
+            inner = click.Context(check, parent=ctx, info_name="check", resilient_parsing=True)
+            own = {one.value for one in found}
+            found += [
+                one for one in check.shell_complete(inner, incomplete) if one.value not in own
+            ]
+        return found
 
     def _is_of_group(self, args: list[str]) -> bool:
         """Whether the options before a command are the group's; ``check`` has some of them too."""
         if args[0] in _OWN:
             return True
         option, equals, _value = args[0].partition("=")
+        if option == "--format":
+            return "--version" in args
         behind = args[1 if equals else 2 :]
         if option not in ("--tables", "--lang") or not behind:
             return False
@@ -68,7 +88,18 @@ class CommandFolder(Group):
         if name not in self.list_commands(ctx):
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{name}").COMMAND
-        return command
+        if not ctx.resilient_parsing:
+            return command
+        from gpucheck.cli.completion import completing  # noqa: PLC0415
+
+        return completing(name, command)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; what it was asked wrongly is a refusal."""
+        from gpucheck.cli.run import in_the_words_of_click  # noqa: PLC0415
+
+        with in_the_words_of_click():
+            return super().invoke(ctx)
 
     def probably(self, ctx: click.Context, word: str) -> str:
         """Return what was meant by a word that is no command: a command, a file or a finding."""
@@ -99,7 +130,7 @@ class CommandFolder(Group):
 )
 @tables_before
 @language_before
-@click.version_option(__version__, message="gpucheck %(version)s")
+@version_options
 def gpucheck() -> None:
     """Why does PyTorch not use my NVIDIA GPUs properly, and what do I do about it?
 

@@ -1,11 +1,13 @@
 """``gpucheck baseline``: states that worked, and what has changed since."""
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucheck.api import checking
 from gpucheck.cli.options import (
     examples,
     fail_on_option,
@@ -16,8 +18,7 @@ from gpucheck.cli.options import (
     output_options_with,
     tables_before,
 )
-from gpucheck.cli.run import open_host, open_tables, run_probes
-from gpucheck.cli.selftests import with_selftests
+from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import Group, OneOf
 from gpucheck.cli.text import RefusedError, colored, echo, page_width, words_of, write_out
 from gpucheck.language import say
@@ -25,6 +26,7 @@ from gpucheck.language import say
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.baselines.store import State
     from gpucheck.engine import Report
+    from gpucheck.facts.request import Request
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
 
@@ -70,7 +72,6 @@ def baseline() -> None:
 @click.option(
     "--fleet",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
     help=say("Write this host's file in the shared folder of a fleet, redacted."),
 )
 @click.option("--anyway", is_flag=True, help=say("Keep it even if something is wrong."))
@@ -117,7 +118,6 @@ def save(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # clic
 @click.option(
     "--fleet",
     metavar="DIR",
-    type=click.Path(exists=True, file_okay=False),
     help=say("Name the hosts of a shared folder that differ from those with the same GPUs."),
 )
 @_selftest
@@ -181,15 +181,21 @@ def _facts(options: dict[str, Any], tables: "Tables") -> "Snapshot":
 
 def _judged(options: dict[str, Any], tables: "Tables") -> "Report":
     """Judge this machine as ``check`` does."""
-    from gpucheck.engine import judge_machine  # noqa: PLC0415
-
     begun = time.monotonic()
-    refused = say("--no-selftest was given") if options["selftest"] is False else ""
-    snapshot = with_selftests(
-        open_host(options["sysroot"]), _facts(options, tables), tables, options,
-        asked=bool(options["selftest"]), refused=refused, begun=begun,
-    )  # fmt: skip
-    return judge_machine(snapshot, tables)
+    host = open_host(options["sysroot"])
+    wish = checking.CheckWish(
+        wheel_mirror=options["wheel_mirror"],
+        selftest=options["selftest"],
+        level=options["level"],
+        timeout=options["timeout"],
+    )
+
+    def collect(request: "Request", skip: Sequence[str]) -> "Snapshot":
+        return run_probes(host, tables, options, request=request, skip=skip).snapshot
+
+    with live_table(options) as show:
+        snapshot = checking.examine(host, tables, wish, collect, begun=begun, show=show)
+    return checking.judge(snapshot, tables, wish)
 
 
 def _own_folder(snapshot: "Snapshot") -> Path:

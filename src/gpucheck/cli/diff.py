@@ -1,6 +1,6 @@
 """``gpucheck diff``: what changed between two snapshots."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -9,6 +9,10 @@ from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
 from gpucheck.language import say
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.tables import Tables
 
 _DIFFERENT = 1
 
@@ -19,6 +23,7 @@ _DIFFERENT = 1
         "gpucheck collect -o before.json",
         "gpucheck diff before.json              # until now",
         "gpucheck diff before.json after.json -v",
+        "gpucheck diff before.json --format html -o changes.html",
     ),
 )
 @click.argument("before", metavar="A", type=click.Path(exists=True, dir_okay=False))
@@ -26,7 +31,7 @@ _DIFFERENT = 1
     "after", metavar="[B]", type=click.Path(exists=True, dir_okay=False), required=False
 )
 @machine_options
-@click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
+@click.option("--format", "form", type=OneOf(["terminal", "json", "html"]), default="terminal")
 @output_options_with(
     say("Every change; otherwise those that matter most, and the number of the rest.")
 )
@@ -49,6 +54,8 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
         text = json_text(as_json(changes))
+    elif options["form"] == "html":
+        text = _page(old, new, tables)
     else:
         from gpucheck.engine import judge_machine  # noqa: PLC0415
         from gpucheck.output import diff_overview  # noqa: PLC0415
@@ -63,6 +70,18 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
         )
     write_out(text, options["output"])
     ctx.exit(_DIFFERENT if changes else 0)
+
+
+def _page(old: "Snapshot", new: "Snapshot", tables: "Tables") -> str:
+    """Return the page, which may leave the machine: private values have become pseudonyms."""
+    from gpucheck.engine import judge_machine  # noqa: PLC0415
+    from gpucheck.output.diff import compare  # noqa: PLC0415
+    from gpucheck.output.html import diff as of_diff  # noqa: PLC0415
+    from gpucheck.output.redact import redact_together  # noqa: PLC0415
+
+    old, new = redact_together(old, new)
+    before, after = judge_machine(old, tables), judge_machine(new, tables)
+    return of_diff.render(before, after, compare(old, new))
 
 
 COMMAND = diff

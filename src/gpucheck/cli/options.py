@@ -15,12 +15,14 @@ REPORT_FORMATS = {
     "json": "json_format",
     "markdown": "markdown",
     "junit": "junit",
+    "html": "html.report",
 }
 """The formats of a report other than the terminal's; each is a module of ``output``."""
 PREFLIGHT_FORMATS = {
     "json": "preflight_json",
     "markdown": "preflight_markdown",
     "junit": "preflight_junit",
+    "html": "html.preflight",
 }
 """The same of a pre-flight."""
 
@@ -52,10 +54,19 @@ def _tables(ctx: click.Context, param: click.Parameter, value: str | None) -> st
     return value if own else ctx.meta.get(_TABLES, value)
 
 
+def tables_asked_for(ctx: click.Context) -> str | None:
+    """Return the folder of tables that is named before a command, or in the environment."""
+    from gpucheck.machine import LiveHost  # noqa: PLC0415  # --help does not need it
+
+    named: str | None = ctx.meta.get(_TABLES)
+    return named or LiveHost().env().get("GPUCHECK_TABLES")
+
+
 tables_before = click.option(
     "--tables",
     metavar="DIR",
     expose_value=False,
+    is_eager=True,
     callback=_remember_tables,
     help=say("Compatibility tables to use; also accepted after the command."),
 )
@@ -79,31 +90,12 @@ def _verbose_option(words: str) -> Callable[[F], F]:
 
 
 def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | None) -> str:
-    """Return the base of a mirror of PyTorch's wheels; "" if none is named.
-
-    Raises:
-        click.UsageError: a command cannot name it, in one sentence.
-    """
+    """Return the base of a mirror of PyTorch's wheels; "" if none is named."""
     if not value:
         return ""
-    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+    from gpucheck.api.asked import wheel_mirror  # noqa: PLC0415  # rarely named
 
-    address = value.rstrip("/")
-    if not is_plain(address):
-        raise click.UsageError(
-            say(
-                "--wheel-mirror expects a plain address that begins with https:// or http://: no "
-                "login, no blank and no query."
-            )
-        )
-    if names_a_build(address):
-        raise click.UsageError(
-            say(
-                "--wheel-mirror expects the folder above {build}: gpucheck adds the build itself.",
-                build=address.rpartition("/")[2],
-            )
-        )
-    return address
+    return wheel_mirror(value)
 
 
 def _speak(ctx: click.Context, _param: click.Parameter, value: str | None) -> None:
@@ -119,7 +111,7 @@ language_option = click.option(
     expose_value=False,
     is_eager=True,
     callback=_speak,
-    help=say("Language of the output; auto: that of the locale ($GPUCHECK_LANG)."),
+    help=say("Language of the output; auto: the language of the locale ($GPUCHECK_LANG)."),
 )
 language_before = click.option(
     "--lang",
@@ -153,27 +145,29 @@ preflight_output_options = _options(
     _output_option(named), *_COMMON, _verbose_option(say("Every rank, step and figure."))
 )
 """The same where not every process writes the file."""
-machine_options = _options(
-    click.option(
-        "--python",
-        metavar="PATH",
-        help=say("The Python whose PyTorch is diagnosed: an interpreter or a virtual environment."),
+_python_option = click.option(
+    "--python",
+    metavar="PATH",
+    help=say("The Python whose PyTorch is diagnosed: an interpreter or a virtual environment."),
+)
+_mirror_option = click.option(
+    "--wheel-mirror",
+    metavar="URL",
+    envvar="GPUCHECK_WHEEL_MIRROR",
+    callback=_wheel_mirror,
+    help=say(
+        "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
     ),
+)
+machine_options = _options(
+    _python_option,
     click.option(
         "--sysroot",
         metavar="DIR",
         type=click.Path(exists=True, file_okay=False),
         help=say("Read the machine's files below DIR (a container that mounts its host there)."),
     ),
-    click.option(
-        "--wheel-mirror",
-        metavar="URL",
-        envvar="GPUCHECK_WHEEL_MIRROR",
-        callback=_wheel_mirror,
-        help=say(
-            "What replaces https://download.pytorch.org/whl in commands ($GPUCHECK_WHEEL_MIRROR)."
-        ),
-    ),
+    _mirror_option,
     click.option(
         "--timeout",
         metavar="SECONDS",
@@ -183,6 +177,8 @@ machine_options = _options(
         help=say("Time limit of the whole run."),
     ),
 )
+server_options = _options(_python_option, _mirror_option, _tables_option, language_option)
+"""Of a command that answers questions: they have no output, no progress and no colour."""
 
 
 def examples(*lines: str) -> str:
@@ -229,5 +225,5 @@ fail_on_option = click.option(
     type=OneOf(["error", "warning", "never"]),
     default="error",
     show_default=True,
-    help=say("The least severity that makes the exit status 1."),
+    help=say("The lowest severity that makes the exit status 1."),
 )

@@ -156,7 +156,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     It never hangs: every step has a deadline, and --timeout bounds the whole run.
 
     Exit status: 0 good, 1 a culprit is named, 4 misconfigured, 5 slow only, 3 inconclusive (time
-    ran out, or rank 0 is gone), 2 usage error.
+    ran out, or nobody can be named), 2 usage error.
     """
     begun = time.monotonic()
     if options["history"] is not None:

@@ -19,8 +19,10 @@ def show(options: dict[str, Any]) -> None:
     """Print what the records say.
 
     Raises:
-        click.UsageError: the file cannot be read.
+        click.UsageError: the file cannot be read, or there is no such page of it.
     """
+    if options["form"] == "html":
+        raise click.UsageError(say("--history has no page: use --format terminal or json."))
     name = options["history"]
     try:
         with Path(name).open("rb") as opened:
@@ -49,8 +51,8 @@ def _text(found: History) -> str:
         said.append(
             say_many(
                 found.unread,
-                "{count} line is no record of gpucheck, and was not read.",
-                "{count:,} lines are no records of gpucheck, and were not read.",
+                "{count} line is not a record of gpucheck and was not read.",
+                "{count:,} lines are not records of gpucheck and were not read.",
             )
         )
     return "".join(f"{printable(spoken(one), limit=300)}\n" for one in said)

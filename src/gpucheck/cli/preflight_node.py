@@ -5,10 +5,10 @@ from typing import Any
 
 import click
 
+from gpucheck.api.selftests import run_selftests, test_names
 from gpucheck.cli.check import show_report
 from gpucheck.cli.preflight_run import Run
-from gpucheck.cli.run import open_host, open_tables, run_probes
-from gpucheck.cli.selftests import run_selftests, test_names
+from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.text import printable
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.launchers import entrance
@@ -80,7 +80,8 @@ class NodeRun(Run):
         by_itself = eligibility.why_not_by_itself(snapshot)
         if self._tests and not (self._together or by_itself) and left >= _LEAST:
             wish = Wish(tests=self._tests, timeout=left)
-            snapshot = run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])
+            with live_table(options) as show:
+                snapshot = run_selftests(host, snapshot, tables, wish, show=show)
         report = judge_machine(snapshot, tables)
         node = of_report(report, tables, options["fail_on"], gpus)
         self._has_devices = options["device"] == "cpu" or not by_itself
@@ -103,6 +104,6 @@ class NodeRun(Run):
         else:
             self._write_files(result)
 
-    def _say(self, sentence: str, *, err: bool = False) -> None:  # noqa: ARG002  # it is not printed
+    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:  # noqa: ARG002  # it is not printed
         """Keep why there is no result: it says nothing about the node."""
         self._said = node_line.line("unknown", sentence)

@@ -1,12 +1,16 @@
-"""What several commands do: open tables and host, run the probes, load a snapshot."""
+"""What several commands do: open the host, run the probes, show progress, load a snapshot."""
 
+import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.cli.text import RefusedError, echo, printable, words_of
+from gpucheck.api.collecting import LONGEST_REFUSAL, collect, prepare_judgement
+from gpucheck.api.errors import AskError, UsageError
+from gpucheck.api.with_tables import open_tables, refuse_broken
+from gpucheck.cli.text import RefusedError, echo, words_of
 from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -14,54 +18,19 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.machine import Host
     from gpucheck.machine.target import TargetWish
     from gpucheck.probes.collector import Collected
+    from gpucheck.selftests.progress import ProgressGrid
     from gpucheck.tables import Tables
 
+__all__ = [
+    "LONGEST_MESSAGE", "Progress", "in_the_words_of_click", "live_table", "load_snapshot",
+    "open_host", "open_tables", "prepare_judgement", "refuse_broken", "run_probes",
+    "say_whose_python",
+]  # fmt: skip
+
+LONGEST_MESSAGE = 10_000
+"""Of one of our messages, which may list every key."""
 _SLOW = 3.0
-_LONGEST_REFUSAL = 600
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
-
-
-def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
-    """Open the compatibility tables; a folder without tables is a usage error.
-
-    With ``whole``, tables from another folder than the built-in one are read and checked at once,
-    because they are untrusted data.
-    """
-    from gpucheck.tables import Tables, TablesError  # noqa: PLC0415
-    from gpucheck.tables.location import folder_of_tables  # noqa: PLC0415
-
-    try:
-        tables = Tables(folder_of_tables(directory))
-        tables.index()
-    except TablesError as error:
-        raise click.UsageError(words_of(error)) from error
-    if whole and directory is not None:
-        refuse_broken(tables)
-    return tables
-
-
-def refuse_broken(tables: "Tables") -> None:
-    """Read every row and look up its source.
-
-    Raises:
-        click.UsageError: a row cannot be read, or has no known source; the sentence names it.
-    """
-    from gpucheck.tables import TablesError  # noqa: PLC0415
-    from gpucheck.tables.check import problems  # noqa: PLC0415
-
-    try:
-        broken = [one for one in problems(tables) if _is_serious(one)]
-    except TablesError as error:
-        raise click.UsageError(words_of(error)) from error
-    if broken:
-        raise click.UsageError(
-            say("{broken} (gpucheck tables check shows all)", broken=printable(broken[0]))
-        )
-
-
-def _is_serious(problem: str) -> bool:
-    """Whether a problem makes rows untrustworthy; an unused source or another layout does not."""
-    return not ("no row uses the source" in problem or "is not written in the form" in problem)
 
 
 def open_host(sysroot: str | None) -> "Host":
@@ -82,40 +51,50 @@ def run_probes(
     """Run the probes with progress on a terminal, and return what they found."""
     from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.machine.target import TargetWish  # noqa: PLC0415
-    from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
-    wish = TargetWish(python=options["python"])
-    _refuse_wrong_python(host, wish)
-    if not options["quiet"]:
-        say_whose_python(host, wish)
-    progress = Progress(sys.stderr) if sys.stderr.isatty() and not options["quiet"] else None
-    collector = Collector(
-        host,
-        tables,
-        wish=wish,
-        request=request or Request(wheel_mirror=options.get("wheel_mirror", "")),
-        timeout=options["timeout"],
-        skip=skip,
-        progress=progress,
-        meanwhile=prepare_judgement(tables),
-    )
+    wish, quiet = TargetWish(python=options["python"]), options["quiet"]
+    progress = Progress(sys.stderr) if sys.stderr.isatty() and not quiet else None
     try:
-        return collector.collect()
+        return collect(
+            host,
+            tables,
+            wish,
+            request=request or Request(wheel_mirror=options.get("wheel_mirror", "")),
+            timeout=options["timeout"],
+            skip=skip,
+            progress=progress,
+            meanwhile=prepare_judgement(tables),
+            before=None if quiet else lambda: say_whose_python(host, wish),
+        )
     finally:
         if progress is not None:
             progress.clear()
 
 
-def _refuse_wrong_python(host: "Host", wish: "TargetWish") -> None:
-    """Refuse an interpreter that the user named and that cannot be asked, in one sentence.
+@contextlib.contextmanager
+def live_table(options: dict[str, Any]) -> "Iterator[Callable[[ProgressGrid], None] | None]":
+    """Show the state of the self-tests on a terminal; None where nothing is shown."""
+    if options["quiet"] or not sys.stderr.isatty():
+        yield None
+        return
+    from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
 
-    Raises:
-        RefusedError: there is none, or it is a shim of pyenv that finds none.
-    """
-    from gpucheck.machine.target import refusal  # noqa: PLC0415
+    table = LiveTable(sys.stderr)
+    try:
+        yield table
+    finally:
+        table.clear()
 
-    if why := refusal(host, wish):
-        raise RefusedError(printable(why, limit=_LONGEST_REFUSAL))
+
+@contextlib.contextmanager
+def in_the_words_of_click() -> "Iterator[None]":
+    """Turn what was asked wrongly into a refusal of the command line."""
+    try:
+        yield
+    except AskError as error:
+        words = words_of(error, limit=LONGEST_MESSAGE)
+        kind = click.UsageError if isinstance(error, UsageError) else RefusedError
+        raise kind(words) from error
 
 
 def say_whose_python(host: "Host", wish: "TargetWish") -> None:
@@ -131,7 +110,7 @@ def say_whose_python(host: "Host", wish: "TargetWish") -> None:
         python=path,
         user=_user(uid),
     )
-    echo(line, limit=_LONGEST_REFUSAL)
+    echo(line, limit=LONGEST_REFUSAL)
 
 
 def _user(uid: int) -> str:
@@ -142,24 +121,6 @@ def _user(uid: int) -> str:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
         return str(uid)
-
-
-def prepare_judgement(tables: "Tables") -> Iterator[None]:
-    """Import what judges and prints, and read its tables, in many small steps."""
-    from gpucheck.facts.sections import all_sections  # noqa: PLC0415
-    from gpucheck.findings import each_rule  # noqa: PLC0415
-    from gpucheck.tables import Table  # noqa: PLC0415
-
-    needs: set[type[Any]] = set()
-    for rule in each_rule():
-        needs.update(rule.needs.values())
-        yield
-    from gpucheck.output import terminal  # noqa: F401, PLC0415
-
-    all_sections()
-    yield
-    for table in (need for need in needs if issubclass(need, Table)):
-        tables.get(table)
 
 
 class Progress:

@@ -1,10 +1,10 @@
 """``gpucheck selftest``: the run-time self-tests alone."""
 
-import re
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from gpucheck.api.selftests import devices, judge_selftests, selftests_alone, test_names
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
     examples,
@@ -13,17 +13,8 @@ from gpucheck.cli.options import (
     output_options_with,
     report_format_option,
 )
-from gpucheck.cli.run import open_host, open_tables, run_probes
-from gpucheck.cli.selftests import run_selftests, test_names, without_selftests
-from gpucheck.cli.text import printable
+from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.language import say
-
-if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.engine import Report
-    from gpucheck.facts.snapshot import Snapshot
-    from gpucheck.tables import Tables
-
-_DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
 
 
 @click.command(
@@ -88,13 +79,12 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
     Exit status: 0 all tests passed, 1 a test failed, 3 no test could be run.
     """
-    from gpucheck.selftests import eligibility  # noqa: PLC0415
     from gpucheck.selftests.plan import Wish  # noqa: PLC0415
 
     wish = Wish(
         tests=test_names(options["tests"]),
         level=options["level"],
-        devices=_devices(options["device"]),
+        devices=devices(options["device"]),
         ranks=options["ranks"],
         timeout=options["timeout"],
         seed=options["seed"],
@@ -102,44 +92,11 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
     tables = open_tables(options["tables"])
     host = open_host(None)
     snapshot = run_probes(host, tables, options).snapshot
-    if why := eligibility.why_no_test(snapshot):
-        snapshot = without_selftests(snapshot, why)
-    else:
-        snapshot = run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])
-    report = _judge(snapshot, tables)
+    with live_table(options) as show:
+        snapshot = selftests_alone(host, snapshot, tables, wish, show=show)
+    report = judge_selftests(snapshot, tables)
     show_report(report, options)
     ctx.exit(report.exit_status(options["fail_on"]))
-
-
-def _devices(text: str | None) -> tuple[str, ...] | None:
-    """Return the devices in ``cuda:0,cuda:2``; None if the option was not given.
-
-    Raises:
-        click.UsageError: the text is not a list of devices.
-    """
-    if text is None:
-        return None
-    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    if not all(_DEVICE.fullmatch(name) for name in names) or ("cpu" in names and len(names) > 1):
-        raise click.UsageError(
-            say(
-                "--device {text}: say cpu, or GPUs such as cuda:0,cuda:2",
-                text=repr(printable(text)),
-            )
-        )
-    return names
-
-
-def _judge(snapshot: "Snapshot", tables: "Tables") -> "Report":
-    """Judge the results of the tests; if one failed, every rule is asked for the cause."""
-    from gpucheck.engine import diagnose, make_report, untested  # noqa: PLC0415
-    from gpucheck.facts.selftests import SelfTests  # noqa: PLC0415
-    from gpucheck.findings import all_rules  # noqa: PLC0415
-
-    of_tests = [slug for slug, rule in all_rules().items() if SelfTests in rule.needs.values()]
-    wrong = snapshot.get(SelfTests).wrong()
-    diagnosis = diagnose(snapshot, tables, only=() if wrong else of_tests)
-    return make_report(diagnosis, snapshot, untested(snapshot), about="self-tests")
 
 
 COMMAND = selftest

@@ -6,11 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.text import printable
-from gpucheck.language import any_of, current_language, in_series, in_turn, say, spoken
+from gpucheck.api.words import meant, printable, there_are, with_hint
+from gpucheck.language import current_language, in_turn, say, spoken
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
+
+__all__ = ["Group", "OneOf", "is_file", "meant", "slug_of", "there_are", "with_hint"]
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 only
@@ -76,24 +78,6 @@ class Group(click.Group):
     def probably(self, ctx: click.Context, word: str) -> str:
         """Return the question which command was meant; "" without one."""
         return meant(word, self.list_commands(ctx))
-
-
-def meant(said: str, known: "Iterable[str]") -> str:
-    """Return "Did you mean"; "" if nothing is similar."""
-    from gpucheck.tables.nearest import nearest  # noqa: PLC0415
-
-    near = nearest(said, known)
-    return say("Did you mean {names}?", names=any_of(near)) if near else ""
-
-
-def with_hint(refused: str, hint: str) -> str:
-    """Return a refusal with what was probably meant, or with the names that there are."""
-    return in_turn([refused, hint]) if hint else refused
-
-
-def there_are(names: "Iterable[str]") -> str:
-    """Return the names that there are."""
-    return say("There are {names}.", names=in_series(list(names)))
 
 
 def slug_of(said: str) -> str:

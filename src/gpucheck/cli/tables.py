@@ -232,7 +232,9 @@ def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
             near = in_series([printable(one) for one in near_values(table, key, value)])
             filter_ = f"{key}={printable(value)}"
             if near:
-                hint = say("No row has {filter}; near it: {values}.", filter=filter_, values=near)
+                hint = say(
+                    "No row has {filter}. Similar values: {values}.", filter=filter_, values=near
+                )
             else:
                 hint = say("No row has {filter}.", filter=filter_)
             lines.append(f"{spoken(hint)}\n")

@@ -1,20 +1,20 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
-import errno
 import os
 import sys
 from typing import Any
 
 import click
 
-from gpucheck.language import (
-    Language,
-    Sentence,
-    language_is_set,
-    language_of_locale,
-    say,
-    spoken,
-)
+from gpucheck.api.errors import NO_ROOM, no_room
+from gpucheck.api.language import language_named
+from gpucheck.api.words import printable, words_of
+from gpucheck.language import Sentence, say, spoken
+
+__all__ = [
+    "NO_ROOM", "NotWrittenError", "RefusedError", "colored", "echo", "language_named", "named",
+    "no_room", "page_width", "printable", "refuse_unwritable", "words_of", "writable", "write_out",
+]  # fmt: skip
 
 
 def colored(options: dict[str, Any]) -> bool:
@@ -31,44 +31,9 @@ def colored(options: dict[str, Any]) -> bool:
     )
 
 
-def language_named(name: str = "") -> Language:
-    """Return the language of this name; of any other that of the locale.
-
-    Args:
-        name: ``en``, ``zh`` or ``auto``; "" for what ``GPUCHECK_LANG`` says.
-    """
-    # Not through the door to the machine: help would wait for its import.
-    variables = os.environ  # noqa: TID251
-    named = (name or variables.get("GPUCHECK_LANG", "")).strip().lower()
-    if named in ("en", "zh"):
-        return "zh" if named == "zh" else "en"
-    if sys.platform == "win32" and not language_is_set(variables):
-        from gpucheck.machine.interface_language import speaks_chinese  # noqa: PLC0415
-
-        return "zh" if speaks_chinese() else "en"
-    return language_of_locale(variables)
-
-
 def echo(sentence: str, *, limit: int = 300) -> None:
     """Write a sentence to stderr in the current language."""
     click.echo(printable(spoken(sentence), limit=limit), err=True)
-
-
-def words_of(error: Exception, *, limit: int = 300) -> str:
-    """Return what an error says, without control characters; a sentence of ours stays one."""
-    said = error.args[0] if error.args else None
-    return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
-
-
-NO_ROOM = (errno.EAGAIN, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
-"""Numbers of the errors by which the system refuses another file, process, or memory."""
-
-
-def no_room(error: OSError) -> Sentence:
-    """Return the sentence about such an error."""
-    return say(
-        "a limit on processes, files or memory leaves no room to work: {why}", why=error.strerror
-    )
 
 
 def page_width(options: dict[str, Any]) -> int | None:
@@ -198,13 +163,3 @@ def _print(text: str) -> None:
     from gpucheck.output.layout import encodable  # noqa: PLC0415
 
     click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
-
-
-def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
-    """Return untrusted text without control characters, except those to keep, cut to a length.
-
-    Of a sentence of ours only the parameters are untrusted.
-    """
-    if isinstance(text, Sentence):
-        return text.mapped(lambda part: printable(part, limit=limit, keep=keep))
-    return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _STDIN = "-"
 _UNREADABLE = 2
-_FORMATS = ("terminal", "json", "markdown")
+_FORMATS = ("terminal", "json", "markdown", "html")
 _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 
 
@@ -33,6 +33,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
         "python train.py 2>&1 | gpucheck triage",
         "gpucheck triage error.log nvidia-smi.txt      # one ticket",
         "gpucheck triage --reply --lang zh issue.md",
+        "gpucheck triage error.log --format html -o cause.html",
         "gpucheck triage --batch tickets/ --summary",
     ),
 )
@@ -49,7 +50,9 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     ),
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help=say("Processes of --batch (all processors).")
+    "--jobs",
+    type=click.IntRange(min=1),
+    help=say("How many processes --batch uses; by default one for each processor."),
 )
 @click.option(
     "--summary",
@@ -71,7 +74,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
     type=OneOf(list(dict.fromkeys((*_FORMATS, *_SUMMARY_FORMATS)))),
     default="terminal",
     show_default=True,
-    help=say("csv and html are for --summary, markdown for a single ticket."),
+    help=say("csv is for --summary, markdown for a single ticket."),
 )
 @output_options_with(say("The same as --lines."))
 @click.pass_context
@@ -94,6 +97,8 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
 def _refuse_what_does_not_fit(options: dict[str, Any]) -> None:
     if options["summary"] and not options["batch"]:
         raise click.UsageError(say("--summary needs --batch, whose tickets it counts."))
+    if options["batch"] and not options["summary"] and options["form"] == "html":
+        raise click.UsageError(say("--format html of --batch needs --summary."))
     fitting = _SUMMARY_FORMATS if options["summary"] else _FORMATS
     if options["form"] not in fitting:
         form, formats = options["form"], in_series(fitting)

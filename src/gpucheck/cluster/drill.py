@@ -85,8 +85,8 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
         if highest < tasks:
             return ""
         return say(
-            "--drill absent:rank={rank}: on GPUs a whole task stays away, the one of that number, "
-            "and there is none beyond {last}",
+            "--drill absent:rank={rank}: on GPUs the whole task of that number stays away, and "
+            "the last task is {last}",
             rank=highest,
             last=tasks - 1,
         )
@@ -126,7 +126,7 @@ def _fault(text: str) -> Fault:
     if values:
         raise ValueError(
             say(
-                "--drill {text}: {name} has nothing like {extra}",
+                "--drill {text}: {name} does not take {extra}",
                 text=_quoted(text),
                 name=name,
                 extra=_quoted(next(iter(values))),

@@ -37,7 +37,7 @@ def exclusion(preflight: Preflight) -> Exclusion:
     accused, what they share is at fault rather than each of them.
     """
     if preflight.drill:
-        return Exclusion((), say("this was a drill, and no host is left out because of one"))
+        return Exclusion((), say("this was a drill, so no host is excluded"))
     accused = dict.fromkeys(
         host
         for one in preflight.culprits or ()
@@ -56,8 +56,8 @@ def exclusion(preflight: Preflight) -> Exclusion:
         return Exclusion(hosts)
     note = say_many(
         odd,
-        "{count} of the names cannot be that of a host, and was left out",
-        "{count} of the names cannot be those of hosts, and were left out",
+        "{count} of the names is not a valid host name and was left out",
+        "{count} of the names are not valid host names and were left out",
     )
     return Exclusion(hosts, note)
 

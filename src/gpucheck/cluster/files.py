@@ -88,7 +88,7 @@ def add_line(path: str | Path, line: str) -> None:
     """Add a line to a file in one write, so that several jobs may write to the same file.
 
     Raises:
-        FileError: it cannot be written, or is no regular file.
+        FileError: it cannot be written, or is not a regular file.
     """
     if str(path) in ("", "-"):
         raise FileError(say("a file is needed, not the standard output"))
@@ -96,7 +96,7 @@ def add_line(path: str | Path, line: str) -> None:
         handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
         with os.fdopen(handle, "ab", buffering=0) as opened:
             if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise FileError(say("{file} is no regular file", file=path))
+                raise FileError(say("{file} is not a regular file", file=path))
             opened.write(line.encode() + b"\n")
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

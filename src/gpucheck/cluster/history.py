@@ -65,7 +65,7 @@ class Past(msgspec.Struct, kw_only=True):
 
 
 class History(msgspec.Struct, frozen=True):
-    """The hosts that were named, the most often first; the runs; the lines that are no records."""
+    """The hosts that were named, the most often first; the runs; the lines that are not records."""
 
     hosts: list[Past]
     runs: int

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
-from gpucheck.cluster.diagnose import localise, looks
+from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
 from gpucheck.cluster.diagnose.naming import clauses, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
@@ -23,6 +23,7 @@ from gpucheck.cluster.figures import (
     limits,
     pair_rounds,
     policy,
+    rdma_ports,
     slow,
     slow_links,
     stragglers,
@@ -42,6 +43,8 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.messages import GroupBandwidth, Verdict
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss
+from gpucheck.cluster.survivors.section import section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -124,8 +127,28 @@ class Judgement:
         """Judge everything; return the verdict for every task."""
         every = bandwidth.timed(heard.roster, heard.history)
         preflight = self._section(heard, every)
-        result = self._judged(preflight)
-        self.result, self.history = result, tuple(heard.history)
+        self.history = tuple(heard.history)
+        return self._verdict(preflight, _groups(heard, every))
+
+    def without_task_0(self, loss: Loss, found: Conclusion) -> Verdict:
+        """Judge the loss of task 0; there is a result only if its host is named."""
+        if found.confidence is None:
+            return Verdict(exit=3, exit_class="inconclusive", why=found.sentence)
+        wanted = self._wanted
+        known = msgspec.structs.replace(
+            section(loss, found),
+            launcher=wanted.launcher,
+            backend=wanted.backend,
+            drill=_A_DRILL if wanted.drill else "",
+            notices=list(wanted.notices),
+            seconds=round(self._clock(), 2),
+            deadline=wanted.timeout,
+        )
+        return self._verdict(known)
+
+    def _verdict(self, preflight: Preflight, groups: tuple[GroupBandwidth, ...] = ()) -> Verdict:
+        """Judge everything that was found; return the verdict for every task."""
+        result = self.result = self._judged(preflight)
         return Verdict(
             exit=result.ending.status,
             exit_class=result.ending.word,
@@ -135,7 +158,7 @@ class Judgement:
             culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
             drill=self._wanted.drill,
             world_size=preflight.world_size,
-            groups=_groups(heard, every),
+            groups=groups,
         )
 
     def _measured_again(self, heard: Heard) -> Step | None:
@@ -173,7 +196,7 @@ class Judgement:
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history, wanted = heard.roster, heard.history, self._wanted
         known = self._known(heard)
-        told = localise.culprits(roster, history)
+        told = localise.culprits(kept_out.present(roster, heard.refused), history)
         late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
             not done.passed(group)
@@ -181,10 +204,12 @@ class Judgement:
             if done.step.kind != "alone"
             for group in done.step.groups
         )
+        named = kept_out.with_tokens(told.culprits, roster, heard.wrong_tokens)
         found = [
+            *kept_out.refusals(roster, heard.refused),
             *(
                 _with_own_fixes(_with_addresses(one, heard))
-                for one in told.culprits
+                for one in named
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),
@@ -192,7 +217,9 @@ class Judgement:
             *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
-            *drift.culprits(roster, heard.facts),
+            *(ports := rdma_ports.culprits(roster, heard.facts, collective_failed=failed)),
+            *rdma_ports.errors(roster, heard.facts, heard.grown, self._clock()),
+            *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
         guilty = _guilty(found)
@@ -204,12 +231,14 @@ class Judgement:
             culprits=_in_order(found),
             ranks=_outcomes(heard, guilty),
             bandwidths=slow_links.report(history, known, every),
+            pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=looks.in_groups(history),
+            looks=[*looks.in_groups(history), *flights.in_groups(history)],
             notices=[
                 *wanted.notices,
                 *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
@@ -339,7 +368,7 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 
 def _not_measured(why: str) -> str:
-    return say("Who is slow was not measured to the end: {why}", why=why)
+    return say("The search for slow GPUs and links was not finished: {why}", why=why)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

@@ -116,6 +116,18 @@ class Pace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """The share of its best measured collective in which its threads had no processor."""
 
 
+class Flight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What PyTorch's flight recorder had of a rank whose collective took long."""
+
+    begun: Count
+    """The number of the last collective that it had begun, from 1; 0 if none."""
+    completed: Count = 0
+    operation: Annotated[str, Meta(max_length=100)] = ""
+    """``nccl:all_reduce``."""
+    state: Annotated[str, Meta(max_length=100)] = ""
+    """``scheduled``, ``started`` (on the GPU), ``completed``."""
+
+
 class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     """The result of one rank in one step.
 
@@ -140,6 +152,7 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     seconds: Seconds = 0.0
     look: Look | None = None
     """What its supervisor saw of it when its time was over."""
+    flight: Flight | None = None
     measurements: Annotated[dict[Name, float], Meta(max_length=200)] = {}
     """By name with its unit, such as ``fp32 TFLOP/s`` or ``all-reduce 65536 B s``."""
     pace: Pace | None = None
@@ -201,6 +214,38 @@ class Throttling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     """How many the limit allows."""
 
 
+PHYSICAL_COUNTERS = (
+    "symbol_error", "link_error_recovery", "link_downed", "port_rcv_errors",
+    "local_link_integrity_errors", "excessive_buffer_overrun_errors",
+)  # fmt: skip
+"""Counters of a port that a sound cable, transceiver and port do not raise."""
+TRANSPORT_COUNTERS = (
+    "local_ack_timeout_err", "packet_seq_err", "rnr_nak_retry_err", "out_of_sequence",
+    "roce_adp_retrans", "roce_adp_retrans_to",
+)  # fmt: skip
+"""Counters of transfers that were late, out of order or repeated: a busy network raises them."""
+
+
+class RdmaPort(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A port of an RDMA adapter as sysfs shows it; None is unknown."""
+
+    state: Name | None = None
+    """``ACTIVE``, ``DOWN``, ``INIT`` ..."""
+    physical: Name | None = None
+    """``LinkUp``, ``Polling``, ``Disabled`` ..."""
+    rate: Name | None = None
+    """``400 Gb/sec (4X NDR)``."""
+    gigabits: Annotated[float, Meta(ge=0, le=1e6)] | None = None
+    layer: Name | None = None
+    """``InfiniBand`` or ``Ethernet``."""
+
+
+Grown = Annotated[
+    dict[Name, Annotated[dict[Name, Count], Meta(max_length=100)]], Meta(max_length=1000)
+]
+"""By how much error counters of ports have grown since the run began, by port and name."""
+
+
 class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a task reports about itself and its node, before and after torch is imported.
 
@@ -227,6 +272,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """Active NVLinks by the UUID of the GPU."""
     infiniband: Annotated[list[Name], Meta(max_length=1000)] | None = None
     """Ports of adapters, as ``mlx5_0/1 ACTIVE``; [] when there is none."""
+    ports: Annotated[dict[Name, RdmaPort], Meta(max_length=1000)] | None = None
+    """The same ports by name (``mlx5_0/1``), with physical state, rate and link layer."""
     shm_bytes: int | None = None
     memlock_bytes: int | None = None
     """The soft limit; -1 is unlimited."""
@@ -236,6 +283,8 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     settings: Annotated[dict[Name, Name], Meta(max_length=100)] | None = None
     """Settings and firmware of the node (``task/node_settings.py``), those of the GPUs only from a
     task that asked NVML."""
+    settings_unknown: Annotated[dict[Name, Text], Meta(max_length=100)] | None = None
+    """Why some settings are unknown on this node: the configuration of PCI Express needs root."""
     baseline: Baseline | None = None
     """What its GPUs reached before; None without a comparison."""
     problem: Text = ""

@@ -1,22 +1,28 @@
 """One run of a pre-flight as one task: store, connection, coordinator, supervisor."""
 
+import contextlib
 import os
-import secrets
-from collections.abc import Callable, Mapping
+import signal
+import time
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from gpucheck.cluster.coordinator.coordinator import Coordinator, Finish, Next, Plan
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.door import Door
 from gpucheck.cluster.drill import Drill
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.launchers import secret
 from gpucheck.cluster.launchers.entrance import Entrance
-from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.wire import ports
+from gpucheck.cluster.model import ExitClass, ExitStatus
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Survivor, Verdict
+from gpucheck.cluster.survivors import meeting, sight
+from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
@@ -27,7 +33,13 @@ _ARRIVAL = _IMPORT = _CONNECT = 60.0
 _SHARE, _MOST = 0.2, 0.4
 """The share of a long time limit that each of these gets, and the most of a short one."""
 _START = 30.0
-_LEAST = 5.0
+_TO_MEET = 5.0
+"""Seconds after a SIGTERM in which the tasks that have lost task 0 may still meet."""
+_TO_HEAR = 0.5
+"""Seconds for the others to hear why task 0 ends."""
+_MISCONFIGURED = 4
+_FAREWELL = 2.0
+"""Seconds that are left of the time limit when they have met."""
 _LONGEST_NAME = 255
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 """Seconds for one test of a GPU alone."""
@@ -37,6 +49,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user wants; ``timeout`` in seconds for the whole run, which starts at ``begun``."""
 
     python: str
+    chosen_by: str = ""
+    """How this interpreter was chosen."""
     cuda: bool
     timeout: float
     begun: float
@@ -49,14 +63,18 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     drill: Drill = Drill()
     baseline: Baseline | None = None
     """What this node's GPUs reached before; None when nobody compares."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What decides: the next step, the final verdict, and what is wrong with a node."""
+    """What decides: the next step, the verdict, what is wrong with a node, or with task 0."""
 
     next_step: Next
     finish: Finish
     judge: Judge
+    without_task_0: meeting.Judge
+    """Judges the loss of task 0, in a task that takes over."""
 
 
 class Session:
@@ -84,12 +102,18 @@ class Session:
         self._entrance = entrance
         self._settings = settings
         self._end = settings.begun + settings.timeout
-        self._secrets = secret.find(host.env(), entrance, settings.token)
+        door = Door(host.env(), entrance, settings.port, settings.token)
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
-        self._store = self._open_store() if entrance.task == 0 else None
-        self._client = self._connect()
+        self._counters = tuple(counter_files(host)) if entrance.local == 0 else ()
+        self._policy = policy
+        self._meeting: Meeting | None = None
+        self._told_at = float("inf")
+        self._store = door.open_store() if entrance.task == 0 else None
+        self._client = door.connect(self._store, arrival_seconds(settings.timeout))
+        self._heir = Heir.prepared(entrance.task, entrance.local, here=entrance.stays_here)
+        self._heir.watch(self._client)
         self.coordinator = self._coordinator(policy, progress) if self._store is not None else None
         self._supervisor = Supervisor(
             self._place(), self._client, host.supervise, facts,
@@ -99,7 +123,53 @@ class Session:
 
     def run(self) -> ExitReason:
         """Run until there is a verdict, or until none can come."""
-        return self._supervisor.run()
+        found = self._supervisor.run()
+        is_lost = found.reason == "store-lost" and self._store is None
+        return self._meet(found) if is_lost and self._heir.deputies is not None else found
+
+    def _meet(self, lost: ExitReason) -> ExitReason:
+        """Meet the other tasks without task 0; return the verdict of the meeting, if any."""
+        known, client = self._heir.deputies, self._client
+        assert known is not None  # noqa: S101  # else nobody knows where to meet
+        last = client.last_heard
+        with self._told_by_signal():
+            said = Survivor(
+                host=self._supervisor.host,
+                seen=sight.look(known.process, client, self._entrance.run),
+                closed=bool(client.lost),
+                seconds=max(0.0, time.monotonic() - last),
+                ranks=self._supervisor.ranks,
+            )
+            circumstances = Circumstances(
+                run=self._entrance.run, tasks=self._entrance.tasks,
+                after=max(0.0, last - self._settings.begun), end=self._until,
+            )  # fmt: skip
+            self._meeting = Meeting(
+                self._heir, known, client, said, circumstances, self._policy.without_task_0
+            )
+            found = self._meeting.hold()
+        if found.verdict is None:
+            return ExitReason(reason="cut-off", detail=found.sentence or lost.detail)
+        return ExitReason(reason="verdict", verdict=found.verdict, detail=found.sentence)
+
+    @contextlib.contextmanager
+    def _told_by_signal(self) -> Iterator[None]:
+        """Note a SIGTERM meanwhile, if this process is gpucheck's own."""
+        if not self._settings.takes_signals:
+            yield
+            return
+        before = signal.signal(signal.SIGTERM, self._on_signal)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGTERM, before)
+
+    def _until(self) -> float:
+        """Return when a meeting must be over, a time of ``time.monotonic()``."""
+        return min(self._end - _FAREWELL, self._told_at + _TO_MEET)
+
+    def _on_signal(self, _number: int, _frame: object) -> None:
+        self._told_at = min(self._told_at, time.monotonic())
 
     @property
     def snapshot(self) -> Snapshot | None:
@@ -114,52 +184,48 @@ class Session:
     @property
     def told_to_end(self) -> bool:
         """Whether it has received SIGTERM."""
-        return self._supervisor.told_to_end
+        return self._supervisor.told_to_end or self._told_at < time.monotonic()
+
+    @property
+    def has_taken_over(self) -> bool:
+        """Whether this task has judged the job in place of task 0."""
+        return self._meeting is not None and self._meeting.presides
 
     def leave(self) -> None:
-        """Report that the verdict was taken; task 0 waits a little for the others."""
-        self._supervisor.leave()
+        """Report that the verdict was taken; the task with the store waits a little for others."""
+        if self._meeting is not None:
+            self._meeting.leave(self._end)
+        else:
+            self._supervisor.leave()
+
+    def abandon(self, status: ExitStatus, why: str) -> None:
+        """Tell the others that task 0 ends by itself without having judged the job, and why."""
+        if self._store is None or self._store.get(messages.VERDICT.name) is not None:
+            return
+        word: ExitClass = "misconfiguration" if status == _MISCONFIGURED else "inconclusive"
+        self._store.put(messages.VERDICT.name, Verdict(exit=status, exit_class=word, why=why))
+        time.sleep(_TO_HEAR)
 
     def close(self) -> None:
         """Close the connection."""
         self._client.close()
+        if self._meeting is not None:
+            self._meeting.close()
+        self._heir.close()
         if self._store is not None:
             self._store.close()
-
-    def _open_store(self) -> Store:
-        settings, entrance = self._settings, self._entrance
-        token = self._secrets.of_store()
-        if entrance.tasks == 1 and settings.port is None:
-            token = secrets.token_hex(16)
-            self._secrets = secret.always(token)
-            return Store.alone(entrance.run, token)
-        return Store.open(
-            settings.port, entrance.master_port, entrance.run, token, entrance.tasks,
-            here=entrance.stays_here,
-        )  # fmt: skip
-
-    def _connect(self) -> StoreClient:
-        settings, entrance = self._settings, self._entrance
-        if self._store is not None:
-            # Whoever else is on its node sees the same, and others replace it by the way they came.
-            return StoreClient.connect(
-                "127.0.0.1", (self._store.port,), entrance.run, self._secrets.of_client, _LEAST
-            )
-        wanted = ports(settings.port, entrance.master_port)
-        patience = arrival_seconds(settings.timeout)
-        return StoreClient.connect(
-            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience
-        )
 
     def _place(self) -> TaskPlace:
         entrance, settings = self._entrance, self._settings
         return TaskPlace(
             task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
-            cuda=settings.cuda, python=settings.python, end=self._end,
+            cuda=settings.cuda, python=settings.python, chosen_by=settings.chosen_by,
+            end=self._end, counters=self._counters, takes_signals=settings.takes_signals,
             import_seconds=_limit(_IMPORT, settings.timeout),
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
             ),
+            deputy_port=self._heir.port,
         )  # fmt: skip
 
     def _coordinator(self, policy: Policy, progress: Callable[[str], None]) -> Coordinator:

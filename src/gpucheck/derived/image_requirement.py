@@ -45,7 +45,7 @@ class ImageRequirement(Derived):
             if _all(map(self._condition, words)) is None:
                 unclear = next(word for word in words if self._condition(word) is None)
                 return say("{unclear} cannot be judged", unclear=unclear[:60])
-        return say("the requirement is longer than what was kept of it")
+        return say("the requirement is too long and was cut off")
 
     def least_cuda(self) -> str | None:
         """Return the lowest CUDA that an alternative without other conditions requires: 12.4."""

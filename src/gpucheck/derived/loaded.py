@@ -142,8 +142,8 @@ def keeps_out(library: MissingLibrary) -> bool:
 def needs_permission(who: str, library: MissingLibrary) -> str:
     """Return the sentence about a file that cannot be read."""
     return say(
-        "{program} needs {library}, which is there but cannot be read by this user: the "
-        "permissions of {path} keep it out",
+        "{program} needs {library}; the file exists, but the permissions of {path} keep this "
+        "user from reading it",
         program=who,
         library=library.soname,
         path=library.path,

@@ -38,13 +38,13 @@ class NvccTargets(Derived):
         first, last = parse(row.first_toolkit), parse(row.last_toolkit)
         if first is not None and not at_least(have, first):
             return say(
-                " ({architecture}), which CUDA {cuda} was the first to know",
+                " ({architecture}), which CUDA {cuda} was the first to support",
                 architecture=row.architecture,
                 cuda=row.first_toolkit,
             )
         if last is not None and not at_least(last, have[:2]):
             return say(
-                " ({architecture}), which CUDA {cuda} was the last to know",
+                " ({architecture}), which CUDA {cuda} was the last to support",
                 architecture=row.architecture,
                 cuda=row.last_toolkit,
             )

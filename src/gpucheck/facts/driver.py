@@ -45,7 +45,8 @@ class Driver(Section, frozen=True, kw_only=True):
     """Driver releases whose module sources are in ``/usr/src`` or registered with DKMS."""
     blacklist: list[str] | None = None
     """Lines of modprobe.d that prevent ``nvidia`` or ``nouveau`` from loading, such as ``blacklist
-    nvidia``; those of the kernel's command line in the same form. The source names the files."""
+    nvidia``, and parameters of the kernel's command line, such as ``module_blacklist=nvidia``. The
+    source names the files."""
     secure_boot: bool | None = None
     libcuda: list[DriverLibrary] | None = None
     """Every ``libcuda.so.1`` in the order of the loader. The loader takes the first one, unless its

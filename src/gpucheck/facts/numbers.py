@@ -14,9 +14,9 @@ _LONGEST = 20
 _LONG = rb"[0-9]{%d}" % (_LONGEST + 1)
 
 
-def whole_number(text: str) -> int | None:
-    """Return the number in a text of one to twelve ASCII digits; None for any other text."""
-    if text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS:
+def whole_number(text: str, digits: int = _MOST_DIGITS) -> int | None:
+    """Return the number in a text of some ASCII digits, at most twelve; None for any other text."""
+    if text.isascii() and text.isdecimal() and len(text) <= digits:
         return int(text)
     return None
 

@@ -124,6 +124,17 @@ class Bandwidth(msgspec.Struct, frozen=True, kw_only=True):
     """The fraction of the reference; None if there is no reference."""
 
 
+class PairBandwidth(msgspec.Struct, frozen=True, kw_only=True):
+    """Bus bandwidth between two ranks, or between two whole nodes, in GB/s of 1e9 bytes."""
+
+    ends: tuple[int, int]
+    """Numbers of ranks, or of nodes."""
+    of: Literal["ranks", "nodes"]
+    size: int
+    """Bytes."""
+    busbw: float
+
+
 class Preflight(Section, frozen=True, kw_only=True):
     """The pre-flight; everything is unknown, with the reason, if none was run."""
 
@@ -138,6 +149,8 @@ class Preflight(Section, frozen=True, kw_only=True):
     """The most certain first."""
     ranks: list[RankOutcome] | None = None
     bandwidths: list[Bandwidth] | None = None
+    pair_bandwidths: list[PairBandwidth] = msgspec.field(default_factory=list)
+    """What was measured in pairs, the slowest first; of very many pairs only the slowest."""
     steps: list[str] | None = None
     """What was done, in order: ``alone``, ``together``, ``pairs`` ..."""
     step_notes: list[str] = msgspec.field(default_factory=list)

@@ -79,6 +79,15 @@ class SelfTest(Facts, frozen=True, kw_only=True):
         )
 
 
+class Moment(msgspec.Struct, frozen=True, kw_only=True):
+    """What NVML said about a GPU at one moment of the self-tests."""
+
+    seconds: float
+    """Since NVML was first asked."""
+    temperature_c: int | None = None
+    memory_used_bytes: int | None = None
+
+
 class GpuUnderLoad(Facts, frozen=True, kw_only=True):
     """What NVML reported about a GPU during the self-tests, in a few ``looks``."""
 
@@ -93,6 +102,8 @@ class GpuUnderLoad(Facts, frozen=True, kw_only=True):
     ecc_corrected_added: int | None = None
     ecc_uncorrected_added: int | None = None
     looks: int | None = None
+    course: list[Moment] = msgspec.field(default_factory=list)
+    """Temperature and memory over time, in order; of many moments some, the hottest included."""
 
 
 class SelfTests(Section, frozen=True, kw_only=True):

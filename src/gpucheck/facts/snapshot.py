@@ -26,6 +26,7 @@ MOST_OBJECTS, MOST_COMMAS = 200_000, 1_000_000
 become two hundred in memory."""
 
 S = TypeVar("S", bound=Section)
+T = TypeVar("T")
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
 
 
@@ -168,7 +169,7 @@ class _Saved(msgspec.Struct, frozen=True, kw_only=True, tag_field="schema", tag=
     taken: str
     redacted: bool
     facts: dict[str, msgspec.Raw]
-    probes: tuple[ProbeRun, ...]
+    probes: msgspec.Raw
 
 
 class _SavedReport(msgspec.Struct, frozen=True, tag_field="schema", tag=REPORT_SCHEMA):
@@ -230,7 +231,7 @@ def decode(data: bytes) -> Snapshot:
     if isinstance(saved, _SavedReport):
         saved = msgspec.json.decode(saved.snapshot, type=_Saved)
     sections = {
-        name: msgspec.json.decode(saved.facts[name], type=kind)
+        name: _read_back(saved.facts[name], kind)
         for name, kind in all_sections().items()
         if name in saved.facts
     }
@@ -240,13 +241,23 @@ def decode(data: bytes) -> Snapshot:
         sections[Request.name] = msgspec.structs.replace(request, wheel_mirror="")
     return Snapshot(
         sections,
-        ProbeRuns(saved.probes),
+        ProbeRuns(_read_back(saved.probes, tuple[ProbeRun, ...])),
         tables=saved.gpucheck.tables,
         origin=saved.origin,
         taken=saved.taken,
         gpucheck=saved.gpucheck.version,
         redacted=saved.redacted,
     )
+
+
+def _read_back(part: msgspec.Raw, kind: type[T]) -> T:
+    """Return a part of a document by its type, with the sentences that it was written from."""
+    if b'"said"' not in bytes(part):
+        return msgspec.json.decode(part, type=kind)
+    from gpucheck.language.read_back import with_sentences  # noqa: PLC0415  # a check reads none
+
+    data = with_sentences(msgspec.json.decode(part))
+    return msgspec.convert(data, type=kind, str_keys=True)
 
 
 def _in_utf_8(data: bytes) -> bytes:

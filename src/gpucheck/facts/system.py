@@ -1,4 +1,4 @@
-"""The operating system, its libraries, and the machine below it."""
+"""The operating system, its libraries, and the hardware platform."""
 
 from typing import Annotated, ClassVar, Literal
 

@@ -2,8 +2,8 @@
 
 Examples: an index out of range in a kernel ("device-side assert triggered"), shapes that do not
 match, tensors on different devices or of different types, ranks that call different collectives,
-more processes than GPUs. Every other exception is one as well if its message does not mention the
-driver, a GPU, a CUDA library or a cluster.
+more processes than GPUs. Every other exception belongs here as well if its message does not mention
+the driver, a GPU, a CUDA library or a cluster.
 
 Symptoms: a Python exception that names the bug, or a CUDA error. The CUDA error may appear far away
 from the bug, because kernels run asynchronously. After a device-side assert every further CUDA call
@@ -44,7 +44,7 @@ def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> J
         return NotApplicable(say("no error from a running program was given"))
     logged = [event.xid for event in log.xids or () if event.xid is not None]
     rows = [xids.xid(number) for number in logged]
-    if any(row is None or row.is_fatal is not False for row in rows):
+    if any(row is None or row.is_fatal is not False or row.is_of_memory for row in rows):
         return Fine(say("an Xid in the kernel log may mean that the GPU is at fault"))
     return Hit(
         headline=_headline(_error(code, errors), logged),

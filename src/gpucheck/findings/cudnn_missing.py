@@ -19,8 +19,8 @@ A cuDNN of another major release in the system does not help; the report names i
 
 A part of cuDNN counts only if this release of cuDNN is known to have it. If another complete
 release replaced the one of the wheel, no part is missing, and cudnn-version-mismatch compares the
-two. A pass of the self-test cudnn-convolution refutes that all of cuDNN is missing. It does not
-refute that a part is missing, because a convolution does not use every part.
+two. If the self-test cudnn-convolution passes, cuDNN is not missing as a whole. A part may still be
+missing, because a convolution does not use every part.
 
 Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names it. If only
 permissions are in the way, the command changes them.

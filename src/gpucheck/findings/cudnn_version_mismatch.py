@@ -21,9 +21,9 @@ PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK=1 tells PyTorch not to compare minor rele
 is then a warning: PyTorch refuses nothing, but functions that the older cuDNN lacks fail when they
 are used.
 
-In the self-test cudnn-convolution PyTorch makes the comparison itself. A pass refutes that PyTorch
-refuses this cuDNN and that cuDNN has dropped the GPU. It does not refute parts of two releases or
-missing functions, because a convolution does not use all of cuDNN.
+In the self-test cudnn-convolution PyTorch makes the comparison itself. If the test passes, PyTorch
+accepts this cuDNN, and this cuDNN supports the GPU. Its parts may still be of two releases, and
+functions may be missing, because a convolution does not use all of cuDNN.
 
 Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the loader's search
 path.

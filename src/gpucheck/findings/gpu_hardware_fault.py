@@ -5,6 +5,7 @@ When it is reported: any of these counts.
 - A row remapping failed (the card has no spare rows left).
 - The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
   ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
+- A program fails, and the kernel log has a contained memory error (94), which ended it.
 - NVML reports "GPU requires reset".
 
 Symptoms: programs fail with "CUDA error: uncorrectable ECC error encountered" (214) or
@@ -99,7 +100,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
             evidence=seen,
             fixes=_fixes(None, around, update, replace=False),
         )
-    event = _worst(_of_ours(log, nvml, around), xids)
+    event = _worst(_of_ours(log, nvml, around), xids, fails=cuda.program_code is not None)
     if event is not None:
         return _hit_xid(event, nvml, log.xids or [], xids, around, update)
     if nvml.gpus == []:
@@ -175,15 +176,18 @@ def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]
     return [event for event in log.xids or () if event.pci_address in given]
 
 
-def _worst(events: list[XidEvent], xids: Xids) -> XidEvent | None:
-    """Return the newest Xid for which NVIDIA advises a reset; another rule judges Xid 79."""
+def _worst(events: list[XidEvent], xids: Xids, *, fails: bool) -> XidEvent | None:
+    """Return the newest Xid for which NVIDIA advises a reset; another rule judges Xid 79.
+
+    Where a program ``fails``, a memory error that needs no reset counts as well.
+    """
     fatal = [
         event
         for event in events
         if event.xid is not None
         and event.xid != _OFF_THE_BUS
         and (row := xids.xid(event.xid)) is not None
-        and row.is_fatal
+        and (row.is_fatal or (fails and row.is_of_memory))
     ]
     return min(fatal, key=lambda event: event.seconds_ago or 0.0, default=None)
 
@@ -205,10 +209,12 @@ def _hit_xid(  # the event and what it is compared with
     answers = at is not None and not gpus[at].lost
     old = answers and (ago is None or ago > _LONG_AGO)
     place = events.index(event)
+    index = None if at is None else gpu_index(gpus, at)
+    contained = row is not None and not row.is_fatal
     return Hit(
         headline=_with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
         evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
-        fixes=_fixes(None if at is None else gpu_index(gpus, at), around, update, replace=False),
+        fixes=_again() if contained else _fixes(index, around, update, replace=False),
         severity=Severity.WARNING if old else Severity.ERROR,
         confidence=Confidence.POSSIBLE if old else Confidence.LIKELY,
     )
@@ -228,13 +234,22 @@ def _with_age(headline: str, seconds: float) -> str:
     return say("{headline}, {minutes} min ago", headline=headline, minutes=minutes)
 
 
-def _fixes(
-    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
-) -> tuple[Fix, ...]:
-    diagnose = Fix(
+def _again() -> tuple[Fix, ...]:
+    return Fix(
+        text=say("Start the program again: the error has ended only that program.")
+    ), _diagnose()
+
+
+def _diagnose() -> Fix:
+    return Fix(
         text=say("If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced."),
         commands=("dcgmi diag -r 3", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"),
     )
+
+
+def _fixes(
+    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
+) -> tuple[Fix, ...]:
     if replace:
         return (
             Fix(
@@ -243,7 +258,7 @@ def _fixes(
             ),
         )
     if around.in_container() or index is None:
-        return update.reboot(say("this resets the GPU")), diagnose
+        return update.reboot(say("this resets the GPU")), _diagnose()
     reset = Fix(
         text=say(
             "Stop everything that uses the GPU and reset it. If that is refused, restart the "
@@ -251,4 +266,4 @@ def _fixes(
         ),
         commands=(f"sudo nvidia-smi --gpu-reset -i {index}",),
     )
-    return reset, diagnose
+    return reset, _diagnose()

@@ -61,7 +61,7 @@ def check(
         return _visual_c(*visual, cuda, table, tools, why)
     taken = tools.host_compiler()
     if taken is None:
-        return NotApplicable(say("there is no host compiler, which compiler-missing reports"))
+        return NotApplicable(say("no host compiler was found: see compiler-missing"))
     if torch.built_for not in (None, "cuda"):
         cuda = ""  # without CUDA in torch, nvcc is not used
     fault = _fault(taken, cuda, torch.version or "", table, tools)
@@ -178,7 +178,7 @@ def _visual_c(
     version: int, fact: str, cuda: str, table: HostCompilers, tools: BuildTools, why: Reason
 ) -> Judgement:
     if not cuda:
-        return NotApplicable(say("there is no toolkit that a build would use"))
+        return NotApplicable(say("a build would find no CUDA toolkit"))
     takes = table.nvcc_takes_msvc(cuda, version)
     row = table.nvcc(cuda)
     if takes is None or row is None:

@@ -21,8 +21,8 @@ for profilers (CUPTI) do not count, because only parts of a package need them. I
 PyTorch is not affected, and most of these packages go on without the GPU.
 
 Fix: install the release that was built for the CUDA of PyTorch. If there is none, give the library
-an environment of its own. If only a library of the same CUDA is missing, install NVIDIA's wheel of
-it; ONNX Runtime finds wheels only after ``onnxruntime.preload_dlls()``.
+a separate environment. If only a library of the same CUDA is missing, install NVIDIA's wheel of it;
+ONNX Runtime finds wheels only after ``onnxruntime.preload_dlls()``.
 """
 
 import re

@@ -1,6 +1,6 @@
 """The links between GPUs or nodes are far slower than they should be.
 
-Symptoms: nccl-tests show a bus bandwidth far below that of equal machines. NVLink, PCIe
+Symptoms: nccl-tests show a bus bandwidth far below that of comparable machines. NVLink, PCIe
 peer-to-peer, InfiniBand or the network may be the cause.
 
 When it is reported: below 50 % of the reference it is an error, below 80 % a warning. If the cause
@@ -11,8 +11,8 @@ uses sockets in place of InfiniBand (nccl-network-interface).
 compares each with groups of the same kind in the job, otherwise with the baseline of this machine,
 otherwise with a published value for exactly this board, number of GPUs, NVLinks and size. A slow
 group is measured again before it is named. From three nodes on, all nodes are measured in pairs,
-and a host that is slow with every partner is named. Ranks on the CPU are reported below 40 % only,
-and nobody where the machine was busy.
+and a host that is slow with every partner is named. Ranks on the CPU are reported only below 40 %,
+and not if the machine was busy.
 
 Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
 check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.

@@ -13,9 +13,10 @@ fine: NCCL then uses sockets.
 When it is reported: gpucheck reports this when a self-test over NCCL fails and NCCL's messages name
 InfiniBand or RoCE as the cause.
 
-``gpucheck preflight`` names a host on which a port is down that is up on most others: a warning,
-and an error if a collective fails as well. It also names ranks that pass only with
-NCCL_IB_DISABLE=1.
+``gpucheck preflight`` names a host on which a port is down, or slower, that is up at its full rate
+on most others: a warning, and an error if a collective fails as well. It warns if a port counts
+errors of the link during the run, such as link_downed or symbol_error. It also names ranks that
+pass only with NCCL_IB_DISABLE=1.
 
 Fix: check ``ibv_devinfo`` on all nodes (state PORT_ACTIVE), ``ulimit -l`` (unlimited), ``lsmod |
 grep peermem``, and on RoCE that NCCL_IB_GID_INDEX is the index of the RoCE v2 address

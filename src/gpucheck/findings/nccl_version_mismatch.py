@@ -65,7 +65,7 @@ def check(
     if copy is None:
         return NotApplicable(say("no NCCL would be loaded"))
     if loaded.overwritten(copy, advice.pinned(_PROJECT)) is not None:
-        return NotApplicable(say("two wheels claim its file: see nvidia-wheel-mismatch"))
+        return NotApplicable(say("two wheels contain its file: see nvidia-wheel-mismatch"))
     version = loaded.version(copy)
     pinned = known(torch.nccl, "torch.nccl")
     one, other = parse(version), parse(pinned)

@@ -25,7 +25,7 @@ Warnings:
 - A wheel is older than the pin.
 - A library has the right size and different content (checked only with ``-v``, because whole
   libraries must be read for it).
-- Two wheels own one file, and whose content is there cannot be told.
+- Two wheels own one file, and gpucheck cannot tell which one's content is there.
 - Triton, cuSPARSELt or NVSHMEM is of another version.
 
 For information: a library has another size than the wheel's file (somebody may have stripped it);
@@ -259,7 +259,7 @@ def _claim(
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
         text = say(
-            "{headline}; what is there lacks {functions}",
+            "{headline}; the installed file lacks {functions}",
             headline=text,
             functions=_functions(lacking),
         )

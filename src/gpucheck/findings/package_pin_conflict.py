@@ -10,11 +10,11 @@ kernel that Triton cannot compile, or JAX's "Loaded runtime CuDNN library: ... b
 compiled with: ...". Many such pairs work nevertheless, so this is a warning.
 
 When it is reported: for packages that have to do with PyTorch or CUDA, as ``pip check`` would.
-Three things are no conflict here although pip says so: a newer release of NVIDIA's CUDA libraries
-of the same major version, which stays compatible; PyTorch's pre-releases in NVIDIA's images, which
-count as the release that they precede; and what conda installed, which keeps requirements of its
-own. JAX's requirements of cuDNN count although they belong to an extra, because JAX uses the wheel
-wherever it is installed. Packages that are missing are not reported.
+gpucheck does not count three things as conflicts, although pip does: a newer release of NVIDIA's
+CUDA libraries of the same major version, which stays compatible; PyTorch's pre-releases in NVIDIA's
+images, which count as the release that they precede; and what conda installed, which keeps
+requirements of its own. JAX's requirements of cuDNN count although they belong to an extra, because
+JAX uses the wheel wherever it is installed. Packages that are missing are not reported.
 
 The requirements of PyTorch itself belong to nvidia-wheel-mismatch, those of torchvision, torchaudio
 and torchtext to torch-companion-mismatch.

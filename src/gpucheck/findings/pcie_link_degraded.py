@@ -1,7 +1,7 @@
 """A GPU's PCIe link uses fewer lanes than both the card and its slot support.
 
-A card with 16 lanes in a slot with 16 lanes that came up with 8 or 1 moves data to and from the
-machine's memory at a fraction of the speed. Computation on the GPU is not slower.
+If a card with 16 lanes, in a slot with 16 lanes, uses only 8 or 1 of them, it moves data to and
+from the machine's memory at a fraction of the speed. Computation on the GPU is not slower.
 
 Symptoms: slow data loading and slow ``tensor.cuda()``, slow exchange between GPUs without NVLink,
 while ``nvidia-smi`` shows that the GPU waits.

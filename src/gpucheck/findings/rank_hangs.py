@@ -3,6 +3,9 @@
 Symptoms: the watchdogs of the other ranks time out; a flight recorder or a monitored barrier names
 the rank that did not join.
 
+``gpucheck triage`` also reads what NCCL's RAS prints (``ncclras``: ranks that do not answer), and
+what PyTorch's analysis of flight recorders prints (ranks that did not join a collective).
+
 A text that says only that work on several GPUs hangs gets this finding, too.
 
 The rank may wait for data, a lock or a file system, or compute longer than the others.

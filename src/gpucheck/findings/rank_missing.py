@@ -9,7 +9,7 @@ torch, or does not reach the master.
 When it is reported: a rank of a self-test with several ranks does not come to their rendezvous. If
 an address or a port fails, rendezvous-failed reports it.
 
-``gpucheck preflight`` names the rank, and the host if the launcher tells it.
+``gpucheck preflight`` names the rank, and the host if the launcher reports it.
 
 Fix: read the output of the missing rank on its own node, and compare --nnodes and --node-rank on
 all nodes.

@@ -1,12 +1,12 @@
 """A rank comes last to every collective, and all others wait for it.
 
 Symptoms: every step of the training takes as long as this rank needs, and no rank shows an error.
-Other ranks spend their time in collectives. This one spends least of all in them.
+The other ranks spend much of their time in collectives, and this rank spends the least.
 
 When it is reported: only by ``gpucheck preflight``, if the rank began nearly every collective at
 least 0.2 s later than the others, and they waited for it (an error from 0.5 s on). Time in which
-its machine had no processor for it does not count: a machine that other programs use accuses no
-rank.
+its machine had no processor for it does not count, so a rank is not named because other programs
+keep its machine busy.
 
 It is also reported if the limit of its control group on processor time (``cpu.max``) held its task
 up in at least half of the periods until torch was imported, and did not hold up most of the other

@@ -17,12 +17,17 @@ another. Interfaces and adapters (NCCL_SOCKET_IFNAME, NCCL_IB_HCA) count only if
 have the variable at all.
 
 Settings and firmware of the nodes are compared as well: VBIOS, InfoROM, power limit, application
-clock, persistence mode, ECC, MIG and NVLink fabric of the GPUs; type, firmware, states and rates of
-the RDMA adapters; the modules nvidia_peermem and gdrdrv. What depends on the GPU is compared
+clock, persistence mode, ECC, MIG, PCIe link, waiting repairs and NVLink fabric of the GPUs; the
+number of NVSwitches; type, firmware, PCIe link, states, rates and link layers of the RDMA adapters;
+the modules of the driver, nvidia_peermem and gdrdrv; as root PCIe payload, read request, relaxed
+ordering and ACS. What depends on the GPU is compared
 between nodes with one and the same model.
 
+It also names a task whose command line, or a file that it names, was refused while other tasks
+accepted theirs, and tasks that presented another token to the store of the pre-flight.
+
 Fix: use the same image or environment on every node, the same firmware and GPU settings, and the
-same environment variables for every rank.
+same command line and environment variables for every rank.
 """
 
 from gpucheck.facts.claims import Severity
@@ -40,7 +45,7 @@ RULE = Rule(
         exit_class=4,
         fix=say(
             "Give every node the same image or environment, the same firmware and GPU settings, "
-            "and every rank the same variables."
+            "and every rank the same command line and the same variables."
         ),
     ),
 )

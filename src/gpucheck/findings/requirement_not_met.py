@@ -9,7 +9,7 @@ Symptoms: none. The job may run well; the site does not allow it.
 Other requirements have findings of their own: fewer GPUs than required is rank-missing, a lower
 bandwidth link-slow, a slower GPU gpu-slow.
 
-Fix: bring the host to what is required, or change the requirement.
+Fix: make the host meet the requirement, or change the requirement.
 """
 
 from gpucheck.facts.claims import Severity

@@ -11,9 +11,9 @@ memory segment /dev/shm/nccl-..." and "No space left on device".
 When it is reported: the size alone does not prove a failure. So gpucheck only warns, and only if
 several GPUs are visible, which NCCL would connect unless NCCL_SHM_DISABLE=1 is set. With one GPU it
 is for information, and the default 64 MB of a container are not even mentioned. Less than 1 MiB is
-a warning with one GPU, too: with 64 KiB, which somebody takes for 64 MB, no DataLoader with workers
-delivers a batch; with 256 KiB batches of small images fail. It is an error if a self-test over NCCL
-fails and NCCL says that it finds no space there.
+a warning with one GPU, too: with 64 KiB (perhaps meant as 64 MB) no DataLoader with workers
+delivers a batch, and with 256 KiB batches of small images fail. It is an error if a self-test over
+NCCL fails and NCCL says that it finds no space there.
 
 ``gpucheck preflight`` reports hosts on which several ranks share a /dev/shm that is too small; a
 container for each rank is fine.
@@ -71,7 +71,7 @@ def check(
     if not shares_too_little(total):
         return Fine(say("there is enough shared memory"))
     if request.gpus == 0 or not gpus.present():
-        return Fine(say("there is no GPU that would need it"))
+        return Fine(say("no GPU here needs it"))
     visible = gpus.visible()
     if not visible:
         return Fine(say("no GPU is visible"))

@@ -69,7 +69,7 @@ def check(
     if torch.built_for not in (None, "cuda"):
         return NotApplicable(say("this torch was not built for CUDA"))
     if toolkits.selected == "" and not toolkits.selected_version:
-        return NotApplicable(say("there is no toolkit that a build would use"))
+        return NotApplicable(say("a build would find no CUDA toolkit"))
     version = known(toolkits.selected_version, "toolkits.selected_version")
     wanted = _listed(environment) or _of_gpus(gpus, code)
     if not wanted:

@@ -52,7 +52,7 @@ def check(
     if known(torch.built_for, "torch.built_for") != "cuda":
         return NotApplicable(say("this torch was not built for CUDA"))
     if not known(toolkits.selected, "toolkits.selected"):
-        return NotApplicable(say("there is no toolkit that a build would use"))
+        return NotApplicable(say("a build would find no CUDA toolkit"))
     version = known(toolkits.selected_version, "toolkits.selected_version")
     toolkit, built = parse(version), parse(known(torch.cuda, "torch.cuda"))
     if toolkit is None or built is None or toolkit[0] == built[0]:

@@ -90,11 +90,21 @@ def _wants_cuda(torch: TorchBuild) -> bool:
 
 
 def _wsl_1(environment: Environment) -> Hit:
-    name = environment.get("WSL_DISTRO_NAME") or "NAME"
-    convert = Fix(
-        text=say("Convert this distribution to WSL 2 in PowerShell. The list shows its name."),
-        commands=("wsl.exe --list --verbose", f"wsl.exe --set-version {name} 2"),
-    )
+    name = environment.get("WSL_DISTRO_NAME")
+    listing = "wsl.exe --list --verbose"
+    if name:
+        convert = Fix(
+            text=say("Convert this distribution to WSL 2 in PowerShell. The list shows its name."),
+            commands=(listing, f"wsl.exe --set-version {name} 2"),
+        )
+    else:
+        convert = Fix(
+            text=say(
+                "Convert this distribution to WSL 2 in PowerShell: `wsl.exe --set-version` with "
+                "its name, which the list shows, and 2."
+            ),
+            commands=(listing,),
+        )
     return Hit(
         headline=say("This is WSL 1, which cannot use a GPU; WSL 2 can"),
         evidence=("system.wsl",),

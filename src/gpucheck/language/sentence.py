@@ -111,7 +111,13 @@ def as_said(text: str) -> dict[str, Any] | str:
         name: as_said(part) if isinstance(part, str) else part for name, part in text.params.items()
     }
     said: dict[str, Any] = {"key": text.key, "params": params}
-    return {**said, "plural": text.plural, "number": text.number} if text.plural else said
+    if text.plural:
+        said |= {"plural": text.plural, "number": text.number}
+    if text.inner:
+        said["within"] = True
+    if text.first:
+        said["first"] = True
+    return said
 
 
 def from_said(said: Any) -> str:  # noqa: ANN401  # JSON-like data of our own
@@ -123,7 +129,12 @@ def from_said(said: Any) -> str:  # noqa: ANN401  # JSON-like data of our own
         for name, part in said["params"].items()
     }
     return Sentence(
-        said["key"], params, plural=said.get("plural", ""), number=said.get("number", 1)
+        said["key"],
+        params,
+        plural=said.get("plural", ""),
+        number=said.get("number", 1),
+        inner=said.get("within", False),
+        first=said.get("first", False),
     )
 
 

@@ -45,6 +45,8 @@ def _joined(before: str, after: str) -> str:
     one, other = left[-1], right[0]
     if blank and other in _FULL_WIDTH and "://" in left.rpartition(" ")[2]:
         return before + after  # or the punctuation would be taken for a part of the address
+    if other == "。" and "://" in left.rpartition(" ")[2]:
+        return f"{left} {right}"
     if one in _FULL_WIDTH or other in _FULL_WIDTH or (_is_han(one) and _is_han(other)):
         return left + right if blank else before + after
     if not blank and (

@@ -24,14 +24,15 @@ def run(
     timeout: float,
     stdin: bytes,
     env: Mapping[str, str],
-    started: Callable[[int], None],
+    started: Callable[[int], None] | None,
 ) -> Answer[Ran]:
     """Run ``argv`` for at most ``timeout`` seconds; keep at most 1 MiB of each stream.
 
     ``stdin`` is written at once, so it must fit into a pipe (64 KiB on Linux). A command that does
     not end is killed with its session, or left behind when it cannot be killed. What a command has
     left in its process group is killed as well. ``started`` gets the process id before the command
-    begins, so that a probe that is killed at any moment does not leave its command running.
+    begins, so that a probe that is killed at any moment does not leave its command running. None
+    where there is no such probe.
     """
     words = " ".join(argv[:3])
     end = time.monotonic() + timeout
@@ -44,7 +45,8 @@ def run(
             stderr=subprocess.PIPE,
             env=_c_locale(env),
             start_new_session=True,
-            preexec_fn=(lambda: _announce(started)) if unix else None,  # noqa: PLW1509  # no threads
+            # In a probe, which has no threads: without a listener nothing runs after the fork.
+            preexec_fn=(lambda: _announce(started)) if unix and started else None,  # noqa: PLW1509
         )
     except FileNotFoundError:
         return Answer(None, words, say("not found"), missing=True)

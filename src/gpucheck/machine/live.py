@@ -267,7 +267,11 @@ class LiveHost(Host):
         from gpucheck.machine import commands  # noqa: PLC0415  # in the children only
 
         return commands.run(
-            argv, timeout=timeout, stdin=stdin, env=dict(self.env()), started=self._started
+            argv,
+            timeout=timeout,
+            stdin=stdin,
+            env=dict(self.env()),
+            started=None if self._tell is None else self._tell.started,
         )
 
     def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":
@@ -287,10 +291,6 @@ class LiveHost(Host):
         from gpucheck.machine import cuinit  # noqa: PLC0415
 
         return cuinit.ask(self)
-
-    def _started(self, pid: int) -> None:
-        if self._tell is not None:
-            self._tell.started(pid)
 
     def _at(self, path: str) -> str:
         """Return the real path on this machine: below the sysroot, with links kept inside it."""

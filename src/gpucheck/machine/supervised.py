@@ -65,6 +65,10 @@ class Supervised:
             with contextlib.suppress(OSError, ValueError):
                 self._process.stdin.close()
 
+    def read_now(self) -> None:
+        """Read what it has written so far. A program that is not read stops at a full pipe."""
+        wait([self], 0.0)
+
     def said(self) -> bytes:
         """Return its stdout since the last call."""
         data = bytes(self._said)

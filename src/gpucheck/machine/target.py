@@ -45,6 +45,8 @@ _NONE_FOUND = say(
 )
 
 _CHOSEN_BY = (
+    say("the calling Python"),
+    say("the argument python"),
     say("torchrun's interpreter"),
     say("the active virtual environment"),
     say("the active conda environment"),
@@ -65,6 +67,8 @@ class TargetWish(msgspec.Struct, frozen=True):
     """``--python``: an executable, the folder of an environment, or a command on PATH."""
     parent: int = msgspec.field(default_factory=os.getppid)
     """The process that started gpucheck; the parent of a probe is gpucheck itself."""
+    named_by: str = "--python"
+    """What named ``python``: a program names it by other means than the command line."""
 
 
 class ThisProcess(msgspec.Struct, frozen=True, kw_only=True):
@@ -204,7 +208,7 @@ def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> lis
     this = this or this_process(host, wish)
     env = host.env()
     found = (
-        _named(host, wish.python, "--python"),
+        _named(host, wish.python, wish.named_by),
         _named(host, env.get("GPUCHECK_PYTHON"), "$GPUCHECK_PYTHON"),
         _of_torchrun(host, this),
         _of_module(this),

@@ -1,14 +1,13 @@
 """How many tickets of a batch have which verdict, cause and owner: terminal, CSV, JSON, HTML."""
 
 import csv
-import html
 import io
 import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gpucheck.findings import all_rules
-from gpucheck.language import current_language, say, say_many, spoken
+from gpucheck.language import say, say_many, spoken
 from gpucheck.language.columns import padded, width_of
 from gpucheck.output.layout import Page
 from gpucheck.output.terms import term
@@ -29,18 +28,6 @@ _OWNERS = {
 }
 _CELLS = (6, 6)
 """The columns of a number and of its share."""
-_STYLE = """
-:root { color-scheme: light dark; --line: #ccc; --bar: #76b900; }
-@media (prefers-color-scheme: dark) { :root { --line: #444; --bar: #5a8f00; } }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 50rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; margin-bottom: 2rem; }
-caption { text-align: left; font-weight: bold; padding: .3rem 0; }
-th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid var(--line); }
-td.number { text-align: right; width: 5rem; font-variant-numeric: tabular-nums; }
-td.bar { width: 20%; }
-@media (min-width: 40rem) { th { white-space: nowrap; } }
-td.bar div { background: var(--bar); height: .8rem; }
-"""
 
 Row = tuple[str, str, int]
 """A name, a word about it, and how many tickets."""
@@ -82,14 +69,13 @@ def as_json(tally: Tally) -> str:
 
 
 def as_html(tally: Tally) -> str:
-    """Return the numbers as a page of its own, which loads nothing and runs nothing."""
-    tables = "\n".join(_html_table(title, rows, tally) for title, rows in _tables(tally))
-    return (
-        f'<!doctype html>\n<html lang="{current_language()}">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>gpucheck triage</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{html.escape(spoken(_head(tally)))}</h1>\n{tables}\n</body>\n</html>\n"
-    )
+    """Return the numbers as a page of its own, which loads nothing."""
+    from gpucheck.output.html import tally as of_tally  # noqa: PLC0415  # the other forms need none
+
+    tables = [
+        (title, [(*row, _share(row[2], tally)) for row in rows]) for title, rows in _tables(tally)
+    ]
+    return of_tally.render(_head(tally), tables)
 
 
 FORMATS: dict[str, Callable[[Tally], str]] = {"csv": as_csv, "json": as_json, "html": as_html}
@@ -131,14 +117,3 @@ def _title(slug: str) -> str:
 
 def _share(count: int, tally: Tally) -> str:
     return f"{100 * count / max(1, tally.tickets - tally.not_read):.0f} %"
-
-
-def _html_table(title: str, rows: Sequence[Row], tally: Tally) -> str:
-    most = max((count for _name, _word, count in rows), default=1)
-    lines = "\n".join(
-        f"<tr><th>{html.escape(spoken(clean(name)))}</th><td>{html.escape(spoken(word))}</td>"
-        f'<td class="number">{count}</td><td class="number">{_share(count, tally)}</td>'
-        f'<td class="bar"><div style="width: {100 * count / most:.0f}%"></div></td></tr>'
-        for name, word, count in rows
-    )
-    return f"<table>\n<caption>{html.escape(spoken(title))}</caption>\n{lines}\n</table>"

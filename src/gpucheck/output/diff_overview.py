@@ -59,23 +59,33 @@ def render(
         page.words(say("Nothing changed."), style="bold")
         return page.text()
     page.words(say_many(len(changes), "{count} change", "{count} changes"), style="bold")
-    _verdict(page, before, after)
-    told = [label for label in _LINES if _line(page, label, before.snapshot, after.snapshot)]
-    packages = [change for change in changes if _is_of_package(change)]
-    variables = [change for change in changes if change.fact.startswith(_VARIABLES)]
-    if packages:
-        head = say_many(len(packages), "Packages: {count} change", "Packages: {count} changes")
-        _listed(page, head, [_package(change) for change in packages])
-    if variables:
-        head = say_many(len(variables), "Variables: {count} change", "Variables: {count} changes")
-        _listed(page, head, [_variable(change) for change in variables])
-    above = (*packages, *variables)
+    style = _VERDICTS[after.verdict]
+    page.labelled(say("Verdict"), verdict(before, after), column=_COLUMN, style=style)
+    told = lines(before.snapshot, after.snapshot)
+    for label, words in told:
+        page.labelled(term(label), words, column=_COLUMN)
+    for head, named in groups(changes):
+        _listed(page, head, named)
+    above = [change for change in changes if _is_of_package(change) or _is_of_variable(change)]
     rest = [change for change in changes if change not in above and not _is_above(change, told)]
     _rest(page, changes if verbose else rest, verbose=bool(verbose))
     return page.text()
 
 
-def _verdict(page: Page, before: Report, after: Report) -> None:
+def groups(changes: Sequence[Change]) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the changes of packages and of variables, each group with its heading."""
+    packages = [_package(change) for change in changes if _is_of_package(change)]
+    variables = [_variable(change) for change in changes if _is_of_variable(change)]
+    of_packages = say_many(len(packages), "Packages: {count} change", "Packages: {count} changes")
+    of_variables = say_many(
+        len(variables), "Variables: {count} change", "Variables: {count} changes"
+    )
+    both = ((of_packages, packages), (of_variables, variables))
+    return [(heading, named) for heading, named in both if named]
+
+
+def verdict(before: Report, after: Report) -> str:
+    """Return what became of the verdict, with the cause that stands now."""
     old, new = VERDICTS[before.verdict], VERDICTS[after.verdict]
     same = (before.verdict, before.root_causes) == (after.verdict, after.root_causes)
     cause = next((f for f in after.standing if f.slug in after.root_causes[:1]), None)
@@ -83,7 +93,7 @@ def _verdict(page: Page, before: Report, after: Report) -> None:
     words = say("{verdict}, as before", verdict=new) if same else became(was, new)
     if cause is not None:
         words = headed(words, with_slug(headline(cause), cause.slug))
-    page.labelled(say("Verdict"), words, column=_COLUMN, style=_VERDICTS[after.verdict])
+    return words
 
 
 def became(old: str, new: str) -> str:
@@ -91,13 +101,10 @@ def became(old: str, new: str) -> str:
     return say("{old} -> {new}", old=old or term("unknown"), new=new or term("unknown"))
 
 
-def _line(page: Page, label: str, before: Snapshot, after: Snapshot) -> bool:
-    """Write a line if what it says has changed."""
-    old, new = _LINES[label](before), _LINES[label](after)
-    if old == new:
-        return False
-    page.labelled(term(label), became(old, new), column=_COLUMN)
-    return True
+def lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
+    """Return what matters most and has changed: what it is called, and both states."""
+    both = [(label, of(before), of(after)) for label, of in _LINES.items()]
+    return [(label, became(old, new)) for label, old, new in both if old != new]
 
 
 def _listed(page: Page, heading: str, lines: Sequence[tuple[str, str]]) -> None:
@@ -112,6 +119,10 @@ def _is_of_package(change: Change) -> bool:
     """Whether a package came, went or has another version; where it lies matters less."""
     _start, bracket, field = change.fact.removeprefix(_PACKAGES).partition("]")
     return change.fact.startswith(_PACKAGES) and bool(bracket) and field in ("", ".version")
+
+
+def _is_of_variable(change: Change) -> bool:
+    return change.fact.startswith(_VARIABLES)
 
 
 def _package(change: Change) -> tuple[str, str]:
@@ -158,7 +169,7 @@ def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
     )
 
 
-def _is_above(change: Change, told: Sequence[str]) -> bool:
+def _is_above(change: Change, told: Sequence[tuple[str, str]]) -> bool:
     return bool(told) and change.fact.startswith(_SHOWN_ABOVE)
 
 

@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.language import Sentence, in_series, say, spoken
+from gpucheck.language import Sentence, current_language, in_series, say, spoken
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import WIDTH, Page, between, wrapped
 from gpucheck.output.terms import term
@@ -48,15 +48,29 @@ class SelfTestRow(msgspec.Struct, frozen=True, kw_only=True):
     levels: list[str]
 
 
-def explain(slug: str, width: int | None = None) -> str | None:
-    """Return the page of a finding, or None if there is none with that name."""
+class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
+    """The page of a finding in one language; its paragraphs are not wrapped yet."""
+
+    title: str
+    paragraphs: list[str]
+    facts: list[str]
+
+
+def explain(slug: str, width: int | None = None, docs_url: str = "") -> str | None:
+    """Return the page of a finding, or None if there is none with that name.
+
+    Args:
+        slug: the name of the finding.
+        width: columns; 80 if unknown.
+        docs_url: where the documentation site stands; "" if that is not known.
+    """
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
-        page = _page(rules[newer], between(width)) if newer in rules else ""
+        page = _page(rules[newer], between(width), docs_url) if newer in rules else ""
         now = spoken(say("{slug} is called {newer} now.", slug=slug, newer=newer))
         return f"{now}\n\n{page}"
-    return _page(rules[slug], between(width)) if slug in rules else None
+    return _page(rules[slug], between(width), docs_url) if slug in rules else None
 
 
 def list_rules() -> list[RuleRow]:
@@ -111,7 +125,8 @@ def listing_json() -> dict[str, Any]:
     }
 
 
-def _page(rule: Rule, width: int) -> str:
+def finding_page(rule: Rule) -> FindingPage:
+    """Return the page of a finding in the current language."""
     facts = [
         say(
             "Severity: {severity}. Area: {family}.",
@@ -130,16 +145,22 @@ def _page(rule: Rule, width: int) -> str:
         facts.append(
             say("Withdrawn when these self-tests pass on every GPU: {tests}.", tests=tests)
         )
-    return (
-        "\n\n".join(
-            (
-                reflow(spoken(headed(rule.slug, rule.title)), width),
-                *(reflow(_in_words(part), width) for part in parts(rule.page)),
-                *(reflow(spoken(fact), width) for fact in facts),
-            )
-        )
-        + "\n"
+    return FindingPage(
+        title=spoken(headed(rule.slug, rule.title)),
+        paragraphs=[_in_words(part) for part in parts(rule.page)],
+        facts=[spoken(fact) for fact in facts],
     )
+
+
+def _page(rule: Rule, width: int, docs_url: str) -> str:
+    page = finding_page(rule)
+    texts = (page.title, *page.paragraphs, *page.facts)
+    shown = [reflow(text, width) for text in texts]
+    if docs_url:
+        folder = "" if current_language() == "en" else f"/{current_language()}"
+        url = f"{docs_url}{folder}/findings/{rule.slug}.html"
+        shown.append(spoken(say("This page on the web: {url}", url=url)))
+    return "\n\n".join(shown) + "\n"
 
 
 def _in_words(part: str) -> str:
@@ -157,13 +178,23 @@ def _in_words(part: str) -> str:
 
 def reflow(paragraph: str, width: int = WIDTH) -> str:
     """Wrap a paragraph for a terminal: list items one by one, indented lines not at all."""
+    return "\n".join(
+        item if item.startswith("    ") else _fill(item, width) for item in items_of(paragraph)
+    )
+
+
+def items_of(paragraph: str) -> list[str]:
+    """Return the parts of a paragraph, each on one line: words, items of a list, commands.
+
+    Items begin with ``- ``, lines that stay as they are with four blanks.
+    """
     items: list[str] = []
     for line in paragraph.split("\n"):
         if not items or line.startswith(("- ", "    ")):
             items.append(line)
         else:
             items[-1] = f"{items[-1]} {line.strip()}"
-    return "\n".join(item if item.startswith("    ") else _fill(item, width) for item in items)
+    return items
 
 
 def _fill(item: str, width: int) -> str:

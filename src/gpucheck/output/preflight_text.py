@@ -193,7 +193,8 @@ def _rank(page: Page, one: RankOutcome, status: str) -> None:
         where.append(_place(words.host(one.host), one.gpu))
     elif one.gpu is not None:
         where.append(f"GPU {one.gpu}")
-    if status in words.BAD and status != "absent":
+    is_known = (status, one.phase) != ("lost", "done")  # nobody saw how far task 0 was
+    if status in words.BAD and status != "absent" and is_known:
         where.append(words.phase_words(one.phase))
     said, detail = in_line(where), clean(one.detail, 200)
     style = "red" if status in words.BAD else ""

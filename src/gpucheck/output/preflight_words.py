@@ -27,7 +27,7 @@ BAD = WORST_FIRST[:5]
 _CLASSES: dict[ExitStatus, str] = {
     0: say("nothing that counts was found"),
     1: say("a machine is broken, or a rank is missing, hangs or crashed"),
-    3: say("nobody can be named for sure"),
+    3: say("no culprit can be named with certainty"),
     4: say("something is set up wrongly; no hardware is blamed"),
     5: say("results are right, but something is too slow"),
 }
@@ -180,7 +180,7 @@ def bandwidth_words(one: Bandwidth) -> str:
     """Return a bandwidth with what it was compared with."""
     if one.busbw is None:
         return say(
-            "{collective} of {size}: no bus bandwidth of one rank",
+            "{collective} of {size}: a single rank has no bus bandwidth",
             collective=clean(one.collective),
             size=size(one.size),
         )

@@ -5,12 +5,12 @@ Further properties are allowed everywhere: keys may be added within a schema's v
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
 from gpucheck.advice.offers import Offer
-from gpucheck.cluster import files
+from gpucheck.cluster import files, history
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -33,8 +33,8 @@ _COMPLETE = (
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
-    wire.TablesDiff, wire.TriageSummary, wire.Lint,
-    baseline_documents.Comparison, baseline_documents.Fleet, baseline_documents.States,
+    wire.TablesDiff, wire.TriageSummary, wire.Version, wire.Lint, baseline_documents.Comparison,
+    baseline_documents.Fleet, baseline_documents.States,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -58,6 +58,14 @@ _OF_SENTENCES: Schema = {
             },
             "plural": {"type": "string", "description": "The template for other counts than 1."},
             "number": {"type": "integer", "description": "The count."},
+            "within": {
+                "type": "boolean",
+                "description": "It stands within another sentence: without capital and full stop.",
+            },
+            "first": {
+                "type": "boolean",
+                "description": "It is a phrase with which a sentence begins: with a capital.",
+            },
         },
     },
     "Said": {
@@ -90,6 +98,13 @@ def schema(name: str) -> Schema:
         KeyError: there is none.
     """
     return {"$schema": DRAFT, "title": f"gpucheck {name}", **_MAKERS[name]()}
+
+
+def versions_of_schemas() -> list[str]:
+    """Return the versions of everything that gpucheck writes: ``gpucheck.report/1`` and others."""
+    fields = [kind.__annotations__.get("schema") for kind in _DOCUMENTS]
+    written = [get_args(field)[0] for field in fields if field is not None]
+    return sorted((*written, files.RANK_SCHEMA, history.SCHEMA))
 
 
 @functools.cache
@@ -182,4 +197,5 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "baselines": _document(baseline_documents.States),
     "baseline-comparison": _document(baseline_documents.Comparison),
     "fleet-comparison": _document(baseline_documents.Fleet),
+    "version": _document(wire.Version),
 }

@@ -81,9 +81,9 @@ def basis(tests: SelfTests) -> str:
     if any(device != "cpu" for device in _devices([result for _path, result in tests.of()])):
         return words
     if tests.devices:
-        why = say("No GPU was tested: a test on the CPU says nothing about one.")
+        why = say("No GPU was tested: a test on the CPU says nothing about a GPU.")
     else:
-        why = say("Torch sees no GPU: a test on the CPU says nothing about one.")
+        why = say("Torch sees no GPU: a test on the CPU says nothing about a GPU.")
     return in_turn([words, why])
 
 

@@ -46,11 +46,9 @@ def render(
     page = Page(width, color=color)
     style = _STYLES[report.verdict]
     pasted = report.snapshot.get(Pasted)
-    if report.verdict == "unknown" and not (pasted.readers or pasted.signs):
-        why = _nothing_known(report)
-        page.labelled(VERDICTS["unknown"], why, column=_COLUMN, style=style)
+    page.labelled(VERDICTS[report.verdict], first_line(report), column=_COLUMN, style=style)
+    if _says_nothing(report):
         return page.text()
-    page.labelled(VERDICTS[report.verdict], verdict(report), column=_COLUMN, style=style)
     if quiet:
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
@@ -66,6 +64,16 @@ def render(
     return _ended(page, report)
 
 
+def first_line(report: Report) -> str:
+    """Return the verdict, or why nothing at all is known."""
+    return _nothing_known(report) if _says_nothing(report) else verdict(report)
+
+
+def _says_nothing(report: Report) -> bool:
+    pasted = report.snapshot.get(Pasted)
+    return report.verdict == "unknown" and not (pasted.readers or pasted.signs)
+
+
 def _ended(page: Page, report: Report) -> str:
     """Return the page with its last line."""
     last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
@@ -74,19 +82,23 @@ def _ended(page: Page, report: Report) -> str:
 
 
 def _settling(page: Page, report: Report) -> None:
-    """Write the facts by which a text without a cause was judged, and the messages in it."""
+    for heading, found in settling(report):
+        page.heading(heading)
+        for one in found:
+            page.words(where(one), indent=4, hang=6)
+
+
+def settling(report: Report) -> list[tuple[str, list[Evidence]]]:
+    """Return the facts by which a text without a cause was judged, and the messages in it."""
     facts = [one for one in (_fact(report, path) for path in _SETTLE) if one is not None]
     signs = range(len(report.snapshot.get(Pasted).signs or ()))
     texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
     said = [one for one in texts if one is not None]
-    for heading, found in (
+    both = (
         (say("Judged by"), facts),
         (say("Reported, but refuted by these facts"), said),
-    ):
-        if found:
-            page.heading(heading)
-        for one in found:
-            page.words(where(one), indent=4, hang=6)
+    )
+    return [(heading, found) for heading, found in both if found]
 
 
 def _fact(report: Report, path: str) -> Evidence | None:
@@ -103,12 +115,20 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
     """Write which formats were recognised; in full also the facts from each, and their lines."""
     page.blank()
     if not lines or not pasted.taken:
-        read = in_series([clean(one) for one in pasted.readers or ()]) or _unread(pasted)
-        page.labelled(say("Read"), read, column=_COLUMN, style="dim")
+        page.labelled(say("Read"), _readers(pasted), column=_COLUMN, style="dim")
         return
     page.words(say("Read"), style="dim")
-    for one in pasted.taken:
-        page.words(_given(one), indent=2, hang=4)
+    for one in read_lines(pasted):
+        page.words(one, indent=2, hang=4)
+
+
+def read_lines(pasted: Pasted) -> list[str]:
+    """Return the formats that were recognised, with the facts from each and their lines."""
+    return [_given(one) for one in pasted.taken or ()] or [_readers(pasted)]
+
+
+def _readers(pasted: Pasted) -> str:
+    return in_series([clean(one) for one in pasted.readers or ()]) or _unread(pasted)
 
 
 def _unread(pasted: Pasted) -> str:
@@ -152,8 +172,8 @@ def verdict(report: Report) -> str:
     if report.verdict == "unknown":
         return say("The text does not show the cause")
     if worked(report):
-        return say("Nothing wrong with PyTorch, CUDA or a GPU is seen in the text")
-    return say("No fault of the environment shows in the text")
+        return say("The text shows nothing wrong with PyTorch, CUDA or a GPU")
+    return say("The text shows no fault of the environment")
 
 
 def with_slug(words: str, slug: str) -> str:

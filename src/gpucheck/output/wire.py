@@ -165,3 +165,20 @@ class TablesDiff(msgspec.Struct, kw_only=True):
 
     schema: Literal["gpucheck.tables-diff/1"]
     changes: list[table_text.RowChange]
+
+
+class TablesVersion(msgspec.Struct, kw_only=True):
+    """The release of the compatibility tables."""
+
+    version: str
+    date: str
+
+
+class Version(msgspec.Struct, kw_only=True):
+    """What ``gpucheck --version --format json`` writes."""
+
+    schema: Literal["gpucheck.version/1"]
+    gpucheck: str
+    tables: TablesVersion
+    python: str
+    schemas: list[str]

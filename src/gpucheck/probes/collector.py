@@ -33,16 +33,17 @@ _FIRST = "interpreter"
 """This probe waits for another process to start; meanwhile the other probes are imported."""
 
 _NOTES: tuple[Literal["sources", "problems"], ...] = ("sources", "problems")
+_VALUE: Literal["value"] = "value"
 
 Progress = Callable[[Sequence[str], float], None]
 """Called every quarter of a second with the probes still running and the seconds so far."""
 
 
 class _Spoken(msgspec.Struct, frozen=True, array_like=True):
-    """A sentence among the notes of a section: of which group of facts, and about which field."""
+    """A sentence in a section: in which group of facts, and in or about which field."""
 
     at: int
-    kind: Literal["sources", "problems"]
+    kind: Literal["sources", "problems", "value"]
     field: str
     said: Any
 
@@ -56,21 +57,31 @@ def _packed(section: Section) -> bytes:
 
 
 def _sentences(section: Section) -> list[_Spoken]:
-    """Return the sources and problems that can be translated; once encoded they are only text."""
+    """Return what can be translated, most of it sources and problems; encoded it is only text."""
     return [
         _Spoken(at, kind, field, _told(as_said(words)))
         for at, group in enumerate(_groups(section))
-        for kind in _NOTES
-        for field, words in getattr(group, kind).items()
+        for kind, field, words in _texts(group)
         if isinstance(words, Sentence)
     ]
+
+
+def _texts(group: Facts) -> Iterator[tuple[Literal["sources", "problems", "value"], str, Any]]:
+    for kind in _NOTES:
+        for field, words in getattr(group, kind).items():
+            yield kind, field, words
+    for field in group.__struct_fields__:
+        yield _VALUE, field, getattr(group, field)
 
 
 def _say_again(section: Section, sentences: Iterable[_Spoken]) -> None:
     """Restore the translatable sentences of a section in its decoded copy."""
     groups = list(_groups(section))
     for one in sentences:
-        getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
+        if one.kind == _VALUE:
+            msgspec.structs.force_setattr(groups[one.at], one.field, from_said(one.said))
+        else:
+            getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
 
 
 def _groups(group: Facts) -> Iterator[Facts]:

@@ -21,7 +21,7 @@ def why_no_test(snapshot: Snapshot) -> str:
     if snapshot.origin != "live":
         return say("only files of the machine were read")
     if python.status != "ok" or not python.executable:
-        return python.problem("version") or say("there is no Python that answers")
+        return python.problem("version") or say("no Python answered")
     if snapshot.get(TorchBuild).installed is False:
         return say("PyTorch is not installed there")
     return ""

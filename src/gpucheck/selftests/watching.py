@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.facts.selftests import GpuUnderLoad
+from gpucheck.facts.selftests import GpuUnderLoad, Moment
 from gpucheck.language import plain, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.children import Children, Said, Tell
@@ -17,6 +17,7 @@ from gpucheck.selftests.load import strain
 
 _EVERY = 2.0
 """Seconds between two queries: each costs the driver something."""
+_MOST_MOMENTS = 120
 _NAME = "nvml"
 _SOURCE = say("NVML, during the self-tests")
 
@@ -32,6 +33,7 @@ class Watch:
     def __init__(self, host: LiveHost, seconds: float) -> None:
         self._host = host
         self._looks: list[list[NvmlGpu]] = []
+        self._times: list[float] = []
         self._children = Children()
         self._children.start(_NAME, self._work, time.monotonic() + seconds)
 
@@ -39,27 +41,56 @@ class Watch:
         """Process the samples taken since the last call."""
         for event in self._children.wait(time.monotonic()):
             if isinstance(event, Said):
-                raw = msgspec.msgpack.decode(event.data, type=dict[str, Any])
+                at, raw = msgspec.msgpack.decode(event.data, type=tuple[float, dict[str, Any]])
                 self._looks.append(nvml.decode(raw).gpus or [])
+                self._times.append(at)
 
     def stop(self) -> list[GpuUnderLoad] | None:
         """End the child and return all samples in summary; None if NVML reported nothing."""
         with contextlib.suppress(OSError):
             self.look()
         self._children.stop()
-        return summary(self._looks) if any(self._looks) else None
+        return summary(self._looks, self._times) if any(self._looks) else None
 
     def _work(self, tell: Tell) -> None:
         host: Host = self._host
+        begun = time.monotonic()
         while (answer := host.nvml()).value is not None:
-            tell.answer(msgspec.msgpack.encode(answer.value, enc_hook=plain))
+            said = (round(time.monotonic() - begun, 1), answer.value)
+            tell.answer(msgspec.msgpack.encode(said, enc_hook=plain))
             time.sleep(_EVERY)
 
 
-def summary(looks: Sequence[Sequence[NvmlGpu]]) -> list[GpuUnderLoad]:
-    """Return what all queries together say about each GPU, in NVML's order."""
+def summary(looks: Sequence[Sequence[NvmlGpu]], times: Sequence[float] = ()) -> list[GpuUnderLoad]:
+    """Return what all queries together say about each GPU, in NVML's order.
+
+    Without ``times``, the seconds of the queries, nothing is said about the course of time.
+    """
     count = max(map(len, looks), default=0)
-    return [_summary([look[at] for look in looks if len(look) > at]) for at in range(count)]
+    found = []
+    for at in range(count):
+        one = _summary([look[at] for look in looks if len(look) > at])
+        timed = zip(times, looks, strict=False)
+        course = [_moment(seconds, look[at]) for seconds, look in timed if len(look) > at]
+        found.append(msgspec.structs.replace(one, course=_thinned(course)))
+    return found
+
+
+def _moment(seconds: float, gpu: NvmlGpu) -> Moment:
+    return Moment(
+        seconds=seconds,
+        temperature_c=gpu.temperature_c,
+        memory_used_bytes=gpu.memory_used_bytes,
+    )
+
+
+def _thinned(course: Sequence[Moment]) -> list[Moment]:
+    """Return as many moments as a plot shows: of those in a row the hottest."""
+    per = -(-len(course) // _MOST_MOMENTS) or 1
+    return [
+        max(course[at : at + per], key=lambda one: one.temperature_c or 0)
+        for at in range(0, len(course), per)
+    ]
 
 
 def _summary(seen: Sequence[NvmlGpu]) -> GpuUnderLoad:

@@ -1,17 +1,22 @@
 """GPU products by name, from NVIDIA's pages of compute capabilities."""
 
+import functools
 from collections.abc import Iterable, Iterator
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Row, Table
 
 
 class ProductRow(Row, frozen=True):
-    """A product; its compute capability is missing if sources contradict each other."""
+    """A product; its compute capability is missing if sources contradict each other.
+
+    ``processor`` is that of the machine, where the product is sold with one kind only.
+    """
 
     product: str
     segment: str
     compute_capability: str | None = None
+    processor: Literal["aarch64"] | None = None
 
 
 class GpuProducts(Table, frozen=True):
@@ -30,6 +35,11 @@ class GpuProducts(Table, frozen=True):
     def capabilities(self, name: str) -> set[str | None]:
         """Return every compute capability sold under a name, with None for an unknown one."""
         return all_named(self._named(), name)
+
+    def processor(self, name: str) -> str | None:
+        """Return the processor that a product is always sold with, None if there are several."""
+        named = ((row.product.partition(" (")[0], row.processor) for row in self.rows)
+        return unanimous(named, name)
 
     def is_jetson(self, capability: str) -> bool:
         """Return whether only Jetson boards have a compute capability."""
@@ -53,6 +63,7 @@ def all_named(named: Iterable[tuple[str, str | None]], wanted: str) -> set[str |
     return {capability for name, capability in named if plain_product(name) == plain}
 
 
+@functools.lru_cache(maxsize=4096)
 def plain_product(name: str) -> str:
     """Return a product name in the form used for comparison: without case, hyphens and "NVIDIA"."""
     return " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")

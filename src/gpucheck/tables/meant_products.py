@@ -5,8 +5,9 @@ Words are compared without regard to case, and even if they are written together
 name that may mean GPUs of different compute capabilities is never decided here.
 """
 
+import functools
 import re
-from collections.abc import Iterator
+from typing import NamedTuple
 
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
@@ -33,15 +34,14 @@ def products_meant(name: str, tables: Tables) -> Named:
         return {}
     whole: Named = {}
     partly: Named = {}
-    for product, capability in _known(tables):
-        words = _words(product)
-        if not set(said) - set(core) <= set(words):
+    family = set(said) - set(core)
+    for one in _known(tables):
+        if not family <= set(one.words):
             continue
-        of_product = _core(product)
-        if of_product == core:
-            whole[product] = capability
-        elif _is_part(core, of_product):
-            partly[product] = capability
+        if one.core == core:
+            whole[one.product] = one.capability
+        elif _is_part(core, one.core):
+            partly[one.product] = one.capability
     return whole or partly
 
 
@@ -66,25 +66,37 @@ def like_product(name: str, tables: Tables) -> str:
     ]
     if not names:
         cores: dict[str, str] = {}
-        for product, _capability in _known(tables):
-            cores.setdefault(" ".join(_core(product)), _shown(product))
+        for one in _known(tables):
+            cores.setdefault(" ".join(one.core), _shown(one.product))
         names = [cores[near] for near in nearest(" ".join(_core(name)), cores)]
     few = list(dict.fromkeys(names))[:4]
     return say("Did you mean {names}?", names=any_of(few)) if few else ""
 
 
-def _known(tables: Tables) -> Iterator[tuple[str, str]]:
-    """Yield each product once, with or without "NVIDIA", if its capability is certain."""
+class _Known(NamedTuple):
+    """A product, its words, and those without its family."""
+
+    product: str
+    capability: str
+    words: list[str]
+    core: list[str]
+
+
+@functools.lru_cache(maxsize=2)
+def _known(tables: Tables) -> list[_Known]:
+    """Return each product once, with or without "NVIDIA", if its capability is certain."""
     rows: dict[str, tuple[str, set[str | None]]] = {}
     sold = [(row.product, row.compute_capability) for row in tables.get(GpuProducts).rows]
     for device in tables.get(PciDevices).rows:
         sold += [(product, device.compute_capability) for product in device.products]
     for product, capability in sold:
         rows.setdefault(" ".join(_words(product)), (product, set()))[1].add(capability)
+    known: list[_Known] = []
     for product, capabilities in rows.values():
         only = next(iter(capabilities))
         if len(capabilities) == 1 and only is not None:
-            yield product, only
+            known.append(_Known(product, only, _words(product), _core(product)))
+    return known
 
 
 def _words(name: str) -> list[str]:

@@ -33,6 +33,14 @@ class XidRow(Row, frozen=True):
             return True
         return None if self.immediate_action in _DEPENDS else False
 
+    @property
+    def is_of_memory(self) -> bool:
+        """Return whether the catalogue lists it as the companion of a memory error.
+
+        It ends the program that used the memory, which has not caused it.
+        """
+        return "(sympathetic)" in self.investigatory_action
+
 
 class Xids(Table, frozen=True):
     """Answers what an Xid means."""

@@ -33,7 +33,7 @@ _LOGGED = re.compile(
     r"|\[?\d{1,4}[-/]\d\d(?:[-/]\d\d)?[T ]?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ?"
     r"|[-|] ?|\[?[\w/.-]{1,60}:\d{1,6}\]:? ?|\d{1,7} ){1,9})(?=\s|[A-Za-z_+|])"
 )
-_AT_START = re.compile(rf"[\s|+E>.`*#]{{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
+_AT_START = re.compile(rf"(?:[\s|+>.`*#]|E(?=\s)){{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])

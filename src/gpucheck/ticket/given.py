@@ -206,7 +206,7 @@ def _awaited(pipe: int, path: Path) -> bytes:
         if time.monotonic() > until:
             raise IntakeError(
                 say(
-                    "{file} is a pipe into which nobody wrote for {seconds:g} s.",
+                    "{file} is a pipe, and nothing was written to it for {seconds:g} s.",
                     file=path,
                     seconds=WAIT,
                 )

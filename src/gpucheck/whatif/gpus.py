@@ -46,6 +46,10 @@ class _Gpu:
         """Replaces the PCI address: the same in every section, but not a real address."""
 
 
+_MOST_HINTS = 4
+"""Unknown names for which a similar one is looked up, which takes a hundredth of a second each."""
+
+
 class GpuReader:
     """Reads the GPU and driver keys into ``pci``, ``nvml``, ``cuda_driver`` and ``driver``."""
 
@@ -53,6 +57,7 @@ class GpuReader:
         self._given = given
         self._drafts = drafts
         self._tables = tables
+        self._hints = _MOST_HINTS
         self._gpus = self._described()
 
     def capabilities(self) -> list[str]:
@@ -98,7 +103,7 @@ class GpuReader:
             raise GivenError(
                 say(
                     "gpu has {gpus} values and compute_capability has {capabilities}: give only "
-                    "one of the keys, or as many values of each.",
+                    "one of the keys, or the same number of values for both.",
                     gpus=len(names),
                     capabilities=len(capabilities),
                 )
@@ -150,7 +155,8 @@ class GpuReader:
         reason: str = say(
             "the tables do not have the GPU {name}: give its compute_capability.", name=name
         )
-        if near := like_product(name, self._tables):
+        self._hints -= 1
+        if self._hints >= 0 and (near := like_product(name, self._tables)):
             reason = in_turn([reason, near])
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)

@@ -67,7 +67,12 @@ def require_cudnn(bench: Bench) -> None:
     unknown = sorted(name for name, backend in backends.items() if backend is None)
     if unknown:
         not_tested(
-            bench, _PART, say("torch does not say what it takes: {names}", names=", ".join(unknown))
+            bench,
+            _PART,
+            say(
+                "torch does not say which library computes these convolutions: {names}",
+                names=", ".join(unknown),
+            ),
         )
 
 

@@ -162,7 +162,7 @@ def _cause_of_sum(
         return words, {"fault": fault, "rank": rank}
     rank_ = _only_slot(seen, whole, sums, looked_at, part) if turn < _JOINT else None
     if rank_ is not None:
-        words = say("the contribution of rank {rank} is another than it sent", rank=rank_)
+        words = say("the contribution of rank {rank} differs from what it sent", rank=rank_)
         return words, {"fault": "altered", "rank": rank_}
     return say("no single rank explains it"), {}
 
@@ -300,12 +300,12 @@ def _cause_of_part(
         other, target = read[0][:2]
         is_one = len({one[:2] for one in read}) == 1 and other >= 0
         if same_place and is_one and (other, target) != wanted[0][:2]:
-            words = say("it is what rank {rank} has for rank {other}", rank=other, other=target)
+            words = say("it is the data of rank {rank} for rank {other}", rank=other, other=target)
             return words, {"fault": "misplaced", "rank": other}
         if same_place and is_one:
-            words = say("rank {rank} sent that of another round", rank=sender)
+            words = say("rank {rank} sent the data of another round", rank=sender)
             return words, {"fault": "stale", "rank": sender}
-    words = say("it is nothing that rank {rank} has sent", rank=sender)
+    words = say("rank {rank} never sent this", rank=sender)
     return words, {"fault": "altered", "rank": sender}
 
 

@@ -93,8 +93,8 @@ class Together:
         self._progress = progress
         self._device = torch.device(order.get("device") or "cpu")
         self._size, self._index = int(order["size"]), int(order["index"])
-        self._backend = str(order["backend"])
-        self._sizes = sorted(order.get("sizes") or SIZES[self._backend])
+        self.backend = str(order["backend"])
+        self._sizes = sorted(order.get("sizes") or SIZES[self.backend])
         self._buffer = torch.zeros(self._sizes[-1] // _VALUE, device=self._device)
         self._store: Any = None
         self._pace = Pace()
@@ -122,7 +122,7 @@ class Together:
         self._store.set_timeout(_PATIENCE)
         self._progress.at("connect")
         self._torch.distributed.init_process_group(
-            self._backend,
+            self.backend,
             store=self._store,
             rank=self._index,
             world_size=self._size,
@@ -162,7 +162,7 @@ class Together:
             self._store.wait(["all " + what], _PARTING)
 
     def _require_backend(self) -> None:
-        dist, backend = self._torch.distributed, self._backend
+        dist, backend = self._torch.distributed, self.backend
         exists: Any = getattr(dist, f"is_{backend}_available", None)
         if not dist.is_available() or (exists is not None and not exists()):
             lacks = backend if dist.is_available() else "torch.distributed"
@@ -249,7 +249,7 @@ class Together:
         else:
             self._seconds(1)
         said = self._store.get("timing")
-        times, calls = _SLOW if said == b"slow" else _FAST[self._backend]
+        times, calls = _SLOW if said == b"slow" else _FAST[self.backend]
         best = float("inf")
         for _ in range(times):
             watch = Busy()
@@ -262,7 +262,7 @@ class Together:
         """Return how many seconds this many calls take; over NCCL, by the clock of the GPU."""
         self._progress.enter()
         start = time.perf_counter()
-        if self._backend == "nccl":
+        if self.backend == "nccl":
             begin = self._torch.cuda.Event(enable_timing=True)
             begin.record()
             end = self._complete(lambda: [self._all_reduce(self._buffer) for _ in range(calls)])

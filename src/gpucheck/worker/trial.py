@@ -7,8 +7,9 @@ the group), ``index`` in the group and the group's ``size``, ``device``, ``backe
 ``level``, ``seed``, and ``drill``.
 
 The messages are ``stage``; ``phase`` (of ``facts/preflight.py``), with the number of the
-collective; ``store`` with its ``port``; then one ``result``. After the result the rank stays until
-the others have left their last collective, so that no rank loses a healthy peer.
+collective; ``store`` with its ``port``; ``flight`` (``flight.py``); then one ``result``. After the
+result the rank stays until the others have left their last collective, so that no rank loses a
+healthy peer.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import os
 import time
 from typing import Any, Callable, Dict
 
-from . import alone, drill
+from . import alone, drill, flight
 from .bench import Failed
 from .errors import explain
 from .together import Progress, Together, meaning, mind_no_clock
@@ -43,8 +44,17 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
         _set_device(torch, order, progress)
         if order["trial"] == "alone":
             result["measurements"] = alone.run(torch, order, notes, send, progress)
+            result["data"] = {"cpu_seconds": round(time.process_time(), 3)}
         else:
             together = Together(torch, order, send, progress)
+            flight.prepare()
+            flight.watch(
+                torch,
+                together.backend,
+                float(order.get("seconds") or 60.0),
+                lambda: (progress.phase, progress.collective),
+                send,
+            )
             together.connect()
             for stop in stops:
                 stop()

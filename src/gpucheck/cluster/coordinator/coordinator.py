@@ -7,6 +7,7 @@ whenever something may have happened.
 
 import time
 from collections.abc import Callable, Generator, Mapping
+from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import msgspec
@@ -22,10 +23,13 @@ from gpucheck.cluster.store.messages import (
     Message,
     RankAssignment,
     RankProgress,
+    Refusal,
+    Registration,
     StepOrders,
     Topic,
     Verdict,
 )
+from gpucheck.cluster.survivors.announcer import Announcer
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
@@ -50,6 +54,18 @@ class LocalStore(Protocol):
     @property
     def delay(self) -> float:
         """For how many seconds in all the store did not read what had arrived."""
+
+    @property
+    def longest_pause(self) -> float:
+        """The longest time in seconds for which it did not read anything."""
+
+    @property
+    def connected(self) -> AbstractSet[int]:
+        """The tasks that are connected now."""
+
+    @property
+    def wrong_tokens(self) -> Mapping[str, int]:
+        """How often another token was presented, by address."""
 
     def put(self, key: str, value: Message) -> None:
         """Put a message under a key."""
@@ -90,6 +106,12 @@ class Heard(msgspec.Struct, kw_only=True):
     history: list[StepResult]
     late: tuple[int, ...] = ()
     """Tasks that came after the ranks had been assigned."""
+    grown: dict[int, Mapping[str, Mapping[str, int]]] = {}
+    """By how much error counters of RDMA ports have grown, by task."""
+    refused: Mapping[int, Refusal] = {}
+    """Tasks that were refused at their start."""
+    wrong_tokens: Mapping[str, int] = {}
+    """How often another token was presented, by address."""
     malformed: tuple[str, ...] = ()
     """Messages that were not believed, each in a sentence."""
     stopped_because: str = ""
@@ -145,7 +167,9 @@ class Coordinator:
         self._lost: set[int] = set()
         self._gone: set[int] = set()
         self._patience = pace.silence(SILENT, pace.beat(job.tasks))
+        self._refused: dict[int, Refusal] = {}
         self._malformed: dict[str, str] = {}
+        self._announcer = Announcer(store)
         self._heard: Heard | None = None
         self._under_way: tuple[Step, dict[int, RankResult]] | None = None
         self._done = False
@@ -157,7 +181,10 @@ class Coordinator:
         if now < self._look_at:
             return
         self._look_at = now + max(_OFTEN, _FOR_TASKS * self._job.tasks)
+        if self.is_given_up:
+            return  # the others may have a verdict of their own
         self._look_at_beats(now)
+        self._announcer.go_on(now)
         if not self._done and now > self._end:
             self.stop(say("the time limit of the run was reached"))
         if not self._done:
@@ -167,9 +194,7 @@ class Coordinator:
         """End the run with what is known."""
         if self._done:
             return
-        heard = self._heard or Heard(
-            roster=assign_ranks(self._job, self._came), facts=self._came, history=[]
-        )
+        heard = self._heard or self._nothing_done()
         if self._under_way is not None and self._under_way[0].only_measures:
             heard.not_measured, why = why, ""
         elif self._under_way is not None:
@@ -184,12 +209,22 @@ class Coordinator:
         self._gone.update(task for task, _said in self._news(messages.LEAVING))
         return self._gone >= set(self._came) - self._lost
 
+    @property
+    def is_given_up(self) -> bool:
+        """Whether all others have left without a verdict, because this one stood still for long."""
+        others = set(self._came) - {0}
+        if self._done or not others or self._store.longest_pause <= self._patience:
+            return False
+        return others.isdisjoint(self._store.connected)
+
     def _work(self) -> Script:
         yield from self._await_tasks()
+        self._announcer.all_came()
+        if self._refused:
+            self._conclude(self._nothing_done())
+            return
         yield from self._learn()
-        heard = self._heard = Heard(
-            roster=assign_ranks(self._job, self._came), facts=dict(self._came), history=[]
-        )
+        heard = self._heard = self._nothing_done()
         self._assign(heard.roster)
         known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
         while (step := self._next_step(heard)) is not None:
@@ -203,24 +238,37 @@ class Coordinator:
             known = {}
         self._conclude(heard)
 
+    def _nothing_done(self) -> Heard:
+        theirs = {task: one.host for task, one in self._refused.items()}
+        job = msgspec.structs.replace(self._job, hosts={**self._job.hosts, **theirs})
+        return Heard(roster=assign_ranks(job, self._came), facts=dict(self._came), history=[])
+
     def _await_tasks(self) -> Script:
         """Wait for every task; the clock starts when the first one has registered: this one."""
         end = min(self._plan.begun + self._plan.arrival, self._end)
-        while len(self._came) < self._job.tasks and time.monotonic() < end:
+        while self._are_awaited() and time.monotonic() < end:
             for task, said in self._news(messages.REGISTRATIONS):
                 is_ours = said.facts.task == task < self._job.tasks
                 if is_ours and task not in self._came:
-                    self._welcome(said.facts, said.seconds_left)
+                    self._welcome(said)
+            for task, refusal in self._news(messages.REFUSALS):
+                if task < self._job.tasks:
+                    self._refused[task] = refusal
             self._tell(
                 say("{count} of {all} tasks have come", count=len(self._came), all=self._job.tasks)
             )
             yield
 
-    def _welcome(self, facts: TaskFacts, seconds_left: float) -> None:
-        self._came[facts.task] = facts
-        self._beats[facts.task] = _Beat(0, self._heard_until())
+    def _are_awaited(self) -> bool:
+        """Whether tasks may still come that have to be waited for."""
+        return len(self._came.keys() | self._refused.keys()) < self._job.tasks
+
+    def _welcome(self, said: Registration) -> None:
+        self._came[said.facts.task] = said.facts
+        self._beats[said.facts.task] = _Beat(0, self._heard_until())
+        self._announcer.welcome(said)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
-        self._end = min(self._end, time.monotonic() + seconds_left - self._reserve)
+        self._end = min(self._end, time.monotonic() + said.seconds_left - self._reserve)
 
     def _learn(self) -> Script:
         """Wait until each task has reported torch and its devices, or has fallen silent."""
@@ -246,6 +294,7 @@ class Coordinator:
 
     def _assign(self, roster: Roster) -> None:
         """Tell each task its ranks."""
+        self._announcer.assigned(roster)
         devices: dict[int, dict[int, str]] = {task: {} for task in self._came}
         for one in roster.ranks:
             if one.task in devices:
@@ -285,7 +334,9 @@ class Coordinator:
             self._sent[task] = number + 1
         self._store.put_all(every)
         while missing := wanted - set(results):
-            for _first, said in self._news(messages.RESULTS, step.number):
+            for first, said in self._news(messages.RESULTS, step.number):
+                if said.grown and first in wanted:
+                    heard.grown[roster.ranks[first].task] = said.grown
                 results.update({one.rank: one for one in said.results if one.rank in missing})
             self._note_lost()
             for rank in wanted - set(results):
@@ -402,6 +453,7 @@ class Coordinator:
         tasks = {whole_number(task) for task in registered} - set(self._came)
         heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
         heard.malformed = tuple(self._malformed.values())
+        heard.refused, heard.wrong_tokens = self._refused, self._store.wrong_tokens
         self._store.put(messages.VERDICT.name, self._finish(heard))
 
     def _note_unfit(self, heard: Heard) -> None:

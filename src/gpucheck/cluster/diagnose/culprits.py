@@ -20,6 +20,7 @@ from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
 from gpucheck.language import say
 
 _ORDER = tuple(Confidence)
+_FEW_NODES = 2
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
 
 
@@ -72,6 +73,7 @@ def _missing(evidence: Evidence) -> list[Culprit]:
     }
     silent = {rank for rank in evidence.lost if rank not in evidence.direct}
     stuck = evidence.roster.dead - silent - evidence.direct.keys() - evidence.roster.absent
+    is_cut_off = _are_most_nodes(evidence.roster, silent)
     for ranks in _by_place(evidence, silent):
         phase = last[ranks[0]].phase
         words = say(
@@ -79,7 +81,17 @@ def _missing(evidence: Evidence) -> list[Culprit]:
             "node is dead, or cut off from rank 0",
             phase=phase,
         )
-        entry = blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words)
+        sure = Confidence.CERTAIN
+        if is_cut_off:
+            words = say(
+                "registered, but stopped sending heartbeats after phase {phase}; because most "
+                "nodes did, rank 0 itself may be cut off from them",
+                phase=phase,
+            )
+            sure = Confidence.POSSIBLE
+        entry = blamed(
+            rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure
+        )
         found.append(_at(entry, phase))
     for ranks in _by_place(evidence, stuck):
         words = say(
@@ -106,6 +118,13 @@ def _may_be_rank_0(roster: Roster) -> bool:
     elsewhere = {one.rank for one in roster.ranks} - here
     is_alone = bool(elsewhere) and roster.absent >= elsewhere
     return is_alone or 2 * len(roster.absent) > len(roster.ranks)
+
+
+def _are_most_nodes(roster: Roster, silent: set[int]) -> bool:
+    """Whether most nodes are silent as a whole, of several besides that of rank 0."""
+    nodes = {one.node for one in roster.ranks}
+    heard = {one.node for one in roster.ranks if one.rank not in silent}
+    return len(nodes) > _FEW_NODES and 2 * len(heard) < len(nodes)
 
 
 def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
@@ -320,7 +339,8 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
     """Return the failure of many ranks that no cause accounts for, in a sentence."""
     for trial in evidence.transients:
         is_pair = len(trial.ranks) == 2 or len(trial.nodes) == 2  # noqa: PLR2004
-        if not is_pair and not evidence.is_accounted(trial):
+        is_whole = trial.kind == "together"
+        if (is_whole or not is_pair) and not evidence.is_accounted(trial):
             how = HOW[form_of(trial)]
             return [
                 say(
@@ -337,7 +357,7 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
             how = HOW[form_of(trial)]
             return [
                 say(
-                    "{count} ranks together {how}; who is to blame was not found",
+                    "{count} ranks together {how}; the culprit was not found",
                     count=len(trial.ranks),
                     how=how,
                 )

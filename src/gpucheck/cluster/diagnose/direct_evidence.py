@@ -40,13 +40,19 @@ def went_wrong(result: RankResult | None) -> bool:
     return result is not None and result.status in _FAILING
 
 
-def alone(result: RankResult) -> DirectEvidence | None:
-    """Judge a rank that was tested without communication: any failure there is its own."""
+def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEvidence | None:
+    """Judge a rank that was tested without communication: any failure there is its own.
+
+    Args:
+        result: of the rank.
+        others: results of ranks that had the same work in the same step, on the same hardware.
+    """
     if not went_wrong(result) or result.status == "lost":
         return None
     if held := looks.held([result]):
         return held[0]
-    if looks.lacked_processor(result):
+    is_busy = looks.lacked_processor(result)
+    if is_busy and not looks.runs_in_circles(result, others):
         return None
     if (own := own_errors.own_error(result)) is not None:
         return own
@@ -67,7 +73,9 @@ def alone(result: RankResult) -> DirectEvidence | None:
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
-        said = say("{what}: a slow or hanging disk, or torch hangs in it", what=result.detail)
+        said = say(
+            "{what}: the disk is slow or hangs, or the import itself hangs", what=result.detail
+        )
         return DirectEvidence(
             rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
             confidence=Confidence.POSSIBLE, result=result,
@@ -85,8 +93,9 @@ def alone(result: RankResult) -> DirectEvidence | None:
             phase=result.phase, kind=result.kind or result.status,
         )  # fmt: skip
     return DirectEvidence(
-        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result
-    )
+        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result,
+        confidence=Confidence.LIKELY if is_busy else Confidence.CERTAIN,
+    )  # fmt: skip
 
 
 def together(
@@ -146,7 +155,7 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the ranks that never entered the collective that all others are in."""
     inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
     if not inside:
-        return _opened_no_store(known)
+        return _opened_no_store(known) or _never_connected(known)
     latest = max(one.collective for one in inside)
     behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
     connecting = [one for one in behind if one.phase in ("store", "connect")]
@@ -204,8 +213,8 @@ def _with_time(said: str, one: RankResult) -> str:
     if not _had_time(one):
         return said
     return say(
-        "{said}; slow, or stuck: its own time for that was not over when the time of the others "
-        "was",
+        "{said}; it is slow or stuck: the others reached their time limit before it reached its "
+        "own",
         said=said,
     )
 
@@ -230,6 +239,43 @@ def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
             result=first,
         )
     ]
+
+
+def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks whose own time was over before they tried to connect, if all others tried.
+
+    No link can keep a worker from its first steps.
+    """
+    behind = [one for one in known if _is_before_connecting(one)]
+    trying = sum(PHASES.index(one.phase) in (_STORE, _CONNECT) for one in known)
+    if len(behind) + trying < len(known) or 2 * len(behind) > len(known):
+        return []
+    return [
+        DirectEvidence(
+            rank=one.rank,
+            slug=rank_hangs.RULE.slug,
+            evidence=_with_rest(
+                say(
+                    "never tried to connect, while {count} other ranks did; its last phase was "
+                    "{phase}",
+                    count=trying, phase=one.phase,
+                ),
+                one,
+            ),
+            result=one,
+        )
+        for one in behind
+    ]  # fmt: skip
+
+
+def _is_before_connecting(one: RankResult) -> bool:
+    """Whether its own time was over in a phase before it connects, although it had a processor.
+
+    A rank that had not begun waited for the first rank of its group.
+    """
+    is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
+    is_own = one.status == "timed-out" and bool(one.data.get("own_deadline"))
+    return is_early and is_own and not looks.lacked_processor(one)
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:

@@ -135,14 +135,16 @@ class Evidence:
             for rank, result in one.results.items()
             if result.status == "lost" and rank in self.node_of
         }
+        self.direct = self._named_directly()
         self.slow = {
             result.rank: result
             for one in history
             if one.step.kind == "alone"
             for result in one.results.values()
-            if result.rank in self.node_of and looks.lacked_processor(result)
+            if result.rank in self.node_of
+            and result.rank not in self.direct
+            and looks.lacked_processor(result)
         }
-        self.direct = self._named_directly()
         self._judge_ways()
         self._judge_ranks()
         self.unexplained = [
@@ -220,10 +222,13 @@ class Evidence:
         found: dict[int, direct_evidence.DirectEvidence] = {}
         for one in self.history:
             if one.step.kind == "alone":
+                # CPU ranks do the same work; GPUs and their drivers differ.
+                is_same = one.step.backend == "gloo"
+                others = [two for two in one.results.values() if two.passed] if is_same else []
                 for rank, result in one.results.items():
                     if rank in one.good or rank not in self.node_of:
                         continue
-                    if direct := direct_evidence.alone(result):
+                    if direct := direct_evidence.alone(result, others):
                         found.setdefault(rank, direct)
         for trial in self.plain():
             if trial.passed is False:

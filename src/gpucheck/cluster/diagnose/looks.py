@@ -1,12 +1,14 @@
 """What supervisors saw of workers whose time was over: who was held, and who waited where."""
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from gpucheck.cluster.diagnose.direct import DirectEvidence
 from gpucheck.cluster.model import RankResult, StepResult
 from gpucheck.cluster.spans import pack
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.preflight import Look, ProcessState
+from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.findings import rank_hangs
 from gpucheck.language import Sentence, in_series, say, say_many
 
@@ -36,10 +38,18 @@ _ZYGOTE_HELD: dict[ProcessState, str] = {
 }
 _WAITING = ("_finish",)
 """The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
+_LINE = re.compile(r":[0-9]{1,9}(?= )")
+"""The number of a line in a frame of a stack."""
 _WITNESSES = 2
 _MOST_SPANS = 12
 _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
+_LOOP = 2.0
+"""Seconds of processor time that no rank needs between two collectives."""
+_BY_ITSELF: tuple[Phase, ...] = ("start", "set-device", "alone")
+"""The phases of a worker that is tested alone."""
+_MORE = 4.0
+"""How many times the processor time of other ranks one needs that runs in circles."""
 
 _GROUPS = {
     "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
@@ -69,26 +79,43 @@ def held(known: Sequence[RankResult]) -> list[DirectEvidence]:
 
 
 def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
-    """Name the one rank that has announced a collective and not begun it, if all others have.
+    """Name the one rank that does not wait in the collective in which all others wait.
 
-    This holds for gloo, which is connected by then: to begin a collective waits for nobody.
+    It has announced this collective and not begun it, or stands still behind an earlier one. This
+    holds for gloo, which is connected by then: to begin a collective waits for nobody.
     """
     latest = max((one.collective for one in known), default=0)
-    timed = [one for one in known if one.status == "timed-out" and one.phase == "enter"]
-    stacks = [one for one in timed if one.look is not None and one.look.python]
-    if len(stacks) < len(known) or any(one.collective != latest for one in stacks):
+    # One that lost a peer waited for it, until the peer was ended at its deadline.
+    timed = [one for one in known if not (one.kind == "peer-lost" and one.phase == "enter")]
+    places = {
+        one.rank: _place(one.look)
+        for one in timed
+        if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
+    }
+    if len(places) < len(timed) or len(timed) <= _WITNESSES:
         return []
-    outside = [one for one in stacks if not _waits(one.look)]
-    if len(outside) != 1 or len(stacks) - 1 < _WITNESSES or outside[0].look is None:
+    usual, _count = Counter(places.values()).most_common(1)[0]
+    outside = [one for one in timed if places[one.rank] != usual]
+    if len(outside) != 1 or not _waits(usual):
+        return []
+    (one,) = outside
+    if lacked_processor(one) and _cpu(one) < _LOOP:
+        return []
+    began = one.collective == latest and _waits(places[one.rank])
+    if (
+        one.look is None
+        or began
+        or any(two.collective != latest for two in timed if two is not one)
+    ):
         return []
     words = say(
         "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
-        count=len(stacks) - 1, frame=outside[0].look.python[0],
+        count=len(timed) - 1, frame=one.look.python[0],
     )  # fmt: skip
     return [
         DirectEvidence(
-            rank=outside[0].rank, slug=rank_hangs.RULE.slug, evidence=words,
-            confidence=Confidence.LIKELY, result=outside[0],
+            rank=one.rank, slug=rank_hangs.RULE.slug, evidence=words,
+            confidence=Confidence.LIKELY, result=one,
         )
     ]  # fmt: skip
 
@@ -97,13 +124,23 @@ def lacked_processor(one: RankResult) -> bool:
     """Whether a rank ran out of time because others used the processors of its host.
 
     It was ready to run for longer than it ran. A process that hangs waits for something else. If
-    one runs in circles on a busy host, nobody can say that it hangs.
+    one runs in circles on a busy host, only others that did the same work can show it.
     """
     look = one.look
     if one.status != "timed-out" or look is None or look.state in _HELD:
         return False
-    wait, cpu = look.wait_seconds or 0.0, look.cpu_seconds or 0.0
-    return wait >= max(_LEAST_WAIT, cpu)
+    return (look.wait_seconds or 0.0) >= max(_LEAST_WAIT, _cpu(one))
+
+
+def runs_in_circles(one: RankResult, others: Sequence[RankResult]) -> bool:
+    """Whether a rank used far more processor time than others for all of the same work, alone."""
+    used = [float(other.data.get("cpu_seconds") or 0.0) for other in others if other.passed]
+    is_enough = one.phase in _BY_ITSELF and len(used) >= _WITNESSES and min(used) > 0
+    return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(used))
+
+
+def _cpu(one: RankResult) -> float:
+    return (one.look.cpu_seconds or 0.0) if one.look is not None else 0.0
 
 
 def slow_hosts(ranks: Sequence[RankResult]) -> str:
@@ -117,7 +154,7 @@ def slow_hosts(ranks: Sequence[RankResult]) -> str:
         "ranks {ranks} ran out of time because their hosts were too busy: on average they had used "
         "{cpu:.0f} s of processor time and waited {wait:.0f} s for a processor; start fewer tasks "
         "there, end what else runs there, or raise --timeout",
-        ranks=_spans([one.rank for one in ranks]),
+        ranks=spans_of([one.rank for one in ranks]),
         cpu=sum(look.cpu_seconds or 0.0 for look in seen) / max(1, len(seen)),
         wait=sum(look.wait_seconds or 0.0 for look in seen) / max(1, len(seen)),
     )
@@ -137,7 +174,7 @@ def in_groups(history: Sequence[StepResult]) -> list[str]:
         if (name := _group(result)) is not None and (name in _ALONE or of.step.kind != "alone"):
             groups.setdefault(name, []).append(rank)
     return [
-        Sentence(words.key, {"count": len(groups[name]), "ranks": _spans(groups[name])})
+        Sentence(words.key, {"count": len(groups[name]), "ranks": spans_of(groups[name])})
         for name, words in _GROUPS.items()
         if name in groups
     ]
@@ -169,8 +206,18 @@ def _certainty(one: RankResult, known: Sequence[RankResult]) -> Confidence:
     return Confidence.CERTAIN if one.look.killed else Confidence.LIKELY
 
 
-def _waits(look: Look | None) -> bool:
-    return look is not None and any(frame.endswith(_WAITING) for frame in look.python)
+def _place(look: Look) -> tuple[str, ...]:
+    """Return the functions in which a rank is, the innermost first, up to the one that waits.
+
+    Ranks that wait in a collective are at the same place, whatever torch calls there.
+    """
+    functions = [_LINE.sub("", frame) for frame in look.python]
+    waiting = [at for at, name in enumerate(functions) if name.endswith(_WAITING)]
+    return tuple(functions[: waiting[0] + 1] if waiting else functions)
+
+
+def _waits(place: tuple[str, ...]) -> bool:
+    return place[-1].endswith(_WAITING)
 
 
 def _is_seen(one: RankResult) -> bool:
@@ -193,7 +240,8 @@ def _group(one: RankResult) -> str | None:
     return None
 
 
-def _spans(ranks: Iterable[int]) -> str:
+def spans_of(ranks: Iterable[int]) -> str:
+    """Return ranks as a few spans, ``0-6, 8-31``."""
     parts = pack(tuple(ranks)).split(",")
     more = ["..."] if len(parts) > _MOST_SPANS else []
     return in_series([*parts[:_MOST_SPANS], *more])

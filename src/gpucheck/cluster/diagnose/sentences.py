@@ -89,7 +89,7 @@ class Sentence:
         named = direct_evidence.agreed_on(self._evidence.first(self._cause.group).results.values())
         if self.is_link and named is not None:
             words = say(
-                "{said}; what rank {rank} sent is what was wrong on both sides",
+                "{said}; on both sides, the data that rank {rank} sent was wrong",
                 said=words, rank=named,
             )  # fmt: skip
         if self._cause.sort in ("rank", "node") and self._are_many():
@@ -108,8 +108,9 @@ class Sentence:
             )  # fmt: skip
         if cause.sort == "port":
             return say(
-                "{how}, with each of {count} partners that pass with others on other hosts (ranks "
-                "{ranks}); it works with its neighbours: what it uses to leave its host is broken",
+                "{how}, with each of {count} partners that pass with others on other hosts "
+                "(ranks {ranks}); it works with its neighbours: its path out of the host is "
+                "broken",
                 how=how, count=count, ranks=words_of(cause.partners),
             )  # fmt: skip
         if cause.sort == "node":
@@ -152,7 +153,7 @@ class Sentence:
             )
         if cause.partners:
             return say(
-                "with rank {ranks}, which passes with others, it {how}: it is broken, or the link",
+                "with rank {ranks}, which passes with others, it {how}: it or the link is broken",
                 ranks=words_of(cause.partners), how=self._how,
             )  # fmt: skip
         if len(cause.group) == _PAIR:
@@ -162,8 +163,8 @@ class Sentence:
                 ranks=words_of(cause.ranks), how=self._how,
             )  # fmt: skip
         return say(
-            "groups of {count} or more of its ranks {how}, while every pair of them that was tried "
-            "passes: not one GPU is broken, but what they share",
+            "groups of {count} or more of its ranks {how}, while every pair of them that was "
+            "tried passes: the fault is not in a single GPU but in something that they share",
             count=len(cause.group), how=self._how,
         )  # fmt: skip
 
@@ -180,7 +181,7 @@ class Sentence:
         hosts = words_of(self._hosts(cause.units))
         if cause.partners:
             return say(
-                "with {hosts}, which pass with others, its ranks {how}: it is broken, or the link",
+                "with {hosts}, which pass with others, its ranks {how}: it or the link is broken",
                 hosts=words_of(self._hosts(cause.partners)), how=self._how,
             )  # fmt: skip
         if len(cause.units) == _PAIR:
@@ -190,7 +191,7 @@ class Sentence:
             )  # fmt: skip
         return say(
             "no pair of {hosts} that was tried passes: they {how}; more than a quarter of the "
-            "nodes are bad, or what they share is, so that nobody can be named",
+            "nodes are bad, or something that they share is, so no node can be named",
             hosts=hosts, how=self._how,
         )  # fmt: skip
 

@@ -28,12 +28,25 @@ VARIABLES = (
     "TORCH_DISTRIBUTED_DEBUG", "TORCH_NCCL_ASYNC_ERROR_HANDLING",
     "TORCH_NCCL_AVOID_RECORD_STREAMS", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_ENABLE_MONITORING",
     "TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC", "OMP_NUM_THREADS", "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
 )  # fmt: skip
 """Variables on whose values all ranks should agree, besides those with the prefixes."""
-_PREFIXES = ("NCCL_", "GLOO_", "FI_")
-_OF_THE_RANK = ("NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID")
+_PREFIXES = ("NCCL_", "GLOO_", "FI_", "UCX_")
+_OF_THE_RANK = (
+    "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID",
+    "UCX_LOG_LEVEL",
+)  # fmt: skip
 """Variables that a rank, or a host, may have for itself."""
-_OF_AN_ADAPTER = ("_IFNAME", "_IFACE", "_HCA", "_FILE", "_DEVICE_NAME", "_DEV", "_NIC")
+_OF_AN_ADAPTER = (
+    "_IFNAME",
+    "_IFACE",
+    "_HCA",
+    "_FILE",
+    "_DEVICE_NAME",
+    "_DEV",
+    "_NIC",
+    "_NET_DEVICES",
+)
 """How the names of variables end that name an adapter or a file of the host."""
 VARIABLES_OF_THE_HOST = (
     "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
@@ -89,6 +102,7 @@ def differences(facts: Facts) -> list[Difference]:
             for name in (*VARIABLES_OF_THE_HOST, *_further(varying, is_of_host=True))
             if name in varying
         ),
+        _differing("CUDA_VISIBLE_DEVICES", facts, _forms(facts)),
         _size(say("shared memory"), facts, lambda one: one.shm_bytes),
         _size(
             say("the limit of locked memory"),
@@ -247,6 +261,24 @@ def _set_or_not(name: str, facts: Facts) -> Difference | None:
         return _SET if one.variables.get(name) else _UNSET
 
     return _compared(name, facts, value)
+
+
+def _forms(facts: Facts) -> dict[int, str]:
+    """Return how CUDA_VISIBLE_DEVICES names GPUs; which ones is the launcher's business."""
+    return {
+        task: _form(one.variables.get("CUDA_VISIBLE_DEVICES"))
+        for task, one in facts.items()
+        if one.variables is not None
+    }
+
+
+def _form(value: str | None) -> str:
+    if value is None:
+        return _UNSET
+    first = value.strip().partition(",")[0].strip()
+    if not first or first == "-1":
+        return say("set to no GPU")
+    return say("set to numbers") if first.isdecimal() else say("set to UUIDs")
 
 
 def _of_hosts(facts: Facts) -> list[Difference | None]:

@@ -1,4 +1,4 @@
-"""Limits, links, ports and devices of the nodes that make collectives fail or slow."""
+"""Limits, links and devices of the nodes that make collectives fail or slow."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -17,7 +17,6 @@ from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import (
     memlock_too_low,
     nccl_duplicate_gpu,
-    nccl_infiniband,
     nvlink_down,
     shm_too_small,
 )
@@ -29,13 +28,12 @@ _ACTIVE = "ACTIVE"
 def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[Culprit]:
     """Return the culprits that the facts of the nodes show.
 
-    A link or port that is down is an error only where a collective failed as well.
+    A link that is down is an error only where a collective failed as well.
     """
     grave = Severity.ERROR if collective_failed else Severity.WARNING
     return [
         *shared_gpus(roster),
         *nvlinks_down(roster, facts, grave),
-        *ports_down(roster, facts, grave),
         *locked_memory(roster, facts),
         *shared_memory(roster, facts),
     ]
@@ -96,53 +94,6 @@ def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culpr
 def _links(facts: Facts, rank: Rank) -> int | None:
     task = facts.get(rank.task)
     return None if task is None or rank.uuid is None else (task.nvlinks or {}).get(rank.uuid)
-
-
-def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
-    """Return the hosts that have an InfiniBand port down which most other hosts have up.
-
-    A port is known by its name, such as ``mlx5_0/1``. A port that a host does not have at all is a
-    difference of hardware, and nothing is said of it.
-    """
-    by_port: dict[str, dict[str, str]] = {}
-    for one in facts.values():
-        for said in one.infiniband or ():
-            port, _blank, state = said.partition(" ")
-            by_port.setdefault(port, {})[one.host] = state.strip().upper()
-    down: dict[str, list[str]] = {}
-    up_on: dict[str, int] = {}
-    for port, states in by_port.items():
-        up = [host for host, state in states.items() if state.endswith(_ACTIVE)]
-        if 2 * len(up) <= len(states) and len(states) > 2:  # noqa: PLR2004  # one against one
-            continue
-        for host in set(states) - set(up) if up else ():
-            down.setdefault(host, []).append(_in_state(port, states[host]))
-            up_on[host] = max(up_on.get(host, 0), len(up))
-    return [
-        blamed(
-            nccl_infiniband.RULE.slug,
-            roster,
-            [one.rank for one in roster.ranks if one.host == host],
-            hosts=[host],
-            severity=severity,
-            confidence=Confidence.LIKELY,
-            evidence=say_many(
-                up_on[host],
-                "{ports}, and {active} on {count} other",
-                "{ports}, and {active} on {count} others",
-                ports=words_of(sorted(ports)),
-                active=_ACTIVE,
-            ),
-            data={"ports": [str(port) for port in sorted(ports)]},
-        )
-        for host, ports in sorted(down.items())
-    ]
-
-
-def _in_state(port: str, state: str) -> str:
-    if not state:
-        return say("{port} has no state", port=port)
-    return say("{port} is {state}", port=port, state=state)
 
 
 def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:

@@ -14,21 +14,40 @@ NAMES: dict[str, str] = {
     "ecc": say("ECC of the GPUs"),
     "ecc-after-reset": say("ECC of the GPUs after the next reset"),
     "mig": say("the MIG mode of the GPUs"),
+    "mig-after-reset": say("the MIG mode of the GPUs after the next reset"),
+    "repairs": say("repairs of GPU memory that wait for a reset"),
+    "gpu-pcie": say("the PCIe links of the GPUs"),
+    "gpu-payload": say("the PCIe maximum payload of the GPUs"),
+    "gpu-read-request": say("the PCIe maximum read request of the GPUs"),
+    "gpu-relaxed-ordering": say("PCIe relaxed ordering of the GPUs"),
+    "module": say("the kernel module of the driver"),
+    "nvswitches": say("the number of NVSwitches"),
     "c2c": say("NVLink-C2C"),
     "fabric-faults": say("the health of the NVLink fabric"),
     "adapters": say("the RDMA adapters"),
     "adapter-firmware": say("the firmware of the RDMA adapters"),
     "ports": say("the states of the RDMA ports"),
     "port-rates": say("the rates of the active RDMA ports"),
+    "port-layers": say("the link layers of the RDMA ports"),
+    "adapter-pcie": say("the PCIe links of the RDMA adapters"),
+    "adapter-payload": say("the PCIe maximum payload of the RDMA adapters"),
+    "adapter-read-request": say("the PCIe maximum read request of the RDMA adapters"),
+    "adapter-relaxed-ordering": say("PCIe relaxed ordering of the RDMA adapters"),
+    "acs": say("redirection by PCIe ACS above the GPUs and adapters"),
     "peer-memory": say("the module nvidia_peermem"),
     "gdrcopy": say("the module gdrdrv of GDRCopy"),
 }
 """What is compared. ``fabric`` is not: a job may lie on several NVLink domains."""
 _OF_THE_MODEL = frozenset(
-    ["vbios", "inforom", "power-limit", "application-clock", "ecc", "ecc-after-reset", "c2c"]
-)
+    [
+        "vbios", "inforom", "power-limit", "application-clock", "ecc", "ecc-after-reset", "c2c",
+        "gpu-pcie", "gpu-payload", "gpu-read-request", "gpu-relaxed-ordering",
+    ]
+)  # fmt: skip
 _WORDS: Mapping[str, str] = {
     "enabled": say("enabled"), "disabled": say("disabled"), "none": say("no fault"),
+    "pending": say("pending"), "nothing": say("none"), "open": say("open"),
+    "proprietary": say("proprietary"),
 }  # fmt: skip
 
 

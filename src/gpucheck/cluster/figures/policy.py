@@ -126,7 +126,7 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
     unknown = next((key for key in plain if key not in KEYS), None)
     if unknown is not None:
         refused = say(
-            "{file}: {key!r} is none of {keys}.",
+            "{file}: {key!r} is not one of {keys}.",
             file=name, key=unknown[:40], keys=in_series(KEYS),
         )  # fmt: skip
         near = did_you_mean(unknown, KEYS)
@@ -334,7 +334,8 @@ def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit
             [one.rank for one in roster.ranks if one.host == host],
             hosts=[host],
             evidence=say(
-                "{host} is in the NVLink domain {domain}, most are in {usual}, and one is required",
+                "{host} is in the NVLink domain {domain} and most hosts are in {usual}, but all "
+                "must be in one",
                 host=host,
                 domain=domain,
                 usual=usual,

@@ -14,7 +14,7 @@ from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.figures.slow import CPU_SHARE
 from gpucheck.cluster.model import Backend, Facts, Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.preflight import Bandwidth, Culprit
+from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth
 from gpucheck.findings import link_slow
 from gpucheck.language import listed, say, say_many
 from gpucheck.tables.bus_bandwidth import BusBandwidths
@@ -24,6 +24,8 @@ _SMALLEST = 1 << 20
 """Bytes: the time of a smaller message is mostly latency, and no bandwidth."""
 _ENDS = 2
 """A rank that has no processor may hold the other end up as well, one after the other."""
+_PAIR, _MOST_PAIRS = 2, 2016
+"""Pairs in a report: all pairs of 64 ends."""
 _DELAY = 0.02
 """Seconds by which processes on the CPU are late because others run on the machine."""
 
@@ -110,6 +112,28 @@ def report(
     ]
     groups = Groups(every)
     return [_shown(one, expectation(one, groups, known)) for one in chosen]
+
+
+def pair_bandwidths(every: Sequence[Timed], roster: Roster) -> list[PairBandwidth]:
+    """Return the last measurement of every two ranks, or whole nodes, that were a group alone."""
+    whole = {node: len(ranks) for node, ranks in roster.nodes().items()}
+    last: dict[tuple[bool, tuple[int, ...]], Timed] = {}
+    for one in every:
+        nodes = tuple(sorted({roster.ranks[rank].node for rank in one.group}))
+        if len(one.group) == _PAIR:
+            last[False, tuple(sorted(one.group))] = one
+        elif len(nodes) == _PAIR and len(one.group) == sum(whole.get(node, 0) for node in nodes):
+            last[True, nodes] = one
+    found = [
+        PairBandwidth(
+            ends=(ends[0], ends[1]),
+            of="nodes" if of_nodes else "ranks",
+            size=one.size,
+            busbw=one.busbw,
+        )
+        for (of_nodes, ends), one in last.items()
+    ]
+    return sorted(found, key=lambda one: one.busbw)[:_MOST_PAIRS]
 
 
 def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:

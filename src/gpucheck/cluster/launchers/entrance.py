@@ -149,7 +149,11 @@ def find(env: Env, wish: Wish) -> Entrance:
             continue
         if found:
             notes = tuple(error.sentence for error in failures)
-            told = _told(found, notes=notes, notices=_other_nodes(found, env, wish))
+            # Two jobs with one MASTER_PORT on one machine differ in their size at least.
+            told = _told(
+                found, notes=notes, notices=_other_nodes(found, env, wish),
+                run=run_name(found.run, str(found.tasks)),
+            )  # fmt: skip
             return _checked(told, wish)
     if failures:
         raise failures[0]

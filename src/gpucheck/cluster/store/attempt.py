@@ -13,6 +13,7 @@ from gpucheck.cluster.store import pace
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
     PROTOCOL,
+    TAKEN,
     TOO_MANY,
     WRONG_TOKEN,
     Answer,
@@ -27,16 +28,24 @@ from gpucheck.language import say
 
 Reason = Literal[
     "not-resolved", "refused", "no-route", "timed-out", "no-store", "another-run", "full",
-    "wrong-token",
+    "wrong-token", "task-taken",
 ]  # fmt: skip
 Secret = Callable[[bool], str]
 """Returns the token that counts now, "" without one; is told whether the store wants one."""
 
 _READ = 65536
+_LOOK = 0.5
+"""Seconds for a store on this machine to greet."""
 _BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
-_UNREACHABLE = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EADDRNOTAVAIL)
 _GREETINGS = msgspec.json.Decoder(Greeting)
 _ANSWERS = msgspec.json.Decoder(Answer)
+
+
+class Who(msgspec.Struct, frozen=True):
+    """Which task a client is, and what tells its process apart; -1 does not say."""
+
+    task: int = -1
+    process: str = ""
 
 
 class AttemptError(Exception):
@@ -54,10 +63,12 @@ class Meeting:
     Args:
         scene: the run whose store is looked for, and the port.
         secret: returns the token.
+        who: which task, in which process, wants to meet it; None does not say.
     """
 
-    def __init__(self, scene: Scene, secret: Secret) -> None:
+    def __init__(self, scene: Scene, secret: Secret, who: Who | None = None) -> None:
         self._scene = scene
+        self._who = who or Who()
         self._secret = secret
         self._token: str | None = None
         self._nonce = os.urandom(16).hex()
@@ -65,6 +76,11 @@ class Meeting:
         """What has come and was not used."""
         self.beat: float | None = None
         """The seconds between two heartbeats, once the store has proven itself."""
+
+    @property
+    def token(self) -> str:
+        """The token that it used; "" without one."""
+        return self._token or ""
 
     def hear(self, data: bytes) -> bytes:
         """Read what the other side has sent. Return the answer.
@@ -100,13 +116,23 @@ class Meeting:
             raise AttemptError("another-run", say("another run's store"))
         self._token = self._secret(greeting.asks)
         proof = prove(self._token, "client", greeting.nonce, self._scene)
-        return line(Hello(PROTOCOL, greeting.run, self._nonce, proof))
+        who = self._who
+        return line(Hello(PROTOCOL, greeting.run, self._nonce, proof, who.task, who.process))
 
     def _check(self, first: bytes, token: str) -> None:
         """Check the answer to the hello."""
         answer = _read(_ANSWERS, first)
         if answer.error == TOO_MANY:
             raise _full()
+        if answer.error == TAKEN:
+            raise AttemptError(
+                "task-taken",
+                say(
+                    "another process already is task {task} of this run: two jobs have the same "
+                    "MASTER_PORT, or the same --port, and as many tasks",
+                    task=self._who.task,
+                ),
+            )
         if answer.error == WRONG_TOKEN or not (
             answer.error or proven(token, "server", self._nonce, self._scene, answer.proof)
         ):
@@ -124,15 +150,17 @@ class Attempt:
         run: whose store is looked for.
         secret: returns the token.
         until: when it has failed, a time of ``time.monotonic()``.
+        who: which task this is.
     """
 
     def __init__(
-        self, address: tuple[int, tuple[Any, ...]], run: str, secret: Secret, until: float
-    ) -> None:
+        self, address: tuple[int, tuple[Any, ...]], run: str, secret: Secret, until: float,
+        who: Who | None = None,
+    ) -> None:  # fmt: skip
         family, where = address
         self.port = int(where[1])
         self.until = until
-        self.meeting = Meeting(Scene(run, self.port), secret)
+        self.meeting = Meeting(Scene(run, self.port), secret, who)
         self.connection = socket.socket(family, socket.SOCK_STREAM)
         self.connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
         self.is_connected = False
@@ -190,6 +218,18 @@ class Attempt:
         return AttemptError("timed-out", say("no answer"))
 
 
+def run_at(port: int) -> str:
+    """Return the name of the run whose store is open on a port of this machine, or ""."""
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=_LOOK) as connection:
+            connection.settimeout(_LOOK)
+            first = connection.recv(_READ)
+        greeting = _GREETINGS.decode(first.partition(b"\n")[0])
+    except (OSError, msgspec.MsgspecError, ValueError, RecursionError):
+        return ""
+    return greeting.run if greeting.gpucheck == PROTOCOL else ""
+
+
 def words_of(error: OSError) -> str:
     """Return the system's words for an error, without the number."""
     if isinstance(error, TimeoutError) and not error.errno:
@@ -216,8 +256,6 @@ def _full() -> AttemptError:
 def _reason(error: OSError) -> Reason:
     if isinstance(error, TimeoutError):
         return "timed-out"
-    if error.errno in _UNREACHABLE:
-        return "no-route"
     if isinstance(error, ConnectionResetError | BrokenPipeError):
         return "no-store"
-    return "refused"
+    return "refused" if isinstance(error, ConnectionRefusedError) else "no-route"

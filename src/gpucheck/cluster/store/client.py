@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gpucheck.cluster.store import pace
-from gpucheck.cluster.store.attempt import Secret, words_of
+from gpucheck.cluster.store.attempt import Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
@@ -45,8 +45,12 @@ class StoreClient:
     called.
     """
 
-    def __init__(self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST) -> None:
+    def __init__(
+        self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = ""
+    ) -> None:
         self._socket = connection
+        self.token = token
+        """The token that counted; "" without one."""
         self._rest = bytearray(rest)
         self._unsent = bytearray()
         self._on_answer: dict[int, Callable[[bytes], None]] = {}
@@ -67,18 +71,20 @@ class StoreClient:
     @classmethod
     def connect(
         cls, host: str, ports: Sequence[int], run: str, token: str | Secret = "",
-        seconds: float = 60.0,
+        seconds: float = 60.0, who: Who | None = None,
     ) -> "StoreClient":  # fmt: skip
         """Try the ports until one has the store of this run, or the seconds are over.
 
         ``token`` may be a function: the token may be written only while this looks for the store.
+        A store accepts one process for each task, if they say ``who`` they are.
 
         Raises:
             ConnectError: none did.
         """
         secret = token if callable(token) else lambda _asks: token
-        met = Search(host, ports, run, secret, seconds).find()
-        return cls(met.connection, met.meeting.rest, met.meeting.beat or pace.LEAST)
+        met = Search(host, ports, run, secret, seconds, who).find()
+        meeting = met.meeting
+        return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token)
 
     def set(self, key: str, value: object) -> None:
         """Set a key to JSON data, or a struct of it.

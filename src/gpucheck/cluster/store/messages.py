@@ -16,6 +16,7 @@ from gpucheck.cluster.model import (
     Count,
     ExitClass,
     ExitStatus,
+    Grown,
     Kind,
     Name,
     RankNumber,
@@ -24,12 +25,14 @@ from gpucheck.cluster.model import (
     Seconds,
     Slug,
     TaskFacts,
+    TaskNumber,
     Text,
 )
 from gpucheck.cluster.spans import unpack
 from gpucheck.engine import Verdict as ReportVerdict
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.machine.process_identity import ProcessIdentity
 
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 
@@ -45,6 +48,67 @@ class Registration(Message, frozen=True, tag="registration"):
 
     facts: TaskFacts
     seconds_left: Seconds = 1e9
+    process: ProcessIdentity = ProcessIdentity()
+    deputy_port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """On which it would hold a store if task 0 died; 0 if it could not."""
+
+
+class Refusal(Message, frozen=True, tag="refusal"):
+    """A task cannot take part, because its command line, or a file that it names, was refused."""
+
+    host: Name
+    why: Text
+
+
+class Deputy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task at which the others meet when task 0 is lost."""
+
+    task: TaskNumber
+    host: Name
+    """"" is where the store of task 0 is."""
+    port: _Port
+
+
+class Deputies(Message, frozen=True, tag="deputies"):
+    """Where to meet without task 0, in order, and which process task 0 is."""
+
+    deputies: Annotated[tuple[Deputy, ...], Meta(max_length=8)]
+    host: Name
+    """The host of task 0."""
+    process: ProcessIdentity
+
+
+class Roll(Message, frozen=True, tag="roll"):
+    """Who was there, for the deputies; the counts have task 0 in them."""
+
+    tasks: Count
+    hosts: Count
+    beside: Count
+    """Tasks on the host of task 0."""
+    ranks: Annotated[str, Meta(max_length=500_000)] = ""
+    """Those of task 0, as ``spans`` writes them; "" before they were assigned."""
+    world_size: Count = 0
+    """All ranks of the job; 0 before they were assigned."""
+
+
+Seen = Literal[
+    "ended", "stopped", "uninterruptible", "runs", "refused", "says-nothing", "unreachable",
+    "answers",
+]  # fmt: skip
+"""What a task sees of task 0 when its store is lost: four states of its process (``runs``: it does
+not answer all the same), and four ends of an attempt to connect."""
+
+
+class Survivor(Message, frozen=True, tag="survivor"):
+    """A task that has lost task 0, and what it saw of it."""
+
+    host: Name
+    seen: Seen
+    closed: bool
+    """Whether the connection was closed; otherwise it fell silent."""
+    seconds: Seconds
+    """For how long nothing had come."""
+    ranks: Annotated[dict[RankNumber, Name], Meta(max_length=10_000)] = {}
 
 
 class TaskReport(Message, frozen=True, tag="report"):
@@ -92,6 +156,8 @@ class StepResults(Message, frozen=True, tag="results"):
     """The results of some ranks of a task in a step."""
 
     results: Annotated[tuple[RankResult, ...], Meta(max_length=100)]
+    grown: Grown = {}
+    """From the first task of a node only."""
 
 
 class RankProgress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
@@ -142,6 +208,10 @@ class Verdict(Message, frozen=True, tag="verdict"):
     drill: bool = False
     world_size: Count | None = None
     groups: Annotated[tuple[GroupBandwidth, ...], Meta(max_length=100)] = ()
+    refused: Text = ""
+    """Which task was refused at its start, and why."""
+    all_refused: bool = False
+    """Whether every task was refused, so that each has the status of that."""
 
 
 class Leaving(Message, frozen=True, tag="leaving"):
@@ -206,6 +276,7 @@ class _ResultData(msgspec.Struct):
 
     in_phase: Seconds | None = None
     own_deadline: bool = False
+    cpu_seconds: Seconds | None = None
     rank: RankNumber | None = None
     address: Name | None = None
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None
@@ -233,6 +304,10 @@ def _check_results(message: StepResults) -> None:
         check_data(one.data)
 
 
+def _check_roll(message: Roll) -> None:
+    unpack(message.ranks)
+
+
 def _check_orders(message: StepOrders) -> None:
     """Refuse malformed groups, and variables that no control run sets."""
     for group in message.groups:
@@ -253,8 +328,14 @@ GROUP_ENDS = Topic("end", GroupEnd)
 VERDICT = Topic("verdict", Verdict)
 LEAVING = Topic("left", Leaving)
 DISMISSAL = Topic("over", Dismissal)
+REFUSALS = Topic("refused", Refusal)
+DEPUTIES = Topic("deputies", Deputies)
+ROLL = Topic("roll", Roll, _check_roll)
+SURVIVORS = Topic("survivor", Survivor)
 BAD_ENDS = "ends"
 """The counter of failed ranks in the whole job."""
 
-OF_TASK_0 = (VERDICT.name, ASSIGNMENTS.prefix(), ORDERS.prefix())
-"""How keys begin that only task 0 itself may set: the verdict, ranks and orders."""
+OF_TASK_0 = (
+    VERDICT.name, ASSIGNMENTS.prefix(), ORDERS.prefix(), DEPUTIES.prefix(), ROLL.prefix()
+)  # fmt: skip
+"""How keys begin that only task 0 itself may set: the verdict, ranks, orders and deputies."""

@@ -12,13 +12,13 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucheck.cluster.store.attempt import Attempt, AttemptError, Reason, Secret, words_of
+from gpucheck.cluster.store.attempt import Attempt, AttemptError, Reason, Secret, Who, words_of
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.language import in_series, say
 
 _WORST_FIRST: tuple[Reason, ...] = (
-    "wrong-token", "full", "another-run", "refused", "timed-out", "no-store", "no-route",
-    "not-resolved",
+    "task-taken", "wrong-token", "full", "another-run", "refused", "timed-out", "no-store",
+    "no-route", "not-resolved",
 )  # fmt: skip
 """What is reported if several ports fail: the attempt that came furthest says most."""
 _ATTEMPT = 10.0
@@ -55,11 +55,14 @@ class Search:
         run: the name of the run.
         secret: returns the token.
         seconds: after which it has failed.
+        who: which task looks for it.
     """
 
     def __init__(
-        self, host: str, ports: Sequence[int], run: str, secret: Secret, seconds: float
-    ) -> None:
+        self, host: str, ports: Sequence[int], run: str, secret: Secret, seconds: float,
+        who: Who | None = None,
+    ) -> None:  # fmt: skip
+        self._who = who
         self._host = host
         self._ports = ports
         self._run = run
@@ -108,7 +111,7 @@ class Search:
     def begin(self, place: Place, until: float) -> Attempt:
         """Begin an attempt at a place."""
         end = min(until, time.monotonic() + _ATTEMPT)
-        return Attempt(place, self._run, self._secret, end)
+        return Attempt(place, self._run, self._secret, end, self._who)
 
     def note(self, place: Place, error: AttemptError) -> None:
         """Note why the last attempt at a place failed."""

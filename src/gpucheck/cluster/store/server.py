@@ -18,14 +18,16 @@ from typing import Any
 import msgspec
 
 from gpucheck.cluster.store import pace, sockets
+from gpucheck.cluster.store.attempt import run_at
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
-from gpucheck.cluster.store.messages import OF_TASK_0
+from gpucheck.cluster.store.messages import OF_TASK_0, VERDICT
 from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
 from gpucheck.cluster.store.strangers import Strangers, owner
 from gpucheck.cluster.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
     PROTOCOL,
+    TAKEN,
     TOO_MANY,
     VALUE_LIMIT,
     WAIT_LIMIT,
@@ -36,6 +38,7 @@ from gpucheck.cluster.store.wire import (
     Greeting,
     Hello,
     Ping,
+    SameRunError,
     Scene,
     Set,
     StoreError,
@@ -67,6 +70,9 @@ _PULSE = 0.05
 """Seconds between two looks at how late the server is."""
 _TOLERANCE = 0.05
 """Seconds by which a timer may be late on any machine."""
+_LONGEST_PROCESS = 300
+_WRONG = 64
+"""From how many addresses wrong tokens are counted."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within the integers that every JSON reader accepts."""
 
@@ -84,6 +90,8 @@ class _Connection(asyncio.Protocol):
         self._server = server
         self._nonce = os.urandom(16).hex()
         self._share = Share()
+        self.task, self.process = -1, ""
+        """Which task it is, and in which process."""
         self.known = False
         """Whether it has said a valid hello."""
         self.address = ""
@@ -171,11 +179,18 @@ class _Connection(asyncio.Protocol):
         if hello.hello != PROTOCOL or hello.run != server.scene.run:
             self._refuse("another run's store")
         elif not proven(server.token, "client", self._nonce, server.scene, hello.proof):
+            server.note_wrong_token(self.address)
             self._refuse(WRONG_TOKEN)
         else:
             if self._late:
                 self._late.cancel()
-            if server.welcome(self):
+            if 0 <= hello.task < server.clients:
+                self.task, self.process = hello.task, hello.process[:_LONGEST_PROCESS]
+            if server.is_taken(self):
+                self._refuse(TAKEN)
+            elif server.is_over_for(self):
+                self._refuse("another run's store")
+            elif server.welcome(self):
                 proof = prove(server.token, "server", hello.nonce, server.scene)
                 self._send(Answer(0, proof=proof, beat=server.beat))
             else:
@@ -236,11 +251,16 @@ class _Server:
         self.beat = pace.beat(clients)
         self.lock = threading.Lock()
         self.entries = Entries(clients)
-        self._clients = clients
+        self.clients = clients
         self._known: set[_Connection] = set()
+        self.tasks: dict[int, dict[_Connection, None]] = {}
+        """The connections of each task."""
+        self._processes: dict[int, str] = {}
         self._strangers: Strangers[_Connection] = Strangers()
         self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[_Connection, int], None]] = {}
+        self.wrong_tokens: dict[str, int] = {}
+        """How often another token came, by address."""
 
     def enter(self, connection: _Connection) -> None:
         """Note a new connection; others that are not known either may have to go for it."""
@@ -253,14 +273,34 @@ class _Server:
     def welcome(self, connection: _Connection) -> bool:
         """Note a connection with a valid hello; whether there is room for it."""
         self._strangers.remove(connection, connection.address)
-        connection.known = len(self._known) < 2 * self._clients + _SPARE
+        connection.known = len(self._known) < 2 * self.clients + _SPARE
         if connection.known:
             self._known.add(connection)
+            if connection.task >= 0:
+                self.tasks.setdefault(connection.task, {})[connection] = None
+                self._processes.setdefault(connection.task, connection.process)
         return connection.known
+
+    def is_taken(self, connection: _Connection) -> bool:
+        """Whether another process is connected as the same task."""
+        others = self.tasks.get(connection.task, {})
+        return any(one.process != connection.process for one in others)
+
+    def is_over_for(self, connection: _Connection) -> bool:
+        """Whether it is of the next run of the same name: this one has a verdict and its tasks."""
+        process = self._processes.get(connection.task, connection.process)
+        return process != connection.process and self.get(VERDICT.name) is not None
+
+    def note_wrong_token(self, address: str) -> None:
+        """Count a token that is not ours, for a few addresses."""
+        if address in self.wrong_tokens or len(self.wrong_tokens) < _WRONG:
+            self.wrong_tokens[address] = self.wrong_tokens.get(address, 0) + 1
 
     def leave(self, connection: _Connection) -> None:
         """Remove a connection and what it waits for."""
         self._known.discard(connection)
+        if (those := self.tasks.get(connection.task)) is not None:
+            those.pop(connection, None)
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
             self._forget_wait(connection, number)
@@ -268,7 +308,7 @@ class _Server:
     @property
     def _most_strangers(self) -> int:
         """How many connections may be without a valid hello now; clients come all at once."""
-        missing = max(0, self._clients - len(self._known))
+        missing = max(0, self.clients - len(self._known))
         return max(1, min(missing + _STRANGERS, self._files - len(self._known)))
 
     def get(self, key: str) -> bytes | None:
@@ -341,7 +381,7 @@ class Store:
             )
         )
         listener.listen(BACKLOG)  # asyncio takes one number for both
-        self._delay = 0.0
+        self._delay = self._longest_pause = 0.0
         self._due = time.monotonic()
         self._pulse()
         self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
@@ -361,6 +401,12 @@ class Store:
             raise StoreError(say("cannot listen on 127.0.0.1: {why}", why=why)) from error
 
     @classmethod
+    def on(cls, listener: socket.socket, run: str, token: str, clients: int) -> "Store":
+        """Serve a port that this process listens on already; who has connected is served, too."""
+        sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
+        return cls(listener, run, token, clients)
+
+    @classmethod
     def open(
         cls, port_wanted: int | None, master_port: int | None, run: str, token: str = "",
         clients: int = 64, *, here: bool = False,
@@ -372,6 +418,7 @@ class Store:
 
         Raises:
             StoreError: no port is free, or the one that is wanted is not.
+            SameRunError: another run here has the same name, so that tasks could mix them up.
             OSError: EMFILE, if this process may not open enough files for the clients.
         """
         sockets.allow_files(3 * clients + _SPARE + _STRANGERS + OWN_FILES)
@@ -385,12 +432,13 @@ class Store:
                 )
             )
         sockets.refuse_too_few(clients)
-        why: str = say("no port is left behind it")
+        why: str = say("no port is left after it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
                 listener = sockets.listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
+                _refuse_same_run(port, run)
             else:
                 return cls(listener, run, token, clients)
         if port_wanted:
@@ -399,7 +447,7 @@ class Store:
             )
         raise StoreError(
             say(
-                "cannot listen on a port behind MASTER_PORT {port}: {why}",
+                "cannot listen on a port after MASTER_PORT {port}: {why}",
                 port=master_port,
                 why=why,
             )
@@ -451,6 +499,21 @@ class Store:
         """
         return self._delay + max(0.0, time.monotonic() - self._due - _TOLERANCE)
 
+    @property
+    def longest_pause(self) -> float:
+        """The longest time in seconds for which the server stood still, this one included."""
+        return max(self._longest_pause, time.monotonic() - self._due)
+
+    @property
+    def connected(self) -> set[int]:
+        """The tasks that are connected now."""
+        return {task for task, those in list(self._server.tasks.items()) if those}
+
+    @property
+    def wrong_tokens(self) -> dict[str, int]:
+        """How often another token was presented, by the address from which it came."""
+        return dict(self._server.wrong_tokens)
+
     def close(self) -> None:
         """Close the port and all connections."""
         if not self._thread.is_alive():
@@ -472,6 +535,7 @@ class Store:
         """Note how late the loop is: each time around it reads all connections."""
         now = time.monotonic()
         self._delay += max(0.0, now - self._due - _TOLERANCE)
+        self._longest_pause = max(self._longest_pause, now - self._due)
         self._due = now + _PULSE
         self._loop.call_later(_PULSE, self._pulse)
 
@@ -479,6 +543,23 @@ class Store:
         self._listening.close()
         self._server.stop()
         self._loop.call_soon(self._loop.stop)
+
+
+def _refuse_same_run(port: int, run: str) -> None:
+    """Refuse to open a second store of a run.
+
+    Raises:
+        SameRunError: another one is open on this port.
+    """
+    if run_at(port) == run:
+        raise SameRunError(
+            say(
+                "another job on this machine has the same name, and its store is on port {port}: "
+                "give each job a MASTER_PORT, or a --port, of its own, or wait for the other to "
+                "end",
+                port=port,
+            )
+        )
 
 
 def _encoded(key: str, value: Any) -> bytes:  # noqa: ANN401  # JSON data or structs of it

@@ -27,11 +27,16 @@ _LAST_PORT = 65535
 PORTS = 8
 """How many ports behind MASTER_PORT are tried."""
 WRONG_TOKEN, TOO_MANY = "wrong token", "too many connections"
-"""Two refusals that a client understands."""
+TAKEN = "another process is that task"
+"""Refusals that a client understands."""
 
 
 class StoreError(Exception):
     """The store cannot do something; the text is the reason in one sentence."""
+
+
+class SameRunError(StoreError):
+    """Another store of a run with the same name is open on this machine."""
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -51,6 +56,10 @@ class Hello(msgspec.Struct, frozen=True):
     run: str
     nonce: str
     proof: str = ""
+    task: int = -1
+    """Which task it is; -1 does not say."""
+    process: str = ""
+    """What tells its process apart from others."""
 
 
 class Set(msgspec.Struct, frozen=True, tag="set", tag_field="op"):

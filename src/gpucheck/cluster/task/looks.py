@@ -59,6 +59,11 @@ def seen(looks: Looks | None, printed: str, *, killed: bool) -> Look | None:
     )
 
 
+def zygote_is_held(look: Look | None) -> bool:
+    """Whether somebody had put the process that forks the workers into a state that holds it."""
+    return look is not None and look.zygote in STOPPED
+
+
 def stack(printed: str) -> tuple[str, ...]:
     """Return the stack of the main thread that faulthandler printed, the innermost call first.
 

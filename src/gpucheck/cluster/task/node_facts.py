@@ -3,16 +3,19 @@
 import hashlib
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.model import Device, TaskFacts, Throttling
-from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
+from gpucheck.cluster.model import Device, RdmaPort, TaskFacts, Throttling
+from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings, module_settings
+from gpucheck.cluster.task.pcie_settings import pcie_settings
+from gpucheck.cluster.task.rdma_ports import read_ports
 from gpucheck.facts import Answer
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
+from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
@@ -22,13 +25,15 @@ from gpucheck.machine.own_command import own_command
 from gpucheck.machine.supervised import Supervised
 from gpucheck.probes.system import environment, limits
 
-_UNLISTED = ("NCCL_", "GLOO_", "FI_")
+_UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
-_COLLECTIVE = ("NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "LD_LIBRARY_PATH")
+_COLLECTIVE = (
+    "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+)  # fmt: skip
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
-_PORTS = "/sys/class/infiniband/*/ports/*/state"
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
 _LONGEST_SETTING = 200
@@ -40,6 +45,8 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
     """Return what is known at once: names, limits and variables."""
     found = limits.collect(host)
     names = environment.collect(host).variables or {}
+    ports = read_ports(host) if found.infiniband_devices else {}
+    pcie, unknown = pcie_settings(host)
     return TaskFacts(
         task=task,
         host=host.identity().node,
@@ -47,8 +54,10 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         pid=pid,
         shm_bytes=found.shm_total_bytes,
         memlock_bytes=found.memlock_bytes,
-        infiniband=_ports(host) if found.infiniband_devices else found.infiniband_devices,
-        settings=_short(adapter_settings(host)),
+        infiniband=_states(ports) if found.infiniband_devices else found.infiniband_devices,
+        ports=ports if found.infiniband_devices is not None else None,
+        settings=_short({**adapter_settings(host), **pcie}),
+        settings_unknown=_short(unknown) or None,
         variables={
             **_unlisted(host),
             **{k: v[:_LONGEST_VALUE] for k, v in names.items() if k.startswith(_COLLECTIVE)},
@@ -70,18 +79,9 @@ def _unlisted(host: Host) -> dict[str, str]:
     return dict(list(found.items())[:_MOST_UNLISTED])
 
 
-def _ports(host: Host) -> list[str] | None:
-    """Return the InfiniBand ports with their states, or None if they are unknown."""
-    paths = host.glob(_PORTS).value
-    if paths is None:
-        return None
-    found = []
-    for path in paths[:64]:
-        parts = path.split("/")
-        state = host.line(path).value
-        if state is not None:
-            found.append(f"{parts[-4]}/{parts[-2]} {state.rpartition(':')[2].strip()}")
-    return found
+def _states(ports: Mapping[str, RdmaPort]) -> list[str]:
+    """Return the ports with their states, those whose state is known."""
+    return [f"{name} {one.state}" for name, one in ports.items() if one.state is not None]
 
 
 def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
@@ -134,7 +134,10 @@ def with_snapshot(facts: TaskFacts, snapshot: Snapshot) -> TaskFacts:
     return msgspec.structs.replace(
         facts, nvlinks=links or facts.nvlinks, driver=release or facts.driver,
         gpu_numbers=numbers or None,
-        settings={**(facts.settings or {}), **_short(gpu_settings(nvml))},
+        settings={
+            **(facts.settings or {}),
+            **_short({**gpu_settings(nvml), **module_settings(snapshot)}),
+        },
     )  # fmt: skip
 
 
@@ -149,11 +152,14 @@ class NodeCheck:
         start: starts a program.
         python: the target interpreter.
         seconds: how long they may take.
+        chosen_by: how it was chosen.
     """
 
     def __init__(
-        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float
-    ) -> None:
+        self, start: Callable[[list[str]], Answer[Supervised]], python: str, seconds: float,
+        chosen_by: str = "",
+    ) -> None:  # fmt: skip
+        self._chosen_by = chosen_by
         self.snapshot: Snapshot | None = None
         self.problem = ""
         self._said = b""
@@ -161,6 +167,8 @@ class NodeCheck:
         argv = [*own_command(), "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._child = answer.value
+        if self._child is not None:
+            self._child.hang_up()
         self.done = self._child is None
         self.problem = str(answer.problem)
 
@@ -168,6 +176,7 @@ class NodeCheck:
         """Look for its answer. True if it has ended, well or not."""
         if self.done or self._child is None:
             return True
+        self._child.read_now()
         status = self._child.status()
         self._said = (self._said + self._child.said())[: _LONGEST + 1]
         if status is None and time.monotonic() < self._end:
@@ -181,10 +190,20 @@ class NodeCheck:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
-            self.snapshot = decode(self._said)
+            self.snapshot = self._as_chosen(decode(self._said))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True
+
+    def _as_chosen(self, snapshot: Snapshot) -> Snapshot:
+        """Return what it found as if it had chosen the interpreter as this task did.
+
+        It was given ``--python``, which the user may not have used.
+        """
+        found = snapshot.get(Interpreter)
+        if found.chosen_by is None or not self._chosen_by:
+            return snapshot
+        return snapshot.with_section(msgspec.structs.replace(found, chosen_by=self._chosen_by))
 
     def close(self) -> None:
         """End it if it still runs."""

@@ -9,7 +9,10 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
+from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import Host
 
 _ADAPTERS = "/sys/class/infiniband/*"
@@ -37,6 +40,13 @@ def gpu_settings(nvml: Nvml) -> dict[str, str]:
     return found
 
 
+def module_settings(snapshot: Snapshot) -> dict[str, str]:
+    """Return the flavour of the driver's kernel module, and how many NVSwitches the bus has."""
+    flavour, switches = snapshot.get(Driver).module_flavour, snapshot.get(Pci).nvswitches
+    found: dict[str, str] = {"module": flavour} if flavour else {}
+    return found if switches is None else {**found, "nvswitches": str(switches)}
+
+
 def adapter_settings(host: Host) -> dict[str, str]:
     """Return what sysfs says of the RDMA adapters, and of the modules that GPUs use with them."""
     found: dict[str, str] = {}
@@ -59,6 +69,7 @@ def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
         for one, state in zip(ports, states, strict=True)
         if state == "ACTIVE"
     ]
+    layers = [host.line(f"{one}/link_layer").value for one in ports]
     said = {
         "adapters": _counted(kinds),
         "adapter-firmware": _counted(
@@ -67,8 +78,19 @@ def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
         ),
         "ports": _counted(states),
         "port-rates": _counted(rates),
+        "port-layers": _counted(layers),
+        "adapter-pcie": _counted(_link(host, one) for one in adapters),
     }
     return {key: value for key, value in said.items() if value is not None}
+
+
+def _link(host: Host, adapter: str) -> str | None:
+    """Return speed and width of an adapter's PCIe link; a virtual function has none of its own."""
+    speed = host.line(f"{adapter}/device/current_link_speed").value
+    width = host.line(f"{adapter}/device/current_link_width").value
+    if not speed or not speed[0].isdecimal() or width in (None, "", "0", "255"):
+        return None
+    return f"{speed.removesuffix(' PCIe')} x{width}"
 
 
 def _counted(values: Iterable[str | None]) -> str | None:
@@ -109,6 +131,22 @@ def _faults(gpu: NvmlGpu) -> str | None:
     return None if gpu.fabric_faults is None else ", ".join(gpu.fabric_faults) or "none"
 
 
+def _pcie(gpu: NvmlGpu) -> str | None:
+    """Return the fastest generation that card and slot share, and the lanes in use.
+
+    The generation in use is no setting: an idle GPU lowers it.
+    """
+    if gpu.pcie_generation_max is None or gpu.pcie_width is None:
+        return None
+    return f"PCIe {gpu.pcie_generation_max} x{gpu.pcie_width}"
+
+
+def _repairs(gpu: NvmlGpu) -> str | None:
+    """Whether a repair of the GPU's memory waits for a reset: of rows, before Ampere of pages."""
+    known = [one for one in (gpu.rows_pending, gpu.pages_pending) if one is not None]
+    return ("pending" if any(known) else "nothing") if known else None
+
+
 def _fabric(gpu: NvmlGpu) -> str | None:
     """Return a mark of the GPU's NVLink domain: the UUID itself would name the site's rack."""
     if not gpu.fabric_cluster or gpu.fabric_clique is None:
@@ -126,6 +164,9 @@ _OF_GPUS: dict[str, Callable[[NvmlGpu], str | None]] = {
     "ecc": lambda gpu: _switch_or_none(gpu.ecc_enabled),
     "ecc-after-reset": lambda gpu: _switch_or_none(gpu.ecc_after_reset),
     "mig": lambda gpu: _switch_or_none(gpu.mig_enabled),
+    "mig-after-reset": lambda gpu: _switch_or_none(gpu.mig_pending),
+    "repairs": _repairs,
+    "gpu-pcie": _pcie,
     "c2c": lambda gpu: _switch_or_none(gpu.c2c),
     "fabric-faults": _faults,
     "fabric": _fabric,

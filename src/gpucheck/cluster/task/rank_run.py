@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from gpucheck.cluster.model import Pace, RankResult
+from gpucheck.cluster.model import Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import looks
 from gpucheck.facts.preflight import Phase
@@ -71,6 +71,7 @@ class RankRun:
         self._begun = time.monotonic()
         self._refused = refused_processes()
         self._answer: Message | None = None
+        self._flight: Flight | None = None
 
     @property
     def key(self) -> str:
@@ -92,6 +93,8 @@ class RankRun:
         elif event == "stage":
             self.stage = str(message.get("text"))[:300]
             self._process.allow(self._deadlines.of(self.phase))
+        elif event == "flight":
+            self._flight = read_flight(message)
         elif event == "result" and self._answer is None:
             self._answer = message
             self.phase = "done"
@@ -118,7 +121,10 @@ class RankRun:
         result = answered if answered is not None else self._from_end(message)
         seconds = round(time.monotonic() - self._begun, 3)
         result = self._with_look(result, str(message.get("printed", "")))
-        self.result = msgspec.structs.replace(result, rank=self.rank, seconds=seconds)
+        flight = None if result.passed else self._flight
+        self.result = msgspec.structs.replace(
+            result, rank=self.rank, seconds=seconds, flight=flight
+        )
 
     def _with_look(self, result: RankResult, printed: str) -> RankResult:
         """Add what was seen of a worker before it was ended.
@@ -209,6 +215,15 @@ _STATUS_OF: dict[StopReason | None, Literal["crashed", "stopped", "timed-out", "
 def _is_crash(message: Message) -> bool:
     """Whether a process died of a signal that nobody sends to end it."""
     return message.get("signal") not in (None, 0, TERMINATE)
+
+
+def read_flight(message: Message) -> Flight | None:
+    """Return what a worker has said of the flight recorder, or None if it is malformed."""
+    try:
+        known = {name: message[name] for name in Flight.__struct_fields__ if name in message}
+        return msgspec.convert(known, Flight)
+    except msgspec.ValidationError:
+        return None
 
 
 def read_answer(message: Message) -> RankResult | None:

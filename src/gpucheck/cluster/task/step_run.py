@@ -49,6 +49,20 @@ class StoreConnection(Protocol):
         """Get the text of a key as soon as it has one, or None after this time."""
 
 
+class Counting(Protocol):
+    """The error counters of the node's ports (``task/rdma_ports.py``)."""
+
+    def begin(self) -> None:
+        """Begin to look at them."""
+
+    def tick(self) -> bool:
+        """Go on with that. True if it has ended, well or not."""
+
+    @property
+    def grown(self) -> dict[str, dict[str, int]]:
+        """By how much each has grown."""
+
+
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
     """A rank's place in its group."""
 
@@ -70,6 +84,7 @@ class StepRun:
         store: the connection to the store.
         address: where workers of other nodes reach those of this one; "" where the store is.
         drill: what a worker of a rank is told to do wrong, if anything.
+        counters: are looked at when all ranks are done; None to look at nothing.
     """
 
     def __init__(
@@ -81,6 +96,7 @@ class StepRun:
         *,
         address: str,
         drill: Callable[[int], WorkerMessage | None],
+        counters: Counting | None = None,
     ) -> None:
         self.orders = orders
         self.results: dict[int, RankResult] = {}
@@ -89,6 +105,8 @@ class StepRun:
         self._store = store
         self._address = address
         self._drill = drill
+        self._counters = counters
+        self._looks = False
         self._runs: dict[int, RankRun] = {}
         self._members = _members(orders)
         self._ended: dict[int, StopReason] = {}
@@ -136,10 +154,21 @@ class StepRun:
             return False
         if len(self._numbered) < sum(not one.passed for one in self.results.values()):
             return False
+        if not self._have_counted():
+            return False
         if not self._has_sent:
             self._has_sent = True
             self._send_results()
         return True
+
+    def _have_counted(self) -> bool:
+        """Look at the counters before the results are sent: the run may end with these."""
+        if self._counters is None:
+            return True
+        if not self._looks:
+            self._looks = True
+            self._counters.begin()
+        return self._counters.tick()
 
     def _start(self, member: GroupMember, rendezvous: Rendezvous | None) -> None:
         if member.rank in self._runs or member.rank in self.results:
@@ -242,14 +271,15 @@ class StepRun:
         for at in range(0, len(found), _RESULTS):
             some = tuple(found[at : at + _RESULTS])
             key = messages.RESULTS.key(self.orders.step, some[0].rank)
-            self._store.set(key, StepResults(results=some))
+            grown = self._counters.grown if self._counters is not None and at == 0 else {}
+            self._store.set(key, StepResults(results=some, grown=grown))
 
 
 def _no_store(first: int, found: Malformed | None) -> str:
     if found is None:
-        return say("rank {rank} opened no store to meet at", rank=first)
+        return say("rank {rank} did not open the store at which the ranks meet", rank=first)
     return say(
-        "rank {rank} opened no store to meet at that is understood ({problem})",
+        "the store that rank {rank} opened for the meeting is not understood ({problem})",
         rank=first, problem=found.problem,
     )  # fmt: skip
 

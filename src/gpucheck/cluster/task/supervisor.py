@@ -14,9 +14,7 @@ import msgspec
 from gpucheck.cluster.model import RootCause, TaskFacts
 from gpucheck.cluster.store import messages, pace
 from gpucheck.cluster.store.messages import (
-    Dismissal,
     Heartbeat,
-    Leaving,
     M,
     Malformed,
     Registration,
@@ -25,66 +23,47 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task import looks, node_facts
+from gpucheck.cluster.task.leaving import TICK, Connection, Leader, leave
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
-from gpucheck.cluster.task.step_run import StepRun, StoreConnection
+from gpucheck.cluster.task.rdma_ports import PortCounters
+from gpucheck.cluster.task.standstill import Standstill
+from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
+from gpucheck.machine import process_identity
 from gpucheck.machine.control_groups import processor_limits, throttled_since
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 
-TICK = 0.02
 _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
 many more as ``pace.silence`` says."""
 _LONG = 600.0
-_TOGETHER = 5.0
-"""How long task 0 waits for the others to leave with the verdict."""
-_GOODBYE = 1.0
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
 CENSUS = "census"
 
 Script = Generator[None, None, None]
-Reason = Literal["verdict", "store-lost", "time", "signal"]
+Reason = Literal[
+    "verdict", "store-lost", "cut-off", "not-understood", "given-up", "time", "signal"
+]  # fmt: skip
+"""``cut-off``: the store was lost, and the others could not tell why, either."""
 Judge = Callable[[Snapshot], list[RootCause]]
 
 
-class Connection(StoreConnection, Protocol):
-    """The client of the store."""
-
-    lost: str
-    beat: float
-    """The seconds between two heartbeats."""
-    last_heard: float
-    local_address: str
-
-    def pump(self) -> None:
-        """Handle the messages that have arrived."""
-
-    def ping(self) -> None:
-        """Ask for any answer, to see that the store lives."""
-
-    def close(self) -> None:
-        """Close the connection."""
-
-
-class Coordinating(Protocol):
+class Coordinating(Leader, Protocol):
     """The coordinator, in task 0."""
-
-    def tick(self) -> None:
-        """Go on with what can be done now."""
 
     def stop(self, why: str) -> None:
         """End the run with what is known."""
 
     @property
-    def all_have_left(self) -> bool:
-        """Whether every task that lives has taken the verdict."""
+    def is_given_up(self) -> bool:
+        """Whether the other tasks may have given this one up, because it stood still."""
 
 
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -107,12 +86,20 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ranks are GPUs, or processes on the CPU."""
     python: str
     """The target interpreter."""
+    chosen_by: str
+    """How it was chosen."""
     end: float
     """When the run must be over, a time of ``time.monotonic()``."""
     import_seconds: float = 60.0
     """How long importing torch may take, and then starting CUDA."""
+    counters: tuple[str, ...] = ()
+    """The files of the error counters of this node's RDMA ports, for its first task."""
     absent: bool = False
     """Whether it takes no part: a drill."""
+    takes_signals: bool = True
+    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
+    deputy_port: int = 0
+    """On which it would hold the store if task 0 were lost; 0 if it would not."""
 
 
 class Supervisor:
@@ -156,6 +143,7 @@ class Supervisor:
             start, place.python, self._hear, place.import_seconds, place.end
         )
         self._limits = processor_limits()
+        self._counters = PortCounters(start, place.counters)
         self._check: node_facts.NodeCheck | None = None
         self._step_run: StepRun | None = None
         self._census: Message | None = None
@@ -165,13 +153,15 @@ class Supervisor:
         self._beat_at = 0.0
         self._beats = 0
         self._told_to_end = False
+        self._standstill = Standstill(store)
         self._results: list[dict[str, Any]] = []
         self.snapshot: Snapshot | None = None
         """What the static probes found here, where they were run."""
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        before = signal.signal(signal.SIGTERM, self._on_signal)
+        takes = self._place.takes_signals
+        before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
             while True:
@@ -180,7 +170,8 @@ class Supervisor:
                     return ending
         finally:
             self._close()
-            signal.signal(signal.SIGTERM, before)
+            if takes:
+                signal.signal(signal.SIGTERM, before)
 
     @property
     def own(self) -> dict[str, Any]:
@@ -193,54 +184,55 @@ class Supervisor:
         """Whether it has received SIGTERM."""
         return self._told_to_end
 
-    def leave(self) -> None:
-        """Report that the verdict was taken and everything is written; leave with the others.
+    @property
+    def host(self) -> str:
+        """The name of this node."""
+        return self._facts.host
 
-        A launcher may end the other tasks as soon as one leaves with a status that is not 0. So
-        task 0, which has the most to write, says when all have taken the verdict. The others wait
-        for that, but never beyond the time limit of the run.
-        """
-        self._store.set(messages.LEAVING.key(self._place.task), Leaving())
-        over: list[object] = []
-        self._store.get(messages.DISMISSAL.name, _LONG, then=over.append)
-        begun = time.monotonic()
-        if self._coordinator is not None:
-            end = begun + _TOGETHER
-        else:
-            end = (
-                min(begun + 2 * _TOGETHER, self._place.end) if self._verdict is not None else begun
-            )
-        dismissed = False
-        while not over and not self._store.lost:
-            self._store.pump()
-            if self._coordinator is not None and not dismissed:
-                self._coordinator.tick()
-                dismissed = self._coordinator.all_have_left or time.monotonic() > end
-                if dismissed:
-                    self._store.set(messages.DISMISSAL.name, Dismissal())
-                    end = time.monotonic() + _GOODBYE
-            elif time.monotonic() > end:
-                return
-            time.sleep(TICK)
+    @property
+    def ranks(self) -> dict[int, str]:
+        """The ranks of this task with their devices; empty before they were assigned."""
+        return self._devices
+
+    def leave(self) -> None:
+        """Report that the verdict was taken and everything is written; leave with the others."""
+        end = self._place.end if self._verdict is not None else 0.0
+        leave(self._store, self._place.task, end, self._coordinator)
 
     def _tick(self, script: Script) -> None:
         self._store.pump()
-        self._workers.tick(TICK)
+        self._workers.tick(TICK)  # here it waits
+        self._standstill.turn()
         if self._check is not None:
             self._check.tick()
-        if self._coordinator is not None:
+        self._counters.tick()
+        if self._coordinator is not None and not self._standstill.comes_round():
             self._coordinator.tick()
         next(script, None)
         self._beat()
 
     def _ending(self) -> ExitReason | None:
+        if self._standstill.comes_round():
+            return None
         now = time.monotonic()
+        if self._coordinator is not None and self._coordinator.is_given_up:
+            return ExitReason(
+                reason="given-up",
+                detail=say("task 0 itself stood still for so long that the others gave it up"),
+            )
         if self._verdict is not None:
             return ExitReason(reason="verdict", verdict=self._verdict)
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
-        if why := self._store.lost or self._not_understood:
-            return ExitReason(reason="store-lost", detail=why)
+        if self._store.lost and self._standstill.was_left:
+            return ExitReason(
+                reason="given-up",
+                detail=say("this task stood still, and task 0 closed the connection meanwhile"),
+            )
+        if self._store.lost:
+            return ExitReason(reason="store-lost", detail=self._store.lost)
+        if self._not_understood:
+            return ExitReason(reason="not-understood", detail=self._not_understood)
         silence = pace.silence(_SILENCE, self._store.beat)
         if now - self._store.last_heard > silence:
             return ExitReason(
@@ -258,6 +250,7 @@ class Supervisor:
         if place.absent:
             return
         self._workers.open()
+        self._counters.begin()
         self._register()
         if place.cuda and place.local == 0:
             self._check = self._node_check()
@@ -274,7 +267,10 @@ class Supervisor:
 
     def _register(self) -> None:
         left = max(0.0, round(self._place.end - time.monotonic(), 1))
-        said = Registration(facts=self._facts, seconds_left=left)
+        said = Registration(
+            facts=self._facts, seconds_left=left, process=process_identity.own(),
+            deputy_port=self._place.deputy_port,
+        )  # fmt: skip
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
 
     def _learn(self) -> Script:
@@ -304,7 +300,7 @@ class Supervisor:
     def _node_check(self) -> node_facts.NodeCheck:
         """Start the static probes, which may not use up the time of a short run."""
         seconds = min(_NODE_CHECK, self._place.import_seconds)
-        return node_facts.NodeCheck(self._start, self._place.python, seconds)
+        return node_facts.NodeCheck(self._start, self._place.python, seconds, self._place.chosen_by)
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
@@ -315,7 +311,8 @@ class Supervisor:
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
-            return self._facts.problem, self._facts.kind, run.result.look
+            if not looks.zygote_is_held(run.result.look):
+                return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
     def _run_step(self, orders: StepOrders) -> Script:
@@ -328,6 +325,7 @@ class Supervisor:
             self._store,
             address=self._address,
             drill=self._drill,
+            counters=self._counters,
         )
         self._step_run = step_run
         step_run.begin()
@@ -401,5 +399,6 @@ class Supervisor:
     def _close(self) -> None:
         """Kill the processes that still run."""
         self._workers.close()
+        self._counters.close()
         if self._check is not None:
             self._check.close()

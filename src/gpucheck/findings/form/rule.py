@@ -18,7 +18,7 @@ Owner = Literal["environment", "hardware", "cluster", "code", "other"]
 hardware, whoever runs the cluster, the authors of a program or library, or somebody else."""
 PreflightClass = Literal[1, 3, 4, 5]
 """What a finding means to a job that waits: 1 a culprit (a machine, or a rank, that is broken), 4 a
-misconfiguration, 3 nothing that can be told for sure, 5 slow and no more."""
+misconfiguration, 3 nothing that is certain, 5 slow and no more."""
 Elsewhere = Literal["pre-flight", "text"]
 """Where a cause can show apart from the facts of a machine: a pre-flight, a program's output."""
 Library = Literal["nccl", "gloo"]

@@ -54,7 +54,7 @@ class NoKernelImage(Derived):
         codes = self._codes()
         look = Fix(
             text=say(
-                "Find out which operator it is, and whether another PyTorch was built for this GPU."
+                "Find out which operator fails, and whether another PyTorch was built for this GPU."
             ),
             commands=(f"{again} --format json", "gpucheck recommend"),
             verify=again,

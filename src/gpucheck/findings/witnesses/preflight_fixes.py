@@ -100,7 +100,7 @@ def _without_transport(variables: dict[object, object]) -> Fix:
         f"{name}={shlex.quote(str(value))}" for name, value in sorted(variables.items(), key=str)
     )
     return Fix(
-        text=say("Until this is repaired, let NCCL do without what fails, on every rank."),
+        text=say("Until this is repaired, switch off the failing feature of NCCL on every rank."),
         commands=(f"export {settings}",),
         verify=f"{settings} {_AGAIN}",
     )

@@ -34,9 +34,9 @@ Replace = Callable[[Kind, Any], Any]
 class Redaction:
     """The pseudonyms of one snapshot, ready for use in it and in texts about it."""
 
-    def __init__(self, snapshot: Snapshot) -> None:
+    def __init__(self, snapshot: Snapshot, pseudonyms: Pseudonyms | None = None) -> None:
         self._snapshot = snapshot
-        self._pseudonyms = Pseudonyms()
+        self._pseudonyms = pseudonyms or Pseudonyms()
         system = snapshot.get(System)
         self._separators = ";" if system.os == "windows" else ":"
         self._learn_names(system)
@@ -175,6 +175,18 @@ def redaction(snapshot: Snapshot) -> Redaction:
 def redact(snapshot: Snapshot) -> Snapshot:
     """Return the snapshot without anything that shows who or where the user is."""
     return redaction(snapshot).snapshot()
+
+
+def redact_together(first: Snapshot, second: Snapshot) -> tuple[Snapshot, Snapshot]:
+    """Return two snapshots redacted with the same pseudonyms, so that they can be compared.
+
+    If one is redacted already, its pseudonyms are not known, and the other one gets its own.
+    """
+    if first.redacted or second.redacted:
+        return redact(first), redact(second)
+    pseudonyms = Pseudonyms()
+    both = (Redaction(first, pseudonyms), Redaction(second, pseudonyms))
+    return both[0].snapshot(), both[1].snapshot()
 
 
 def redact_text(text: str, snapshot: Snapshot) -> str:

@@ -19,13 +19,15 @@ from gpucheck.output.redact.public_names import (
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-_SUFFIX = re.compile(r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)$")
+_SUFFIXES = r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)"
+_SUFFIX = re.compile(rf"{_SUFFIXES}$")
 _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
 _WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
 _SHORTEST_WORD = 3
+_DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _RUN = rf"[^{_ENDS}]*"
 
@@ -227,8 +229,9 @@ class Pseudonyms:
             value for value, new in self._indexes.items() if value != new and "://" in value
         )
         before = r"(?<![\w/.~-])"
+        file = rf"[\w.+-]{{1,100}}(?:/[\w.+-]{{1,100}}){{1,20}}{_SUFFIXES}"
         return re.compile(
-            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})"
+            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
             rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
             rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+|/(?![/\s]){_RUN}))"
         )
@@ -238,8 +241,15 @@ class Pseudonyms:
             return self._indexes[found["index"]]
         if found["uuid"]:
             return self._body(found["uuid"])
+        if found["file"]:
+            return self._file(found["file"])
         path = found["path"].rstrip(".")
         return self.path(path) + found["path"][len(path) :]
+
+    def _file(self, words: str) -> str:
+        """Return a path within a package, if it names a private file; other words stay."""
+        private = words.rpartition("/")[2] in self._components
+        return self._new_path(words) if private else words
 
     def _body(self, seen: str) -> str:
         """Return the pseudonym of a UUID in a text; for an unknown one, by its known start."""
@@ -308,7 +318,8 @@ def _is_of_system(names: list[str]) -> bool:
         return False
     if re.fullmatch("[A-Za-z]:", names[0]):
         return names[1].lower() == "windows"
-    return not names[0] and (names[1] in SYSTEM_ROOTS or "/".join(names[1:3]) in SYSTEM_ROOTS)
+    roots = ("/".join(names[1:end]) for end in range(2, _DEEPEST_ROOT + 2))
+    return not names[0] and any(root in SYSTEM_ROOTS for root in roots)
 
 
 def _identifies(name: str) -> bool:

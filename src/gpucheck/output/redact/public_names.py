@@ -11,7 +11,8 @@ from gpucheck.tables.wheel_indexes import WheelIndexes
 SYSTEM_ROOTS = (
     "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/include",
     "usr/share", "usr/src", "lib", "lib32", "lib64", "bin", "sbin", "proc", "sys", "dev", "etc",
-    "boot", "opt/conda", "opt/nvidia", "opt/hpcx", "nix/store",
+    "boot", "opt/conda", "opt/nvidia", "opt/hpcx", "nix/store", "run/modprobe.d",
+    "var/lib/shim-signed",
 )  # fmt: skip
 """Folders of a Linux system below which every name is public; ``/run`` has media and users."""
 

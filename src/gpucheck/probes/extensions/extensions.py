@@ -7,7 +7,7 @@ from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import say
+from gpucheck.language import and_more, say
 from gpucheck.machine import Host
 from gpucheck.probes.extensions.reading import files as _extension_files
 from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
@@ -89,15 +89,20 @@ def _needing(
     left_out = ""
     for at, file in enumerate(files):
         if host.clock() - start > _MOST_SECONDS:
-            left_out = f"the disk is slow: {len(files) - at} of {len(files)} files were not read"
+            left_out = say(
+                "the disk is slow: {left} of {count} files were not read",
+                left=len(files) - at,
+                count=len(files),
+            )
             break
         if (needs := reader.read(file)) is not None:
             found.append(needs)
     if reader.unread and not left_out:
-        more = f" and {len(reader.unread) - 1} more" if len(reader.unread) > 1 else ""
-        left_out = reader.unread[0] + more
+        left_out = and_more(reader.unread[0], len(reader.unread) - 1)
     if len(found) > _MOST:
-        left_out = f"{len(found)} extensions, {_MOST} were looked at"
+        left_out = say(
+            "{count} extensions, {looked} were looked at", count=len(found), looked=_MOST
+        )
     reader.resolve(found[:_MOST])
     return found[:_MOST], left_out
 

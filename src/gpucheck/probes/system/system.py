@@ -1,4 +1,4 @@
-"""The operating system, its libraries, and the machine below it."""
+"""The operating system, its libraries, and the hardware platform."""
 
 import re
 from typing import Any

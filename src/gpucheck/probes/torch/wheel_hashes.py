@@ -47,12 +47,12 @@ def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> 
         wanted = [_hexadecimal(one.hash) for one in owners]
         left = end - host.clock()
         if left <= 0 or not all(wanted):
-            why = "the time is over" if left <= 0 else "no SHA-256 is recorded"
-            problems.append(f"{name(path)}: {why}")
+            why = say("the time is over") if left <= 0 else say("no SHA-256 is recorded")
+            problems.append(say("{source}: {why}", source=name(path), why=why))
             continue
         answer = host.sha256(path, left)
         if answer.value is None:
-            problems.append(f"{name(path)}: {answer.problem}")
+            problems.append(say("{source}: {why}", source=name(path), why=answer.problem))
             continue
         compared += 1
         if answer.value not in wanted:
@@ -60,9 +60,15 @@ def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> 
     return WheelHashes(
         altered=altered,
         compared=compared,
-        left_out=f"{len(problems)} left out, such as {problems[0]}" if problems else "",
+        left_out=_left_out(problems),
         sources={"*": say("the RECORD files of the wheels, and the contents of their libraries")},
     )
+
+
+def _left_out(problems: list[str]) -> str:
+    if not problems:
+        return ""
+    return say("{count} left out, such as {one}", count=len(problems), one=problems[0])
 
 
 def _altered(one: Recorded, found: str) -> AlteredLibrary:

@@ -13,7 +13,7 @@ from ..words import say
 NAME = "all-gather"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = "every rank gets what each has: each part's origin is checked"
+ABOUT = "every rank gets the data of all ranks: the origin of every part is checked"
 
 
 def run(bench: Bench) -> None:

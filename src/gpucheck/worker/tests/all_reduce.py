@@ -13,7 +13,7 @@ from ..words import say
 NAME = "all-reduce"
 PER = "ranks"
 LEVELS = ("quick", "standard", "stress")
-ABOUT = "a sum over all ranks (NCCL, or gloo on the CPU) that names the rank it is wrong for"
+ABOUT = "a sum over all ranks (NCCL, or gloo on the CPU); a wrong sum shows which rank is at fault"
 SECONDS = {"quick": 90}
 
 

@@ -13,7 +13,7 @@ from ..words import say
 NAME = "all-to-all"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = "each rank has something else for each of the others: every part's way is checked"
+ABOUT = "each rank sends different data to every other; each part's origin and target are checked"
 
 
 def run(bench: Bench) -> None:

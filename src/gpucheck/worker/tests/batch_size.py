@@ -62,10 +62,18 @@ def run(bench: Bench) -> None:
     """Double the batch until it does not fit, close in on the largest, and train on that again."""
     if bench.device.type != "cuda":
         bench.skip(
-            say("a CPU has no memory of its own: the system would end a process that takes all")
+            say(
+                "the CPU uses the memory of the system, which would end a process that takes all "
+                "of it"
+            )
         )
     if _shares_memory(bench):
-        bench.skip(say("this GPU has no memory of its own: what it takes, the machine loses"))
+        bench.skip(
+            say(
+                "this GPU shares the memory of the machine: a test that fills it would take memory "
+                "from other programs"
+            )
+        )
     with _limited(bench), switches(bench.torch):
         model = _network(bench.torch, bench.seed).to(bench.device)
         largest, stopped = _search(bench, model)
@@ -74,7 +82,7 @@ def run(bench: Bench) -> None:
             _fits(bench, model, largest),
             "out-of-memory",
             say(
-                "a batch of {size} fitted, and after one that did not it does not fit any more",
+                "a batch of {size} fitted, but no longer fits after a larger one failed",
                 size=largest,
             ),
         )

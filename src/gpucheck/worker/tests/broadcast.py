@@ -13,7 +13,7 @@ from ..words import say
 NAME = "broadcast"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = "each rank in turn sends the same to all others"
+ABOUT = "each rank in turn sends the same data to all others"
 
 
 def run(bench: Bench) -> None:

@@ -45,6 +45,12 @@ _NO_FP8_WORDS = (
     "CUBLAS_STATUS_NOT_SUPPORTED",
 )
 
+_REAL_NUMBERS = {
+    "fp16": say("fp16 products of real numbers"),
+    "bf16": say("bf16 products of real numbers"),
+}
+"""What is left out of the formats whose sums a CPU may round to 16 bits."""
+
 
 def run(bench: Bench) -> None:
     """Test every format that exists here."""
@@ -112,7 +118,7 @@ def _bounded(bench: Bench, fmt: Format) -> None:
         reason = say(
             "CPU kernels may round every partial sum to 16 bits; products of integers only"
         )
-        not_tested(bench, fmt.name + " products of real numbers", reason)
+        not_tested(bench, _REAL_NUMBERS[fmt.name], reason)
         return
     torch, source = bench.torch, reference.generator(bench.torch, bench.seed + 1)
     left, right = (

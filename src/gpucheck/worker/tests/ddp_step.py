@@ -108,7 +108,7 @@ def _check_gradients(bench: Bench, ranks: Group, model: Module, right: _Right) -
             rank = _whose(bench, what, got)
             if rank is not None:
                 failure.detail = say(
-                    "{said}; it is that of rank {rank} alone: they were not averaged",
+                    "{said}; it is the value of rank {rank} alone: the ranks were not averaged",
                     said=failure.detail,
                     rank=rank,
                 )

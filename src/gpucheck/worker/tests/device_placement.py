@@ -170,8 +170,7 @@ def _no_mixing(bench: Bench) -> None:
         raise Failed(
             "devices-mixed",
             say(
-                "torch added a tensor on {device} to one on {other} and answers with one on "
-                "{found}",
+                "torch added a tensor on {device} to one on {other} and returned one on {found}",
                 device=bench.device,
                 other=other,
                 found=total.device,

@@ -165,7 +165,7 @@ def _compiled(bench: Bench, folder: str) -> None:
     """Compile a function with ``torch.compile``: Triton on a GPU, a C++ compiler on the CPU."""
     torch = bench.torch
     if not hasattr(torch, "compile"):
-        not_tested(bench, "compiled", say("torch.compile is there from torch 2.0"))
+        not_tested(bench, "compiled", say("torch.compile exists from torch 2.0 on"))
         return
     bench.stage("torch.compile")
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = str(Path(folder, "inductor"))

@@ -13,7 +13,9 @@ from ..words import say
 NAME = "reduce-scatter"
 PER = "ranks"
 LEVELS = ("standard", "stress")
-ABOUT = "every rank gets its part of a sum over all ranks; a wrong one names the rank"
+ABOUT = (
+    "every rank gets its part of a sum over all ranks; a wrong part shows which rank is at fault"
+)
 
 
 def run(bench: Bench) -> None:

@@ -64,9 +64,11 @@ def _blocks(words: list[str]) -> bool:
 
 
 def _blocked_by_kernel(cmdline: str) -> list[str]:
-    lines = []
+    """Return the parameters that block one of our modules, as they stand there."""
+    found = []
     for word in cmdline.split():
         name, _, value = word.partition("=")
-        if name in _CMDLINE_NAMES:
-            lines += [f"blacklist {m}" for m in value.split(",") if m.replace("-", "_") in _MODULES]
-    return lines
+        modules = [one.replace("-", "_") for one in value.split(",")]
+        if name in _CMDLINE_NAMES and any(one in _MODULES for one in modules):
+            found.append(word)
+    return found

@@ -51,7 +51,7 @@ def find(host: Host, files: list[str]) -> Answer[list[str]]:
         return _pacman(host)
     if any(host.exists(path).value for path in _RPM):
         return _rpm(host, files)
-    return Answer(None, "", say("there is no package database that gpucheck knows"))
+    return Answer(None, "", say("gpucheck found no package database that it can read"))
 
 
 def drivers(names: list[str]) -> list[str]:

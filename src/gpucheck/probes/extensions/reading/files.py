@@ -4,6 +4,7 @@ import re
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, pattern
 from gpucheck.probes.torch.reading.dist_info import DistInfo, normalise
@@ -81,8 +82,14 @@ def candidates(host: Host, sys_path: list[str], endings: tuple[str, ...] = LINUX
         if name(entry).lower() in _SITES or _is_project(host, entry):
             look.into(entry)
     if len(look.files) > _MOST_FILES:
-        look.problems.append(f"{len(look.files)} compiled files, {_MOST_FILES} were looked at")
-    return Candidates(look.files[:_MOST_FILES], "; ".join(look.problems[:1]))
+        look.problems.append(
+            say(
+                "{count} compiled files, {looked} were looked at",
+                count=len(look.files),
+                looked=_MOST_FILES,
+            )
+        )
+    return Candidates(look.files[:_MOST_FILES], next(iter(look.problems), ""))
 
 
 def _is_project(host: Host, entry: str) -> bool:
@@ -104,20 +111,34 @@ class _Look:
         """Look at every file and folder in an entry of sys.path that may contain an extension."""
         listed = self._host.glob(pattern(entry, "*"))
         if listed.value is None:
-            self.problems.append(f"{listed.source}: {listed.problem}")
+            self.problems.append(listed.complaint)
         tops = [top for path in listed.value or () if self._may_hold_one(top := name(path))]
         if len(tops) > _MOST_FOLDERS:
-            self.problems.append(f"{len(tops)} packages, {_MOST_FOLDERS} were looked at")
+            self.problems.append(
+                say(
+                    "{count} packages, {looked} were looked at",
+                    count=len(tops),
+                    looked=_MOST_FOLDERS,
+                )
+            )
         for top in tops[:_MOST_FOLDERS]:
             spent = self._host.clock() - self._start
             if spent > _MOST_SECONDS:
-                self.problems.append(f"the disk is slow: from {top} on nothing was looked at")
+                self.problems.append(
+                    say("the disk is slow: from {package} on nothing was looked at", package=top)
+                )
                 break
             if top in self._seen:
                 continue
             self._seen.add(top)
             if spent > _SECONDS and not top.endswith(self._endings):
-                self.problems.append(f"the disk is slow: from {top} on no folder below a package")
+                self.problems.append(
+                    say(
+                        "the disk is slow: from {package} on no folder below a package was looked "
+                        "at",
+                        package=top,
+                    )
+                )
             self._below(entry, top, deep=spent <= _SECONDS)
 
     def _may_hold_one(self, top: str) -> bool:
@@ -135,7 +156,12 @@ class _Look:
                 paths += self._host.glob(pattern(folder, *depth) + ending).value or ()
         if len(paths) > _MOST_OF_PACKAGE:
             self.problems.append(
-                f"{top}: {len(paths)} compiled files, {_MOST_OF_PACKAGE} were looked at"
+                say(
+                    "{package}: {count} compiled files, {looked} were looked at",
+                    package=top,
+                    count=len(paths),
+                    looked=_MOST_OF_PACKAGE,
+                )
             )
         start = len(join(entry, "x")) - 1
         self.files += [

@@ -83,7 +83,7 @@ class Reader:
         needed = answer.value
         if needed is None:
             if not is_none(answer.problem):
-                self.unread.append(f"{file.path}: {answer.problem}")
+                self.unread.append(say("{source}: {why}", source=file.path, why=answer.problem))
             return None
         if not any(_matters(soname) for soname in needed):
             return None

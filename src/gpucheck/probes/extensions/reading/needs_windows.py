@@ -64,7 +64,7 @@ class Reader:
             problem = answer.problem or (wanted.problem if wanted is not None else "")
             if is_none(problem):
                 return None
-            self.unread.append(f"{file.path}: {problem}")
+            self.unread.append(say("{source}: {why}", source=file.path, why=problem))
             return None
         names = [one.lower() for one in wanted.value]
         if not any(_matters(one) for one in names):

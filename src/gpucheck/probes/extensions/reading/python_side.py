@@ -31,7 +31,7 @@ class PythonSide:
     def requires_torch(self, owner: DistInfo | None) -> Answer[bool]:
         """Return whether the metadata of a distribution requires torch, not counting extras."""
         if owner is None:
-            return Answer(value=False, source=say("no distribution claims the file"))
+            return Answer(value=False, source=say("the file belongs to no installed package"))
         if owner.path not in self._required:
             lines = header(self._host, owner)
             self._required[owner.path] = lines.map(

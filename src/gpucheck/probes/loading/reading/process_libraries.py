@@ -176,7 +176,11 @@ class _Resolver:
         return MissingLibrary(
             soname=one.label if one.elf.soname else one.name.rpartition("/")[2],
             needed_by=one.needed_by,
-            why=f"the file is cut off: {one.elf.size} bytes of at least {one.elf.whole_size}",
+            why=say(
+                "the file is cut off: {size} bytes of at least {whole}",
+                size=one.elf.size,
+                whole=one.elf.whole_size,
+            ),
             path=self._plain(one.path, one.real_path),
             fatal=True,
             sources={"*": _SOURCE},

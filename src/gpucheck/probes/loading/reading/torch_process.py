@@ -112,7 +112,9 @@ class _Preloader:
             if path is None:
                 if entry.required:
                     if fatal:
-                        self._done.preload_problem = f"{entry.name} not found in the system path"
+                        self._done.preload_problem = say(
+                            "{library} not found in the system path", library=entry.name
+                        )
                     return False
                 continue
             opened = self._done.process.open(path, via="preload", needed_by="torch")

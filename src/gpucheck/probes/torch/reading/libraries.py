@@ -42,7 +42,7 @@ class Libraries:
     def arch_list(self) -> Answer[list[str]]:
         """Return the codes compiled in; [] for a build without CUDA."""
         if self._built_for is None:
-            return Answer(None, self._lib, say("it is not known for what torch was built"))
+            return Answer(None, self._lib, say("the platform that torch was built for is unknown"))
         if self._built_for != "cuda":
             return Answer([], say("torch/version.py: it is not a CUDA build"))
         path = self._find("torch_python")
@@ -98,7 +98,7 @@ class Libraries:
 
     def _pinned_or_carried(self, library: str, pins: Answer[dict[str, str]]) -> Answer[str] | None:
         if self._built_for is None:
-            return Answer(None, self._lib, say("it is not known for what torch was built"))
+            return Answer(None, self._lib, say("the platform that torch was built for is unknown"))
         if self._built_for != "cuda":
             return Answer("", say("torch/version.py: it is not a CUDA build"))
         for project, specifier in (pins.value or {}).items():

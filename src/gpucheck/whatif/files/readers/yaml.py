@@ -82,7 +82,7 @@ def documents(text: str) -> list[Node]:
         import yaml  # noqa: PLC0415  # only these files need it, and it is optional
     except ImportError as error:
         raise YamlNeedsPackageError(
-            say("YAML files need the package pyyaml in the Python environment of gpucheck")
+            say("YAML files need the package pyyaml beside gpucheck: pip install pyyaml")
         ) from error
     if len(text) > _LARGEST:
         raise UnreadableError(say("it is larger than {size} KiB", size=_LARGEST >> 10))

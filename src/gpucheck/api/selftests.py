@@ -1,18 +1,18 @@
-"""Runs the self-tests for a command and puts their results into the snapshot."""
+"""Runs the self-tests, and puts their results into the snapshot."""
 
 import os
-import sys
+import re
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
-import click
-
-from gpucheck.cli.spelling import meant, there_are, with_hint
-from gpucheck.cli.text import printable
+from gpucheck.api.errors import UsageError
+from gpucheck.api.words import meant, printable, there_are, with_hint
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: most runs do not need them
-    from gpucheck.cli.live_table import LiveTable
+    from gpucheck.engine import Report
+    from gpucheck.facts.selftests import Level
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
     from gpucheck.selftests.plan import Wish
@@ -20,16 +20,22 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.selftests.watching import Watch
     from gpucheck.tables import Tables
 
+_DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
+
+Show = Callable[["ProgressGrid"], None]
+"""Shows how far the self-tests are."""
+
 
 def with_selftests(
     host: "Host",
     snapshot: "Snapshot",
     tables: "Tables",
-    options: dict[str, Any],
     *,
+    level: "Level",
     asked: bool,
     refused: str,
-    begun: float,
+    end: float,
+    show: Show | None = None,
 ) -> "Snapshot":
     """Return the snapshot with the self-tests of a check, or with why they were not run.
 
@@ -37,10 +43,11 @@ def with_selftests(
         host: the machine.
         snapshot: the snapshot so far.
         tables: the compatibility tables.
-        options: of the command line.
+        level: how thorough they are.
         asked: whether the user explicitly asked for self-tests.
         refused: why the user does not want them; "" if they are wanted or not mentioned.
-        begun: the ``time.monotonic()`` at which the command began, from which its limit counts.
+        end: when the run must be over, a time of ``time.monotonic()``.
+        show: shows how far they are.
     """
     if refused:
         return without_selftests(snapshot, refused)
@@ -53,9 +60,8 @@ def with_selftests(
         return without_selftests(snapshot, why)
     from gpucheck.selftests.plan import Wish  # noqa: PLC0415
 
-    left = options["timeout"] - (time.monotonic() - begun)
-    wish = Wish(level=options["level"], timeout=max(left, 1.0))
-    return run_selftests(host, snapshot, tables, wish, quiet=options["quiet"])
+    wish = Wish(level=level, timeout=max(end - time.monotonic(), 1.0))
+    return run_selftests(host, snapshot, tables, wish, show=show)
 
 
 def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
@@ -65,17 +71,27 @@ def without_selftests(snapshot: "Snapshot", why: str) -> "Snapshot":
     return snapshot.with_section(SelfTests(problems={"*": why}))
 
 
-def run_selftests(
-    host: "Host", snapshot: "Snapshot", tables: "Tables", wish: "Wish", *, quiet: bool
+def selftests_alone(
+    host: "Host", snapshot: "Snapshot", tables: "Tables", wish: "Wish", *, show: Show | None = None
 ) -> "Snapshot":
-    """Run the self-tests with a live table on a terminal; return the snapshot with them.
+    """Return the snapshot with the self-tests that were asked for, or with why none can run."""
+    from gpucheck.selftests import eligibility  # noqa: PLC0415
+
+    if why := eligibility.why_no_test(snapshot):
+        return without_selftests(snapshot, why)
+    return run_selftests(host, snapshot, tables, wish, show=show)
+
+
+def run_selftests(
+    host: "Host", snapshot: "Snapshot", tables: "Tables", wish: "Wish", *, show: Show | None = None
+) -> "Snapshot":
+    """Run the self-tests; return the snapshot with them.
 
     Raises:
-        click.UsageError: the host is not a live machine.
+        UsageError: the host is not a live machine.
     """
     import msgspec  # noqa: PLC0415
 
-    from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
     from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
     from gpucheck.machine import LiveHost  # noqa: PLC0415
     from gpucheck.selftests import eligibility  # noqa: PLC0415
@@ -87,8 +103,7 @@ def run_selftests(
     from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
-        raise click.UsageError(say("self-tests run on this machine only"))
-    table = LiveTable(sys.stderr) if sys.stderr.isatty() and not quiet else None
+        raise UsageError(say("self-tests run on this machine only"))
     expected = eligibility.expects_gpu(snapshot)
     watch = Watch(host, wish.timeout) if expected and wish.level != "quick" else None
     launcher = Launcher(
@@ -97,7 +112,7 @@ def run_selftests(
         msgspec.structs.replace(wish, expect_gpu=expected),
         headers(),
         unfit=eligibility.unfit(snapshot),
-        progress=lambda grid: _show(grid, table, watch),
+        progress=lambda grid: _show(grid, show, watch),
         cores=os.cpu_count() or 1,
     )
     try:
@@ -108,22 +123,32 @@ def run_selftests(
     finally:
         if watch is not None:
             watch.stop()
-        if table is not None:
-            table.clear()
 
 
-def _show(grid: "ProgressGrid", table: "LiveTable | None", watch: "Watch | None") -> None:
+def _show(grid: "ProgressGrid", show: Show | None, watch: "Watch | None") -> None:
     if watch is not None:
         watch.look()
-    if table is not None:
-        table(grid)
+    if show is not None:
+        show(grid)
+
+
+def judge_selftests(snapshot: "Snapshot", tables: "Tables") -> "Report":
+    """Judge the results of the tests; if one failed, every rule is asked for the cause."""
+    from gpucheck.engine import diagnose, make_report, untested  # noqa: PLC0415
+    from gpucheck.facts.selftests import SelfTests  # noqa: PLC0415
+    from gpucheck.findings import all_rules  # noqa: PLC0415
+
+    of_tests = [slug for slug, rule in all_rules().items() if SelfTests in rule.needs.values()]
+    wrong = snapshot.get(SelfTests).wrong()
+    diagnosis = diagnose(snapshot, tables, only=() if wrong else of_tests)
+    return make_report(diagnosis, snapshot, untested(snapshot), about="self-tests")
 
 
 def test_names(text: str | None) -> tuple[str, ...]:
     """Return the names of the self-tests in ``a,b``.
 
     Raises:
-        click.UsageError: one of them is not a self-test.
+        UsageError: one of them is not a self-test.
     """
     if not text:
         return ()
@@ -134,5 +159,24 @@ def test_names(text: str | None) -> tuple[str, ...]:
         if name not in headers():
             near = meant(name, headers()) or there_are(headers())
             refused = say("There is no self-test {name}.", name=repr(printable(name)))
-            raise click.UsageError(with_hint(refused, near))
+            raise UsageError(with_hint(refused, near))
+    return names
+
+
+def devices(text: str | None) -> tuple[str, ...] | None:
+    """Return the devices in ``cuda:0,cuda:2``; None if none were named.
+
+    Raises:
+        UsageError: the text is not a list of devices.
+    """
+    if text is None:
+        return None
+    names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
+    if not all(_DEVICE.fullmatch(name) for name in names) or ("cpu" in names and len(names) > 1):
+        raise UsageError(
+            say(
+                "--device {text}: say cpu, or GPUs such as cuda:0,cuda:2",
+                text=repr(printable(text)),
+            )
+        )
     return names

@@ -1,12 +1,13 @@
 """The machine that ``gpucheck recommend`` is asked about: what was described, what is missing."""
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpucheck.cli.run import open_host
+from gpucheck.api.recommend_options import RecommendWish
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.advice.recommender import Recommendation
+    from gpucheck.advice.recommender import Card, Recommendation
     from gpucheck.advice.situations import Cards
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.output.recommendation import Missing
@@ -18,32 +19,46 @@ DECISIVE = {_OS, _GPUS}
 """Facts without which nothing can be said; without others it can be said what would fit."""
 
 
-def describe(options: dict[str, Any], tables: "Tables", notes: list[str]) -> "Snapshot":
+def describe(
+    wish: RecommendWish, tables: "Tables", cards: "Sequence[Card]", notes: list[str]
+) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
     from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.facts.system import System  # noqa: PLC0415
+    from gpucheck.machine import LiveHost  # noqa: PLC0415
 
-    request = Request(wheel_mirror=options["wheel_mirror"])
-    here = open_host(None).identity()
-    os = options["os"] or (here.os if here.os in ("linux", "windows") else None)
-    in_wsl = os == "wsl2"
-    os = "linux" if in_wsl else os
-    if options["jetpack"]:
+    request = Request(wheel_mirror=wish.wheel_mirror)
+    here = LiveHost().identity()
+    in_wsl = wish.os == "wsl2"
+    os = "linux" if wish.os == "wsl2" else wish.os
+    if os is None and here.os in ("linux", "windows"):
+        os = here.os
+    if wish.jetpack:
         board = System(os="linux", machine="aarch64", wsl=0, jetson="")
         return of_sections(tables, board, request)
     processor = {"amd64": "x86_64", "arm64": "aarch64"}.get(
         here.machine.lower(), here.machine.lower()
     )
-    arch = options["arch"] or (processor if os == here.os else "x86_64")
+    sold_with = _processor(cards, tables)
+    arch = wish.arch or sold_with or (processor if os == here.os else "x86_64")
+    named = wish.arch or sold_with
     said = [
         say("{value} ({option})", value=value, option=option)
-        for option, value, given in (("--os", os, options["os"]), ("--arch", arch, options["arch"]))
+        for option, value, given in (("--os", os, wish.os), ("--arch", arch, named))
         if os and not given
     ]
     if said:
         notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
     system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
     return of_sections(tables, system, request)
+
+
+def _processor(cards: "Sequence[Card]", tables: "Tables") -> str | None:
+    """Return the processor of machines that are sold with these GPUs, None if any may have them."""
+    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+
+    products = tables.get(GpuProducts)
+    return next((found for card in cards if (found := products.processor(card.label))), None)
 
 
 def of_sections(tables: "Tables", *sections: Any) -> "Snapshot":  # noqa: ANN401  # sections

@@ -1,12 +1,12 @@
-"""The values of the options of ``gpucheck recommend``; a bad one is a usage error."""
+"""What the user asks of a recommendation; a value that makes no sense is a usage error."""
 
 import re
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Literal
 
-import click
+import msgspec
 
-from gpucheck.cli.spelling import meant, with_hint
-from gpucheck.cli.text import printable, words_of
+from gpucheck.api.errors import UsageError
+from gpucheck.api.words import meant, printable, with_hint, words_of
 from gpucheck.language import listed, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -16,6 +16,24 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _COMPANIONS = ("torchvision", "torchaudio")
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
+
+
+class RecommendWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asks for; the names are those of the options of ``gpucheck recommend``."""
+
+    torch: str = ""
+    gpu: tuple[str, ...] = ()
+    driver: str | None = None
+    driver_cuda: str | None = None
+    python_version: str | None = None
+    os: Literal["linux", "windows", "wsl2"] | None = None
+    arch: Literal["x86_64", "aarch64"] | None = None
+    glibc: str | None = None
+    jetpack: str | None = None
+    companions: str = ""
+    tool: Literal["pip", "uv", "conda"] = "pip"
+    wheel_mirror: str = ""
+    like: str = ""
 
 
 def companions(names: str) -> tuple[str, ...]:
@@ -28,36 +46,35 @@ def companions(names: str) -> tuple[str, ...]:
                 companions=listed(_COMPANIONS),
                 name=repr(printable(name)),
             )
-            raise click.UsageError(with_hint(refused, meant(name, _COMPANIONS)))
+            raise UsageError(with_hint(refused, meant(name, _COMPANIONS)))
     return wanted
 
 
-def take_lock(options: dict[str, Any]) -> None:
-    """Let the file of ``--like`` say which PyTorch and which companions are wanted.
+def with_lock(wish: RecommendWish) -> RecommendWish:
+    """Return the wish with the PyTorch and the companions that the file of ``--like`` has.
 
     Raises:
-        click.UsageError: it cannot be read, or ``--torch`` says something else.
+        UsageError: the file cannot be read, or ``--torch`` says something else.
     """
     from pathlib import Path  # noqa: PLC0415
 
     from gpucheck.baselines import lock  # noqa: PLC0415
     from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
 
-    if options["torch"]:
-        raise click.UsageError(say("--like names a PyTorch, so --torch cannot name one as well."))
-    file = printable(options["like"])
+    if wish.torch:
+        raise UsageError(say("--like names a PyTorch, so --torch cannot name one as well."))
+    file = printable(wish.like)
     try:
-        with Path(options["like"]).open("rb") as opened:
+        with Path(wish.like).open("rb") as opened:
             text = opened.read(lock.SIZE_LIMIT).decode("utf-8", "replace")
         locked = lock.read(text)
-    except OSError as error:
-        refused = say("{file} cannot be read: {why}", file=file, why=error.strerror)
-        raise click.UsageError(refused) from error
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise UsageError(say("{file} cannot be read: {why}", file=file, why=why)) from error
     except BaselineError as error:
-        raise click.UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
-    options["torch"] = locked.torch
-    if not options["companions"]:
-        options["companions"] = ",".join(one for one in _COMPANIONS if one in locked.pins)
+        raise UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
+    found = ",".join(one for one in _COMPANIONS if one in locked.pins)
+    return msgspec.structs.replace(wish, torch=locked.torch, companions=wish.companions or found)
 
 
 def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
@@ -67,7 +84,7 @@ def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None"
     try:
         return cards_named(names, tables)
     except GpuNameError as error:
-        raise click.UsageError(say("--gpu: {error}.", error=words_of(error))) from error
+        raise UsageError(say("--gpu: {error}.", error=words_of(error))) from error
 
 
 def python_version(text: str | None) -> str | None:
@@ -76,7 +93,7 @@ def python_version(text: str | None) -> str | None:
         return None
     found = _PYTHON.fullmatch(text.strip())
     if found is None:
-        raise click.UsageError(
+        raise UsageError(
             say(
                 "--python-version expects a version like 3.12 or 3.13t, not {text}.",
                 text=repr(printable(text)),
@@ -85,41 +102,41 @@ def python_version(text: str | None) -> str | None:
     return found[1] + found[2]
 
 
-def board(options: dict[str, Any], tables: "Tables") -> "JetpackRow | None":
+def board(wish: RecommendWish, tables: "Tables") -> "JetpackRow | None":
     """Return the JetPack that the user names."""
     from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
 
-    wanted = options["jetpack"]
+    wanted = wish.jetpack
     if wanted is None:
         return None
     row = tables.get(Jetpacks).of_jetpack(wanted.strip())
     if row is None:
-        raise click.UsageError(
+        raise UsageError(
             say("--jetpack: the tables do not have JetPack {wanted}.", wanted=printable(wanted))
         )
-    if options["os"] not in (None, "linux") or options["arch"] not in (None, "aarch64"):
-        raise click.UsageError(say("--jetpack is for Linux on aarch64."))
+    if wish.os not in (None, "linux") or wish.arch not in (None, "aarch64"):
+        raise UsageError(say("--jetpack is for Linux on aarch64."))
     return row
 
 
-def check_driver(options: dict[str, Any]) -> None:
+def check_driver(wish: RecommendWish) -> None:
     """Check the versions of the driver, its CUDA and the C library that is described."""
     from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
 
-    release, cuda, glibc = options["driver"], options["driver_cuda"], options["glibc"]
+    release, cuda, glibc = wish.driver, wish.driver_cuda, wish.glibc
     if glibc is not None and parse(glibc) is None:
-        raise click.UsageError(
+        raise UsageError(
             say("--glibc expects a version like 2.28, not {glibc}.", glibc=repr(printable(glibc)))
         )
     if release is not None and parse(release) is None:
-        raise click.UsageError(
+        raise UsageError(
             say(
                 "--driver expects a release or branch, not {release}.",
                 release=repr(printable(release)),
             )
         )
     if cuda is not None and (parse(cuda) is None or minor(cuda) is None):
-        raise click.UsageError(
+        raise UsageError(
             say(
                 "--driver-cuda expects a version like 12.4, not {cuda}.", cuda=repr(printable(cuda))
             )

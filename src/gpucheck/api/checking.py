@@ -1,0 +1,139 @@
+"""A check: what is asked for, the snapshot of the machine with its self-tests, the report."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from gpucheck.api.errors import UsageError
+from gpucheck.api.selftests import with_selftests
+from gpucheck.api.words import meant, printable, with_hint
+from gpucheck.language import say
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.engine import Report
+    from gpucheck.facts.request import Request
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.machine import Host
+    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.tables import Tables
+
+Collect = Callable[["Request", Sequence[str]], "Snapshot"]
+"""Runs the probes but for those of these names."""
+
+
+class CheckWish(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants to know; names are of findings or probes."""
+
+    gpus: int | None = None
+    purpose: Literal["run", "build"] = "run"
+    wheel_mirror: str = ""
+    hash_seconds: float = 0.0
+    selftest: bool | None = None
+    """Whether self-tests are wanted; None where they make sense."""
+    level: Literal["quick", "standard", "stress"] = "quick"
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    timeout: float = 120.0
+    by_program: bool = False
+    """Whether a program asks, which knows no options."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The findings that are asked for or left out, and the probes that are left out."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    probes_skipped: tuple[str, ...] = ()
+
+
+def chosen(wish: CheckWish) -> Chosen:
+    """Sort the names of a wish into findings and probes.
+
+    Raises:
+        UsageError: a name is neither.
+    """
+    if not wish.only and not wish.skip:
+        return Chosen()
+    from gpucheck.findings import all_rules  # noqa: PLC0415
+    from gpucheck.probes import all_probes  # noqa: PLC0415
+    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
+
+    slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
+    known = sorted(slugs | probes)
+    only, skip = (
+        [same_name(name, known) or name for name in names] for names in (wish.only, wish.skip)
+    )
+    for name in (*only, *skip):
+        if name not in known:
+            near = meant(name, known) or say("See gpucheck list.")
+            refused = say("{name} is neither a finding nor a probe.", name=repr(printable(name)))
+            raise UsageError(with_hint(refused, near))
+    wanted = {name for name in only if name in probes}
+    probes_skipped = {name for name in skip if name in probes}
+    if wanted:
+        probes_skipped |= probes - wanted
+    return Chosen(
+        tuple(name for name in only if name in slugs),
+        tuple(name for name in skip if name in slugs),
+        tuple(sorted(probes_skipped)),
+    )
+
+
+def examine(
+    host: "Host",
+    tables: "Tables",
+    wish: CheckWish,
+    collect: Collect,
+    *,
+    begun: float,
+    show: "Callable[[ProgressGrid], None] | None" = None,
+) -> "Snapshot":
+    """Return what the probes and the self-tests found on the machine.
+
+    Args:
+        host: the machine.
+        tables: the compatibility tables.
+        wish: what the user wants to know.
+        collect: runs the probes.
+        begun: when the run began, a time of ``time.monotonic()``.
+        show: shows how far the self-tests are.
+    """
+    from gpucheck.facts.request import Request  # noqa: PLC0415
+
+    request = Request(
+        gpus=wish.gpus,
+        purpose=wish.purpose,
+        wheel_mirror=wish.wheel_mirror,
+        hash_seconds=wish.hash_seconds,
+    )
+    snapshot = collect(request, chosen(wish).probes_skipped)
+    return with_selftests(
+        host,
+        snapshot,
+        tables,
+        level=wish.level,
+        asked=bool(wish.selftest),
+        refused=_refused(wish),
+        end=begun + wish.timeout,
+        show=show,
+    )
+
+
+def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckWish) -> "Report":
+    """Judge the snapshot of a machine for what the user wants to know."""
+    from gpucheck.engine import judge_machine  # noqa: PLC0415  # while the probes were running
+
+    names = chosen(wish)
+    return judge_machine(snapshot, tables, only=names.only, skip=names.skip)
+
+
+def _refused(wish: CheckWish) -> str:
+    """Return why no self-tests should run; a single finding or probe does not need them."""
+    only = wish.selftest is None and wish.only
+    if wish.selftest is False:
+        why = say("--no-selftest was given")
+        return say("they were not asked for") if wish.by_program else why
+    if only and wish.by_program:
+        return say("only some findings were asked for")
+    return say("--only was given without --selftest") if only else ""

@@ -1,0 +1,122 @@
+"""The process that examines the machine for a program of others.
+
+It reads an order from stdin and writes a reply to stdout. It ends early if it gets SIGTERM, or if
+whoever asked is gone.
+"""
+
+import os
+import select
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
+
+import msgspec
+
+from gpucheck.api.checking import CheckWish, examine
+from gpucheck.api.collecting import collect
+from gpucheck.api.errors import AskError, UsageError
+from gpucheck.api.packing import packed
+from gpucheck.api.selftests import selftests_alone
+from gpucheck.api.with_tables import open_tables
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import as_said
+from gpucheck.machine import LiveHost
+from gpucheck.machine.target import TargetWish
+from gpucheck.selftests.plan import Wish
+
+if TYPE_CHECKING:
+    from gpucheck.tables import Tables
+
+ORDER_LIMIT = 1 << 20
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to be examined, and how."""
+
+    what: Literal["facts", "check", "self-tests"]
+    python: str | None
+    """The target; None for the one that ``gpucheck check`` would choose."""
+    named_by: str = "--python"
+    tables: str | None = None
+    wish: CheckWish = CheckWish()
+    tests: Wish = Wish()
+    """The self-tests, if they alone are asked for."""
+
+
+class Reply(msgspec.Struct, frozen=True, kw_only=True):
+    """The packed snapshot, or why there is none: ``refused`` is a sentence with its parameters."""
+
+    snapshot: bytes = b""
+    refused: Any = None
+    usage: bool = False
+    """Whether it is refused because what was asked makes no sense."""
+    fault: str = ""
+
+
+def main() -> NoReturn:
+    """Examine the machine, and end the process."""
+    signal.signal(signal.SIGTERM, _leave)
+    mark = sys.stdin.buffer.readline(100).strip()
+    order = sys.stdin.buffer.readline(ORDER_LIMIT)
+    data = msgspec.msgpack.encode(_reply(order))
+    sys.stdout.flush()
+    # Whatever a start-up file of this Python has printed is outside the marks.
+    sys.stdout.buffer.write(mark + data + mark)
+    sys.stdout.buffer.flush()
+    os._exit(0)  # PYTHONINSPECT would keep it here
+
+
+def _leave(_number: int, _frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing interrupts the cleanup
+    sys.exit(1)
+
+
+def _reply(data: bytes) -> Reply:
+    try:
+        order = msgspec.json.decode(data, type=Order)
+        return Reply(snapshot=packed(_examined(order)))
+    except AskError as error:
+        return Reply(refused=as_said(error.args[0]), usage=isinstance(error, UsageError))
+    except Exception as error:  # noqa: BLE001  # it becomes an error where it was asked
+        return Reply(fault=f"{type(error).__name__}: {error}"[:1000])
+
+
+def _examined(order: Order) -> Snapshot:
+    begun = time.monotonic()
+    tables = open_tables(order.tables)
+    host = LiveHost()
+
+    def collected(request: Request, skip: Sequence[str]) -> Snapshot:
+        return _collected(host, tables, order, request, skip)
+
+    if order.what == "check":
+        return examine(host, tables, order.wish, collected, begun=begun, show=_go_on_if_asked)
+    facts = collected(Request(wheel_mirror=order.wish.wheel_mirror), ())
+    if order.what == "facts":
+        return facts
+    left = max(begun + order.tests.timeout - time.monotonic(), 1.0)
+    tests = msgspec.structs.replace(order.tests, timeout=left)
+    return selftests_alone(host, facts, tables, tests, show=_go_on_if_asked)
+
+
+def _collected(
+    host: LiveHost, tables: "Tables", order: Order, request: Request, skip: Sequence[str]
+) -> Snapshot:
+    return collect(
+        host,
+        tables,
+        TargetWish(python=order.python, parent=os.getppid(), named_by=order.named_by),
+        request=request,
+        timeout=order.wish.timeout,
+        skip=skip,
+        progress=_go_on_if_asked,
+    ).snapshot
+
+
+def _go_on_if_asked(*_state: object) -> None:
+    """End the process if nobody waits for its answer any more."""
+    if select.select([sys.stdin], [], [], 0)[0] and not os.read(sys.stdin.fileno(), 1):
+        sys.exit(1)

@@ -1,0 +1,42 @@
+"""Words of whoever asks, which may be almost right, and words of errors."""
+
+from typing import TYPE_CHECKING
+
+from gpucheck.language import Sentence, any_of, in_series, in_turn, say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
+    """Return untrusted text without control characters, except those to keep, cut to a length.
+
+    Of a sentence of ours only the parameters are untrusted.
+    """
+    if isinstance(text, Sentence):
+        return text.mapped(lambda part: printable(part, limit=limit, keep=keep))
+    return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])
+
+
+def words_of(error: Exception, *, limit: int = 300) -> str:
+    """Return what an error says, without control characters; a sentence of ours stays one."""
+    said = error.args[0] if error.args else None
+    return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
+
+
+def meant(said: str, known: "Iterable[str]") -> str:
+    """Return "Did you mean"; "" if nothing is similar."""
+    from gpucheck.tables.nearest import nearest  # noqa: PLC0415
+
+    near = nearest(said, known)
+    return say("Did you mean {names}?", names=any_of(near)) if near else ""
+
+
+def with_hint(refused: str, hint: str) -> str:
+    """Return a refusal with what was probably meant, or with the names that there are."""
+    return in_turn([refused, hint]) if hint else refused
+
+
+def there_are(names: "Iterable[str]") -> str:
+    """Return the names that there are."""
+    return say("There are {names}.", names=in_series(list(names)))

@@ -1,0 +1,95 @@
+"""The questions of an assistant as tools of the Model Context Protocol.
+
+The SDK (``mcp``) is an extra, which only this module imports.
+"""
+
+import inspect
+
+import anyio
+import anyio.to_thread
+from mcp import types
+from mcp.server import Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+
+from gpucheck import __version__
+from gpucheck.api import questions
+from gpucheck.api.errors import AskError
+from gpucheck.api.questions import QUESTIONS, Setting
+from gpucheck.api.words import words_of
+from gpucheck.language import say, speaking
+from gpucheck.ticket import IntakeError
+
+_INSTRUCTIONS = (
+    "gpucheck finds out why PyTorch does not use the NVIDIA GPUs of a machine properly, and names "
+    "the exact fix. Use check for this machine, triage for an error message or log, compat and "
+    "recommend for a machine that is described. A verdict of unknown is an answer: do not guess."
+)
+_LONGEST_REFUSAL = 4000
+
+
+def serve(setting: Setting) -> None:
+    """Answer on stdin and stdout until stdin ends."""
+    anyio.run(_serve, server(setting))
+
+
+def server(setting: Setting) -> "Server[dict[str, object]]":
+    """Return the server."""
+
+    async def list_tools(
+        _context: ServerRequestContext[dict[str, object]],
+        _params: types.PaginatedRequestParams | None,
+    ) -> types.ListToolsResult:
+        return types.ListToolsResult(tools=[_tool(name) for name in QUESTIONS])
+
+    async def call_tool(
+        _context: ServerRequestContext[dict[str, object]], params: types.CallToolRequestParams
+    ) -> types.CallToolResult:
+        return await anyio.to_thread.run_sync(_answered, params, setting)
+
+    return Server(
+        "gpucheck",
+        version=__version__,
+        title="gpucheck",
+        instructions=_INSTRUCTIONS,
+        on_list_tools=list_tools,
+        on_call_tool=call_tool,
+    )
+
+
+async def _serve(answering: "Server[dict[str, object]]") -> None:
+    async with stdio_server() as (asked, answers):
+        await answering.run(asked, answers, answering.create_initialization_options())
+
+
+def _tool(name: str) -> types.Tool:
+    return types.Tool(
+        name=name,
+        description=inspect.getdoc(QUESTIONS[name]),
+        input_schema=questions.schema_of(name),
+        output_schema=questions.schema_of_answer(name),
+        annotations=types.ToolAnnotations(
+            read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+        ),
+    )
+
+
+def _answered(params: types.CallToolRequestParams, setting: Setting) -> types.CallToolResult:
+    """Answer a question in a thread; what is wrong with it is said in one sentence."""
+    with speaking("en"):
+        try:
+            answer = questions.asked(params.name, params.arguments or {}).answer(setting)
+        except (AskError, IntakeError) as error:
+            return _refused(str(words_of(error, limit=_LONGEST_REFUSAL)))
+        except Exception as error:  # noqa: BLE001  # an assistant gets one sentence, no traceback
+            fault = words_of(RuntimeError(f"{type(error).__name__}: {error}"))
+            said = say("a fault of gpucheck itself, please report it: {error}", error=fault)
+            return _refused(str(said))
+    return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.data)
+
+
+def _refused(sentence: str) -> types.CallToolResult:
+    return types.CallToolResult(content=[_text(sentence)], is_error=True)
+
+
+def _text(text: str) -> types.TextContent:
+    return types.TextContent(type="text", text=text)

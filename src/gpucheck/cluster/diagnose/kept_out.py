@@ -1,0 +1,78 @@
+"""Tasks that started and could not take part: no machine of theirs is missing."""
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gpucheck.cluster.diagnose.naming import blamed, words_of
+from gpucheck.cluster.model import Roster
+from gpucheck.cluster.store.messages import Refusal
+from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import rank_missing, ranks_heterogeneous
+from gpucheck.language import say_many
+
+
+def present(roster: Roster, refused: Mapping[int, Refusal]) -> Roster:
+    """Return the ranks without those of refused tasks among the absent ones."""
+    theirs = {one.rank for one in roster.ranks if one.task in refused}
+    return msgspec.structs.replace(roster, absent=roster.absent - theirs) if theirs else roster
+
+
+def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
+    """Name the tasks that were refused at their start, each with the reason."""
+    by_reason: dict[str, list[int]] = {}
+    for task, one in sorted(refused.items()):
+        by_reason.setdefault(one.why, []).append(task)
+    return [
+        blamed(
+            ranks_heterogeneous.RULE.slug,
+            roster,
+            [one.rank for one in roster.ranks if one.task in tasks],
+            hosts=[refused[task].host for task in tasks],
+            evidence=say_many(
+                len(tasks),
+                "task {tasks} on host {host} cannot take part: {why}",
+                "tasks {tasks} cannot take part, the first of them on host {host}: {why}",
+                tasks=words_of(tasks),
+                host=refused[tasks[0]].host,
+                why=why,
+            ),
+            data={"differs": ["command line"]},
+        )
+        for why, tasks in by_reason.items()
+    ]
+
+
+def with_tokens(
+    found: Sequence[Culprit], roster: Roster, wrong_tokens: Mapping[str, int]
+) -> list[Culprit]:
+    """Return the culprits; a task that never came may be one that has another token.
+
+    No host is named for it: its machine runs, and only its environment is wrong.
+    """
+    if not wrong_tokens:
+        return list(found)
+    return [
+        msgspec.structs.replace(
+            one,
+            slug=ranks_heterogeneous.RULE.slug,
+            confidence=Confidence.LIKELY,
+            evidence=_another_token(wrong_tokens),
+        )
+        if one.slug == rank_missing.RULE.slug and roster.absent.issuperset(one.ranks)
+        else one
+        for one in found
+    ]
+
+
+def _another_token(wrong_tokens: Mapping[str, int]) -> str:
+    times = sum(wrong_tokens.values())
+    return say_many(
+        times,
+        "never registered, and a task at {addresses} presented another token {count} time: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        "never registered, and a task at {addresses} presented another token {count:,} times: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        addresses=words_of(sorted(wrong_tokens)),
+    )

@@ -1,0 +1,219 @@
+"""The tasks that have lost task 0 meet at a deputy, which judges what they saw.
+
+The first deputy that can be reached opens the store on the port that it has kept ready. For a
+limited time each task tells it what it saw of task 0. Then it sets the verdict as task 0 would have
+done.
+"""
+
+import socket
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.client import ConnectError, StoreClient
+from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Survivor, Verdict
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.wire import StoreError
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
+from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.task.leaving import TICK, leave
+from gpucheck.facts.numbers import whole_number
+
+_SETTLE = 1.0
+"""Seconds from the first to the last task, even if all have met: a launcher that ends a whole job
+at once may have begun with task 0."""
+_WINDOW, _PATIENCE = 5.0, 4.0
+"""Seconds for the others to come to a deputy, and for a deputy to open its store."""
+_SPREAD = 2.0
+"""How many heartbeats later than another a task may notice a silence."""
+_TRY = 1.0
+"""Seconds for one attempt at a deputy."""
+
+Judge = Callable[[Loss, Conclusion], Verdict]
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a meeting: the verdict, if there is one, and the sentence about task 0."""
+
+    verdict: Verdict | None
+    sentence: str
+
+
+class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
+    """What all tasks know alike, and when it must be over, a time of ``time.monotonic()``."""
+
+    run: str
+    tasks: int
+    after: float
+    """Seconds from the start of the run to the last sign of task 0."""
+    end: Callable[[], float]
+
+
+class Meeting:
+    """One task at a meeting.
+
+    Args:
+        heir: what it has kept ready.
+        deputies: where to meet.
+        lost: the connection to task 0 that was lost.
+        said: what it saw itself.
+        facts: of the run.
+        judge: makes the verdict if this task turns out to be the deputy.
+    """
+
+    def __init__(
+        self, heir: Heir, deputies: Deputies, lost: StoreClient, said: Survivor,
+        facts: Circumstances, judge: Judge,
+    ) -> None:  # fmt: skip
+        self._heir = heir
+        self._deputies = deputies
+        self._lost = lost
+        self._said = said
+        self._facts = facts
+        self._judge = judge
+        late = 0.0 if said.closed else _SPREAD * lost.beat
+        self._window, self._patience = _WINDOW + late, _PATIENCE + late
+        self._chair: _Chair | None = None
+        self._client: StoreClient | None = None
+
+    def hold(self) -> Found:
+        """Meet the others; return what came of it."""
+        for deputy in self._deputies.deputies:
+            if deputy.task == self._heir.task:
+                if self._heir.listener is not None:
+                    return self._preside(self._heir.listener)
+                continue
+            client = self._go_to(deputy.host or self._lost.peer_address, deputy.port)
+            if client is not None:
+                self._client = client
+                return self._listen(client)
+        return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
+
+    @property
+    def presides(self) -> bool:
+        """Whether this task is the deputy."""
+        return self._chair is not None
+
+    def leave(self, end: float) -> None:
+        """Leave with the others."""
+        if self._client is not None:
+            leave(self._client, self._heir.task, end, self._chair)
+
+    def close(self) -> None:
+        """End the connections."""
+        if self._client is not None:
+            self._client.close()
+        if self._chair is not None:
+            self._chair.close()
+
+    def _go_to(self, host: str, port: int) -> StoreClient | None:
+        """Return a connection to a deputy, None if there is none; one that refuses is dead, too."""
+        end = min(time.monotonic() + self._patience, self._facts.end())
+        while (left := end - time.monotonic()) > 0:
+            try:
+                return StoreClient.connect(
+                    host, (port,), self._facts.run, self._lost.token, min(_TRY, left)
+                )
+            except ConnectError as error:
+                if error.reason == "refused":
+                    return None
+        return None
+
+    def _listen(self, client: StoreClient) -> Found:
+        """Tell the deputy what was seen, and wait for its verdict."""
+        box: list[Verdict | Malformed] = []
+
+        def then(text: bytes | None) -> None:
+            if text is not None:
+                box.append(messages.VERDICT.read(text))
+
+        wait = self._window + self._patience
+        end = min(time.monotonic() + wait, self._facts.end())
+        client.set(messages.SURVIVORS.key(self._heir.task), self._said)
+        client.get(messages.VERDICT.name, wait, then)
+        while not box and not client.lost and time.monotonic() < end:
+            client.pump()
+            time.sleep(TICK)
+        found = box[0] if box else None
+        if isinstance(found, Verdict):
+            culprit = found.culprits[0].evidence if found.culprits else ""
+            return Found(verdict=found, sentence=found.why or culprit)
+        return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
+
+    def _preside(self, listener: socket.socket) -> Found:
+        """Hold the store for the others, and judge."""
+        facts = self._facts
+        store = Store.on(listener, facts.run, self._lost.token, facts.tasks)
+        chair = self._chair = _Chair(store, facts.tasks)
+        try:
+            self._client = StoreClient.connect(
+                "127.0.0.1", (store.port,), facts.run, self._lost.token, _PATIENCE
+            )
+        except StoreError as error:
+            return Found(verdict=None, sentence=str(error))
+        self._client.set(messages.SURVIVORS.key(self._heir.task), self._said)
+        loss = self._loss(self._await(chair))
+        conclusion = conclude(loss)
+        verdict = self._judge(loss, conclusion)
+        store.put(messages.VERDICT.name, verdict)
+        return Found(verdict=verdict, sentence=conclusion.sentence)
+
+    def _await(self, chair: "_Chair") -> dict[int, Survivor]:
+        """Return who has come, and what each of them saw, until all are there or time is up."""
+        begun = time.monotonic()
+        others = self._roll.tasks - 1
+        while True:
+            assert self._client is not None  # noqa: S101  # it has just connected
+            self._client.pump()
+            chair.tick()
+            now = time.monotonic()
+            seconds = _SETTLE if len(chair.met) >= others else self._window
+            if now >= min(begun + seconds, self._facts.end()):
+                return chair.met
+            time.sleep(TICK)
+
+    @property
+    def _roll(self) -> Roll:
+        """Who was there; without any news all tasks, each on a host of its own."""
+        tasks = self._facts.tasks
+        return self._heir.roll or Roll(tasks=tasks, hosts=tasks, beside=1)
+
+    def _loss(self, met: dict[int, Survivor]) -> Loss:
+        return Loss(
+            host=self._deputies.host,
+            roll=self._roll,
+            met=met or {self._heir.task: self._said},
+            after=self._facts.after,
+        )
+
+
+class _Chair:
+    """The side of the deputy that looks after the others."""
+
+    def __init__(self, store: Store, tasks: int) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._gone: set[int] = set()
+        self.met: dict[int, Survivor] = {}
+        """What each task saw."""
+
+    def tick(self) -> None:
+        """Take what was said."""
+        for key, text in self._store.news(messages.SURVIVORS.name).items():
+            found = messages.SURVIVORS.read(text)
+            task = whole_number(key)
+            if task is not None and 0 < task < self._tasks and isinstance(found, Survivor):
+                self.met[task] = found
+        left = map(whole_number, self._store.news(messages.LEAVING.name))
+        self._gone.update(task for task in left if task is not None)
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether all who came have taken the verdict."""
+        return self._gone >= set(self.met)
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()

@@ -1,0 +1,103 @@
+"""Sentences that are read back: from a saved JSON document, or from a worker's message.
+
+Anybody may have written them. So a template is filled in only if its fields are plain names of
+parameters, and counts only if the result is the very text beside it. One that the catalogues lack
+is shown in English.
+"""
+
+import re
+import string
+from collections.abc import Mapping
+from typing import Any
+
+from gpucheck.language.sentence import Part, Sentence
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
+_SPEC = re.compile(r"(?:\.\d)?[defg%]?|#04x|,")
+_LONGEST, _MOST, _DEEPEST = 2000, 20, 100
+"""Characters of a template, its parameters, and sentences within one another: each item of a long
+list is a step."""
+_FORMATS = (ValueError, TypeError, OverflowError)
+
+
+def said_again(text: str, said: Any) -> str:  # noqa: ANN401  # any JSON-like data
+    """Return the sentence that a text is, by what is said beside it; otherwise the text."""
+    found = _sentence(said, len(text) + 1, 0)
+    return found if found is not None and found == text else text
+
+
+def with_sentences(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return JSON-like data with the sentences that ``said`` in its objects has, and without it."""
+    if isinstance(data, list):
+        return [with_sentences(one) for one in data]
+    if not isinstance(data, dict):
+        return data
+    said = data.get("said")
+    if not isinstance(said, dict):
+        return {key: with_sentences(value) for key, value in data.items()}
+    return {
+        key: _field(value, said.get(key)) if key in said else with_sentences(value)
+        for key, value in data.items()
+        if key != "said"
+    }
+
+
+def _field(value: Any, said: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return a field as it was: a sentence, or a list or an object with some."""
+    if isinstance(value, str):
+        return said_again(value, said)
+    if isinstance(value, list) and isinstance(said, list) and len(value) == len(said):
+        return [_field(one, its) for one, its in zip(value, said, strict=True)]
+    if isinstance(value, dict) and isinstance(said, dict):
+        return {key: _field(one, said.get(key)) for key, one in value.items()}
+    return with_sentences(value)
+
+
+def _sentence(said: Any, limit: int, depth: int) -> Sentence | None:  # noqa: ANN401  # as above
+    """Return a sentence; None if it is malformed or has more characters than the limit."""
+    if not isinstance(said, dict) or depth > _DEEPEST:
+        return None
+    key, given, plural = said.get("key"), said.get("params"), said.get("plural", "")
+    number = said.get("number", 1)
+    if not (isinstance(key, str) and isinstance(plural, str) and isinstance(given, dict)):
+        return None
+    if not isinstance(number, int) or len(given) > _MOST:
+        return None
+    params = {str(name): _part(value, limit, depth) for name, value in given.items()}
+    if not _is_sound(key, params, limit) or not _is_sound(plural, params, limit):
+        return None
+    inner, first = said.get("within") is True, said.get("first") is True
+    try:
+        return Sentence(key, params, plural=plural, number=number, inner=inner, first=first)
+    except _FORMATS:
+        return None
+
+
+def _part(value: Any, limit: int, depth: int) -> Part:  # noqa: ANN401  # any JSON-like data
+    if isinstance(value, dict):
+        return _sentence(value, limit, depth + 1) or ""
+    return value if isinstance(value, str | int | float | None) else ""
+
+
+def _is_sound(template: str, params: Mapping[str, Part], limit: int) -> bool:
+    """Whether every field is a plain name with a parameter, and the whole is not too long."""
+    if len(template) > _LONGEST:
+        return False
+    if not params:
+        return True
+    try:
+        parts = list(string.Formatter().parse(template))
+    except ValueError:
+        return False
+    fields = [(name, spec or "", how) for _words, name, spec, how in parts if name is not None]
+    if not all(
+        name in params and _NAME.fullmatch(name) and _SPEC.fullmatch(spec) and not how
+        for name, spec, how in fields
+    ):
+        return False
+    return sum(_length(params[name]) for name, _spec, _how in fields) <= limit
+
+
+def _length(part: Part) -> int:
+    """Return how many characters a parameter has at least."""
+    return len(part) if isinstance(part, str) else 0

@@ -1,0 +1,128 @@
+"""Values over time or over sizes: lines that differ in colour and in their dashes."""
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+
+from gpucheck.output.html.builder import Element, Node, el
+from gpucheck.output.html.charts.svg import (
+    LINE,
+    WIDTH,
+    Chart,
+    Row,
+    Scale,
+    label,
+    left_axis,
+    line,
+    linear,
+    logarithmic,
+    number,
+    path,
+    ticks,
+)
+
+Points = Sequence[tuple[float, float]]
+
+_LEFT, _RIGHT, _TOP, _BOTTOM, _TALL = 44.0, 350.0, 22.0, 190.0, 2.4
+_DASHES = ("", "6 3", "2 2", "9 3 2 3", "1 3", "12 4")
+MOST_LINES = len(_DASHES)
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line; ``is_limit``: it is what the others are compared with."""
+
+    name: str
+    points: Points
+    is_limit: bool = False
+
+
+class Across(msgspec.Struct, frozen=True):
+    """What the plot is drawn over: its name, how its values are said, and whether it doubles."""
+
+    name: str
+    said: Callable[[float], str] = number
+    doubles: bool = False
+
+
+def chart(
+    key: str, title: str, said: str, unit: str, across: Across, lines: Sequence[Line]
+) -> Chart:
+    """Return the plot of these lines, :data:`MOST_LINES` at most besides limits."""
+    xs = sorted({x for one in lines for x, _y in one.points})
+    ys = [y for one in lines for _x, y in one.points]
+    low = min(ys) if min(ys) > max(ys) / 2 else 0.0
+    levels = ticks(low, max(ys))
+    kind = logarithmic if across.doubles and xs[0] > 0 else linear
+    x = kind(xs[0], xs[-1], _LEFT + 6, _RIGHT - 6)
+    y = linear(levels[0], levels[-1], _BOTTOM, _TOP)
+    drawn: list[Node] = [label(0, 12, unit, class_="dim")]
+    drawn += left_axis(levels, y, _LEFT, _RIGHT)
+    drawn.append(line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"))
+    drawn += _under(xs, x, across)
+    bottom = _BOTTOM + 2 * LINE + 6
+    for at, one in enumerate(lines):
+        drawn += _drawn(one, at, x, y)
+        drawn += _named(one, at, bottom + at * LINE)
+    return Chart(
+        key=key, title=title, said=said, drawn=tuple(drawn),
+        height=bottom + len(lines) * LINE, heads=(across.name, *[one.name for one in lines]),
+        rows=_rows(xs, across, lines), numbers=tuple(range(1, len(lines) + 1)),
+    )  # fmt: skip
+
+
+def _under(xs: Sequence[float], x: Scale, across: Across) -> list[Element]:
+    """Return the axis below: the first, the last and some values between that have room."""
+    found, free = [], 0.0
+    for value in xs if across.doubles else ticks(xs[0], xs[-1]):
+        place = x(value)
+        if not _LEFT <= place <= _RIGHT:
+            continue
+        found.append(line(place, _BOTTOM, place, _BOTTOM + 3, "axis"))
+        said = across.said(value)
+        half = 3.0 * len(said)
+        middle = min(place, WIDTH - half)
+        if middle - half >= free:
+            found.append(label(middle, _BOTTOM + LINE, said, anchor="middle", class_="dim"))
+            free = middle + half + 4
+    name = label((_LEFT + _RIGHT) / 2, _BOTTOM + 2 * LINE, across.name, anchor="middle")
+    return [*found, name]
+
+
+def _drawn(one: Line, at: int, x: Scale, y: Scale) -> list[Element]:
+    places = [(x(across), y(value)) for across, value in one.points]
+    if one.is_limit:
+        if len(places) == 1:
+            (across, value), *_ = places
+            places = [(max(_LEFT, across - 18), value), (min(_RIGHT, across + 18), value)]
+        return [path(places, "limit")]
+    kind = f"line c{at % MOST_LINES}"
+    found = [_dashed(path(places, kind), at)] if len(places) > 1 else []
+    if len(places) <= 16:  # noqa: PLR2004  # more are a line anyway
+        found += [el("circle", cx=cx, cy=cy, r=_TALL, class_=kind) for cx, cy in places]
+    return found
+
+
+def _dashed(drawn: Element, at: int) -> Element:
+    dashes = _DASHES[at % MOST_LINES]
+    if not dashes:
+        return drawn
+    return Element(drawn.tag, (*drawn.attributes, ("stroke-dasharray", dashes)), drawn.children)
+
+
+def _named(one: Line, at: int, y: float) -> list[Element]:
+    kind = "limit" if one.is_limit else f"line c{at % MOST_LINES}"
+    sample = path([(_LEFT, y + 6), (_LEFT + 24, y + 6)], kind)
+    room = WIDTH - _LEFT - 30
+    return [
+        sample if one.is_limit else _dashed(sample, at),
+        label(_LEFT + 30, y + 9.5, one.name, room=room),
+    ]
+
+
+def _rows(xs: Sequence[float], across: Across, lines: Sequence[Line]) -> list[Row]:
+    found = []
+    by_place = [dict(one.points) for one in lines]
+    for x in xs:
+        cells = [number(one[x]) if x in one else "" for one in by_place]
+        found.append((across.said(x), *cells))
+    return found

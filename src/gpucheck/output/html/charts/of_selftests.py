@@ -1,0 +1,143 @@
+"""The plots of self-tests: copies between GPUs, collectives over sizes, the course of a load."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
+from gpucheck.language import say
+from gpucheck.output.html.charts import heat, lines
+from gpucheck.output.html.charts.lines import Across, Line
+from gpucheck.output.html.charts.svg import Chart, drawable, number
+from gpucheck.output.words import clean, headed, size
+
+_COPY = re.compile(r"(cuda:\d{1,4}) to (cuda:\d{1,4})")
+_BUSBW = re.compile(r"([a-z-]{1,40}) of (\d{1,12}) (B|KiB|MiB|GiB), busbw")
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
+_LEAST = 2
+_GIB = 1 << 30
+_MOST_POINTS = 1000
+
+
+def charts(tests: SelfTests) -> Iterator[Chart]:
+    """Yield each plot that these results have the figures for."""
+    for found in (_copies(tests), _collectives(tests), _rates(tests)):
+        if found is not None:
+            yield found
+    yield from _courses(tests.under_load or ())
+
+
+def _copies(tests: SelfTests) -> Chart | None:
+    """Return the bandwidth between every two GPUs."""
+    speeds: dict[tuple[str, str], float] = {}
+    for _path, result in tests.of("peer-copy"):
+        for one in result.measurements:
+            ends = _COPY.fullmatch(one.name)
+            if ends is not None and one.value is not None and drawable(one.value):
+                speeds[ends[1], ends[2]] = one.value
+    if not speeds:
+        return None
+    names = sorted({end for ends in speeds for end in ends}, key=lambda name: int(name[5:]))
+    place = {name: at for at, name in enumerate(names)}
+    pairs = {(place[here], place[there]): value for (here, there), value in speeds.items()}
+    title = say("Copies between GPUs")
+    return heat.chart("copies", title, heat.Matrix(names, pairs, each_way=True))
+
+
+def _collectives(tests: SelfTests) -> Chart | None:
+    """Return the bus bandwidth of each collective over the size of the message."""
+    points: dict[str, dict[float, float]] = {}
+    for _path, result in tests.of():
+        for one in result.measurements:
+            found = _BUSBW.fullmatch(one.name)
+            if found is not None and one.value is not None and drawable(one.value):
+                at = int(found[2]) * _UNITS[found[3]]
+                points.setdefault(found[1], {})[at] = one.value
+    shown = [
+        Line(name, sorted(those.items())) for name, those in points.items() if len(those) >= _LEAST
+    ][: lines.MOST_LINES]
+    if not shown:
+        return None
+    best = max((y, one.name, x) for one in shown for x, y in one.points)
+    said = say(
+        "Bus bandwidth by size of the message. The highest is {value} GB/s: {collective} of "
+        "{size}.",
+        value=number(best[0]), collective=best[1], size=size(int(best[2])),
+    )  # fmt: skip
+    across = Across(say("Size of the message"), _bytes, doubles=True)
+    return lines.chart("busbw", say("Bus bandwidth of collectives"), said, "GB/s", across, shown)
+
+
+def _bytes(value: float) -> str:
+    return size(int(value)) if value >= _UNITS["MiB"] else f"{value / _UNITS['KiB']:g} KiB"
+
+
+def _rates(tests: SelfTests) -> Chart | None:
+    """Return the speed of each second under sustained load."""
+    shown = []
+    for _path, result in tests.of("sustained"):
+        rates = result.data.get("rates")
+        told = rates[:_MOST_POINTS] if isinstance(rates, list) else []
+        points = [
+            (float(at), float(one))
+            for at, one in enumerate(told, start=1)
+            if isinstance(one, (int, float)) and drawable(one)
+        ]
+        if len(points) >= _LEAST:
+            shown.append(Line(clean(result.place), points))
+    if not shown:
+        return None
+    chosen = sorted(shown, key=lambda one: min(y for _x, y in one.points))[: lines.MOST_LINES]
+    low = chosen[0]
+    said = say(
+        "The rate of each second under full load. The lowest is {value} TFLOP/s on {place}.",
+        value=number(min(y for _x, y in low.points)), place=low.name,
+    )  # fmt: skip
+    title = say("Rate under sustained load")
+    return lines.chart("rates", title, said, "TFLOP/s", Across(say("Seconds")), chosen)
+
+
+def _courses(under_load: Sequence[GpuUnderLoad]) -> Iterator[Chart]:
+    """Yield temperature and memory during the self-tests."""
+    heat_of: list[Line] = []
+    memory_of: list[Line] = []
+    for at, gpu in enumerate(under_load):
+        name = _gpu(gpu, at)
+        course = [one for one in gpu.course[:_MOST_POINTS] if drawable(one.seconds)]
+        hot = [
+            (one.seconds, float(one.temperature_c))
+            for one in course
+            if one.temperature_c is not None and drawable(one.temperature_c)
+        ]
+        used = [
+            (one.seconds, one.memory_used_bytes / _GIB)
+            for one in course
+            if one.memory_used_bytes is not None and drawable(one.memory_used_bytes)
+        ]
+        heat_of += [Line(name, hot)] if len(hot) >= _LEAST else []
+        memory_of += [Line(name, used)] if len(used) >= _LEAST else []
+    seconds = Across(say("Seconds"))
+    if heat_of:
+        chosen = _highest(heat_of)
+        said = say("The hottest was {gpu} with {celsius} °C.", gpu=chosen[0].name,
+                   celsius=number(_most(chosen[0])))  # fmt: skip
+        title = say("Temperature during the self-tests")
+        yield lines.chart("temperature", title, said, "°C", seconds, chosen)
+    if memory_of:
+        chosen = _highest(memory_of)
+        said = say("{gpu} used the most memory: {used} GiB.", gpu=chosen[0].name,
+                   used=number(_most(chosen[0])))  # fmt: skip
+        title = say("Memory in use during the self-tests")
+        yield lines.chart("memory", title, said, "GiB", seconds, chosen)
+
+
+def _highest(these: Sequence[Line]) -> list[Line]:
+    return sorted(these, key=_most, reverse=True)[: lines.MOST_LINES]
+
+
+def _most(one: Line) -> float:
+    return max(y for _x, y in one.points)
+
+
+def _gpu(gpu: GpuUnderLoad, at: int) -> str:
+    number_of = at if gpu.index is None else gpu.index
+    return headed(f"GPU {number_of}", clean(gpu.device_name or ""))

@@ -1,0 +1,165 @@
+"""A pre-flight as a page: who is to blame and what to do, then plots, then the ranks.
+
+Like its Markdown it is not redacted, because the operators of a cluster need its names.
+"""
+
+from collections.abc import Sequence
+
+from gpucheck.cluster.judgement import Result
+from gpucheck.language import in_series, say
+from gpucheck.output import preflight_words as words_of
+from gpucheck.output.html.builder import BLANK, Element, Node, el
+from gpucheck.output.html.charts import of_preflight
+from gpucheck.output.html.charts.svg import figure
+from gpucheck.output.html.page import First, page
+from gpucheck.output.html.parts import (
+    article,
+    evidence,
+    fixes,
+    folded,
+    footer,
+    items,
+    more,
+    paragraphs,
+    section,
+    state,
+    table,
+    words,
+)
+from gpucheck.output.preflight_words import Cause
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import headed
+
+_FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
+
+
+def render(result: Result) -> str:
+    """Return the page."""
+    drill = words_of.drill_words(result)
+    found = words_of.causes(result)
+    main: list[Node] = [
+        *(_cause(cause, result) for cause in found[:_IN_FULL]),
+        _said(found),
+        _next(result),
+        _plots(result),
+        _ranks(result),
+        _figures(result),
+    ]
+    snapshot = result.report.snapshot
+    names = say("Names of hosts and UUIDs are real.")
+    end: list[Node] = [
+        el("p", words(words_of.exit_words(result))),
+        *footer(snapshot, names, words_of.trailer_of(result)),
+    ]
+    loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
+    return page(first_line(result), main, [*end, loud], [loud, *_open_end(result)])
+
+
+def first_line(result: Result) -> First:
+    """Return the first line of the page."""
+    word = words_of.verdict_word(result)
+    return First(word, VERDICTS[word], words_of.verdict(result))
+
+
+def _open_end(result: Result) -> list[Element]:
+    preflight = result.preflight
+    said = [headed(say("notice"), one) for one in words_of.notices(result)[:_FINDINGS]]
+    if result.ending.status != words_of.INCONCLUSIVE:
+        said += [
+            say("Still open: {open_end}", open_end=words(one, 600))
+            for one in (preflight.inconclusive, preflight.stopped_because)
+            if one
+        ]
+    return paragraphs(said)
+
+
+def _cause(cause: Cause, result: Result) -> Element:
+    first = words_of.verdict(result)  # the first line already says this one
+    said = [one for _severity, one in words_of.said([cause]) if one not in first]
+    is_drill = bool(words_of.drill_words(result))
+    these = cause.finding.fixes if cause.finding and not is_drill else ()
+    return article(
+        cause.severity,
+        words(cause.slug),
+        *paragraphs(said[:_EACH]),
+        el("p", say("and {count:,} more", count=len(said) - _EACH)) if len(said) > _EACH else None,
+        *fixes(these),
+        evidence(cause.finding) if cause.finding else None,
+        el("p", say("Fixes are left out because this is a drill.")) if is_drill else None,
+        more(cause.slug) if cause.finding else None,
+    )
+
+
+def _said(found: Sequence[Cause]) -> Element | None:
+    """Return every finding in a line, where more were found than the boxes say."""
+    told = words_of.said(list(found))
+    shown_above = sum(min(_EACH, len(one.culprits) or 1) for one in found[:_IN_FULL])
+    if len(told) <= shown_above:
+        return None
+    rows = [
+        el("li", el("span", term(severity), class_=f"state {severity}"), BLANK, words(said, _LONG))
+        for severity, said in told[:_FINDINGS]
+    ]
+    if len(told) > _FINDINGS:
+        rows.append(el("li", say("and {count:,} more", count=len(told) - _FINDINGS)))
+    return section("all", say("All findings"), el("ul", *rows))
+
+
+def _next(result: Result) -> Element | None:
+    steps = words_of.next_steps(result)
+    return section("next", say("Next"), items(steps)) if steps else None
+
+
+def _plots(result: Result) -> Element | None:
+    drawn = [figure(chart) for chart in of_preflight.charts(result)]
+    if not drawn:
+        return None
+    return section("figures", say("Figures"), el("div", *drawn, class_="charts"))
+
+
+def _ranks(result: Result) -> Element | None:
+    """Return rows for the ranks that did not pass, the worst first, and the count of the others."""
+    groups = words_of.by_status(result.preflight.ranks or ())
+    if not groups:
+        return None
+    others = [one for status, these in groups if status != "passed" for one in these]
+    counts = [words_of.counted_status(len(these), status) for status, these in groups]
+    rows: list[Sequence[Node]] = [
+        (
+            str(one.rank),
+            words_of.host(one.host or ""),
+            "" if one.gpu is None else str(one.gpu),
+            state(one.status),
+            one.phase,
+            words(one.detail, 300),
+        )
+        for one in others[:_ROWS]
+    ]
+    if len(others) > _ROWS:
+        rows.append((say("{count:,} more", count=len(others) - _ROWS), "", "", "", "", ""))
+    heads = (say("Rank"), say("Host"), "GPU", say("State"), say("Phase"), say("Detail"))
+    return section(
+        "ranks", say("Ranks"),
+        el("p", words(headed(words_of.population(result), in_series(counts)))),
+        table(heads, rows) if rows else None,
+    )  # fmt: skip
+
+
+def _figures(result: Result) -> Element | None:
+    preflight = result.preflight
+    measured = [
+        headed(words_of.ranks_on_nodes(one.ranks, one.nodes), words_of.bandwidth_words(one))
+        for one in (preflight.bandwidths or ())[:_ROWS]
+    ]
+    lists = [
+        folded(heading, items(said, _LONG))
+        for heading, said in (
+            (say("Bandwidth"), measured),
+            (say("Each rank alone"), list(words_of.rate_lines(preflight.ranks or ()))[:_ROWS]),
+            (say("What ranks did when their time was over"), preflight.looks[:_ROWS]),
+            (say("Steps"), preflight.step_notes[:_ROWS]),
+            (say("Required"), list(result.requirements)[:_ROWS]),
+        )
+        if said
+    ]
+    return section("evidence", say("Everything that was measured"), *lists) if lists else None

@@ -1,0 +1,109 @@
+"""``gpucheck mcp`` as an assistant meets it: through the client of the reference SDK."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.process
+
+COMMAND = [sys.executable, "-m", "gpucheck", "mcp"]
+NO_CUDA_CODE = "CUDA error: no kernel image is available for execution on the device"
+
+
+def ask(*questions: tuple[str, dict[str, Any]], options: tuple[str, ...] = ()) -> list[Any]:
+    """Ask a server these questions; the first item is its tools."""
+    mcp = pytest.importorskip("mcp")
+
+    async def asked() -> list[Any]:
+        server = mcp.StdioServerParameters(
+            command=COMMAND[0], args=[*COMMAND[1:], *options], env=dict(os.environ)
+        )
+        async with mcp.Client(server) as client:
+            tools = (await client.list_tools()).tools
+            calls = [client.call_tool(name, arguments) for name, arguments in questions]
+            return [tools, *await asyncio.gather(*calls)]
+
+    return asyncio.run(asyncio.wait_for(asked(), 90))
+
+
+def test_the_tools_only_read() -> None:
+    (tools,) = ask()
+    assert [tool.name for tool in tools] == [
+        "check", "compat", "recommend", "triage", "explain", "list",
+    ]  # fmt: skip
+    for tool in tools:
+        assert tool.annotations.read_only_hint
+        assert not tool.annotations.destructive_hint
+        assert tool.description
+        assert tool.input_schema["additionalProperties"] is False
+
+
+def test_questions_at_the_same_time() -> None:
+    _tools, here, what_if, cause, page = ask(
+        ("check", {}),
+        ("compat", {"facts": {"gpu": "RTX 5090", "driver": "535.104.05", "torch": "2.5.1"}}),
+        ("triage", {"text": f"RuntimeError: {NO_CUDA_CODE}"}),
+        ("explain", {"slug": "driver-too-old"}),
+    )
+    assert here.structured_content["verdict"] == "healthy"
+    assert str(Path.home()) not in here.content[0].text
+    assert what_if.structured_content["root_causes"][0] == "driver-too-old"
+    fixes = what_if.structured_content["findings"][0]["fixes"]
+    assert fixes
+    assert cause.structured_content["root_causes"] == ["gpu-too-new-for-torch"]
+    assert page.content[0].text.startswith("driver-too-old: ")
+    assert not any(one.is_error for one in (here, what_if, cause, page))
+
+
+def test_a_refusal_is_one_sentence() -> None:
+    _tools, *refused = ask(
+        ("check", {"python": "/bin/sh"}),
+        ("check", {"only": ["driver-to-old"]}),
+        ("triage", {"text": ""}),
+        ("nonsense", {}),
+        options=("--lang", "zh"),
+    )
+    words = ["unknown field `python`", "Did you mean driver-too-old?", "empty", "no question"]
+    for one, expected in zip(refused, words, strict=True):
+        assert one.is_error
+        assert expected in one.content[0].text
+        assert "\n" not in one.content[0].text
+
+
+def test_it_ends_with_its_stdin_and_by_a_signal() -> None:
+    pytest.importorskip("mcp")
+    done = subprocess.run(COMMAND, input=b"", capture_output=True, timeout=60, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    server = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert server.stdin
+    assert server.stdout
+    server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+    server.stdin.flush()
+    assert server.stdout.readline()  # it listens
+    server.send_signal(signal.SIGTERM)
+    assert server.wait(20) == 128 + signal.SIGTERM
+    server.stdin.close()
+    server.stdout.close()
+
+
+def test_without_the_sdk_it_says_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "mcp").mkdir()
+    (tmp_path / "mcp" / "__init__.py").write_text(
+        "raise ModuleNotFoundError('No module named mcp', name='mcp')\n"
+    )
+    done = subprocess.run(
+        COMMAND, env={**os.environ, "PYTHONPATH": str(tmp_path)}, capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("Error: The Python of gpucheck has no MCP SDK of version 2.")
+    assert "pip install '.[mcp]'" in done.stderr
+    assert "pip install gpucheck" not in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -1,0 +1,86 @@
+"""A snapshot goes from one process of gpucheck to another with all its sentences."""
+
+import msgspec
+import pytest
+import test_machines
+from msgspec.structs import replace
+
+from gpucheck.api.errors import NoAnswerError, RefusedError, UsageError
+from gpucheck.api.examination import _understood
+from gpucheck.api.examiner import Reply
+from gpucheck.api.packing import packed, unpacked
+from gpucheck.facts.container import Container
+from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import as_said, say
+from gpucheck.output.json_text import with_said
+
+SOME = ("h100x8-r580-cu130", "nvml-hangs", "nothing-readable", "cuda-build-no-gpu-vm")
+MARK = b"0123"
+
+
+def same(name: str) -> None:
+    snapshot = test_machines.reported(name).snapshot
+    again = unpacked(packed(snapshot))
+    assert with_said({**again.as_json(), "origin": snapshot.origin}) == with_said(
+        snapshot.as_json()
+    )
+    told = test_machines.judged(snapshot)
+    assert test_machines.judged(again).root_causes == told.root_causes
+    assert with_said(test_machines.judged(again).as_json()["checks"]) == with_said(
+        told.as_json()["checks"]
+    )
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_it_comes_back_as_it_went(name: str) -> None:
+    same(name)
+
+
+@pytest.mark.exhaustive
+def test_so_does_every_machine() -> None:
+    for name in test_machines.NAMES:
+        same(name)
+
+
+def test_sentences_in_lists_and_names_that_are_not_utf_8() -> None:
+    base: Snapshot = test_machines.reported(SOME[0]).snapshot
+    one = say("rank {rank} hangs", rank=3)
+    snapshot = base.with_section(Preflight(notices=["plain", one])).with_section(
+        replace(base.get(Container), problems={"*": "\udcff"})
+    )
+    again = unpacked(packed(snapshot))
+    plain, sentence = again.get(Preflight).notices or []
+    assert (plain, as_said(sentence)) == ("plain", as_said(one))
+    assert again.get(Container).problems == {"*": "\\udcff"}
+
+
+def answered(reply: Reply) -> Snapshot:
+    said = b"printed before" + MARK + msgspec.msgpack.encode(reply) + MARK
+    return _understood(said, MARK, lambda: "")
+
+
+def test_a_reply_is_a_snapshot_a_refusal_or_a_fault() -> None:
+    snapshot = test_machines.reported(SOME[0]).snapshot
+    assert answered(Reply(snapshot=packed(snapshot))).runs == snapshot.runs
+    refused = as_said(say("{name} must be a text or a list of texts.", name="x"))
+    with pytest.raises(UsageError, match=r"^x must be"):
+        answered(Reply(refused=refused, usage=True))
+    with pytest.raises(RefusedError, match=r"^x must be"):
+        answered(Reply(refused=refused))
+    with pytest.raises(NoAnswerError, match=r"fault of gpucheck itself.*KeyError"):
+        answered(Reply(fault="KeyError: 'x'"))
+
+
+@pytest.mark.parametrize("said", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
+def test_what_is_damaged_is_one_sentence(said: bytes) -> None:
+    with pytest.raises(NoAnswerError) as error:
+        _understood(said, MARK, lambda: "first\nlast\x1b")
+    assert "\n" not in str(error.value)
+
+
+def test_a_damaged_snapshot_is_one_sentence() -> None:
+    whole = packed(test_machines.reported(SOME[0]).snapshot)
+    for cut in (1, len(whole) // 2, len(whole) - 1):
+        with pytest.raises(NoAnswerError, match="damaged"):
+            answered(Reply(snapshot=whole[:cut]))

@@ -1,0 +1,154 @@
+"""Documents that are read back speak every language, and no forged template is filled in."""
+
+import json
+from typing import Any
+
+import preflight_samples
+import pytest
+import report_samples
+from language.english_left import english_left, half_width_left
+from language.test_machines_in_chinese import NAMES, TABLES, report_of
+from rules_support import snapshot
+from selftest_facts import ran, result
+
+from gpucheck.engine import Report, judge_machine
+from gpucheck.facts.driver import Driver
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, decode
+from gpucheck.language import Sentence, as_said, in_series, say, say_many, speaking, spoken
+from gpucheck.language.read_back import said_again, with_sentences
+from gpucheck.output import json_format, preflight_json, terminal
+from gpucheck.output.json_text import json_text, with_said
+from gpucheck.output.public import public
+from gpucheck.ticket.judge import judge_saved
+
+_SENTENCES = (
+    say("unknown"),
+    say("Driver {release} is lower", release="535 (no joke)"),
+    say_many(3, "{count} probe", "{count} probes"),
+    say("{those} took {seconds:.1f} s", those=in_series(["a", "b", "c"] * 20), seconds=2.25),
+    say("{fix} {inner}", fix=say("Do it.").within(), inner=say("it is done").at_start()),
+    say("code {code:#04x}", code=15),
+)
+
+
+def read_back(report: Report) -> Report:
+    """Return the judgement of a report's JSON."""
+    return judge_saved(decode(json_format.render(report).encode()), TABLES)
+
+
+def without_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return a document as versions wrote it that had no ``said``."""
+    if isinstance(data, dict):
+        return {key: without_said(value) for key, value in data.items() if key != "said"}
+    return [without_said(one) for one in data] if isinstance(data, list) else data
+
+
+@pytest.mark.parametrize("sentence", _SENTENCES)
+def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
+    data = {"why": sentence, "list": [sentence, "other"], "problems": {"a": sentence, "b": "x"}}
+    back = with_sentences(json.loads(json_text(data)))
+    assert back == data
+    for one in (back["why"], back["list"][0], back["problems"]["a"]):
+        assert isinstance(one, Sentence)
+        assert as_said(one) == as_said(sentence)
+    assert [type(one) for one in (back["list"][1], back["problems"]["b"])] == [str, str]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"key": "{x.__class__}", "params": {"x": "the text"}},
+        {"key": "{x[0]}", "params": {"x": "the text"}},
+        {"key": "{x:>99999999}", "params": {"x": "the text"}},
+        {"key": "{x!r}", "params": {"x": "the text"}},
+        {"key": "{x:.1f}", "params": {"x": 10**400}},
+        {"key": "the text", "params": {}, "plural": 5},
+        {"key": "the text", "params": {}, "plural": "{x", "number": 2},
+        {"key": "the text", "params": {}, "number": "2"},
+        {"key": "another text", "params": {}},
+        {"key": "{x}" * 300, "params": {"x": "y" * 30_000}},
+        {"key": "{x}", "params": {f"x{at}": 1 for at in range(50)}},
+        {"params": {}}, [], ["the text"], "the text", 5, None,
+    ],
+)  # fmt: skip
+def test_a_forged_sentence_stays_text(said: object) -> None:
+    assert type(said_again("the text", said)) is str
+    back = with_sentences({"why": "the text", "said": {"why": said}})
+    assert back == {"why": "the text"}
+
+
+def test_sentences_within_sentences_do_not_multiply() -> None:
+    said: Any = "x"
+    for _ in range(60):
+        said = {"key": "{a}{a}{a}{a}", "params": {"a": said}}
+    assert type(said_again("x" * 4**6, said)) is str
+    for _ in range(300):
+        said = {"key": "{a}", "params": {"a": said}}
+    assert type(said_again("x", said)) is str
+
+
+def test_a_fact_that_is_called_said_stays_one() -> None:
+    variables = {"variables": {"said": "yes", "PATH": "/bin"}}
+    assert with_sentences(variables) == variables
+
+
+def test_the_run_of_a_probe_is_told_in_chinese() -> None:
+    taken = snapshot(
+        Driver(problems={"*": say("there is no device tree")}),
+        runs=ProbeRuns((ProbeRun(name="nvml", status="unknown", problem=say("not asked")),)),
+    )
+    back = decode(json_text(taken.as_json()).encode())
+    with speaking("zh"):
+        assert spoken(back.problem("driver.module_release")) == "没有设备树"
+        assert spoken(back.runs.runs[0].problem or "") == spoken(say("not asked")) != "not asked"
+    assert with_said(back.as_json()) == with_said(taken.as_json())
+
+
+def test_what_was_saved_without_templates_is_read_in_english() -> None:
+    report = report_of("a100-mig-instance")
+    old = json.dumps(without_said(json.loads(json_format.render(report))))
+    back = judge_saved(decode(old.encode()), TABLES)
+    assert terminal.render(back, verbose=2) == terminal.render(public(report), verbose=2)
+    with speaking("zh"):
+        assert "recorded machine" in terminal.render(back, verbose=2)
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("name", NAMES)
+def test_a_saved_machine_is_shown_as_the_machine(name: str) -> None:
+    report = public(report_of(name))
+    back = read_back(report)
+    with speaking("zh"):
+        text = terminal.render(back, verbose=2, width=120)
+        assert text == terminal.render(report, verbose=2, width=120)
+    assert json_format.render(back) == json_format.render(report)
+
+
+def test_a_saved_report_of_self_tests_is_shown_as_it_was() -> None:
+    base = report_samples.healthy().snapshot
+    detail = say("{source}: {why}", source="NCCL", why=say("not asked"))
+    for tests in (
+        ran(result("nccl", "failed", kind="nccl-error", detail=detail), result("fp32")),
+        ran(result("cudnn", "skipped", detail=detail)),
+        SelfTests(problems={"*": say("there is no device of an NVIDIA driver")}),
+    ):
+        report = public(judge_machine(base.with_section(tests), TABLES))
+        with speaking("zh"):
+            text = terminal.render(read_back(report), verbose=2, width=120)
+            assert text == terminal.render(report, verbose=2, width=120)
+
+
+def test_the_culprits_of_a_saved_preflight_are_told_in_chinese() -> None:
+    sample = preflight_samples.hang()
+    found = sample.report.snapshot
+    preflight = found.sections["preflight"]
+    document = json.loads(preflight_json.render(sample))
+    back = decode(json.dumps(document).encode())
+    assert back.sections["preflight"] == preflight
+    with speaking("zh"):
+        text = terminal.render(judge_saved(back, TABLES), verbose=1, width=120)
+    culprits = preflight.culprits or ()  # type: ignore[attr-defined]
+    foreign = "\n".join((*(one.evidence for one in culprits), "the first on PATH"))  # invented
+    assert english_left(text, foreign) == []
+    assert half_width_left(text, foreign) == []

@@ -1,0 +1,323 @@
+"""Pages: sound, self-contained, redacted, of a bounded size, the verdict and the fix first."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import html_samples
+import msgspec
+import preflight_samples
+import pytest
+import report_samples
+from click.testing import CliRunner
+from html_support import Markup, is_sound
+from rules_support import TABLES
+
+from gpucheck import triage
+from gpucheck.cli import gpucheck
+from gpucheck.cli.options import PREFLIGHT_FORMATS, REPORT_FORMATS, rendered
+from gpucheck.cluster.judgement import Result
+from gpucheck.engine import Report, judge_machine
+from gpucheck.facts.preflight import RankOutcome
+from gpucheck.facts.selftests import Moment, SelfTests
+from gpucheck.facts.system import System
+from gpucheck.language import speaking
+from gpucheck.output.diff import compare
+from gpucheck.output.html import diff
+from gpucheck.output.html.builder import BLANK, el, ours
+from gpucheck.output.html.builder import rendered as markup
+from gpucheck.output.html.charts import lines, of_preflight, of_selftests, phases, spread, svg
+from gpucheck.output.redact import redact_together
+
+_MOST_BYTES = 1_000_000
+_LOG = """Traceback (most recent call last):
+  File "train.py", line 3, in <module>
+    model.cuda()
+RuntimeError: The NVIDIA driver on your system is too old (found version 11040).
+"""
+REPORTS: dict[str, Callable[[], Report]] = {**report_samples.ALL, "stress": html_samples.stress}
+PREFLIGHTS: dict[str, Callable[[], Result]] = {
+    **preflight_samples.ALL, "large": html_samples.large, "links": html_samples.links,
+}  # fmt: skip
+
+
+def of_report(report: Report) -> str:
+    return rendered(REPORT_FORMATS, "html", report)
+
+
+def of_preflight_(name: str) -> str:
+    return rendered(PREFLIGHT_FORMATS, "html", PREFLIGHTS[name]())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", REPORTS)
+def test_a_report(name: str, language: str) -> None:
+    with speaking(language):  # type: ignore[arg-type]
+        page = is_sound(of_report(REPORTS[name]()))
+    assert page.values("lang") == ["en" if language == "en" else "zh-CN"]
+    shown = page.text()
+    for private in ("alice", "h100-node-3", *report_samples.UUIDS):
+        assert private not in shown
+    assert "gpucheck-report/1 verdict=" in page.texts[-1]
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+@pytest.mark.parametrize("name", PREFLIGHTS)
+def test_a_preflight(name: str, language: str) -> None:
+    with speaking(language):  # type: ignore[arg-type]
+        page = is_sound(of_preflight_(name))
+    assert sum("gpucheck-report/1 verdict=" in text for text in page.texts) == 1
+
+
+def test_the_verdict_and_the_fix_are_first() -> None:
+    page = is_sound(of_report(report_samples.old_driver()))
+    shown = [text for text in page.texts if "- gpucheck" not in text]
+    assert shown[0] == "BROKEN"
+    assert "Driver 515.105.01" in shown[1]
+    commands = page.parts["code"]
+    assert commands[0].endswith("-m pip uninstall -y torch")
+    assert shown.index(commands[0]) < 8
+
+
+def test_every_command_has_a_button_that_only_the_script_shows() -> None:
+    text = of_report(report_samples.old_driver())
+    page = Markup(text)
+    assert text.count("<pre>") == page.tags.count("button") > 0
+    assert text.count('<button type="button" hidden ') == page.tags.count("button")
+
+
+def test_a_report_of_a_text_has_the_lines_that_show_it() -> None:
+    report = triage(_LOG)
+    page = is_sound(of_report(report))
+    assert "driver-too-old" in page.text()
+    assert "line 4: RuntimeError: The NVIDIA driver on your system is too old" in page.text()
+    nothing = is_sound(of_report(triage("hello")))
+    assert "gpucheck recognises nothing in this text" in nothing.text()
+
+
+def test_a_page_of_4096_ranks_is_small_and_names_only_suspects() -> None:
+    result = html_samples.large()
+    assert len(result.preflight.ranks or ()) == 4096
+    text = of_preflight_("large")
+    assert len(text.encode()) < _MOST_BYTES
+    page = is_sound(text)
+    assert page.tags.count("svg") == 5
+    shown = page.text()
+    assert "rank 37, gpu-0004" in shown
+    assert "4,095 ranks" in shown
+    assert "Ranks 0-36, 38-4095 waited for rank 37." in shown
+    assert "rank 24, gpu-0003, GPU 0" in shown
+    assert "rank 2000, " not in shown
+
+
+@pytest.mark.hostile
+def test_the_worst_page_of_4096_ranks_is_small() -> None:
+    """Every rank is bad in its own way, and every pair was measured."""
+    result = html_samples.large()
+    words = "x" * 5000
+    bad = [
+        msgspec.structs.replace(one, status="crashed", detail=f"{one.rank}{words}")
+        for one in result.preflight.ranks or ()
+    ]
+    found = [preflight_samples.culprit("rank-crashed", one, f"{one.rank}{words}") for one in bad]
+    worst = msgspec.structs.replace(
+        html_samples.links(64).preflight, ranks=bad, culprits=found, notices=[words] * 500,
+        looks=[words] * 500, step_notes=[words] * 500,
+    )  # fmt: skip
+    text = rendered(PREFLIGHT_FORMATS, "html", msgspec.structs.replace(result, preflight=worst))
+    assert len(text.encode()) < _MOST_BYTES
+    is_sound(text)
+
+
+def test_plots_of_selftests_are_only_where_there_are_figures() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    assert [one.key for one in of_selftests.charts(tests)] == [
+        "copies", "busbw", "rates", "temperature", "memory",
+    ]  # fmt: skip
+    assert list(of_selftests.charts(SelfTests())) == []
+    broken = [
+        msgspec.structs.replace(one, measurements=[], data={"rates": "no list"})
+        for one in tests.results or ()
+    ]
+    assert list(of_selftests.charts(SelfTests(results=broken))) == []
+
+
+def test_a_plot_says_what_it_shows_and_has_its_figures() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    copies, busbw, *_others = of_selftests.charts(tests)
+    assert "12 pairs" in copies.said
+    assert "cuda:1 to cuda:3: 24.7" in copies.said
+    assert ("cuda:3", "cuda:1", "24.7", "") in copies.rows
+    assert ("128 MiB", "221", "177") in busbw.rows
+    for chart in of_selftests.charts(tests):
+        page = Markup(markup(svg.figure(chart)))
+        assert page.faults == []
+        assert ("svg", "role", "img") in page.attributes
+        assert page.tags.count("table") == 1
+
+
+def test_a_link_that_a_finding_names_has_a_cross() -> None:
+    (found,) = (
+        one for one in of_preflight.charts(html_samples.links()) if one.key == "pairs-of-nodes"
+    )
+    assert sum(row[3] == "named" for row in found.rows) == 1
+    assert found.rows[0] == ("gpu-0001", "gpu-0004", "11.2", "named")
+    assert markup(el("svg", *found.drawn)).count('class="mark ') == 4  # two cells of two lines
+
+
+def test_many_ends_share_cells() -> None:
+    (found,) = (
+        one for one in of_preflight.charts(html_samples.links(64)) if one.key == "pairs-of-nodes"
+    )
+    assert "Each cell stands for 3 by 3 ends" in found.said
+    assert markup(el("svg", *found.drawn)).count("<rect") < 600
+
+
+def test_slow_ranks_are_named_and_marked() -> None:
+    values = {f"rank {at}": 50.0 + at / 100 for at in range(200)} | {"rank 7": 20.0}
+    chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 7"], "ranks")
+    assert "Slow: rank 7." in chart.said
+    drawn = markup(el("svg", *chart.drawn))
+    assert "▼" in drawn
+    assert "rank 7: 20" in drawn
+    assert sum(int(row[1].replace(",", "")) for row in chart.rows) == 200
+
+
+def test_nobody_waited_where_all_passed() -> None:
+    assert phases.chart(preflight_samples.ranks(2, 8)) is None
+    assert phases.chart([RankOutcome(rank=0, task=0, status="absent", phase="start")]) is not None
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [0.0],
+        [1.0, 1.0],
+        [-3.0, 5.0],
+        [1e-9, 1e12],
+        [7.5],
+        [1e-300],
+        [5e-324, 1e-320],
+        [1.0, 1.0000000000000002],
+        [-9e14, 9e14],
+        [0.1935, 0.1938],
+    ],
+)
+def test_scales_take_any_numbers(values: list[float]) -> None:
+    marks = svg.ticks(min(values), max(values))
+    assert 2 <= len(marks) <= 9
+    assert marks[0] <= min(values) + 1e-9
+    assert marks[-1] >= max(values) - 1e-9
+    points = [(float(at), one) for at, one in enumerate(values)]
+    chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.Line("f", points)])
+    assert "nan" not in markup(el("svg", *chart.drawn))
+
+
+@pytest.mark.parametrize("number", [1e308, -1e308, float("inf"), float("nan"), 0.0, -1.0, 10**400])
+def test_a_saved_report_may_have_any_number(number: float) -> None:
+    stress = html_samples.stress()
+    tests = stress.snapshot.get(SelfTests)
+    results = [
+        msgspec.structs.replace(
+            one,
+            data={"rates": [number, *one.data.get("rates", [])]},
+            measurements=[
+                msgspec.structs.replace(each, value=number if at % 2 else each.value)
+                for at, each in enumerate(one.measurements)
+                if number < 10**300
+            ],
+        )
+        for one in tests.results or ()
+    ]
+    load = [
+        msgspec.structs.replace(
+            one, course=[Moment(seconds=1.0, temperature_c=5), *one.course,
+                         Moment(seconds=number, temperature_c=7, memory_used_bytes=10**400)]
+        )
+        for one in tests.under_load or ()
+    ]  # fmt: skip
+    wild = msgspec.structs.replace(tests, results=results, under_load=load)
+    for chart in of_selftests.charts(wild):
+        drawn = markup(svg.figure(chart))
+        assert "nan" not in drawn
+        assert "inf" not in drawn
+
+
+def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
+    old = report_samples.healthy().snapshot
+    system = msgspec.structs.replace(old.get(System), user="bob", kernel="6.8.0-99-generic")
+    new = old.with_section(system)
+    both = redact_together(old, new)
+    before, after = (judge_machine(one, TABLES) for one in both)
+    changes = compare(*both)
+    assert {one.fact for one in changes} == {"system.user", "system.kernel"}
+    page = is_sound(diff.render(before, after, changes))
+    assert "alice" not in page.text()
+    assert "bob" not in page.text()
+    assert "was user1, is user2" in page.text()
+    assert is_sound(diff.render(before, before, [])).parts["h1"] == ["Nothing changed."]
+
+
+def test_diff_as_a_page(tmp_path: Path) -> None:
+    files = []
+    for name in ("healthy", "old_driver"):
+        files.append(tmp_path / f"{name}.json")
+        files[-1].write_text(rendered(REPORT_FORMATS, "json", REPORTS[name]()), encoding="utf-8")
+    words = ["diff", *map(str, files), "--format", "html"]
+    found = CliRunner().invoke(gpucheck, words)
+    assert found.exit_code == 1
+    shown = is_sound(found.stdout).text()
+    assert "HEALTHY -> BROKEN" in shown
+    assert "580.65.06 (CUDA 13.0) -> 515.105.01 (CUDA 11.7)" in shown
+    same = CliRunner().invoke(gpucheck, ["diff", *[str(files[0])] * 2, "--format", "html"])
+    assert same.exit_code == 0
+    assert "Nothing changed." in is_sound(same.stdout).text()
+
+
+def test_the_history_of_preflights_has_no_page() -> None:
+    words = ["preflight", "--history", "x", "--format", "html"]
+    found = CliRunner().invoke(gpucheck, words)
+    assert found.exit_code == 2
+    assert "--history has no page" in found.stderr
+
+
+def test_text_becomes_markup_in_one_place_only() -> None:
+    evil = "</p><script>alert(1)</script>\x1b[2J\u202e & \"'"
+    text = markup(el("p", evil, title=evil))
+    assert "<script" not in text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+    assert Markup(text).faults == []
+    assert markup(el("p", "a", BLANK, el("b", "c"))) == "<p>a <b>c</b></p>\n"
+
+
+@pytest.mark.parametrize(
+    ("tag", "attributes"),
+    [
+        ("script", {}),
+        ("style", {}),
+        ("p onclick", {}),
+        ("a", {"href": "javascript:x"}),
+        ("a", {"href": "https://example.org"}),
+        ("img", {"src": "x"}),
+        ("p", {"onclick": "x"}),
+        ("p", {"style": "x"}),
+    ],
+)
+def test_what_loads_or_runs_something_is_refused(tag: str, attributes: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"no element|no attribute"):
+        el(tag, "x", **attributes)
+
+
+def test_only_constants_of_ours_are_not_escaped() -> None:
+    with pytest.raises(ValueError, match="constant"):
+        ours("p", "x")
+    with pytest.raises(ValueError, match="constant"):
+        ours("script", "</script>")
+
+
+def test_the_json_of_a_preflight_has_the_pairs() -> None:
+    data = json.loads(rendered(PREFLIGHT_FORMATS, "json", html_samples.links()))
+    pairs = data["snapshot"]["facts"]["preflight"]["pair_bandwidths"]
+    assert pairs[1]["of"] == "nodes"
+    assert len(pairs) == 28

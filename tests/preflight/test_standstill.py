@@ -1,0 +1,119 @@
+"""A task that stood still does not judge what it has missed, and accuses nobody of it."""
+
+import time
+from typing import cast
+
+import pytest
+from memory_store import MemoryStore
+
+from gpucheck.cluster.model import TaskFacts
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Verdict
+from gpucheck.cluster.task import standstill as module
+from gpucheck.cluster.task.leaving import Connection
+from gpucheck.cluster.task.supervisor import ExitReason, Supervisor, TaskPlace
+from gpucheck.machine.worker_pool.spawners import StartProgram
+
+
+class Clock:
+    """A clock for the module."""
+
+    def __init__(self) -> None:
+        self.now = self.began = time.monotonic()
+
+    def monotonic(self) -> float:
+        return self.now
+
+
+class Line(MemoryStore):
+    """A connection during which this task stands still once, and which may be closed meanwhile."""
+
+    def __init__(self, clock: Clock, pause: float) -> None:
+        super().__init__()
+        self.last_heard = time.monotonic()
+        self.closes = True
+        self.verdict: Verdict | None = None
+        self._clock = clock
+        self._pause = pause
+        self._pumps = 0
+
+    def pump(self) -> None:
+        self._clock.now += 0.3
+        self._pumps += 1
+        if self._pumps == 2:  # the next turn begins late
+            self._clock.now += self._pause
+        if self._pumps == 3 and self.verdict is not None:
+            self.put(messages.VERDICT.name, self.verdict)
+        if self._pumps == 3 and self.closes:
+            self.lost = "the store closed the connection"
+
+    def ping(self) -> None:
+        pass
+
+
+class Leader:
+    """A coordinator that everybody has left, which the store notices only after a while."""
+
+    all_have_left = True
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self.ticks: list[float] = []
+
+    def tick(self) -> None:
+        self.ticks.append(self._clock.now)
+
+    def stop(self, why: str) -> None:
+        raise AssertionError(why)
+
+    @property
+    def is_given_up(self) -> bool:
+        return self._clock.now > self._clock.began + 21.0
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    clock = Clock()
+    monkeypatch.setattr(module, "time", clock)
+    return clock
+
+
+def run(line: Line, leader: Leader | None = None) -> ExitReason:
+    """Run a task that has nothing to do."""
+    place = TaskPlace(
+        task=1, tasks=2, node=1, local=0, cuda=False, python="python", chosen_by="", absent=True,
+        end=time.monotonic() + 20,
+    )  # fmt: skip
+    task = Supervisor(
+        place, cast("Connection", line), cast("StartProgram", None), TaskFacts(task=1, host="b"),
+        drill=lambda _rank: None, judge=lambda _snapshot: [], coordinator=leader,
+    )  # fmt: skip
+    return task.run()
+
+
+def test_a_connection_that_closes_meanwhile_accuses_nobody(clock: Clock) -> None:
+    found = run(Line(clock, pause=20.0))
+    assert found.reason == "given-up"
+    assert "stood still" in found.detail
+
+
+def test_a_connection_that_closes_otherwise_is_lost(clock: Clock) -> None:
+    assert run(Line(clock, pause=0.0)).reason == "store-lost"
+    assert run(Line(clock, pause=5.0)).reason == "store-lost", "nobody gave it up so early"
+
+
+def test_a_verdict_that_came_meanwhile_counts(clock: Clock) -> None:
+    line = Line(clock, pause=20.0)
+    line.verdict = Verdict(exit=5, exit_class="slow")
+    found = run(line)
+    assert found.verdict is not None
+    assert (found.reason, found.verdict.exit) == ("verdict", 5)
+
+
+def test_task_0_judges_nothing_before_it_knows_who_has_left(clock: Clock) -> None:
+    line, leader = Line(clock, pause=20.0), Leader(clock)
+    line.closes = False
+    assert run(line, leader).reason == "given-up"
+    after = [now - clock.began for now in leader.ticks]
+    assert after[0] < 1.0, "it went on before"
+    assert not [now for now in after if 20.0 < now <= 21.0], "it went on too early"

@@ -1,0 +1,138 @@
+"""The documentation site, built by Sphinx."""
+
+import os
+import re
+import subprocess
+import sys
+from html import unescape
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from docs_site import findings, sources
+
+from gpucheck.facts.claims import Severity
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import Rule
+from gpucheck.language import Language
+from gpucheck.messages.form import FindingMessages, Message, MessageFix, Strength
+
+pytest.importorskip("sphinx")  # fast tests run without the extra docs
+
+import build_site
+from docs_site import extension
+
+pytestmark = [
+    pytest.mark.process,
+    # Extensions of Sphinx use what Sphinx is going to rename.
+    pytest.mark.filterwarnings("default::DeprecationWarning"),
+    pytest.mark.filterwarnings("default::PendingDeprecationWarning"),
+]
+
+ROOT = Path(__file__).parents[2]
+HOSTILE = (
+    "<script>alert(1)</script> <img src=x onerror=y> ``` `code` {ref}`x` [a](javascript:b) "
+    "&amp; {{ name }} $x$ | **b** \\ <!-- c -->"
+)
+
+
+def _built(out: Path, seed: str) -> dict[str, bytes]:
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "tools/build_site.py"), "--out", str(out)],
+        env={**os.environ, "PYTHONHASHSEED": seed},
+        capture_output=True,
+        text=True,
+        timeout=500,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return {
+        file.relative_to(out).as_posix(): file.read_bytes()
+        for file in out.rglob("*")
+        if file.is_file()
+    }
+
+
+def test_two_builds_of_the_whole_site_are_the_same_and_have_every_page(tmp_path: Path) -> None:
+    files = _built(tmp_path / "one", "1")
+    again = _built(tmp_path / "two", "2")
+    assert set(files) == set(again)
+    assert [name for name in files if files[name] != again[name]] == []
+    for slug in all_rules():
+        for here, lang, other in (("", "en", "../zh/"), ("zh/", "zh-CN", "../../")):
+            text = files[f"{here}findings/{slug}.html"].decode()
+            assert f'<html class="no-js" lang="{lang}"' in text
+            assert f'href="{other}findings/{slug}.html"' in text
+            assert {"en", "zh"} <= set(re.findall('rel="alternate" hreflang="([^"]+)"', text))
+    assert b"_images/check.svg" in files["index.html"]
+    assert {"searchindex.js", "zh/searchindex.js"} <= set(files)
+
+
+def _one_page(monkeypatch: pytest.MonkeyPatch, home: str, page: str) -> None:
+    """Let a site have two pages."""
+
+    def write(folder: Path, _language: Language) -> None:
+        (folder / "findings").mkdir(parents=True)
+        (folder / "index.md").write_text(home, encoding="utf-8")
+        (folder / "findings/index.md").write_text(page, encoding="utf-8")
+
+    monkeypatch.setattr(sources, "write", write)
+    monkeypatch.setattr(sources, "all_rules", dict)
+    extension._both.cache_clear()  # noqa: SLF001
+
+
+def test_hostile_text_stays_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = re.sub("[{}]|``` ", "", HOSTILE)  # a page is a template
+    page = ModuleType("findings.a_page", f"{ours}\n\n- {ours}\n\n    {ours}\n")
+    monkeypatch.setitem(sys.modules, page.__name__, page)
+    message = Message(
+        name="x", strength=Strength.NAMES, literal="script", says="<b>x", sample=HOSTILE, other=""
+    )
+    found = FindingMessages(fixes=(MessageFix(text="x"),), messages=(message,))
+    rule = Rule("findings.a_page", title=HOSTILE, severity=Severity.ERROR, family="driver")
+    home = "# Home\n\n[x](findings/index.md)\n\n```{toctree}\n:hidden:\n\nfindings/index\n```\n"
+    _one_page(monkeypatch, home, findings.page(rule, found, "en"))
+    assert build_site.build(tmp_path) == []
+    text = (tmp_path / "findings/index.html").read_text(encoding="utf-8")
+    article = text.partition("<article")[2].partition("</article>")[0]
+    seen = " ".join(unescape(re.sub("<[^>]+>", "", article)).split())
+    assert seen.count(" ".join(HOSTILE.split())) == 2  # title and sample
+    assert not re.search('<script>alert|<img|javascript:b"|onerror=y>', text)
+    blocks = re.findall(r"<pre><span></span>(.*?)\n?</pre>", article, re.DOTALL)
+    assert [unescape(block) for block in blocks] == [ours, HOSTILE]
+
+
+def test_a_site_with_a_dead_link_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _one_page(monkeypatch, "# Home\n\n[x](nowhere.md)\n", "---\norphan: true\n---\n\n# Page\n")
+    found = "\n".join(build_site.build(tmp_path))
+    assert "index.md:3: WARNING: " in found
+    assert "nowhere.md" in found
+    assert "findings/index.html: no page leads to it" in found
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("x")
+    assert build_site.build(tmp_path) == [f"{tmp_path} has something else than a site in it"]
+    assert (tmp_path / "thesis.txt").read_text() == "x"
+
+
+def test_the_address_of_a_site_is_in_its_pages(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = "# Home\n\n```{toctree}\nfindings/index\n```\n"
+    _one_page(monkeypatch, home, "# Page\n")
+    assert build_site.build(tmp_path, "https://docs.test/g") == []
+    text = (tmp_path / "zh/findings/index.html").read_text(encoding="utf-8")
+    assert (
+        '<link rel="alternate" hreflang="en" href="https://docs.test/g/findings/index.html">'
+        in text
+    )
+    assert '<link rel="canonical" href="https://docs.test/g/zh/findings/index.html">' in text
+
+
+def test_chinese_is_looked_up_by_pairs_of_characters() -> None:
+    assert extension.terms("NVIDIA 驱动太旧 torch_x 不") == [
+        "nvidia", "驱动", "动太", "太旧", "torch_x", "不",
+    ]  # fmt: skip

@@ -1,0 +1,34 @@
+"""The picture of the README is what gpucheck prints today."""
+
+import re
+import xml.etree.ElementTree as ET
+from html import unescape
+
+import pytest
+import terminal_picture
+
+pytestmark = pytest.mark.process
+
+
+def test_the_picture_is_up_to_date() -> None:
+    made = terminal_picture.picture(terminal_picture.printed())
+    assert terminal_picture.PICTURE.read_text(encoding="utf-8") == made, (
+        "run tools/terminal_picture.py"
+    )
+
+
+def test_the_picture_has_every_word_that_is_printed() -> None:
+    lines = terminal_picture.printed()
+    drawn = terminal_picture.PICTURE.read_text(encoding="utf-8")
+    texts = [unescape(text) for text in re.findall(r">([^<]*)</text>", drawn)]
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(lines))
+    assert "".join(texts[1:]).replace(" ", "") == plain.replace(" ", "")
+    assert texts[0] == "$ gpucheck"
+    assert any("torch==" in text for text in texts)
+
+
+def test_what_is_drawn_is_escaped_and_in_its_colour() -> None:
+    drawn = terminal_picture.picture(["\x1b[1;31merror: <b>&\x1b[0m  \x1b[2mdim\x1b[0m"])
+    ET.fromstring(drawn)  # noqa: S314  # made here
+    assert 'fill="#ff7b72">error: &lt;b&gt;&amp;</text>' in drawn
+    assert 'fill="#8a93a3">dim</text>' in drawn

@@ -1,0 +1,121 @@
+"""Writes what Sphinx reads: the pages of the repository as they are, and those of findings."""
+
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from docs_site import findings
+from docs_site.markdown import code
+from docs_site.words import words
+from gpucheck.findings import all_rules
+from gpucheck.language import Language
+
+ROOT = Path(__file__).parents[2]
+_TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
+_GUIDES_FIRST = (
+    "install",
+    "triage",
+    "selftests",
+    "preflight",
+    "slurm",
+    "torchrun",
+    "mpirun",
+    "kubernetes",
+)
+"""What most readers look for; the other guides follow by name."""
+_OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
+"""What is about gpucheck itself; all other pages of ``docs`` are guides."""
+_LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?=[)#])")
+_FENCED = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+
+
+def write(folder: Path, language: Language) -> None:
+    """Write the sources of the site in one language."""
+    if language == "en":
+        _repository(folder)
+    else:
+        home = (Path(__file__).parent / f"home.{language}.md").read_text(encoding="utf-8")
+        _put(folder / "index.md", home + _toctree("", ["findings/index"]))
+    for name, text in (("index", findings.index(language)), *findings.pages(language)):
+        _put(folder / "findings" / f"{name}.md", text)
+
+
+def _repository(folder: Path) -> None:
+    """Copy the pages of the repository, README first, and the files that they link to."""
+    names = sorted(file.stem for file in (ROOT / "docs").glob("*.md"))
+    others = [name for name in names if name not in (*_GUIDES_FIRST, *_OF_PROJECT)]
+    decisions = sorted(file.stem for file in (ROOT / "docs/decisions").glob("0*.md"))
+    own = words("en")
+    contents = (
+        _toctree("", ["findings/index"])
+        + _toctree(own["guides"], [f"docs/{name}" for name in (*_GUIDES_FIRST, *others)])
+        + _toctree(own["project"], [f"docs/{name}" for name in _OF_PROJECT])
+        + _toctree("", ["docs/decisions/README", *_TOP])
+    )
+    more = {"README.md": contents, "docs/decisions/README.md": _toctree("", decisions)}
+    sources = [ROOT / "README.md", *(ROOT / f"{name}.md" for name in _TOP)]
+    for file in (*sources, *sorted((ROOT / "docs").rglob("*.md"))):
+        place = file.relative_to(ROOT).as_posix()
+        target = "index.md" if place == "README.md" else place
+        text = file.read_text(encoding="utf-8")
+        _put(folder / target, _on_site(folder, file, text) + more.get(place, ""))
+
+
+def _on_site(folder: Path, page: Path, text: str) -> str:
+    """Return a page whose links fit the site; what they lead to is copied."""
+
+    def mended(found: re.Match[str]) -> str:
+        target = (page.parent / found["path"]).resolve()
+        if target.is_dir():
+            _listing(folder, target)
+            return _from(page, target / "index.md")
+        if target == ROOT / "README.md":
+            return _from(page, ROOT / "index.md")
+        if target.is_file() and target.suffix != ".md":
+            _copy(folder, target)
+        return found["path"]
+
+    return "".join(
+        piece if at % 2 else _LINK.sub(mended, piece)
+        for at, piece in enumerate(_FENCED.split(text))
+    )
+
+
+def _from(page: Path, target: Path) -> str:
+    return Path(os.path.relpath(target, page.parent)).as_posix()
+
+
+def _listing(folder: Path, linked: Path) -> None:
+    """Write the page of a folder that a page links to, and copy its files."""
+    place = linked.relative_to(ROOT)
+    files = sorted(file for file in linked.iterdir() if file.is_file() and file.suffix != ".md")
+    for file in files:
+        _copy(folder, file)
+    entries = "\n".join(f"- [{code(file.name)}]({file.name})" for file in files)
+    title = words("en")["examples"].format(folder=code(place.as_posix()))
+    _put(folder / place / "index.md", f"---\norphan: true\n---\n\n# {title}\n\n{entries}\n")
+
+
+def _copy(folder: Path, file: Path) -> None:
+    target = folder / file.relative_to(ROOT)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(file, target)
+
+
+def _toctree(caption: str, names: list[str]) -> str:
+    options = f":caption: {caption}\n" if caption else ""
+    return "\n```{toctree}\n:hidden:\n" + options + "\n" + "\n".join(names) + "\n```\n"
+
+
+def _put(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8", newline="\n")
+
+
+def in_both_languages() -> Iterator[str]:
+    """Yield the names of the pages that exist in English and in Chinese."""
+    yield "index"
+    yield "findings/index"
+    yield from (f"findings/{slug}" for slug in all_rules())

@@ -1,0 +1,63 @@
+"""The words of the site that gpucheck itself never says, in English and in Chinese."""
+
+from gpucheck.language import Language
+
+Words = dict[str, str]
+
+WORDS: dict[Language, Words] = {
+    "en": {
+        "findings": "Findings",
+        "guides": "Guides",
+        "project": "Project",
+        "examples": "Files in {folder}",
+        "about": "All findings of gpucheck, by family. `gpucheck explain NAME` prints these pages.",
+        "other": "中文",
+        "family": "Family: {family}",
+        "messages": "Messages",
+        "messages-about": (
+            "`gpucheck triage` knows these lines. It reads them together with the rest of a text, "
+            "so one line alone may not be enough."
+        ),
+        "certain": "Lines that name this cause",
+        "likely": "Lines that point to this cause",
+        "possible": "Lines that other causes have as well",
+        "related": "Related findings",
+        "suppressed-by": "This finding is not reported beside these, because they explain it:",
+        "suppresses": "These are not reported beside this finding, because it explains them:",
+        "check": "Does your machine have it? Run `gpucheck`. It needs no network and no root.",
+        "description": "{title} - causes, how gpucheck recognises it, messages and fixes",
+    },
+    "zh": {
+        "findings": "问题一览",
+        "guides": "文档",
+        "project": "项目",
+        "examples": "{folder} 中的文件",
+        "about": (
+            "gpucheck 能找出的全部问题，按类别排列。`gpucheck --lang zh explain 名称` "
+            "显示同样的内容。"
+        ),
+        "other": "English",
+        "family": "类别：{family}",
+        "messages": "报错信息",
+        "messages-about": (
+            "`gpucheck triage` 认识以下各行。"
+            "它会结合整段文本来判断，因此单独一行可能还不足以下结论。"
+        ),
+        "certain": "直接说明这一原因的信息",
+        "likely": "指向这一原因的信息",
+        "possible": "其他原因也会产生的信息",
+        "related": "相关问题",
+        "suppressed-by": "出现以下任一问题时，不再报告本问题，因为它们已能解释：",
+        "suppresses": "出现本问题时，不再报告以下问题，因为本问题已能解释：",
+        "check": (
+            "想知道你的机器有没有这个问题，请运行 `gpucheck --lang zh`。"
+            "它不需要网络，也不需要 root 权限。"
+        ),
+        "description": "{title}：原因、gpucheck 如何识别、报错信息和解决办法",
+    },
+}
+
+
+def words(language: Language) -> Words:
+    """Return the words of one language."""
+    return WORDS[language]
