@@ -104,7 +104,7 @@ def in_time(folder: Path) -> tuple[str, ...]:
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_stopped_task_does_not_hold_torchrun(tmp_path: Path, rank: int) -> None:
     mark, begun = secrets.token_hex(6), time.monotonic()
-    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 3.0) as done:
+    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 0.5) as done:
         launch(
             *TORCHRUN, "--nproc-per-node", "4", "--no-python", *in_time(tmp_path),
             folder=tmp_path, env={left_behind.MARK: mark},
@@ -118,7 +118,7 @@ def test_a_stopped_task_does_not_hold_torchrun(tmp_path: Path, rank: int) -> Non
 @pytest.mark.parametrize("rank", [0, 2])
 def test_a_stopped_task_does_not_hold_srun(slurm: Cluster, tmp_path: Path, rank: int) -> None:
     mark, begun = secrets.token_hex(6), time.monotonic()
-    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 3.0) as done:
+    with outside_faults.signalled(mark, rank, signal.SIGSTOP, 0.5) as done:
         slurm.run(
             "srun", "-N4", "-n4", *in_time(tmp_path), seconds=STOPPED + 2 * SLACK,
             env={**environment(), left_behind.MARK: mark},
