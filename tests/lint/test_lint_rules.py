@@ -232,7 +232,7 @@ CASES = {
     "no-code-in-a-lock": Case(
         "uv.lock",
         '[[package]]\nname = "torch"\nversion = "2.6.0"\n'
-        'source = {registry = "https://pypi.org/simple"}\n',
+        'source = {registry = "https://pypi.python.org/simple"}\n',
         ("2 error gpu-too-new-for-torch",), BLACKWELL,
     ),
     "no-code-in-pixi": Case(

@@ -78,7 +78,7 @@ def has_unknown_index(install: Install) -> bool:
 
 
 def _is_of_pypi(address: str) -> bool:
-    return address.rstrip("/") in ("https://pypi.org/simple", "https://pypi.python.org/simple")
+    return re.fullmatch(r"https://pypi(?:\.python)?\.org/simple/?", address) is not None
 
 
 def first_of_family(install: Install) -> Pin | None:
