@@ -10,6 +10,8 @@ from pathlib import Path
 
 from left_behind import alive
 
+ROUNDS = range(int(os.environ.get("GPUCHECK_ROUNDS", "1")))
+"""How often each fault is made, at another moment and in another rank each time."""
 _LOOK = 0.002
 _EFFECT = 0.5
 """Seconds for a signal to take effect."""

@@ -63,7 +63,7 @@ def named(
     return culprit
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_a_worker_that_is_stopped_once(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.stop)
     culprit = named(gate, "rank-hangs", rank)
@@ -71,13 +71,13 @@ def test_a_worker_that_is_stopped_once(tmp_path: Path, _again: int) -> None:
     assert culprit["data"]["look"]["state"] == "stopped"
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_every_worker_of_a_rank_is_stopped(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.stop, always=True)
     assert "stopped" in named(gate, "rank-hangs", rank)["evidence"]
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_what_forks_the_workers_is_stopped(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.stop_zygote)
     culprit = named(gate, "rank-hangs", rank)
@@ -93,21 +93,21 @@ def with_site(folder: Path) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join([str(site), *filter(None, sys.path)])}
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_a_worker_that_hangs_by_itself(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.hang, env=with_site(tmp_path))
     named(gate, "rank-hangs", rank, sure=("certain", "likely"))
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="its number of clone(2) is used")
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_a_worker_that_waits_in_the_kernel(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.block_in_the_kernel, env=with_site(tmp_path))
     culprit = named(gate, "rank-hangs", rank)
     assert culprit["data"]["look"]["state"] == "uninterruptible"
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_a_worker_that_is_killed(tmp_path: Path, _again: int) -> None:
     gate, rank = meddled(tmp_path, faults.kill)
     named(gate, "rank-crashed", rank)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import net_hosts
+import outside_faults as faults
 import pytest
 from control_groups import few_processes, missing
 from net_jobs import SOURCES, Job, Names, named
@@ -87,7 +88,7 @@ if os.environ.get("RANK") == "{rank}" and "zygote" in sys.orig_argv:
 """
 
 
-@pytest.mark.parametrize("_again", range(3))
+@pytest.mark.parametrize("_again", faults.ROUNDS)
 def test_a_crash_at_import_has_one_class(tmp_path: Path, _again: int) -> None:
     rank = any_rank()
     (tmp_path / "sitecustomize.py").write_text(_ABORTS.format(rank=rank))
