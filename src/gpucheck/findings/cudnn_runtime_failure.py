@@ -16,7 +16,7 @@ the next older or newer build, and report the problem to PyTorch with the output
 Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
 """
 
-from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice import TorchFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
@@ -58,7 +58,6 @@ def check(  # what failed, and what installs another cuDNN
     tests: SelfTests,
     says: SelfTestSays,
     torch: TorchBuild,
-    python: Python,
     wheels: WheelFixes,
     reinstall: TorchFixes,
 ) -> Judgement:
@@ -72,7 +71,7 @@ def check(  # what failed, and what installs another cuDNN
     return Hit(
         headline=_headline(first, where(found), says.meaning(first)),
         evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
-        fixes=_fixes(_again(torch, python, wheels, reinstall)),
+        fixes=_fixes(_again(torch, wheels, reinstall)),
         confidence=Confidence.LIKELY,
     )
 
@@ -93,16 +92,14 @@ def _headline(first: SelfTest, places: str, meaning: str) -> Sentence:
     )
 
 
-def _again(
-    torch: TorchBuild, python: Python, wheels: WheelFixes, reinstall: TorchFixes
-) -> Fix | None:
+def _again(torch: TorchBuild, wheels: WheelFixes, reinstall: TorchFixes) -> Fix | None:
     """Return the fix that brings another cuDNN, or the same with new files.
 
     If the build stays the same, so does its cuDNN wheel: pip finds it installed and leaves it.
     """
     project, offer = wheels.pinned(_PROJECT), reinstall.offer()
     here = ((torch.version or "").partition("+")[0], torch.cuda)
-    if project and offer and (offer.torch, offer.cuda) == here and not python.managed_by_system():
+    if project and offer is not None and (offer.torch, offer.cuda) == here:
         return wheels.reinstall([project])
     return reinstall.install(say("it brings the cuDNN that it was built with"))
 
