@@ -83,11 +83,15 @@ class CopyFixes(Derived):
     def out_of_variable(self, copy: LoadedLibrary, why: str) -> Fix:
         """Return the fix that removes from a variable the entry that leads to this copy."""
         entry, variable = copy.variable_entry or "", copy.found_via or ""
-        commands: tuple[str, ...] = ()
         if variable == "LD_LIBRARY_PATH":
             commands = self._around.path_without(variable, {entry})
         elif variable == "LD_PRELOAD":
             commands = self._without_preload(entry)
+        else:
+            words = say(
+                "Remove {entry} from {variable}: {why}.", entry=entry, variable=variable, why=why
+            )
+            return Fix(text=words)
         return Fix(
             text=say(
                 "Remove {entry} from {variable}, {where}: {why}.",

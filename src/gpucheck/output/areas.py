@@ -125,9 +125,12 @@ def _gpus(snapshot: Snapshot) -> Area:
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
         return Area("GPUs", "none", say("macOS has no NVIDIA GPU"))
-    # Elsewhere than on Linux there is no bus to read, so only NVML can know.
-    bus = _why(pci, "gpus") if snapshot.get(System).os == "linux" else ""
-    return Area("GPUs", "unknown", bus or _why(nvml, "gpus"))
+    return Area("GPUs", "unknown", _either(snapshot, _why(pci, "gpus"), _why(nvml, "gpus")))
+
+
+def _either(snapshot: Snapshot, kernel: str, nvml: str) -> str:
+    """Return why neither knows; Windows shows no bus and no module, so there only NVML can know."""
+    return (nvml or kernel) if snapshot.get(System).os == "windows" else (kernel or nvml)
 
 
 def _gpus_inside_wsl(snapshot: Snapshot) -> Area:
@@ -193,8 +196,8 @@ def _driver(snapshot: Snapshot) -> Area:
     if wsl == _WSL_2:
         silent = say("the driver of Windows did not answer")
         return Area("Driver", "unknown", bracketed(silent, _why(nvml, "driver_release")))
-    module = _why(driver, "module_loaded") if snapshot.get(System).os == "linux" else ""
-    return Area("Driver", "unknown", module or _why(nvml, "driver_release"))
+    reasons = _why(driver, "module_loaded"), _why(nvml, "driver_release")
+    return Area("Driver", "unknown", _either(snapshot, *reasons))
 
 
 def _torch(snapshot: Snapshot) -> Area:
