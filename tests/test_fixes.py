@@ -25,6 +25,7 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.advice import DriverFixes, Python, TorchFixes
 from gpucheck.advice.recommender import Offer, Recommender
+from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived import Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.engine import supply
@@ -266,6 +267,13 @@ def test_the_systems_python_gets_an_environment() -> None:
     assert make == "/usr/bin/python3 -m venv ~/gpu-env"
     assert install.startswith("~/gpu-env/bin/pip install torch==")
     assert made.verify == "gpucheck --python ~/gpu-env/bin/python"
+
+
+def test_torch_again_in_a_new_environment_brings_what_it_needs() -> None:
+    debian = msgspec.structs.replace(VENV, kind="system", externally_managed=True)
+    facts = snapshot(torch_of("2.9.1+cu128", "12.8"), UBUNTU, debian)
+    *_, install = supply(TorchAgain, facts, TABLES).same().commands
+    assert install.startswith("~/gpu-env/bin/pip install torch==2.9.1")
 
 
 def test_a_python_with_a_space_in_its_path() -> None:

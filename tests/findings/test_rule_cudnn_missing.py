@@ -1,6 +1,20 @@
 import msgspec
 import pytest
-from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
+from rules_machines import (
+    A100,
+    NO_TORCH,
+    NO_VARIABLES,
+    PYTHON,
+    UBUNTU,
+    VENV,
+    commands,
+    fine,
+    hit,
+    not_applicable,
+    nvml,
+    packages,
+    torch_of,
+)
 from rules_support import ask
 from wheel_facts import CUDNN_PATH, cudnn, loads, lost, torch_291, unreadable, wheels
 
@@ -38,6 +52,17 @@ def test_the_wheel_was_removed() -> None:
     assert commands(answer) == (
         f"{PYTHON} -m pip install --force-reinstall --no-deps nvidia-cudnn-cu12==9.10.2.21",
     )
+
+
+def test_a_python_that_pip_may_not_change_gets_an_environment_with_torch() -> None:
+    debian = msgspec.structs.replace(
+        VENV, executable="/usr/bin/python3", kind="system", externally_managed=True
+    )
+    gone_wheel = wheels({"nvidia-cudnn-cu12": ""})
+    missing = loads(missing=[lost("libcudnn.so.9")])
+    machine = (debian, UBUNTU, packages(), NO_VARIABLES, nvml(A100))
+    *_, install = commands(ask(SLUG, torch_291(), missing, gone_wheel, *machine))
+    assert install.startswith("~/gpu-env/bin/pip install torch==")
 
 
 def test_a_wheel_of_another_major_is_on_top() -> None:

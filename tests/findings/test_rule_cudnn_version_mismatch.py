@@ -88,6 +88,9 @@ def test_a_variable_that_puts_another_copy_first() -> None:
     answer = hit(judge(copy))
     assert "found by LD_LIBRARY_PATH" in answer.headline
     assert answer.fixes[0].text.startswith("Remove /opt/cudnn/lib from LD_LIBRARY_PATH")
+    set_there = Environment(variables={"LD_LIBRARY_PATH": "/opt/cudnn/lib:/opt/mpi/lib"})
+    fix = hit(judge(copy, None, set_there)).fixes[0]
+    assert fix.commands == ("export LD_LIBRARY_PATH=/opt/mpi/lib",)
 
 
 def test_a_comparison_that_was_switched_off_leaves_a_warning() -> None:
@@ -136,7 +139,7 @@ def test_a_part_of_which_only_the_major_release_is_known() -> None:
             judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part]))
         told = copy_of("libcudnn_ops.so.9", "/opt/cudnn/lib/libcudnn_ops.so.9", "9.1.0")
         answer = hit(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part, told])))
-        assert "9.1.0 (libcudnn_ops.so.9 from" in answer.headline
+        assert "9.1.0 (/opt/cudnn/lib/libcudnn_ops.so.9)" in answer.headline
 
 
 def test_a_newer_wheel_that_has_dropped_the_gpu() -> None:

@@ -54,7 +54,9 @@ def test_on_windows_the_fix_is_the_same_build() -> None:
 
 def test_a_capability_between_the_codes_was_dropped() -> None:
     build = torch_of("2.0.0", "11.8", arch_list=["sm_50", "sm_70", "sm_80"])
-    hit(judge(build, nvml(GTX_1080)))
+    left_out = hit(judge(build, nvml(GTX_1080)))
+    assert "has no code for" in left_out.headline  # it has code for older GPUs: nothing was dropped
+    assert "it has code for this GPU" in left_out.fixes[0].text
     gap = torch_of("2.9.0", "13.0", arch_list=["sm_75", "sm_86", "sm_90"])
     hit(judge(gap, nvml(A100)))
 
@@ -66,6 +68,12 @@ def test_what_the_build_has_code_for_is_fine(gpu: str) -> None:
 
 def test_a_gpu_that_is_too_new_is_not_too_old() -> None:
     fine(judge(torch_of("2.6.0+cu124", "12.4", arch_list=CU124), nvml(RTX_5090)))
+
+
+def test_several_gpus_of_one_model_are_counted() -> None:
+    answer = hit(judge(CU130, nvml(V100, V100)))
+    assert answer.headline.endswith(f"no longer has code for 2 x {V100}, compute capability 7.0")
+    assert "it still has code for these GPUs" in answer.fixes[0].text
 
 
 def test_each_gpu_is_judged() -> None:

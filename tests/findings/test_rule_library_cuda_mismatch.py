@@ -63,8 +63,8 @@ def test_onnxruntime_for_cuda_12_beside_cuda_13() -> None:
     answer = hit(judge(onnxruntime(*OF_12)))
     assert answer.headline == (
         "onnxruntime-gpu 1.22.0 was built for CUDA 12 and needs libcublasLt.so.12 and 3 more "
-        "libraries, not found on this machine; torch 2.15.0+cu132 brings CUDA 13.2. Its GPU "
-        "code cannot be loaded"
+        "libraries, not found on this machine; torch 2.15.0+cu132 brings CUDA 13.2. The GPU code "
+        "of onnxruntime-gpu cannot be loaded"
     )
     assert answer.evidence == ("extensions.extensions.0.nowhere", "torch.cuda")
     assert answer.confidence is Confidence.LIKELY

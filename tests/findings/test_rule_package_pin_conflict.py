@@ -52,7 +52,7 @@ def judge(*found: Package, torch: TorchBuild = TORCH) -> Judgement:
 def test_a_release_for_another_torch() -> None:
     answer = hit(judge(Package("xformers", "0.0.28.post3", {"torch": "==2.5.1"})))
     assert answer.headline == (
-        "xformers 0.0.28.post3 requires torch==2.5.1, and torch 2.6.0+cu124 is installed"
+        "xformers 0.0.28.post3 requires torch==2.5.1, but torch 2.6.0+cu124 is installed"
     )
     assert answer.severity is None
     assert answer.confidence is Confidence.LIKELY

@@ -184,8 +184,13 @@ def line(machine: str, name: str) -> Area:
     [
         # Inside WSL no bus has the GPU and no module is the driver: Windows has both.
         ("wsl2-linux-driver-inside", "GPUs", "unknown", "only through the driver of Windows"),
-        ("wsl2-linux-driver-inside", "Driver", "error", "the driver of Windows: NVML"),
+        ("wsl2-linux-driver-inside", "Driver", "error", "Windows did not answer (NVML"),
+        # PyTorch is installed, but a file of the user's is imported in its place.
+        ("torch-py-shadow", "PyTorch", "error", "Python imports /home/ana/project/torch.py"),
         ("wsl1", "GPUs", "none", "WSL 1 cannot use a GPU"),
+        # Windows has no bus and no module to read: only NVML could have told.
+        ("windows-cpu-no-nvidia", "GPUs", "unknown", "NVML: not found"),
+        ("windows-cpu-no-nvidia", "Driver", "unknown", "NVML: not found"),
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),

@@ -42,6 +42,13 @@ def test_long_text_is_cut() -> None:
         (-1, "memlock_bytes", "unlimited"),
         (512, "memlock_bytes", "512 bytes"),
         ({"a": "1", "b": None}, "", "a=1"),
+        (
+            {"torch": "==2.5.1", "numpy": ">=1.26,<3"},
+            "requirements",
+            "torch==2.5.1, numpy>=1.26,<3",
+        ),
+        ({"searched": "PATH, Windows", "why": "no"}, "", "searched=[PATH, Windows], why=no"),
+        ({"names": ["a", "b"], "one": ["c"]}, "", "names=[a, b], one=c"),
         ([{"device_name": "NVIDIA T4", "sources": {"*": "NVML"}}], "gpus", "NVIDIA T4"),
         ([{"project": "torch", "version": "2.6.0"}], "", "torch 2.6.0"),
         ([{"xid": None, "seconds_ago": 3.5}], "", "seconds_ago=3.5"),

@@ -7,6 +7,7 @@ import pytest
 from support import machine
 
 from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.language import say, speaking, spoken
 from gpucheck.probes.driver import nvml
 
 RTX_4090: dict[str, Any] = {
@@ -236,6 +237,13 @@ def test_the_package_is_broken(tmp_path: Path) -> None:
     assert section.library_found is True
     assert section.init_code is None
     assert section.problem("init_code") == "NVML: nvidia-ml-py cannot be imported: x"
+
+
+def test_why_nvml_could_not_be_used_is_translated() -> None:
+    why = say("the package nvidia-ml-py cannot be imported: {error}", error="x")
+    section = nvml.decode({"library_found": True, "init_code": {"error": why}})
+    with speaking("zh"):
+        assert "无法导入" in spoken(section.problem("init_code"))
 
 
 @pytest.mark.parametrize("value", ["", "x", -1, None, True, [], {}, [1], {"total": "much"}, 1e99])

@@ -80,6 +80,29 @@ class CopyFixes(Derived):
             )
         )
 
+    def out_of_variable(self, copy: LoadedLibrary, why: str) -> Fix:
+        """Return the fix that removes from a variable the entry that leads to this copy."""
+        entry, variable = copy.variable_entry or "", copy.found_via or ""
+        if variable == "LD_LIBRARY_PATH":
+            commands = self._around.path_without(variable, {entry})
+        elif variable == "LD_PRELOAD":
+            commands = self._without_preload(entry)
+        else:
+            words = say(
+                "Remove {entry} from {variable}: {why}.", entry=entry, variable=variable, why=why
+            )
+            return Fix(text=words)
+        return Fix(
+            text=say(
+                "Remove {entry} from {variable}, {where}: {why}.",
+                entry=entry,
+                variable=variable,
+                where=WHERE,
+                why=why,
+            ),
+            commands=commands,
+        )
+
     def newer_system(self, needed: str, have: str) -> list[Fix]:
         """Return the fixes for a C or C++ library that is too old.
 

@@ -3,7 +3,7 @@
 import shlex
 from collections.abc import Sequence
 
-from gpucheck.advice.torch_install import Python
+from gpucheck.advice.torch_install import Python, TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.torch_build import TorchBuild
@@ -15,9 +15,10 @@ _OF_THE_SYSTEM = ("/lib", "/usr/lib")
 class WheelFixes(Derived):
     """How to restore the nvidia-* wheels that torch was released with."""
 
-    def __init__(self, python: Python, torch: TorchBuild) -> None:
+    def __init__(self, python: Python, torch: TorchBuild, elsewhere: TorchFixes) -> None:
         self._python = python
         self._torch = torch
+        self._elsewhere = elsewhere
 
     def pinned(self, start: str) -> str:
         """Return the project that torch pins whose name has this prefix; "" if it pins none."""
@@ -32,6 +33,10 @@ class WheelFixes(Derived):
             remove: wheels that wrote the same files. They are removed first, because removing them
                 later would delete these files.
         """
+        if self._python.managed_by_system():  # an environment with the wheel alone has no torch
+            return self._elsewhere.new_environment(
+                say("This PyTorch needs its own {packages}.", packages=listed(projects))
+            )
         pins = self._torch.pins or {}
         text: str = say(
             "Reinstall {packages} in the version that this PyTorch requires.",
@@ -54,7 +59,7 @@ class WheelFixes(Derived):
             ],
             remove=False,
         )
-        if not remove or self._python.managed_by_system():
+        if not remove:
             return fix
         first = self._python.pip("uninstall", "-y", *remove)
         return Fix(text=fix.text, commands=(first, *fix.commands), verify=fix.verify)

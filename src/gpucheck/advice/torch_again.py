@@ -39,7 +39,9 @@ class TorchAgain(Derived):
         text = say("Reinstall this PyTorch: pip then replaces all of its files.")
         if self._torch.installer == "conda" or not version:
             return Fix(text=_BY_ITS_INSTALLER)
-        words = ["install", "--force-reinstall", "--no-deps", f"torch=={version}"]
+        # A new environment has none of the packages that torch needs.
+        over = () if self._python.managed_by_system() else ("--force-reinstall", "--no-deps")
+        words = ["install", *over, f"torch=={version}"]
         variant = version.partition("+")[2]
         if variant.startswith("cu") or variant == "cpu":
             words += ["--index-url", self._indexes.of_build(variant)]

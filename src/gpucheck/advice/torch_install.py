@@ -247,8 +247,8 @@ class TorchFixes(Derived):
             return self.install(say("it is the newest that runs on {limit}", limit=limit))
         return self.install(
             say(
-                "it is your release in a build that runs on {limit}; the newest release that does "
-                "is {newest}",
+                "this build of your release runs on {limit}; the newest release that runs on it is "
+                "{newest}",
                 limit=limit,
                 newest=newest,
             )

@@ -165,6 +165,10 @@ def placed(library: str, copy: Copy) -> str:
     path, by = copy.library.path, copy.library.found_via
     if not path:
         return library
+    if path.replace("\\", "/").rpartition("/")[2] == library:  # the path says the name
+        if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
+            return path
+        return say("{path}, found by {variable}", path=path, variable=by)
     if by not in ("LD_LIBRARY_PATH", "LD_PRELOAD"):
         return say("{library} from {path}", library=library, path=path)
     return say(

@@ -1,5 +1,6 @@
 """The GPU code in the installed torch, and the visible GPUs on which it runs."""
 
+from collections import Counter
 from typing import Literal
 
 import msgspec
@@ -82,6 +83,12 @@ class TorchCode(Derived):
         if self._torch.arch_list:
             return ("torch.version", "torch.arch_list")
         return ("torch.version", "torch.cuda")
+
+    def left_out(self, gpu: Gpu) -> bool:
+        """Whether the build has code for older GPUs than this one, so it did not drop this one."""
+        device = capability_numbers(gpu.compute_capability)
+        built = capabilities_of(tuple(self._torch.arch_list or ()))
+        return device is not None and bool(built) and min(built) < device
 
     def driver_facts(self) -> tuple[str, ...]:
         """Return the path of the fact that shows which CUDA the driver supports."""
@@ -205,8 +212,20 @@ def build_name(torch: TorchBuild) -> Sentence:
     return say("PyTorch {version} (CUDA {cuda})", version=torch.version, cuda=torch.cuda)
 
 
+def has_code(gpus: list[Gpu]) -> Sentence:
+    """Return why to install another build: what runs on these GPUs."""
+    if len(gpus) > 1:
+        return say("it has code for these GPUs")
+    return say("it has code for this GPU")
+
+
 def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
-    """Return the names of these GPUs with their capabilities, and how many of how many."""
+    """Return the names of these GPUs with their capabilities, and how many of how many.
+
+    If they are all of the visible GPUs, the models and their numbers say it.
+    """
+    if len(judged) > 1 and len(gpus) == len(judged) and all(gpu.product for gpu in gpus):
+        return _models(gpus)
     names = in_series(
         [
             say(
@@ -232,6 +251,22 @@ def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
         all=len(judged),
         gpus=names,
         working=in_series(working),
+    )
+
+
+def _models(gpus: list[Gpu]) -> str:
+    """Return how many of each model there are: ``2 x Tesla V100, compute capability 7.0``."""
+    kinds = Counter((gpu.product, gpu.compute_capability) for gpu in gpus)
+    return in_series(
+        [
+            say(
+                "{count} x {gpu}, compute capability {capability}",
+                count=count,
+                gpu=product,
+                capability=capability,
+            )
+            for (product, capability), count in kinds.items()
+        ]
     )
 
 

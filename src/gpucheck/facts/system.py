@@ -8,6 +8,8 @@ Wsl = Literal[0, 1, 2]
 
 OsFamily = Literal["linux", "windows", "macos"]
 
+OS_NAMES: dict[OsFamily, str] = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+
 Libc = Literal["glibc", "musl", "other"]
 
 

@@ -10,14 +10,17 @@ cause. If gpucheck finds another cause, it reports that one instead: a GPU that 
 dropped, a foreign or missing libcudnn, wheels of different versions, no memory left, or a broken
 GPU.
 
-Fix: reinstall PyTorch together with the cuDNN that it was built for. If that changes nothing, try
+Fix: reinstall the cuDNN that this PyTorch requires, or PyTorch together with its cuDNN: pip keeps
+a cuDNN wheel whose version is right, whatever its files contain. If that changes nothing, try
 the next older or newer build, and report the problem to PyTorch with the output of the self-test.
 Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
 """
 
 from gpucheck.advice import TorchFixes
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
 from gpucheck.language import Sentence, say
@@ -47,10 +50,17 @@ RULE = Rule(
 
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"
 _AGAIN = "gpucheck selftest --tests cudnn-convolution"
+_PROJECT = "nvidia-cudnn"
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgement:
+def check(  # what failed, and what installs another cuDNN
+    tests: SelfTests,
+    says: SelfTestSays,
+    torch: TorchBuild,
+    wheels: WheelFixes,
+    reinstall: TorchFixes,
+) -> Judgement:
     """Look for a cuDNN error, or a convolution that did not use cuDNN."""
     if tests.results is None:
         return says.not_run()
@@ -61,7 +71,7 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
     return Hit(
         headline=_headline(first, where(found), says.meaning(first)),
         evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
-        fixes=_fixes(reinstall),
+        fixes=_fixes(_again(torch, wheels, reinstall)),
         confidence=Confidence.LIKELY,
     )
 
@@ -82,8 +92,19 @@ def _headline(first: SelfTest, places: str, meaning: str) -> Sentence:
     )
 
 
-def _fixes(reinstall: TorchFixes) -> tuple[Fix, ...]:
-    again = reinstall.install(say("it brings the cuDNN that it was built with"))
+def _again(torch: TorchBuild, wheels: WheelFixes, reinstall: TorchFixes) -> Fix | None:
+    """Return the fix that brings another cuDNN, or the same with new files.
+
+    If the build stays the same, so does its cuDNN wheel: pip finds it installed and leaves it.
+    """
+    project, offer = wheels.pinned(_PROJECT), reinstall.offer()
+    here = ((torch.version or "").partition("+")[0], torch.cuda)
+    if project and offer is not None and (offer.torch, offer.cuda) == here:
+        return wheels.reinstall([project])
+    return reinstall.install(say("it brings the cuDNN that it was built with"))
+
+
+def _fixes(again: Fix | None) -> tuple[Fix, ...]:
     avoid = Fix(
         text=say(
             "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "

@@ -29,6 +29,7 @@ Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the
 path.
 """
 
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, placed
@@ -57,11 +58,12 @@ _ON = "1"
 
 
 @RULE.check
-def check(  # a comparison of seven things
+def check(  # a comparison of eight things
     torch: TorchBuild,
     environment: Environment,
     loaded: Loaded,
     advice: WheelFixes,
+    copies: CopyFixes,
     rules: CudnnRules,
     support: CudnnSupport,
     gpus: Gpus,
@@ -80,7 +82,7 @@ def check(  # a comparison of seven things
     parts = loaded.opened(is_cudnn_part)
     mixed = _mixed(copy, parts)
     if mixed is not None:
-        return _of_two_releases(copy, mixed, advice)
+        return _of_two_releases(copy, mixed, advice, copies)
     compiled, fact = _compiled(torch, rules)
     accepted = rules.runtime_accepted(torch.version, compiled, runtime)
     if accepted is None and fact == "torch.cudnn" and _is_newer(runtime, compiled):
@@ -95,7 +97,7 @@ def check(  # a comparison of seven things
                 *dict.fromkeys((fact, "torch.version")),
                 *((f"environment.variables.{skipped}",) if lenient else ()),
             ),
-            fixes=_fixes(copy, advice),
+            fixes=_fixes(copy, advice, copies),
             severity=Severity.WARNING if lenient else None,
             refutable=not lenient,
         )
@@ -111,7 +113,7 @@ def check(  # a comparison of seven things
                 pinned=torch.cudnn,
             ),
             evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
-            fixes=_fixes(copy, advice),
+            fixes=_fixes(copy, advice, copies),
         )
     if not accepted:
         raise UnknownFactError(
@@ -224,7 +226,7 @@ def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus)
     return None
 
 
-def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
+def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes, copies: CopyFixes) -> Judgement:
     return Hit(
         headline=say(
             "cuDNN is mixed from two releases: {main_version} ({main}) and {part_version} ({part})",
@@ -234,24 +236,15 @@ def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
             part_version=part.library.version,
         ),
         evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
-        fixes=_fixes(part if part.library.variable_entry else copy, advice),
+        fixes=_fixes(part if part.library.variable_entry else copy, advice, copies),
         refutable=False,
     )
 
 
-def _fixes(copy: Copy, advice: WheelFixes) -> tuple[Fix, ...]:
+def _fixes(copy: Copy, advice: WheelFixes, copies: CopyFixes) -> tuple[Fix, ...]:
     project = advice.pinned(_PROJECT)
-    entry = copy.library.variable_entry
-    if entry:
-        return (
-            Fix(
-                text=say(
-                    "Remove {entry} from {variable}: PyTorch brings its own cuDNN.",
-                    entry=entry,
-                    variable=copy.library.found_via,
-                ),
-            ),
-        )
+    if copy.library.variable_entry:
+        return (copies.out_of_variable(copy.library, say("PyTorch brings its own cuDNN")),)
     if project:
         return (advice.reinstall([project]),)
     return (

@@ -79,7 +79,7 @@ def _headline(release: str, row: BranchRow) -> Sentence:
             end=row.eol,
         )
     return say(
-        "Driver {release} belongs to branch {branch}, which NVIDIA stopped supporting by {end}",
+        "Driver {release} belongs to branch {branch}, which NVIDIA had stopped supporting by {end}",
         release=release,
         branch=row.branch,
         end=row.ended_by,

@@ -25,7 +25,7 @@ from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
-from gpucheck.derived.torch_code import TorchCode, build_name, some_of
+from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
@@ -83,9 +83,7 @@ def check(
     if new and board.is_jetson():
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     works = [one.gpu for one in judged if one.trouble == ""]
-    fix = reinstall.install(say("it has code for this GPU")) or reinstall.search(
-        _newer(new or refused)
-    )
+    fix = reinstall.install(has_code(new or refused)) or reinstall.search(_newer(new or refused))
     others = hide.fix(works)
     if not new:
         return _ptx_refused(torch, code, refused, fix, update)

@@ -26,7 +26,7 @@ from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
-from gpucheck.derived.torch_code import TorchCode, build_name, some_of
+from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity, or_else
 from gpucheck.facts.nvml import Nvml
@@ -34,7 +34,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
-from gpucheck.language import listed, say
+from gpucheck.language import Sentence, listed, say
 
 RULE = Rule(
     __name__,
@@ -85,9 +85,9 @@ def check(  # torch, the GPUs and the ways out
         return Fine(say("this build has dropped no visible GPU"))
     if board.is_jetson():
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
-    fix = reinstall.install(say("it still has code for this GPU")) or reinstall.search(
-        _older(old or without_cudnn)
-    )
+    never_had = bool(old) and all(code.left_out(gpu) for gpu in old)
+    fix = reinstall.install(_has_code(old or without_cudnn, never_had=never_had))
+    fix = fix or reinstall.search(_older(old or without_cudnn))
     works = [one.gpu for one in judged if one.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
@@ -98,11 +98,7 @@ def check(  # torch, the GPUs and the ways out
     fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
     if old:
         return Hit(
-            headline=say(
-                "{build} no longer has code for {gpus}",
-                build=build_name(torch).at_start(),
-                gpus=some_of(old, judged),
-            ),
+            headline=_headline(torch, some_of(old, judged), never_had=never_had),
             evidence=(*code.facts(), *(fact for gpu in old for fact in gpu.facts)),
             fixes=fixes,
             severity=Severity.INFO if spare and not short else None,
@@ -117,6 +113,21 @@ def check(  # torch, the GPUs and the ways out
         evidence=("torch.cudnn", "torch.cuda", *(f for g in without_cudnn for f in g.facts)),
         fixes=fixes,
     )
+
+
+def _headline(torch: TorchBuild, gpus: str, *, never_had: bool) -> Sentence:
+    build = build_name(torch).at_start()
+    if never_had:
+        return say("{build} has no code for {gpus}", build=build, gpus=gpus)
+    return say("{build} no longer has code for {gpus}", build=build, gpus=gpus)
+
+
+def _has_code(gpus: list[Gpu], *, never_had: bool) -> str:
+    if never_had:
+        return has_code(gpus)
+    if len(gpus) > 1:
+        return say("it still has code for these GPUs")
+    return say("it still has code for this GPU")
 
 
 def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:

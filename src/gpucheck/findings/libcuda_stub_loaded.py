@@ -111,7 +111,8 @@ def _fix(path: str, around: Surroundings) -> Fix:
         return Fix(
             text=say(
                 "Remove {folder} from LD_LIBRARY_PATH, here and wherever it is set (~/.bashrc, the "
-                "image, a module file). A build that needs it finds it through LIBRARY_PATH.",
+                "image, a module file). If a build needs this folder, put it into LIBRARY_PATH "
+                "instead.",
                 folder=folder,
             ),
             commands=commands,

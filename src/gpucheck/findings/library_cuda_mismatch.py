@@ -131,9 +131,10 @@ def _nowhere(file: File) -> list[str]:
 def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
     first = found[0]
     headline = say(
-        "{needs}; {brings}. Its GPU code cannot be loaded",
+        "{needs}; {brings}. The GPU code of {package} cannot be loaded",
         needs=_needs(first),
         brings=_brings(torch),
+        package=first.package.name,
     )
     for one in found[1:_MOST_NAMED]:
         headline = say(

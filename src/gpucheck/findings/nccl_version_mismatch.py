@@ -18,6 +18,7 @@ Fix: install the NCCL that this PyTorch pins, or remove the other copy from the 
 path.
 """
 
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, placed
 from gpucheck.facts import known
@@ -54,7 +55,12 @@ _GRAVE = ("hang", "crash", "data corruption")
 
 @RULE.check
 def check(
-    torch: TorchBuild, wheels: NvidiaWheels, loaded: Loaded, advice: WheelFixes, nccl: Nccl
+    torch: TorchBuild,
+    wheels: NvidiaWheels,
+    loaded: Loaded,
+    advice: WheelFixes,
+    copies: CopyFixes,
+    nccl: Nccl,
 ) -> Judgement:
     """Compare the copy that would be loaded with the release that torch pins."""
     if torch.installed is False:
@@ -71,8 +77,9 @@ def check(
     one, other = parse(version), parse(pinned)
     if one is None or other is None or min(len(one), len(other)) == 1:
         return NotApplicable(say("one of the two versions is not a full release number"))
+    fix = _fix(copy, advice, copies)
     if at_least(one[:2], other[:2]):
-        return _with_a_fault(copy, version, pinned, nccl, advice) or Fine(
+        return _with_a_fault(copy, version, pinned, nccl, fix) or Fine(
             say(
                 "NCCL {version} works with a PyTorch that was built with {pinned}",
                 version=version,
@@ -97,15 +104,13 @@ def check(
             "torch.nccl",
             *(("nvidia_wheels.nccl_functions_missing",) if lacking is not None else ()),
         ),
-        fixes=(_fix(copy, advice),),
+        fixes=(fix,),
         severity=Severity.WARNING if works else None,
         confidence=Confidence.LIKELY if lacking is None else Confidence.CERTAIN,
     )
 
 
-def _with_a_fault(
-    copy: Copy, version: str, pinned: str, nccl: Nccl, advice: WheelFixes
-) -> Hit | None:
+def _with_a_fault(copy: Copy, version: str, pinned: str, nccl: Nccl, fix: Fix) -> Hit | None:
     """Return what is known to be wrong with a release that is not the pinned one."""
     if version == pinned:
         return None
@@ -124,7 +129,7 @@ def _with_a_fault(
     return Hit(
         headline=headline,
         evidence=(f"{copy.fact}.version", "torch.nccl"),
-        fixes=(_fix(copy, advice),),
+        fixes=(fix,),
         severity=Severity.WARNING,
         confidence=Confidence.POSSIBLE,
     )
@@ -135,16 +140,10 @@ def _counts(issue: NcclIssueRow) -> bool:
     return issue.effect in _GRAVE and not issue.torch and not issue.driver_branch
 
 
-def _fix(copy: Copy, advice: WheelFixes) -> Fix:
+def _fix(copy: Copy, advice: WheelFixes, copies: CopyFixes) -> Fix:
     project = advice.pinned(_PROJECT)
     if copy.library.variable_entry:
-        return Fix(
-            text=say(
-                "Remove {entry} from {variable}: PyTorch brings its own NCCL.",
-                entry=copy.library.variable_entry,
-                variable=copy.library.found_via,
-            )
-        )
+        return copies.out_of_variable(copy.library, say("PyTorch brings its own NCCL"))
     if project:
         return advice.reinstall([project])
     return Fix(

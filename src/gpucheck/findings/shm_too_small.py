@@ -97,23 +97,24 @@ def _headline(size: str, *, several: bool, stops: bool) -> str:
     if several and stops:
         return say(
             "Shared memory (/dev/shm) has {size}: too little for NCCL, and for DataLoader workers, "
-            "which cannot pass even one batch of images through it; nothing else uses it",
+            "which cannot pass even one batch of images through it; programs that use neither are "
+            "not affected",
             size=size,
         )
     if several:
         return say(
             "Shared memory (/dev/shm) has {size}: too little for NCCL and for DataLoader workers; "
-            "nothing else uses it",
+            "programs that use neither are not affected",
             size=size,
         )
     if stops:
         return say(
             "Shared memory (/dev/shm) has {size}: too little for DataLoader workers, which cannot "
-            "pass even one batch of images through it; nothing else uses it",
+            "pass even one batch of images through it; programs without them are not affected",
             size=size,
         )
     return say(
-        "Shared memory (/dev/shm) has {size}: too little for DataLoader workers; nothing else uses "
-        "it",
+        "Shared memory (/dev/shm) has {size}: too little for DataLoader workers; programs without "
+        "them are not affected",
         size=size,
     )

@@ -76,7 +76,7 @@ def _headline(selected: str, version: str, cuda: str, why: Reason | None) -> str
     if why is None:
         return say(
             "The toolkit at {selected} is CUDA {version}, but this PyTorch was built with CUDA "
-            "{cuda}; it matters only when something is compiled",
+            "{cuda}; this matters only if you compile something",
             selected=selected,
             version=version,
             cuda=cuda,

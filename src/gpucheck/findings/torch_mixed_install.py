@@ -24,6 +24,8 @@ Fix: rename your own file; or remove every installation until none is left, and 
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -163,7 +165,7 @@ def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hi
             metadata=torch.metadata_version,
         ),
         evidence=("torch.version", "torch.metadata_version"),
-        fixes=(fix,),
+        fixes=(_removing_each(fix, python, torch),),
     )
 
 
@@ -228,14 +230,19 @@ def _on_pythonpath(install: TorchInstall, environment: Environment) -> bool:
     return any(entry and path == f"{entry.rstrip('/')}/torch" for entry in entries)
 
 
+def _folder(path: str | None) -> str:
+    at = path or ""
+    return at[: max(at.rfind("/"), at.rfind("\\"), 0)] or at
+
+
 def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tuple[Fix, ...]:
     if not in_user_site:
         return (
             Fix(
                 text=say(
-                    "If you want the torch of the environment, remove the folder of {path} from "
-                    "PYTHONPATH, or from the module or .pth file that adds it.",
-                    path=first.path,
+                    "If you want the torch of the environment, remove {folder} from PYTHONPATH, or "
+                    "from the module or .pth file that adds it.",
+                    folder=_folder(first.path),
                 ),
                 verify=python.verify(),
             ),
@@ -263,12 +270,7 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
 
 def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
     """Report one package with the metadata of two: pip and others may take the wrong one."""
-    names = [path.replace("\\", "/").rpartition("/")[2] for path in torch.leftovers or ()]
-    versions = [
-        name.removeprefix("torch-").rpartition(".")[0]
-        for name in names
-        if name.startswith("torch-") and name.endswith(("dist-info", "egg-info"))
-    ]
+    versions = _versions_on_record(torch)
     others = [one for one in versions if one != torch.metadata_version]
     if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
         return None
@@ -285,9 +287,30 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
             other=others[0],
         ),
         evidence=("torch.version", "torch.leftovers"),
-        fixes=(fix,),
+        fixes=(_removing_each(fix, python, torch),),
         severity=Severity.WARNING,
     )
+
+
+def _versions_on_record(torch: TorchBuild) -> list[str]:
+    """Return the versions whose metadata lie beside each other; [] if there is only one."""
+    names = [path.replace("\\", "/").rpartition("/")[2] for path in torch.leftovers or ()]
+    return [
+        name.removeprefix("torch-").rpartition(".")[0]
+        for name in names
+        if name.startswith("torch-") and name.endswith(("dist-info", "egg-info"))
+    ]
+
+
+def _removing_each(fix: Fix, python: Python, torch: TorchBuild) -> Fix:
+    """Return the fix with a removal for each version.
+
+    pip removes one at a time. After a single removal the files are gone and the other version's
+    metadata are not, so pip would install nothing: "Requirement already satisfied".
+    """
+    removal, times = python.remove_torch(), max(1, len(_versions_on_record(torch)))
+    commands = [again for one in fix.commands for again in [one] * (times if one in removal else 1)]
+    return replace(fix, commands=tuple(commands))
 
 
 def _left_over(leftovers: list[str], python: Python) -> Hit:

@@ -100,8 +100,8 @@ def _wsl_1(environment: Environment) -> Hit:
     else:
         convert = Fix(
             text=say(
-                "Convert this distribution to WSL 2 in PowerShell: `wsl.exe --set-version` with "
-                "its name, which the list shows, and 2."
+                "Convert this distribution to WSL 2 in PowerShell: find its name in the list, then "
+                "run wsl.exe --set-version with this name and the number 2."
             ),
             commands=(listing,),
         )

@@ -17,9 +17,9 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import OS_NAMES, System
 from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
@@ -35,7 +35,6 @@ _LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
 _WSL_2 = 2
 _FIRST_BUILD_OF_WINDOWS_11 = 22000
 _SHORT_MASK = 16
-_OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
 _IN_WORDS = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS"}
 _BUILDS = {
@@ -126,7 +125,12 @@ def _gpus(snapshot: Snapshot) -> Area:
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
         return Area("GPUs", "none", say("macOS has no NVIDIA GPU"))
-    return Area("GPUs", "unknown", _why(pci, "gpus") or _why(nvml, "gpus"))
+    return Area("GPUs", "unknown", _either(snapshot, _why(pci, "gpus"), _why(nvml, "gpus")))
+
+
+def _either(snapshot: Snapshot, kernel: str, nvml: str) -> str:
+    """Return why neither knows; Windows shows no bus and no module, so there only NVML can know."""
+    return (nvml or kernel) if snapshot.get(System).os == "windows" else (kernel or nvml)
 
 
 def _gpus_inside_wsl(snapshot: Snapshot) -> Area:
@@ -190,18 +194,16 @@ def _driver(snapshot: Snapshot) -> Area:
         return Area("Driver", "none", in_parts([none, installed]))
     nvml = snapshot.get(Nvml)
     if wsl == _WSL_2:
-        return Area(
-            "Driver",
-            "unknown",
-            say("the driver of Windows: {why}", why=_why(nvml, "driver_release")),
-        )
-    return Area("Driver", "unknown", _why(driver, "module_loaded") or _why(nvml, "driver_release"))
+        silent = say("the driver of Windows did not answer")
+        return Area("Driver", "unknown", bracketed(silent, _why(nvml, "driver_release")))
+    reasons = _why(driver, "module_loaded"), _why(nvml, "driver_release")
+    return Area("Driver", "unknown", _either(snapshot, *reasons))
 
 
 def _torch(snapshot: Snapshot) -> Area:
     torch = snapshot.get(TorchBuild)
     if torch.installed is False:
-        return Area("PyTorch", "none", say("not installed in this Python"))
+        return Area("PyTorch", "none", _why_no_torch(torch.installs or []))
     if not torch.installed:
         return Area("PyTorch", "unknown", _why(torch, "installed"))
     build = _BUILDS.get(torch.built_for or "") or say("build of unknown kind")
@@ -213,6 +215,13 @@ def _torch(snapshot: Snapshot) -> Area:
         words.append(say("installed by {installer}", installer=clean(torch.installer)))
     status: Status = "ok" if torch.version and torch.built_for else "unknown"
     return Area("PyTorch", status, in_line(words))
+
+
+def _why_no_torch(found: Sequence[TorchInstall]) -> str:
+    first = found[0] if found else None
+    if first is not None and first.path and any(one.kind == "package" for one in found):
+        return say("installed, but Python imports {path} instead", path=clean(first.path))
+    return say("not installed in this Python")
 
 
 def _libraries(snapshot: Snapshot) -> Area:
@@ -275,7 +284,7 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
 
     Older Pythons call Windows 11 "10": its build tells them apart.
     """
-    name = clean(system.pretty_name or _OS_NAMES[system.os or "linux"])
+    name = clean(system.pretty_name or OS_NAMES[system.os or "linux"])
     kernel = clean(system.kernel or "")
     if system.os != "windows":
         if not kernel or system.os == "macos":

@@ -123,6 +123,9 @@ def target(snapshot: Snapshot) -> str:
         why = python.problem("executable") or term(python.status)
         return headed(say("not asked"), clean(why))
     where, chosen = clean(python.executable), phrase(clean(python.chosen_by or ""))
+    if python.status == "too-old":
+        old = say("{python} is too old", python=bracketed(where, chosen))
+        return headed(old, clean(python.problem("version")))
     if python.status != "ok":
         why = python.problem("version") or term(python.status)
         silent = say("{python} did not answer", python=bracketed(where, chosen))

@@ -17,6 +17,8 @@ _BLANKS = re.compile(r"\s+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
           "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
 """Fields that identify an item of a list, the best first."""
+_OPERATORS = ("==", ">=", "<=", "!=", "~=", "<", ">")
+"""With which a requirement of a version begins."""
 _OUR_WORDS = frozenset(("why", "chosen_by", "selected_via", "found_via", "searched"))
 """Fields whose values are phrases of gpucheck, not names or words of other programs."""
 
@@ -175,6 +177,13 @@ def _mapping(values: Mapping[str, Any]) -> str:
         for key, value in values.items()
         if value is not None and key not in ("sources", "problems")
     }
-    return _items(
-        [say("{key}={value}", key=key, value=shown(value, key)) for key, value in told.items()]
-    )
+    return _items([_pair(key, shown(value, key)) for key, value in told.items()])
+
+
+def _pair(key: str, value: str) -> str:
+    """Return ``key=value``; brackets keep several values together."""
+    if value.startswith(_OPERATORS):  # torch and ==2.5.1: torch==2.5.1
+        return say("{key}{value}", key=key, value=value)
+    if ", " in value:
+        return say("{key}=[{value}]", key=key, value=value)
+    return say("{key}={value}", key=key, value=value)

@@ -148,7 +148,7 @@ class ExtensionFaults(Derived):
                 version=version,
                 symbols=lacking,
             ),
-            evidence=(f"{file.fact}.missing_symbols", f"{file.fact}.cxx11_abi", "torch.cxx11_abi"),
+            evidence=(*_symbols(file), f"{file.fact}.cxx11_abi", "torch.cxx11_abi"),
         )
 
     def _other_torch(self, file: File) -> Fault | None:
@@ -160,7 +160,7 @@ class ExtensionFaults(Derived):
                 version=self._torch.version,
                 symbols=_lacking(file),
             ),
-            evidence=(f"{file.fact}.missing_symbols",),
+            evidence=_symbols(file),
         )
 
     def _other_cuda(self, file: File) -> Fault | None:
@@ -252,6 +252,13 @@ def _mentioned(file: File, fault: Fault) -> Fault:
         severity=Severity.INFO,
         confidence=Confidence.LIKELY,
     )
+
+
+def _symbols(file: File) -> tuple[str, ...]:
+    """Return the facts about missing symbols: also how many, where only some of them are listed."""
+    names, count = file.extension.missing_symbols or [], file.extension.missing_symbol_count or 0
+    some = f"{file.fact}.missing_symbols"
+    return (some, f"{file.fact}.missing_symbol_count") if count > len(names) else (some,)
 
 
 def _lacking(file: File) -> str:

@@ -9,6 +9,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (
     RawAnswers,
+    as_words,
     capability,
     cuda_version,
     flag,
@@ -73,7 +74,7 @@ def decode(raw: dict[str, Any]) -> Nvml:
 
 def _why(code: object, message: str) -> str:
     if isinstance(code, dict):
-        return str(code.get("error"))
+        return as_words(code.get("error"))
     if not message:
         return say("it did not start: nvmlInit returned {code}", code=code)
     return say("it did not start: {message}", message=message)

@@ -5,6 +5,7 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import OS_NAMES
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import jetson_model
@@ -52,7 +53,9 @@ def collect(host: Host, devices: PciDevices) -> Pci:
     """Walk the bus and examine NVIDIA's devices."""
     family = host.identity().os
     if family != "linux":
-        return Pci(problems={"*": say("{system} has no PCI tree", system=family)})
+        name = OS_NAMES[family]
+        why = say("the PCI bus is read on Linux only, and this is {system}", system=name)
+        return Pci(problems={"*": why})
     notes = Notes()
     jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
     tree = host.stat(_DEVICES)

@@ -11,6 +11,11 @@ _BEYOND = 2**64
 _NOT_ASKED = say("not asked")
 
 
+def as_words(error: object) -> str:
+    """Return the message in place of an answer; a sentence of gpucheck stays translatable."""
+    return error if isinstance(error, str) else str(error)
+
+
 class RawAnswers:
     """One object of raw answers, and the notes of the fields that are filled from it.
 
@@ -37,7 +42,7 @@ class RawAnswers:
         value = self._raw[key]
         code = self.error(key)
         if code is not None:
-            words = self._words.get(code) if isinstance(code, int) else str(code)
+            words = self._words.get(code) if isinstance(code, int) else as_words(code)
             return Answer(None, self._source, words or say("error {code}", code=code))
         return Answer(value, self._source, say("it gave no value") if value is None else "")
 

@@ -1,7 +1,7 @@
 """Platform facts that several probes need first: Linux, WSL, Jetson."""
 
 from gpucheck.facts import Answer
-from gpucheck.facts.system import Wsl
+from gpucheck.facts.system import OS_NAMES, Wsl
 from gpucheck.language import say
 from gpucheck.machine import Host
 
@@ -14,7 +14,7 @@ def not_linux(host: Host) -> dict[str, str]:
     family = host.identity().os
     if family == "linux":
         return {}
-    return {"*": say("it is read on Linux only, and this is {system}", system=family)}
+    return {"*": say("it is read on Linux only, and this is {system}", system=OS_NAMES[family])}
 
 
 def wsl_version(host: Host) -> Wsl:
