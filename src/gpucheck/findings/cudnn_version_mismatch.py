@@ -29,9 +29,11 @@ Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the
 path.
 """
 
+from gpucheck.advice.library_path import WHERE
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, placed
+from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.environment import Environment
@@ -54,10 +56,11 @@ RULE = Rule(
 
 _PROJECT = "nvidia-cudnn"
 _ON = "1"
+_PATH = "LD_LIBRARY_PATH"
 
 
 @RULE.check
-def check(  # a comparison of seven things
+def check(  # a comparison of seven things, and what a fix needs
     torch: TorchBuild,
     environment: Environment,
     loaded: Loaded,
@@ -65,6 +68,7 @@ def check(  # a comparison of seven things
     rules: CudnnRules,
     support: CudnnSupport,
     gpus: Gpus,
+    around: Surroundings,
 ) -> Judgement:
     """Compare the copy that would be loaded with what torch accepts."""
     if torch.installed is False:
@@ -80,7 +84,7 @@ def check(  # a comparison of seven things
     parts = loaded.opened(is_cudnn_part)
     mixed = _mixed(copy, parts)
     if mixed is not None:
-        return _of_two_releases(copy, mixed, advice)
+        return _of_two_releases(copy, mixed, advice, around)
     compiled, fact = _compiled(torch, rules)
     accepted = rules.runtime_accepted(torch.version, compiled, runtime)
     if accepted is None and fact == "torch.cudnn" and _is_newer(runtime, compiled):
@@ -95,7 +99,7 @@ def check(  # a comparison of seven things
                 *dict.fromkeys((fact, "torch.version")),
                 *((f"environment.variables.{skipped}",) if lenient else ()),
             ),
-            fixes=_fixes(copy, advice),
+            fixes=_fixes(copy, advice, around),
             severity=Severity.WARNING if lenient else None,
             refutable=not lenient,
         )
@@ -111,7 +115,7 @@ def check(  # a comparison of seven things
                 pinned=torch.cudnn,
             ),
             evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
-            fixes=_fixes(copy, advice),
+            fixes=_fixes(copy, advice, around),
         )
     if not accepted:
         raise UnknownFactError(
@@ -224,7 +228,7 @@ def _dropped(torch: TorchBuild, runtime: str, support: CudnnSupport, gpus: Gpus)
     return None
 
 
-def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
+def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes, around: Surroundings) -> Judgement:
     return Hit(
         headline=say(
             "cuDNN is mixed from two releases: {main_version} ({main}) and {part_version} ({part})",
@@ -234,22 +238,25 @@ def _of_two_releases(copy: Copy, part: Copy, advice: WheelFixes) -> Judgement:
             part_version=part.library.version,
         ),
         evidence=(f"{copy.fact}.version", f"{part.fact}.version"),
-        fixes=_fixes(part if part.library.variable_entry else copy, advice),
+        fixes=_fixes(part if part.library.variable_entry else copy, advice, around),
         refutable=False,
     )
 
 
-def _fixes(copy: Copy, advice: WheelFixes) -> tuple[Fix, ...]:
+def _fixes(copy: Copy, advice: WheelFixes, around: Surroundings) -> tuple[Fix, ...]:
     project = advice.pinned(_PROJECT)
     entry = copy.library.variable_entry
     if entry:
+        is_path = copy.library.found_via == _PATH
         return (
             Fix(
                 text=say(
-                    "Remove {entry} from {variable}: PyTorch brings its own cuDNN.",
+                    "Remove {entry} from {variable}, {where}. PyTorch brings its own cuDNN.",
                     entry=entry,
                     variable=copy.library.found_via,
+                    where=WHERE,
                 ),
+                commands=around.path_without(_PATH, {entry}) if is_path else (),
             ),
         )
     if project:

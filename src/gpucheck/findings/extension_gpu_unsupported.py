@@ -219,4 +219,6 @@ def _is_optional(package: CompiledPackage) -> bool:
 
 
 def _nothing() -> Fix:
-    return Fix(text=say("Nothing needs to be done unless you use these kernels."))
+    return Fix(
+        text=say("Nothing needs to be done unless you use the functions that need this code.")
+    )

@@ -253,7 +253,10 @@ def _fixes(
     if replace:
         return (
             Fix(
-                text=say("Take the GPU out of service and have the card replaced."),
+                text=say(
+                    "Take the GPU out of service and have the card replaced. The command shows its "
+                    "memory errors, for the supplier."
+                ),
                 commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
             ),
         )

@@ -21,6 +21,9 @@ from gpucheck.output import selftest_lines
 from gpucheck.output.terms import term
 from gpucheck.output.words import bracketed, clean, counted, headed
 
+_COMPAT_REFUSED = 804
+"""The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
+
 
 def verdict(report: Report) -> str:
     """Return one sentence with the overall result."""
@@ -183,13 +186,15 @@ def driver_release(snapshot: Snapshot) -> str:
 
 
 def driver_cuda(snapshot: Snapshot) -> str:
-    """Return the CUDA version that the driver reports, "" if it does not."""
-    return (
-        snapshot.get(CudaDriver).cuda
-        or snapshot.get(Nvml).cuda
-        or snapshot.get(NvidiaSmi).cuda
-        or ""
-    )
+    """Return the CUDA version that the driver reports, "" if it does not.
+
+    With a cuda-compat library that CUDA refuses, it is the version of that library: it says nothing
+    about the driver.
+    """
+    loaded = snapshot.get(CudaDriver)
+    if loaded.init_code == _COMPAT_REFUSED:
+        return ""
+    return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
 
 
 def _with_more(words: str, causes: list[Finding]) -> str:

@@ -19,6 +19,7 @@ _NAMES = ("device_name", "product", "project", "library", "executable", "path", 
 """Fields that identify an item of a list, the best first."""
 _OUR_WORDS = frozenset(("why", "chosen_by", "selected_via", "found_via", "searched"))
 """Fields whose values are phrases of gpucheck, not names or words of other programs."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def clean(text: str, limit: int = LONGEST) -> str:
@@ -69,6 +70,8 @@ def shown(value: object, field: str = "") -> str:
         words = clean(value)
         if field in _OUR_WORDS and words and not isinstance(words, Sentence):
             return phrase(words)
+        if not words and _VARIABLE.fullmatch(field):
+            return '""'  # a variable that is set and empty is not one that is missing
         return words or say("none")
     if isinstance(value, Sequence):
         return _items(value)
@@ -175,6 +178,17 @@ def _mapping(values: Mapping[str, Any]) -> str:
         for key, value in values.items()
         if value is not None and key not in ("sources", "problems")
     }
-    return _items(
-        [say("{key}={value}", key=key, value=shown(value, key)) for key, value in told.items()]
-    )
+    return _items([say("{key}={value}", key=key, value=_held(told[key], key)) for key in told])
+
+
+def _held(value: object, key: str) -> str:
+    """Return the value of a key in a list of such pairs, so that its ends are seen.
+
+    A list has brackets, and a text quotes if it begins like an operator or looks like a list.
+    """
+    words = shown(value, key)
+    if isinstance(value, str) and (value.startswith("=") or ", " in value):
+        return say('"{text}"', text=words)
+    if isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1:
+        return say("[{items}]", items=words)
+    return words
