@@ -135,6 +135,16 @@ def test_verbose_lists_checks_probes_and_then_facts() -> None:
     assert f"  nvml.gpus.0.uuid: {samples.UUIDS[0]} (NVML)" in twice.splitlines()
 
 
+def test_undecided_checks_are_where_the_report_says() -> None:
+    def told(verbose: int) -> str:
+        report = test_machines.reported("application-xids-only")
+        return " ".join(terminal.render(report, verbose=verbose).split())
+
+    assert "facts are missing: see gpucheck -v." in told(0)
+    assert "facts are missing: see the checks below." in told(1)
+    assert "see gpucheck -v" not in told(1)
+
+
 def test_each_area_has_a_state_in_a_word() -> None:
     def states(report: Report) -> dict[str, str]:
         return {area.name: area.status for area in areas(report)}
