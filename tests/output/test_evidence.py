@@ -52,6 +52,11 @@ def test_the_ends_of_a_value_among_others_are_seen() -> None:
     assert words == ('project=a, specifier="==1.2", searched="rpath, default", projects=[b, c]')
 
 
+def test_a_process_is_told_by_its_name_and_number() -> None:
+    two = [{"pid": 7, "process_name": "python3"}, {"pid": 8, "process_name": "python3"}, {"pid": 9}]
+    assert shown("it is held", processes0=two) == ["python3 (pid 7), python3 (pid 8), 9"]
+
+
 def test_items_that_differ_are_shown_before_others() -> None:
     good = [f"link {number}" for number in range(40)]
     bad = [*good[:33], "link 33 is down", *good[34:]]

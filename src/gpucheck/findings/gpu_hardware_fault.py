@@ -255,9 +255,9 @@ def _fixes(
             Fix(
                 text=say(
                     "Take the GPU out of service and have the card replaced. The command shows its "
-                    "memory errors, for the supplier."
+                    "serial number and memory errors, for the supplier."
                 ),
-                commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
+                commands=("nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}",),
             ),
         )
     if around.in_container() or index is None:

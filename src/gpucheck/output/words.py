@@ -167,9 +167,11 @@ def item(value: object) -> str:
     if name is None:
         return _mapping(value)
     version = value.get("version") or value.get("release")
-    if not version:
-        return shown(name)
-    return say("{name} {version}", name=shown(name), version=shown(version))
+    if version:
+        return say("{name} {version}", name=shown(name), version=shown(version))
+    if name == value.get("process_name") and value.get("pid") is not None:
+        return say("{name} (pid {pid})", name=shown(name), pid=value["pid"])
+    return shown(name)
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
