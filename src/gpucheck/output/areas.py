@@ -253,7 +253,7 @@ def _libraries(snapshot: Snapshot) -> Area:
 def _first_of_each(libraries: Sequence[CudaLibrary], cuda: str) -> dict[str, CudaLibrary]:
     """Return the first copy of each library; of cuBLAS the one for torch's CUDA, if there is one.
 
-    The file of cuBLAS is named after the major of CUDA, so torch never loads another one.
+    Its file is named after the major of CUDA, and torch computes with the one of its own CUDA.
     """
     first: dict[str, CudaLibrary] = {}
     for one in libraries:
