@@ -19,7 +19,7 @@ from gpucheck.findings.form import Finding
 
 pytestmark = pytest.mark.every_finding
 
-_SEQUELS = ("Or ", "Or, ", "And ", "If ", "Until ", "So that ", "To repair it, ")
+_SEQUELS = ("Or ", "Or, ", "And ", "And, ", "If ", "Until ", "So that ", "To repair it, ")
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9._-]*")
 _CONDA_NAMES = {"pytorch": "torch"}
 _HIDES_USER_SITE = "PYTHONNOUSERSITE"

@@ -49,6 +49,12 @@ def test_building_without_a_compiler() -> None:
     assert found.severity is Severity.ERROR
 
 
+def test_it_is_verified_by_the_same_question() -> None:
+    asked = hit(judge(BUILD, with_compilers("gcc", "g++", headers=False)))
+    assert [fix.verify for fix in asked.fixes] == ["gpucheck --for build"]
+    assert [fix.verify for fix in hit(judge(VLLM, NONE)).fixes] == ["gpucheck"]
+
+
 def test_building_with_a_c_compiler_alone() -> None:
     found = hit(judge(BUILD, with_compilers("gcc", "cc")))
     assert "no C++ compiler" in found.headline

@@ -43,7 +43,7 @@ def test_prohibited() -> None:
 
 def test_held_by_another_process() -> None:
     found = hit(judge(gpus(("exclusive-process", (PYTHON, XORG)))))
-    assert "python3 (4242)" in found.headline
+    assert "python3 (pid 4242)" in found.headline
     assert "nvml.gpus.0.processes" in found.evidence
     assert found.confidence is Confidence.CERTAIN
 

@@ -1,6 +1,8 @@
 import pytest
 from rule_facts import (
     A100,
+    CPU_TORCH,
+    CUDA_TORCH,
     DOCKER,
     EMPTY_BUS,
     HOST,
@@ -41,6 +43,12 @@ def test_a_gpu_and_no_driver() -> None:
     assert "A100" in found.headline
     assert {"pci.gpus", "driver.libcuda", "driver.module_loaded"} <= set(found.evidence)
     assert "sudo apt-get install -y nvidia-driver-" in commands(found)
+
+
+def test_a_cpu_build_must_be_replaced_after_the_driver_works() -> None:
+    also = "this PyTorch is a CPU build, which must be replaced as well"
+    assert also in hit(judge(LINUX, HOST, BUS, NOTHING, NO_LIBCUDA, CPU_TORCH)).fixes[0].text
+    assert also not in hit(judge(LINUX, HOST, BUS, NOTHING, NO_LIBCUDA, CUDA_TORCH)).fixes[0].text
 
 
 def test_nouveau_is_named() -> None:

@@ -1,7 +1,9 @@
 import re
 
 import pytest
+from msgspec.structs import replace
 from rule_facts import (
+    CUDA_TORCH,
     HOST,
     LINUX,
     commands,
@@ -9,6 +11,7 @@ from rule_facts import (
     cuda_sees,
     hit,
     libcuda,
+    loaded,
     nvml,
     on_bus,
     quiet,
@@ -24,6 +27,7 @@ from gpucheck.findings.form import Judgement
 
 COMPAT = "/usr/local/cuda-13.0/compat"
 GEFORCE = ("2684", "8.9")
+TORCH_FOR_13 = replace(CUDA_TORCH, version="2.9.1+cu130", cuda="13.0")
 REFUSED = CudaDriver(library=f"{COMPAT}/libcuda.so.580.95.05", init_code=804, cuda="13.0")
 
 
@@ -46,6 +50,18 @@ def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -
     found = hit(judge(cuda_fails(804), first))
     assert f"{COMPAT}/libcuda.so.1" in found.headline
     assert "sudo ldconfig" in commands(found)
+
+
+def test_the_driver_is_named_only_where_it_is_too_old_by_itself() -> None:
+    too_old = hit(judge(REFUSED, loaded("535.183.01"), TORCH_FOR_13))
+    assert "NVIDIA driver branch 580" in too_old.fixes[1].text
+    assert too_old.fixes[1].text.startswith("And ")
+    enough = hit(judge(REFUSED, loaded("580.95.05"), TORCH_FOR_13))
+    assert len(enough.fixes) == 1
+    unseen = hit(judge(cuda_fails(804), loaded("580.95.05"), TORCH_FOR_13))
+    assert unseen.fixes[1].text.startswith("Or compare the release")
+    unknown = hit(judge(REFUSED, TORCH_FOR_13))
+    assert unknown.fixes[1].text.startswith("Or ")
 
 
 def test_only_lines_of_cuda_compat_become_comments() -> None:

@@ -45,6 +45,7 @@ def test_a_failed_remapping_means_replacement() -> None:
     found = hit(judge(HOST, gpu(rows_failed=True)))
     assert found.evidence == ("nvml.gpus.0.rows_failed",)
     assert "replaced" in found.fixes[0].text
+    assert commands(found) == "nvidia-smi -q -i 0"
     assert "reset" not in commands(found)
 
 

@@ -153,6 +153,21 @@ def test_a_process_that_torch_names_in_a_self_test(held: str, fires: bool) -> No
     assert "23.5 GiB of 23.6 GiB held by process 4242" in found.headline
     assert found.severity is Severity.ERROR
     assert found.fixes[0].commands[-1:] == ("kill 4242",)
+    assert "another GPU" in found.fixes[-1].text
+
+
+def test_another_gpu_is_proposed_only_where_one_is_not_held() -> None:
+    def proposed(*gpus: NvmlGpu, **more: Section) -> bool:
+        return "another GPU" in hit(judge(*gpus, **more)).fixes[-1].text
+
+    assert not proposed(gpu(60.5, TRAINING))
+    assert not proposed(gpu(78, TRAINING), system=WINDOWS)
+    assert not proposed(gpu(60.5, TRAINING), gpu(79, index=1))
+    assert proposed(gpu(60.5, TRAINING), gpu(1, index=1))
+    data = {"message": OUT_OF_MEMORY.format(held="23.50 GiB")}
+    tests = ran(failed("device-placement", "out-of-memory", "torch.OutOfMemoryError", data=data))
+    only = nvml_of([NvmlGpu(device_name=A100)])
+    assert len(hit(ask(SLUG, only, UBUNTU, NO_CONTAINER, NO_VARIABLES, tests)).fixes) == 1
 
 
 def test_a_self_test_that_found_room_says_nothing() -> None:

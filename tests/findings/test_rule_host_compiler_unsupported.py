@@ -44,7 +44,7 @@ def judge(here: Toolkits, torch: Section = TORCH, **more: Section) -> Judgement:
 def test_a_gcc_newer_than_nvcc_takes() -> None:
     found = hit(judge(tools("12.8", ("gcc", "15.1.0"))))
     assert (
-        "gcc 15.1.0 is newer than nvcc of CUDA 12.8 supports (14 is the newest)" in found.headline
+        "gcc 15.1.0 is too new for nvcc of CUDA 12.8, which supports gcc up to 14" in found.headline
     )
     assert "export CC=gcc-14" in commands(found)
     assert "sudo apt-get install -y gcc-14 g++-14" in commands(found)

@@ -39,12 +39,12 @@ def judge(value: str, *sections: Section, **more: str) -> Judgement:
     [
         ("", "hides all 4"),
         ("-1", "-1"),
-        ("all", "'all'"),
+        ("all", '"all" is not'),
         ("4", "0 to 3"),
         ("7", "0 to 3"),
         ("1,1", "twice"),
         ("GPU-deadbeef", "names no GPU"),
-        ("cuda:0", "'cuda:0'"),
+        ("cuda:0", '"cuda:0" is not'),
     ],
 )
 def test_nothing_is_visible(value: str, says: str) -> None:
@@ -57,7 +57,7 @@ def test_nothing_is_visible(value: str, says: str) -> None:
 
 def test_an_index_beyond_the_only_gpu() -> None:
     found = hit(judge("7", ONE, CUDA_TORCH))
-    assert "the only GPU here is 0" in found.headline
+    assert "there is no GPU 7; the only GPU here is GPU 0" in found.headline
     assert commands(found) == "unset CUDA_VISIBLE_DEVICES"
 
 

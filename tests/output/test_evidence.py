@@ -35,6 +35,28 @@ def test_the_links_of_the_bad_and_the_good_gpu_differ() -> None:
     assert "nvml.gpus.3.nvlinks = 12 x yes, 6 x no" in markdown.render(report)
 
 
+def test_a_variable_that_is_set_and_empty_is_not_called_missing() -> None:
+    text = terminal.render(test_machines.reported("cvd-empty"))
+    assert 'environment.variables.CUDA_VISIBLE_DEVICES: "" (' in text
+    assert shown("none of them", path0="") == ["none"]
+
+
+def test_the_ends_of_a_value_among_others_are_seen() -> None:
+    pin = {
+        "project": "a",
+        "specifier": "==1.2",
+        "searched": "rpath, default",
+        "projects": ["b", "c"],
+    }
+    (words,) = shown("it is not installed", pins0=pin)
+    assert words == ('project=a, specifier="==1.2", searched="rpath, default", projects=[b, c]')
+
+
+def test_a_process_is_told_by_its_name_and_number() -> None:
+    two = [{"pid": 7, "process_name": "python3"}, {"pid": 8, "process_name": "python3"}, {"pid": 9}]
+    assert shown("it is held", processes0=two) == ["python3 (pid 7), python3 (pid 8), 9"]
+
+
 def test_items_that_differ_are_shown_before_others() -> None:
     good = [f"link {number}" for number in range(40)]
     bad = [*good[:33], "link 33 is down", *good[34:]]

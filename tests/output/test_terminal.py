@@ -135,6 +135,16 @@ def test_verbose_lists_checks_probes_and_then_facts() -> None:
     assert f"  nvml.gpus.0.uuid: {samples.UUIDS[0]} (NVML)" in twice.splitlines()
 
 
+def test_undecided_checks_are_where_the_report_says() -> None:
+    def told(verbose: int) -> str:
+        report = test_machines.reported("application-xids-only")
+        return " ".join(terminal.render(report, verbose=verbose).split())
+
+    assert "facts are missing: see gpucheck -v." in told(0)
+    assert "facts are missing: see the checks below." in told(1)
+    assert "see gpucheck -v" not in told(1)
+
+
 def test_each_area_has_a_state_in_a_word() -> None:
     def states(report: Report) -> dict[str, str]:
         return {area.name: area.status for area in areas(report)}
@@ -194,9 +204,15 @@ def line(machine: str, name: str) -> Area:
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),
+        ("cvd-empty", "GPUs", "error", 'CUDA_VISIBLE_DEVICES="" leaves 0 visible'),
         ("mig-wrong-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES leaves 0 visible"),
         ("mig-wrong-uuid", "Driver", "note", "570.172.08"),
         ("docker-no-gpu", "System", "error", "in a container (docker)"),
+        # A cuda-compat library goes further than the driver, where the GPU supports it.
+        ("forward-compat-r535-cu130", "Driver", "note", "up to 13.0 with cuda-compat"),
+        ("forward-compat-on-geforce", "Driver", "error", "535.183.01, open kernel modules"),
+        # torch loads the cuBLAS that is named after the major of its CUDA.
+        ("cublas-cu11-beside-cu12-ok", "CUDA libraries", "ok", "cuBLAS 12 (wheel)"),
         ("nouveau-no-driver", "Driver", "error", "no NVIDIA kernel module is loaded"),
         ("nouveau-no-driver", "GPUs", "ok", "GeForce"),
         ("cuda-build-no-gpu-vm", "GPUs", "error", "no NVIDIA GPU on the PCI bus"),

@@ -47,7 +47,7 @@ def test_long_text_is_cut() -> None:
             "requirements",
             "torch==2.5.1, numpy>=1.26,<3",
         ),
-        ({"searched": "PATH, Windows", "why": "no"}, "", "searched=[PATH, Windows], why=no"),
+        ({"searched": "PATH, Windows", "why": "no"}, "", 'searched="PATH, Windows", why=no'),
         ({"names": ["a", "b"], "one": ["c"]}, "", "names=[a, b], one=c"),
         ([{"device_name": "NVIDIA T4", "sources": {"*": "NVML"}}], "gpus", "NVIDIA T4"),
         ([{"project": "torch", "version": "2.6.0"}], "", "torch 2.6.0"),

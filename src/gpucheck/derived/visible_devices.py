@@ -72,15 +72,15 @@ def _by_index(entries: Sequence[str], count: int) -> Mask:
 
 def _why_no_index(entry: str, index: int | None, count: int) -> str:
     if index is None:
-        return say("{entry} is not a device index", entry=repr(entry)) if entry else _EMPTY
+        return say('"{entry}" is not a device index', entry=entry) if entry else _EMPTY
     if index < 0:
         return say("{index} ends the list: nothing from there on is visible", index=index)
     if not count:
         return say("there is no GPU")
     if count == 1:
-        return say("there is no GPU {index}: the only GPU here is 0", index=index)
+        return say("there is no GPU {index}; the only GPU here is GPU 0", index=index)
     return say(
-        "there is no GPU {index}: the GPUs here are 0 to {last}", index=index, last=count - 1
+        "there is no GPU {index}; the GPUs here are 0 to {last}", index=index, last=count - 1
     )
 
 

@@ -97,10 +97,11 @@ def check(  # what a self-test met, else all that the files say
 
 
 def _hit(words: Sentence, fact: str, why: Reason, fix: Fix) -> Hit:
+    verify = "gpucheck --for build" if why.asked else "gpucheck"
     return Hit(
         headline=words,
         evidence=(fact, *why.facts),
-        fixes=(fix,),
+        fixes=(msgspec.structs.replace(fix, verify=verify),),
         severity=why.severity,
         confidence=why.confidence,
     )

@@ -136,7 +136,7 @@ def _named(holder: GpuProcess) -> Sentence:
         return say("another process")
     if not holder.process_name:
         return say("process {pid}", pid=holder.pid)
-    return say("process {name} ({pid})", name=holder.process_name, pid=holder.pid)
+    return say("{name} (pid {pid})", name=holder.process_name, pid=holder.pid)
 
 
 def _end(holder: GpuProcess) -> Fix:

@@ -18,12 +18,14 @@ exactly the release of the loaded kernel module (``cat /proc/driver/nvidia/versi
 release the driver stops working.
 """
 
+import msgspec
+
 from gpucheck.advice import DriverFixes, TorchFixes
 from gpucheck.advice.libcuda_package import add_libcuda
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Severity, or_else
+from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
@@ -91,8 +93,20 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     return Hit(
         headline=_without_driver(names, driver),
         evidence=tuple(evidence),
-        fixes=(install.install(),),
+        fixes=(_then_torch(install.install(), torch),),
     )
+
+
+def _then_torch(fix: Fix, torch: TorchBuild) -> Fix:
+    """Return the fix, which says so if the driver alone does not make PyTorch use the GPU."""
+    if torch.built_for != "cpu":
+        return fix
+    text = say(
+        "{fix} Then run gpucheck again: this PyTorch is a CPU build, which must be replaced as "
+        "well.",
+        fix=fix.text,
+    )
+    return msgspec.structs.replace(fix, text=text)
 
 
 def _without_libcuda(driver: Driver) -> Sentence:

@@ -178,7 +178,9 @@ def _headline(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> 
             no_code=words,
         )
     if _is_optional(package):
-        return say("{no_code}. The other functions of the package do not need it", no_code=words)
+        return say(
+            "{no_code}. The other functions of the package do not need this code", no_code=words
+        )
     return words
 
 
@@ -196,13 +198,14 @@ def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> S
     codes = in_series(list(dict.fromkeys(_codes(package))))
     if len(lacking) == len(gpus):
         return say(
-            "{package} has no code for {gpus}; it has {codes}",
+            "{package} has no code for {gpus}, only for {codes}",
             package=package.title,
             gpus=names,
             codes=codes,
         )
     return say(
-        "{package} has no code for {lacking} of {all} visible GPUs: {gpus}. It has {codes}",
+        "{package} has no code for {lacking} of {all} visible GPUs: {gpus}. It has code for "
+        "{codes}",
         package=package.title,
         lacking=len(lacking),
         all=len(gpus),
@@ -219,4 +222,6 @@ def _is_optional(package: CompiledPackage) -> bool:
 
 
 def _nothing() -> Fix:
-    return Fix(text=say("Nothing needs to be done unless you use these kernels."))
+    return Fix(
+        text=say("Nothing needs to be done unless you use the functions that need this code.")
+    )

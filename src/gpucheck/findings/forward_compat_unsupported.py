@@ -23,9 +23,10 @@ from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
+from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
+from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
@@ -69,6 +70,7 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
     says: SelfTestSays,
     torch: TorchBuild,
     drivers: CudaDrivers,
+    nvml: Nvml,
 ) -> Judgement:
     """Look for error 804, and for a compat library that is loaded first."""
     seen = says.points_at(RULE.slug)
@@ -92,7 +94,11 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         evidence=evidence,
         fixes=(
             _without(path, around),
-            or_else(_newer_driver(torch, drivers, update)),
+            *_besides(
+                path,
+                _runs(nvml.driver_release or driver.module_release, torch, drivers),
+                _newer_driver(torch, drivers, update),
+            ),
         ),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
@@ -120,6 +126,18 @@ def _not_supported(path: str) -> str:
         "cuInit fails with error 804: this GPU does not support cuda-compat, but {path} is loaded",
         path=path,
     )
+
+
+def _runs(release: str | None, torch: TorchBuild, drivers: CudaDrivers) -> bool | None:
+    """Whether the driver runs this torch by itself, without cuda-compat; None if unknown."""
+    return drivers.driver_runs(torch.cuda, "linux", driver=release) if torch.cuda else None
+
+
+def _besides(path: str, runs: bool | None, newer: Fix) -> tuple[Fix, ...]:  # noqa: FBT001
+    """Return what is to be done besides taking cuda-compat away."""
+    if runs:
+        return () if path else (or_else(_SAME_RELEASE),)
+    return (also(newer) if runs is False else or_else(newer),)
 
 
 def _newer_driver(torch: TorchBuild, drivers: CudaDrivers, update: DriverFixes) -> Fix:

@@ -253,8 +253,11 @@ def _fixes(
     if replace:
         return (
             Fix(
-                text=say("Take the GPU out of service and have the card replaced."),
-                commands=("nvidia-smi -q -d ECC,ROW_REMAPPER",),
+                text=say(
+                    "Take the GPU out of service and have the card replaced. The command shows its "
+                    "serial number and memory errors, for the supplier."
+                ),
+                commands=("nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}",),
             ),
         )
     if around.in_container() or index is None:

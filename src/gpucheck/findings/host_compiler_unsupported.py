@@ -95,9 +95,10 @@ def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: Bui
         and table.nvcc_takes(cuda, taken.kind, taken.version) is False
     ):
         return say(
-            "{compiler} is newer than nvcc of CUDA {cuda} supports ({limit} is the newest)",
+            "{compiler} is too new for nvcc of CUDA {cuda}, which supports {kind} up to {limit}",
             compiler=compiler,
             cuda=cuda,
+            kind=taken.kind,
             limit=limit,
         )
     first, have = _oldest_gcc(torch, table), parse(taken.version)

@@ -191,7 +191,7 @@ def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
     return [
         _Complaint(
             text=say(
-                "{library} of {wheel} is not the file that its wheel brought: its size is the "
+                "{library} of {wheel} is not the file that its wheel installed: its size is the "
                 "same, but its content (SHA-256) is different",
                 library=one.library,
                 wheel=f"{one.project} {one.version}",

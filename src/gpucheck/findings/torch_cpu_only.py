@@ -60,7 +60,7 @@ def check(
     if not gpus.present():
         return Fine(say("a CPU build is right: there is no NVIDIA GPU"))
     if _surely_unserved(driver):
-        return Fine(say("a CPU build is right: no driver serves the GPU here"))
+        return Fine(say("no driver serves the GPU here, so a CUDA build could not use it either"))
     if nvml.init_code == 0 and nvml.gpus == []:
         return Fine(say("a CPU build is right: the driver shows no GPU to this process"))
     if environment.get("SLURM_JOB_ID") and environment.get("CUDA_VISIBLE_DEVICES") in _NO_GPU:

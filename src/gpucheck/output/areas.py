@@ -25,7 +25,16 @@ from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
 from gpucheck.language import in_series, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
-from gpucheck.output.words import bracketed, clean, counted, in_line, in_parts, listing, size
+from gpucheck.output.words import (
+    bracketed,
+    clean,
+    counted,
+    in_line,
+    in_parts,
+    listing,
+    shown,
+    size,
+)
 
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
 
@@ -170,7 +179,7 @@ def _visible(snapshot: Snapshot) -> str:
         return ""
     count = snapshot.get(CudaDriver).device_count
     mask = "CUDA_VISIBLE_DEVICES"
-    mask = f"{mask}={clean(value)}" if len(value) <= _SHORT_MASK else mask
+    mask = f"{mask}={shown(value, mask)}" if len(value) <= _SHORT_MASK else mask
     if count is None:
         return say("{mask} is set", mask=mask)
     return say("{mask} leaves {count} visible", mask=mask, count=count)
@@ -178,10 +187,9 @@ def _visible(snapshot: Snapshot) -> str:
 
 def _driver(snapshot: Snapshot) -> Area:
     driver = snapshot.get(Driver)
-    release, cuda = driver_release(snapshot), driver_cuda(snapshot)
+    release = driver_release(snapshot)
     if release:
-        words = [clean(release)]
-        words += [say("supports CUDA up to {cuda}", cuda=clean(cuda))] if cuda else []
+        words = [clean(release), *_supported_cuda(snapshot)]
         words += [_MODULES[driver.module_flavour]] if driver.module_flavour else []
         return Area("Driver", "ok", in_line(words))
     if snapshot.get(System).os == "macos":
@@ -198,6 +206,16 @@ def _driver(snapshot: Snapshot) -> Area:
         return Area("Driver", "unknown", bracketed(silent, _why(nvml, "driver_release")))
     reasons = _why(driver, "module_loaded"), _why(nvml, "driver_release")
     return Area("Driver", "unknown", _either(snapshot, *reasons))
+
+
+def _supported_cuda(snapshot: Snapshot) -> list[str]:
+    """Return up to which CUDA the driver goes, and whether this takes a cuda-compat library."""
+    cuda, loaded = driver_cuda(snapshot), snapshot.get(CudaDriver)
+    if not cuda:
+        return []
+    if loaded.cuda == cuda and "compat" in (loaded.library or "").split("/"):
+        return [say("supports CUDA up to {cuda} with cuda-compat", cuda=clean(cuda))]
+    return [say("supports CUDA up to {cuda}", cuda=clean(cuda))]
 
 
 def _torch(snapshot: Snapshot) -> Area:
@@ -230,7 +248,7 @@ def _libraries(snapshot: Snapshot) -> Area:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
         return Area("CUDA libraries", "none", say("none found"))
-    first = {lib.library: lib for lib in reversed(section.libraries) if lib.library}
+    first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
     told = [_library(first[name]) for name in main or list(first)[:3]]
     more = len(section.libraries) - len(told)
@@ -239,6 +257,24 @@ def _libraries(snapshot: Snapshot) -> Area:
     elif more:
         told.append(say_many(more, "{count} file", "{count} files"))
     return Area("CUDA libraries", "ok", in_series(told))
+
+
+def _first_of_each(libraries: Sequence[CudaLibrary], cuda: str) -> dict[str, CudaLibrary]:
+    """Return the first copy of each library; of cuBLAS the one for torch's CUDA, if there is one.
+
+    Its file is named after the major of CUDA, and torch computes with the one of its own CUDA.
+    """
+    first: dict[str, CudaLibrary] = {}
+    for one in libraries:
+        kept = first.setdefault(one.library or "", one)
+        if one.library == "cublas" and _major(one.version) == _major(cuda) != _major(kept.version):
+            first["cublas"] = one
+    first.pop("", None)
+    return first
+
+
+def _major(version: str | None) -> str:
+    return (version or "").partition(".")[0]
 
 
 def _library(library: CudaLibrary) -> str:

@@ -21,6 +21,9 @@ from gpucheck.output import selftest_lines
 from gpucheck.output.terms import term
 from gpucheck.output.words import bracketed, clean, counted, headed
 
+_COMPAT_REFUSED = 804
+"""The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
+
 
 def verdict(report: Report) -> str:
     """Return one sentence with the overall result."""
@@ -55,8 +58,13 @@ def headline(finding: Finding) -> str:
     return bracketed(words, term(finding.confidence.value))
 
 
-def reach(report: Report) -> str:
-    """Return the limits of the judgement, including what was not tested."""
+def reach(report: Report, *, has_checks: bool = False) -> str:
+    """Return the limits of the judgement, including what was not tested.
+
+    Args:
+        report: what was judged.
+        has_checks: the checks themselves are shown further down.
+    """
     if report.snapshot.origin == "described":
         return say("Nothing was run or read. This diagnosis is based only on the given facts.")
     tests = report.snapshot.get(SelfTests)
@@ -66,15 +74,27 @@ def reach(report: Report) -> str:
     lacking = len(report.unknown_checks)
     if not lacking or report.verdict == "unknown":
         return tested
-    lack = say_many(
-        lacking,
+    return in_turn([tested, _undecided_checks(lacking, len(report.checks), has_checks=has_checks)])
+
+
+def _undecided_checks(count: int, checks: int, *, has_checks: bool) -> str:
+    if has_checks:
+        return say_many(
+            count,
+            "{count} of {checks} checks could not be decided because a fact is missing: see the "
+            "checks below.",
+            "{count} of {checks} checks could not be decided because facts are missing: see the "
+            "checks below.",
+            checks=checks,
+        )
+    return say_many(
+        count,
         "{count} of {checks} checks could not be decided because a fact is missing: see gpucheck "
         "-v.",
         "{count} of {checks} checks could not be decided because facts are missing: see gpucheck "
         "-v.",
-        checks=len(report.checks),
+        checks=checks,
     )
-    return in_turn([tested, lack])
 
 
 def _tested(tests: SelfTests) -> str:
@@ -186,13 +206,15 @@ def driver_release(snapshot: Snapshot) -> str:
 
 
 def driver_cuda(snapshot: Snapshot) -> str:
-    """Return the CUDA version that the driver reports, "" if it does not."""
-    return (
-        snapshot.get(CudaDriver).cuda
-        or snapshot.get(Nvml).cuda
-        or snapshot.get(NvidiaSmi).cuda
-        or ""
-    )
+    """Return the CUDA version that the driver reports, "" if it does not.
+
+    With a cuda-compat library that CUDA refuses, it is the version of that library: it says nothing
+    about the driver.
+    """
+    loaded = snapshot.get(CudaDriver)
+    if loaded.init_code == _COMPAT_REFUSED:
+        return ""
+    return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
 
 
 def _with_more(words: str, causes: list[Finding]) -> str:

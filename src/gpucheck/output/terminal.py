@@ -80,7 +80,7 @@ def render(
         for finding in report.standing:
             page.labelled(term(finding.severity.value), finding.slug, column=_VERDICT_COLUMN)
         return _ended(page, report)
-    _target(page, report)
+    _target(page, report, has_checks=verbose > 0)
     for finding in report.standing:
         is_cause = finding.slug in report.root_causes[:1]
         in_full = verbose or is_cause or finding.severity is Severity.ERROR
@@ -113,11 +113,11 @@ def _verdict(page: Page, report: Report) -> None:
     page.labelled(VERDICTS[report.verdict], verdict(report), column=_VERDICT_COLUMN, style=style)
 
 
-def _target(page: Page, report: Report) -> None:
+def _target(page: Page, report: Report, *, has_checks: bool) -> None:
     page.labelled("Python", target(report.snapshot), column=_VERDICT_COLUMN)
     for note in other_targets(report.snapshot):
         page.labelled(say("Note"), note, column=_VERDICT_COLUMN)
-    page.labelled(say("Tested"), reach(report), column=_VERDICT_COLUMN)
+    page.labelled(say("Tested"), reach(report, has_checks=has_checks), column=_VERDICT_COLUMN)
 
 
 def _finding(page: Page, report: Report, finding: Finding) -> None:

@@ -21,6 +21,7 @@ _OPERATORS = ("==", ">=", "<=", "!=", "~=", "<", ">")
 """With which a requirement of a version begins."""
 _OUR_WORDS = frozenset(("why", "chosen_by", "selected_via", "found_via", "searched"))
 """Fields whose values are phrases of gpucheck, not names or words of other programs."""
+_VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 
 
 def clean(text: str, limit: int = LONGEST) -> str:
@@ -71,6 +72,8 @@ def shown(value: object, field: str = "") -> str:
         words = clean(value)
         if field in _OUR_WORDS and words and not isinstance(words, Sentence):
             return phrase(words)
+        if not words and _VARIABLE.fullmatch(field):
+            return '""'  # a variable that is set and empty is not one that is missing
         return words or say("none")
     if isinstance(value, Sequence):
         return _items(value)
@@ -166,9 +169,11 @@ def item(value: object) -> str:
     if name is None:
         return _mapping(value)
     version = value.get("version") or value.get("release")
-    if not version:
-        return shown(name)
-    return say("{name} {version}", name=shown(name), version=shown(version))
+    if version:
+        return say("{name} {version}", name=shown(name), version=shown(version))
+    if name == value.get("process_name") and value.get("pid") is not None:
+        return say("{name} (pid {pid})", name=shown(name), pid=value["pid"])
+    return shown(name)
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
@@ -177,13 +182,17 @@ def _mapping(values: Mapping[str, Any]) -> str:
         for key, value in values.items()
         if value is not None and key not in ("sources", "problems")
     }
-    return _items([_pair(key, shown(value, key)) for key, value in told.items()])
+    return _items([_pair(key, value) for key, value in told.items()])
 
 
-def _pair(key: str, value: str) -> str:
-    """Return ``key=value``; brackets keep several values together."""
-    if value.startswith(_OPERATORS):  # torch and ==2.5.1: torch==2.5.1
-        return say("{key}{value}", key=key, value=value)
-    if ", " in value:
-        return say("{key}=[{value}]", key=key, value=value)
-    return say("{key}={value}", key=key, value=value)
+def _pair(key: str, value: object) -> str:
+    """Return ``key=value``; quotes or brackets keep together what has several parts."""
+    words = shown(value, key)
+    if isinstance(value, str):
+        is_operator = value.startswith(_OPERATORS)
+        if is_operator and key != "specifier":  # torch and ==2.5.1: torch==2.5.1
+            return say("{key}{value}", key=key, value=words)
+        words = say('"{text}"', text=words) if is_operator or ", " in value else words
+    elif isinstance(value, Sequence) and len(value) > 1:
+        words = say("[{items}]", items=words)
+    return say("{key}={value}", key=key, value=words)
