@@ -61,6 +61,15 @@ def test_under_five_percent_free_is_an_error() -> None:
     )
 
 
+def test_another_gpu_is_offered_only_if_there_is_one() -> None:
+    def offered(answer: Judgement) -> bool:
+        return any("another GPU" in fix.text for fix in hit(answer).fixes)
+
+    assert not offered(judge(gpu(79, TRAINING)))
+    assert not offered(judge(gpu(79, TRAINING), gpu(79, TRAINING, index=1)))
+    assert offered(judge(gpu(79, TRAINING), gpu(0.5, index=1)))
+
+
 def test_more_than_half_is_a_warning() -> None:
     assert hit(judge(gpu(60.5, TRAINING))).severity is Severity.WARNING
 
@@ -153,6 +162,9 @@ def test_a_process_that_torch_names_in_a_self_test(held: str, fires: bool) -> No
     assert "23.5 GiB of 23.6 GiB held by process 4242" in found.headline
     assert found.severity is Severity.ERROR
     assert found.fixes[0].commands[-1:] == ("kill 4242",)
+    assert len(found.fixes) == 2
+    alone = hit(ask(SLUG, UBUNTU, NO_CONTAINER, NO_VARIABLES, tests, nvml_of([gpu(0.5)])))
+    assert len(alone.fixes) == 1, "no other GPU can be used"
 
 
 def test_a_self_test_that_found_room_says_nothing() -> None:

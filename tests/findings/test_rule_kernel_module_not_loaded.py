@@ -137,7 +137,7 @@ def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
     )
     found = hit(judge(LINUX, HOST, BUS, driver))
     first, second = found.fixes
-    assert first.text.startswith("Remove the line from /etc/modprobe.d/no.conf, then")
+    assert first.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
     assert any(one.endswith(" /etc/modprobe.d/no.conf") for one in first.commands)
     assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
 

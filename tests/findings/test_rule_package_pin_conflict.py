@@ -52,11 +52,11 @@ def judge(*found: Package, torch: TorchBuild = TORCH) -> Judgement:
 def test_a_release_for_another_torch() -> None:
     answer = hit(judge(Package("xformers", "0.0.28.post3", {"torch": "==2.5.1"})))
     assert answer.headline == (
-        "xformers 0.0.28.post3 requires torch==2.5.1, and torch 2.6.0+cu124 is installed"
+        "xformers 0.0.28.post3 requires torch==2.5.1, but torch 2.6.0+cu124 is installed"
     )
     assert answer.severity is None
     assert answer.confidence is Confidence.LIKELY
-    assert answer.evidence == ("packages.distributions.0.requirements", "torch.version")
+    assert answer.evidence == ("packages.distributions.0.requirements.torch", "torch.version")
     assert commands(answer) == (
         f"{PYTHON} -m pip install xformers==0.0.29.post3 torch==2.6.0+cu124",
     )

@@ -482,7 +482,7 @@ def test_macos_has_nothing_to_say(tmp_path: Path) -> None:
     driver = collect(machine(tmp_path, host=host))
 
     assert driver.libcuda is None
-    assert driver.problem("libcuda") == "it is read on Linux only, and this is macos"
+    assert driver.problem("libcuda") == "it is read on Linux only, and this is macOS"
 
 
 def test_cache_behind_one_of_the_old_format() -> None:

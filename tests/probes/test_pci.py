@@ -216,9 +216,11 @@ def test_another_board_with_a_device_tree_is_no_jetson(tmp_path: Path, devices: 
     assert collect(machine(tmp_path, files=files), devices).jetson_gpu == ""
 
 
-@pytest.mark.parametrize("family", ["macos", "windows"])
-def test_elsewhere_there_is_no_tree(tmp_path: Path, devices: PciDevices, family: str) -> None:
+@pytest.mark.parametrize(("family", "name"), [("macos", "macOS"), ("windows", "Windows")])
+def test_elsewhere_there_is_no_tree(
+    tmp_path: Path, devices: PciDevices, family: str, name: str
+) -> None:
     pci = collect(machine(tmp_path, host={"identity": {"os": family}}), devices)
 
     assert pci.gpus is None
-    assert pci.problem("gpus") == f"{family} has no PCI tree"
+    assert pci.problem("gpus") == f"{name} has no PCI tree"

@@ -14,9 +14,9 @@ from gpucheck.facts.system import System
 from gpucheck.language import in_series, say
 
 _HEADERS = {
-    "apt": "sudo apt-get install -y linux-headers-$(uname -r)",
-    "dnf": "sudo dnf install -y kernel-devel-$(uname -r)",
-    "yum": "sudo yum install -y kernel-devel-$(uname -r)",
+    "apt": ("sudo apt-get update", "sudo apt-get install -y linux-headers-$(uname -r)"),
+    "dnf": ("sudo dnf install -y kernel-devel-$(uname -r)",),
+    "yum": ("sudo yum install -y kernel-devel-$(uname -r)",),
 }
 _NO_NOUVEAU = (
     r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | "
@@ -142,7 +142,7 @@ class ModuleFixes(Derived):
 
     def _build(self, others: list[str]) -> tuple[Fix, ...]:
         fixes = []
-        headers = _HEADERS.get(self._system.package_manager or "")
+        headers = _HEADERS.get(self._system.package_manager or "", ())
         if self._driver.dkms_sources != []:
             fixes.append(
                 Fix(
@@ -150,7 +150,7 @@ class ModuleFixes(Derived):
                         "Build the module for the running kernel; DKMS needs the kernel's headers "
                         "for it."
                     ),
-                    commands=(*((headers,) if headers else ()), "sudo dkms autoinstall", _LOAD),
+                    commands=(*headers, "sudo dkms autoinstall", _LOAD),
                 )
             )
         else:
@@ -161,7 +161,7 @@ class ModuleFixes(Derived):
                         "driver: either the package of prebuilt modules for this kernel, or the "
                         "driver's DKMS package with the kernel's headers. Then load it."
                     ),
-                    commands=(*((headers,) if headers else ()), _LOAD),
+                    commands=(*headers, _LOAD),
                 )
             )
         if others:
@@ -206,9 +206,9 @@ class ModuleFixes(Derived):
             files = files.removesuffix(_AND_KERNEL)
         return Fix(
             text=say(
-                "Remove the line from {files}, then load the module. On a laptop with two "
-                "GPUs, prime-select adds this line: run `sudo prime-select nvidia` "
-                "instead, and restart.",
+                "Comment out the lines in {files} that block the module, then load it. On a "
+                "laptop with two GPUs, prime-select adds these lines: run "
+                "`sudo prime-select nvidia` instead, and restart.",
                 files=files,
             ),
             commands=(

@@ -28,7 +28,7 @@ class PinConflict(msgspec.Struct, frozen=True, kw_only=True):
     def words(self) -> str:
         """The conflict as a clause."""
         return say(
-            "{owner} {version} requires {project}{specifier}, and {project} {installed} is "
+            "{owner} {version} requires {project}{specifier}, but {project} {installed} is "
             "installed",
             owner=self.owner.project,
             version=self.owner.version,
@@ -107,7 +107,7 @@ class PackagePins(Derived):
             project=project,
             specifier=specifier,
             installed=version,
-            facts=(f"packages.distributions.{at}.requirements", fact),
+            facts=(f"packages.distributions.{at}.requirements.{project}", fact),
         )
 
     def _installed(self, project: str) -> tuple[str, str]:

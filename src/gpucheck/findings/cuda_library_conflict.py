@@ -136,7 +136,8 @@ def _other_runtime(
 
 def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
     version = copy.version if copy is not None else None
-    library = f"{lack.library} {version}" if version else lack.library
+    # "12" of libcudart.so.12 is no release: the name has said it already
+    library = f"{lack.library} {version}" if version and "." in version else lack.library
     lacking = say(
         "{library} ({path}) lacks {version}, which {needed_by} needs",
         library=library,

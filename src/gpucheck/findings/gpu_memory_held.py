@@ -55,6 +55,7 @@ _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) (GiB|MiB)"
 _TOTAL = rf"has a total capacity of {_SIZE}"
 _BY_OTHER = rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use"
 _BYTES = {"GiB": 1024**3, "MiB": 1024**2}
+_OTHER_GPU = Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."))
 
 
 class _Held(msgspec.Struct, frozen=True):
@@ -74,7 +75,7 @@ def check(
     tests: SelfTests,
 ) -> Judgement:
     """Judge each visible GPU, the fullest one first; then look at the self-tests."""
-    met = _by_self_test(tests)
+    met = _by_self_test(tests, only_one=nvml.gpus is not None and len(nvml.gpus) == 1)
     try:
         judged = _by_driver(nvml, places, system, container, request)
     except UnknownFactError:
@@ -84,7 +85,7 @@ def check(
     return judged if met is None or isinstance(judged, Hit) else met
 
 
-def _by_self_test(tests: SelfTests) -> Hit | None:
+def _by_self_test(tests: SelfTests, *, only_one: bool) -> Hit | None:
     """Return the process that torch named when a self-test ran out of memory."""
     for path, result in tests.wrong():
         if result.kind != "out-of-memory":
@@ -113,11 +114,7 @@ def _by_self_test(tests: SelfTests) -> Hit | None:
                         commands=_show_and_end(other.group(1)),
                         verify=f"gpucheck selftest --tests {result.name}",
                     ),
-                    Fix(
-                        text=say(
-                            "Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."
-                        )
-                    ),
+                    *(() if only_one else (_OTHER_GPU,)),
                 ),
                 severity=Severity.ERROR,
             )
@@ -152,7 +149,10 @@ def _by_driver(
         return Hit(
             headline=_with_others(worst.headline, len(held) - 1),
             evidence=tuple(fact for one in held for fact in _facts(one)),
-            fixes=_fixes(worst, container, windows=windows),
+            fixes=(
+                _free(worst, container, windows=windows),
+                *((_OTHER_GPU,) if len(gpus) > len(held) else ()),
+            ),
             severity=Severity.WARNING if enough else worst.severity,
         )
     for at in seen:
@@ -261,37 +261,27 @@ def _facts(held: _Held) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
-    other_gpu = Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."))
+def _free(held: _Held, container: Container, *, windows: bool) -> Fix:
     if windows:
-        return (
-            Fix(text=say("Close programs that use the GPU."), commands=("nvidia-smi",)),
-            other_gpu,
-        )
+        return Fix(text=say("Close programs that use the GPU."), commands=("nvidia-smi",))
     holder = _largest(held.gpu.processes or [])
     if holder is not None and holder.pid is not None:
-        return (
-            Fix(
-                text=say(
-                    "If that process is yours and no longer needed, end it: {process}.",
-                    process=_name(holder),
-                ),
-                commands=_show_and_end(holder.pid),
+        return Fix(
+            text=say(
+                "If that process is yours and no longer needed, end it: {process}.",
+                process=_name(holder),
             ),
-            other_gpu,
+            commands=_show_and_end(holder.pid),
         )
     if container.runtime:
         text = say(
             "On the host, find out which process holds the GPU; it may be another container's."
         )
-        return (Fix(text=text, commands=("nvidia-smi",)), other_gpu)
-    return (
-        Fix(
-            text=say(
-                "Find out which processes have the GPU open, including those of other users. End "
-                "those that are left over."
-            ),
-            commands=("sudo fuser -v /dev/nvidia*",),
+        return Fix(text=text, commands=("nvidia-smi",))
+    return Fix(
+        text=say(
+            "Find out which processes have the GPU open, including those of other users. End "
+            "those that are left over."
         ),
-        other_gpu,
+        commands=("sudo fuser -v /dev/nvidia*",),
     )

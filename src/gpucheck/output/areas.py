@@ -12,6 +12,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.loading import Loading
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
@@ -35,6 +36,7 @@ _LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
 _WSL_2 = 2
 _FIRST_BUILD_OF_WINDOWS_11 = 22000
 _SHORT_MASK = 16
+_PLACES = {"system": say("system"), "toolkit": say("toolkit")}
 _OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
 _IN_WORDS = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS"}
@@ -221,7 +223,10 @@ def _libraries(snapshot: Snapshot) -> Area:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
         return Area("CUDA libraries", "none", say("none found"))
-    first = {lib.library: lib for lib in reversed(section.libraries) if lib.library}
+    loaded = {one.path for one in snapshot.get(Loading).libraries or ()}
+    kept = [lib for lib in section.libraries if lib.library]
+    kept.sort(key=lambda lib: lib.path not in loaded)  # of several, the one that torch would get
+    first = {lib.library: lib for lib in reversed(kept)}
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
     told = [_library(first[name]) for name in main or list(first)[:3]]
     more = len(section.libraries) - len(told)
@@ -235,7 +240,8 @@ def _libraries(snapshot: Snapshot) -> Area:
 def _library(library: CudaLibrary) -> str:
     name = _IN_WORDS.get(library.library or "", library.library or "?")
     version = f" {clean(library.version)}" if library.version else ""
-    return bracketed(f"{clean(name)}{version}", phrase(library.found_via or ""))
+    via = library.found_via or ""
+    return bracketed(f"{clean(name)}{version}", _PLACES.get(via) or clean(via))
 
 
 def _toolkit(snapshot: Snapshot) -> Area:

@@ -17,6 +17,8 @@ _BLANKS = re.compile(r"\s+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
           "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
 """Fields that identify an item of a list, the best first."""
+_COMPARED = ("=", "<", ">", "!", "~")
+"""How a requirement of a version begins."""
 _OUR_WORDS = frozenset(("why", "chosen_by", "selected_via", "found_via", "searched"))
 """Fields whose values are phrases of gpucheck, not names or words of other programs."""
 
@@ -176,5 +178,16 @@ def _mapping(values: Mapping[str, Any]) -> str:
         if value is not None and key not in ("sources", "problems")
     }
     return _items(
-        [say("{key}={value}", key=key, value=shown(value, key)) for key, value in told.items()]
+        [say("{key}={value}", key=key, value=_inside(value, key)) for key, value in told.items()]
     )
+
+
+def _inside(value: object, key: str) -> str:
+    """Return a value behind ``key=``, so that one sees where it begins and where it ends."""
+    words = shown(value, key)
+    if isinstance(value, Sequence | Mapping) and not isinstance(value, str):
+        several = len(value) > 1 or any(isinstance(one, Mapping) for one in value)
+        return say("[{those}]", those=words) if several else words
+    if isinstance(value, str) and (value.startswith(_COMPARED) or ", " in value):
+        return say('"{text}"', text=words)
+    return words

@@ -6,6 +6,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 
 _MODEL_FILES = ("/sys/firmware/devicetree/base/model", "/proc/device-tree/model")
+OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _COMPATIBLE_FILES = ("/sys/firmware/devicetree/base/compatible", "/proc/device-tree/compatible")
 
 
@@ -14,7 +15,7 @@ def not_linux(host: Host) -> dict[str, str]:
     family = host.identity().os
     if family == "linux":
         return {}
-    return {"*": say("it is read on Linux only, and this is {system}", system=family)}
+    return {"*": say("it is read on Linux only, and this is {system}", system=OS_NAMES[family])}
 
 
 def wsl_version(host: Host) -> Wsl:
