@@ -43,6 +43,12 @@ def test_long_text_is_cut() -> None:
         (512, "memlock_bytes", "512 bytes"),
         ({"a": "1", "b": None}, "", "a=1"),
         ([{"device_name": "NVIDIA T4", "sources": {"*": "NVML"}}], "gpus", "NVIDIA T4"),
+        (
+            [{"pid": 42, "used_bytes": 1 << 30, "process_name": "python3"}],
+            "",
+            "python3 (pid 42): 1 GiB",
+        ),
+        ([{"pid": 42, "used_bytes": None, "process_name": ""}], "", "pid 42"),
         ({"a": ["x", "y"], "b": ["z"]}, "", "a=[x, y], b=z"),
         ({"tried": [{"env": "A=1", "verdict": "passed"}]}, "", "tried=[env=A=1, verdict=passed]"),
         ({"project": "nccl", "specifier": "==2.27.5"}, "", 'project=nccl, specifier="==2.27.5"'),

@@ -1,6 +1,7 @@
 """Why the driver's kernel module is not loaded, and the commands that load it."""
 
 import shlex
+from collections.abc import Sequence
 
 import msgspec
 
@@ -192,10 +193,7 @@ class ModuleFixes(Derived):
             other = unblock(by_kernel, _WHOLE_MODULE, manager)
             fixes = (*fixes, also(other) if fixes else other)
         return Cause(
-            why=say(
-                "modprobe.d or the kernel command line blocks it ({lines})",
-                lines=in_series([*lines, *by_kernel]),
-            ),
+            why=_who_blocks(lines, by_kernel),
             facts=("driver.blacklist",),
             fixes=fixes,
         )
@@ -266,6 +264,15 @@ class ModuleFixes(Derived):
         if self._system.kernel:
             return say("the running kernel {release}", release=self._system.kernel)
         return say("the running kernel")
+
+
+def _who_blocks(lines: Sequence[str], by_kernel: Sequence[str]) -> str:
+    said = in_series([*lines, *by_kernel])
+    if not by_kernel:
+        return say("modprobe.d blocks it ({lines})", lines=said)
+    if not lines:
+        return say("the kernel command line blocks it ({lines})", lines=said)
+    return say("modprobe.d and the kernel command line block it ({lines})", lines=said)
 
 
 def _comment_out(said: str) -> tuple[str, ...]:

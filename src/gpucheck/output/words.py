@@ -165,10 +165,20 @@ def item(value: object) -> str:
     name = next((value[key] for key in _NAMES if value.get(key) not in (None, "")), None)
     if name is None:
         return _mapping(value)
+    if "pid" in value and "process_name" in value:
+        return _process(value)
     version = value.get("version") or value.get("release")
     if not version:
         return shown(name)
     return say("{name} {version}", name=shown(name), version=shown(version))
+
+
+def _process(values: Mapping[str, Any]) -> str:
+    """Return ``python3 (pid 4242): 23.5 GiB``, as far as it is known."""
+    pid, name, used = shown(values["pid"]), values["process_name"], values.get("used_bytes")
+    bare = say("pid {pid}", pid=pid)
+    words = say("{name} (pid {pid})", name=shown(name), pid=pid) if name else bare
+    return words if used is None else headed(words, size(used))
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
