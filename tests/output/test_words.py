@@ -51,6 +51,7 @@ def test_long_text_is_cut() -> None:
         ([{"pid": 42, "used_bytes": None, "process_name": ""}], "", "pid 42"),
         ({"a": ["x", "y"], "b": ["z"]}, "", "a=[x, y], b=z"),
         ({"tried": [{"env": "A=1", "verdict": "passed"}]}, "", "tried=[env=A=1, verdict=passed]"),
+        ({"requirements": {"torch": "==2.5.1"}}, "", 'requirements=[torch="==2.5.1"]'),
         ({"project": "nccl", "specifier": "==2.27.5"}, "", 'project=nccl, specifier="==2.27.5"'),
         ({"searched": "rpath, default", "fatal": True}, "", 'searched="rpath, default", fatal=yes'),
         ([{"project": "torch", "version": "2.6.0"}], "", "torch 2.6.0"),

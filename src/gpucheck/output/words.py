@@ -196,7 +196,8 @@ def _inside(value: object, key: str) -> str:
     """Return a value behind ``key=``, so that one sees where it begins and where it ends."""
     words = shown(value, key)
     if isinstance(value, Sequence | Mapping) and not isinstance(value, str):
-        several = len(value) > 1 or any(isinstance(one, Mapping) for one in value)
+        plain = isinstance(value, Sequence) and not any(isinstance(one, Mapping) for one in value)
+        several = len(value) > 1 or (len(value) == 1 and not plain)
         return say("[{those}]", those=words) if several else words
     if isinstance(value, str) and (value.startswith(_COMPARED) or ", " in value):
         return say('"{text}"', text=words)
