@@ -48,6 +48,7 @@ def test_long_text_is_cut() -> None:
             "",
             "python3 (pid 42): 1 GiB",
         ),
+        ([{"pid": 1, "used_bytes": "?", "process_name": "a"}], "", "a (pid 1): ?"),
         ([{"pid": 42, "used_bytes": None, "process_name": ""}], "", "pid 42"),
         ({"a": ["x", "y"], "b": ["z"]}, "", "a=[x, y], b=z"),
         ({"tried": [{"env": "A=1", "verdict": "passed"}]}, "", "tried=[env=A=1, verdict=passed]"),

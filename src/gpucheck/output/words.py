@@ -178,7 +178,7 @@ def _process(values: Mapping[str, Any]) -> str:
     pid, name, used = shown(values["pid"]), values["process_name"], values.get("used_bytes")
     bare = say("pid {pid}", pid=pid)
     words = say("{name} (pid {pid})", name=shown(name), pid=pid) if name else bare
-    return words if used is None else headed(words, size(used))
+    return words if used is None else headed(words, shown(used, "used_bytes"))
 
 
 def _mapping(values: Mapping[str, Any]) -> str:

@@ -7,7 +7,7 @@ from gpucheck.facts import Answer, Notes
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.probes.system.reading.platform import OS_NAMES, jetson_model
+from gpucheck.probes.system.reading.platform import jetson_model, os_name
 from gpucheck.tables.pci_devices import PciDevices
 
 DEADLINE = 5.0
@@ -52,7 +52,7 @@ def collect(host: Host, devices: PciDevices) -> Pci:
     """Walk the bus and examine NVIDIA's devices."""
     family = host.identity().os
     if family != "linux":
-        return Pci(problems={"*": say("{system} has no PCI tree", system=OS_NAMES[family])})
+        return Pci(problems={"*": say("{system} has no PCI tree", system=os_name(family))})
     notes = Notes()
     jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
     tree = host.stat(_DEVICES)

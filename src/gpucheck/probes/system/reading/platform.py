@@ -6,8 +6,13 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 
 _MODEL_FILES = ("/sys/firmware/devicetree/base/model", "/proc/device-tree/model")
-OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
+_OS_NAMES = {"linux": "Linux", "windows": "Windows", "macos": "macOS"}
 _COMPATIBLE_FILES = ("/sys/firmware/devicetree/base/compatible", "/proc/device-tree/compatible")
+
+
+def os_name(family: str) -> str:
+    """Return the name of a system as its maker writes it."""
+    return _OS_NAMES.get(family, family)
 
 
 def not_linux(host: Host) -> dict[str, str]:
@@ -15,7 +20,7 @@ def not_linux(host: Host) -> dict[str, str]:
     family = host.identity().os
     if family == "linux":
         return {}
-    return {"*": say("it is read on Linux only, and this is {system}", system=OS_NAMES[family])}
+    return {"*": say("it is read on Linux only, and this is {system}", system=os_name(family))}
 
 
 def wsl_version(host: Host) -> Wsl:
