@@ -164,7 +164,7 @@ BROKEN = [
     (_older_nvjitlink_wheel, "cuda-library-conflict", "which libcusparse.so.12 needs",
      "nvidia-nvjitlink-cu12==12.8.93"),
     # the same
-    (_older_nvjitlink_by_variable, "cuda-library-conflict", "LD_LIBRARY_PATH puts this copy first",
+    (_older_nvjitlink_by_variable, "cuda-library-conflict", "LD_LIBRARY_PATH leads to this copy",
      "nvidia-nvjitlink-cu12==12.8.93"),
     # ImportError: libcusparse.so.12: cannot open shared object file: No such file or directory
     (_cusparse_removed, "cuda-library-missing", "find libcusparse.so.12, which libtorch_cuda.so",

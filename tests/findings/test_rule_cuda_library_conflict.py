@@ -59,8 +59,16 @@ def test_the_variable_that_wins_is_named_and_its_entry_taken_out() -> None:
     assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/own",)
 
 
+def test_a_release_that_is_only_the_number_of_the_name_is_not_said_twice() -> None:
+    found = hit([lack()], copy(version="12"))
+    assert "fails: libnvJitLink.so.12 (/old/lib64/" in found.headline
+
+
 def test_without_another_copy_the_wheel_is_brought_back_as_well() -> None:
     found = hit([lack()], copy(passed_over=[]))
+    assert found.headline.endswith(
+        "; LD_LIBRARY_PATH leads to this copy, and the loader finds no other"
+    )
     commands = found.fixes[0].commands
     assert "nvidia-nvjitlink-cu12==12.8.93" in commands[0]
     assert commands[-1] == "export LD_LIBRARY_PATH=/own"

@@ -68,7 +68,8 @@ def test_a_container_that_lost_its_gpu() -> None:
     lost = Container(runtime="docker", injected=["/usr/bin/nvidia-smi"])
     found = hit(judge(LINUX, lost, dev(*PATHS, opens="EPERM"), cuda_fails(100)))
     assert "daemon-reload" in found.fixes[0].text
-    assert "--device /dev/nvidiactl" in commands(found)
+    named = "--device /dev/nvidiactl --device /dev/nvidia-uvm --device /dev/nvidia0"
+    assert named in commands(found), "a GPU whose file is not named is lost again"
 
 
 def test_a_container_with_bare_device_files() -> None:

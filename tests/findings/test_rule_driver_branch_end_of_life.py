@@ -1,3 +1,4 @@
+import msgspec
 import pytest
 from rules_machines import (
     A100,
@@ -33,6 +34,16 @@ def test_a_branch_past_its_month_is_told() -> None:
 def test_the_newer_branch_still_serves_an_old_gpu() -> None:
     commands = " ".join(hit(judge("535.288.01", GTX_1080)).fixes[0].commands)
     assert "nvidia-driver-580" in commands
+
+
+def test_nixos_has_its_driver_from_its_configuration() -> None:
+    nixos = msgspec.structs.replace(UBUNTU, distribution="nixos")
+    for gpu, modules in ((A100, "true"), (GTX_1080, "false")):
+        old = nvml(gpu, driver="535.288.01", cuda="12.2")
+        (fix,) = hit(ask(SLUG, old, nixos, NO_CONTAINER)).fixes
+        assert "set hardware.nvidia.package" in fix.text
+        assert f"hardware.nvidia.open = {modules}" in fix.text
+        assert "https://" not in fix.text, "NVIDIA's installer does not work there"
 
 
 def test_a_branch_that_nvidia_said_is_over_has_ended_whenever_that_was() -> None:

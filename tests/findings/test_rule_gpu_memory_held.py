@@ -61,6 +61,15 @@ def test_under_five_percent_free_is_an_error() -> None:
     )
 
 
+def test_another_gpu_is_offered_only_if_there_is_one() -> None:
+    def offered(answer: Judgement) -> bool:
+        return any("another GPU" in fix.text for fix in hit(answer).fixes)
+
+    assert not offered(judge(gpu(79, TRAINING)))
+    assert not offered(judge(gpu(79, TRAINING), gpu(79, TRAINING, index=1)))
+    assert offered(judge(gpu(79, TRAINING), gpu(0.5, index=1)))
+
+
 def test_more_than_half_is_a_warning() -> None:
     assert hit(judge(gpu(60.5, TRAINING))).severity is Severity.WARNING
 

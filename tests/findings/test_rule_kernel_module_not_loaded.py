@@ -108,7 +108,7 @@ def test_a_line_keeps_it_out() -> None:
     driver = but(blacklist=lines, sources={"blacklist": "/etc/modprobe.d/blacklist-nvidia.conf"})
     found = hit(judge(LINUX, HOST, BUS, driver))
     assert "/etc/modprobe.d/blacklist-nvidia.conf" in found.fixes[0].text
-    assert "blacklist nvidia" in found.headline
+    assert found.headline.endswith("not loaded: modprobe.d blocks it (blacklist nvidia)")
     assert "driver.blacklist" in found.evidence
 
 
@@ -123,6 +123,7 @@ def test_the_kernel_command_line_keeps_it_out(manager: str, expected: str) -> No
     system = msgspec.structs.replace(LINUX, package_manager=manager)
     driver = but(blacklist=[BLOCKING], sources={"blacklist": "/proc/cmdline"})
     found = hit(judge(system, HOST, BUS, driver))
+    assert "not loaded: the kernel command line blocks it (" in found.headline
     (fix,) = found.fixes
     assert BLOCKING in fix.text
     assert any(one.endswith(expected) for one in fix.commands)
@@ -136,8 +137,9 @@ def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
         sources={"blacklist": "/etc/modprobe.d/no.conf, /proc/cmdline"},
     )
     found = hit(judge(LINUX, HOST, BUS, driver))
+    assert "modprobe.d and the kernel command line block it (" in found.headline
     first, second = found.fixes
-    assert first.text.startswith("Remove the line from /etc/modprobe.d/no.conf, then")
+    assert first.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
     assert any(one.endswith(" /etc/modprobe.d/no.conf") for one in first.commands)
     assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
 

@@ -42,6 +42,12 @@ def test_the_usual_defaults_are_too_low_with_infiniband(size: int, words: str) -
     assert "limits.d" in commands(answer)[0]
 
 
+def test_it_does_not_hide_how_many_devices_there_are() -> None:
+    assert "(mlx5_0)" in hit(judge(8 * MIB, ["mlx5_0"])).headline
+    headline = hit(judge(8 * MIB, [f"mlx5_{at}" for at in range(8)])).headline
+    assert headline.endswith("(mlx5_0, mlx5_1, mlx5_2, mlx5_3 and 4 more)")
+
+
 @pytest.mark.parametrize("size", [-1, 64 * MIB, 1 << 40])
 def test_enough_is_fine(size: int) -> None:
     fine(judge(size, ["mlx5_0"]))

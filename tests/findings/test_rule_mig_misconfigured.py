@@ -67,6 +67,7 @@ def test_a_name_that_is_gone() -> None:
     found = hit(judge(HOST, nvml_gpu(gpu(FIRST)), cuda_fails(100), mask=SECOND))
     assert SECOND in found.headline
     assert f"export CUDA_VISIBLE_DEVICES={FIRST}" in commands(found)
+    assert "nvml.gpus.0.mig_devices.0.uuid" in found.evidence
 
 
 def test_several_instances_are_not_several_gpus() -> None:

@@ -80,8 +80,9 @@ def test_where_no_build_is_known_recommend_is_asked() -> None:
 
 
 def test_a_build_no_table_has_is_unknown() -> None:
-    with pytest.raises(UnknownFactError, match=r"torch\.version"):
+    with pytest.raises(UnknownFactError, match=r"torch\.version") as unknown:
         judge("2.2.0a0+81ea7a4", "2.0.0")
+    assert unknown.value.reason == "whether torch 2.2.0a0+81ea7a4 works with NumPy 2 is not known"
 
 
 def test_unknown_facts_are_unknown() -> None:

@@ -56,7 +56,7 @@ def test_a_release_for_another_torch() -> None:
     )
     assert answer.severity is None
     assert answer.confidence is Confidence.LIKELY
-    assert answer.evidence == ("packages.distributions.0.requirements", "torch.version")
+    assert answer.evidence == ("packages.distributions.0.requirements.torch", "torch.version")
     assert commands(answer) == (
         f"{PYTHON} -m pip install xformers==0.0.29.post3 torch==2.6.0+cu124",
     )

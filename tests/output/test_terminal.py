@@ -12,10 +12,13 @@ from selftest_facts import failed, ran, result
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.loading import LoadedLibrary, Loading
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
+from gpucheck.language import speaking, spoken
 from gpucheck.output import terminal
 from gpucheck.output.areas import Area, areas
 
@@ -34,7 +37,7 @@ def test_the_verdict_comes_first() -> None:
     )
     assert first(samples.no_gpu()) == (
         "HEALTHY No NVIDIA GPU here; PyTorch 2.13.0+cpu is a CPU build, which is right for this "
-        "machine."
+        "machine"
     )
     assert first(samples.old_driver()).startswith("BROKEN Driver 515.105.01 (CUDA 11.7) is older")
     assert first(samples.unknown()).startswith(
@@ -163,6 +166,22 @@ def test_each_area_has_a_state_in_a_word() -> None:
     assert states(samples.unknown())["GPUs"] == "unknown"
     assert states(samples.many())["PyTorch"] == "error"
     assert states(samples.many())["System"] == "warning"
+
+
+def test_of_two_copies_the_area_shows_the_one_that_torch_loads() -> None:
+    def cublas(version: str) -> CudaLibrary:
+        path = f"/env/cu{version}/libcublas.so"
+        return CudaLibrary(library="cublas", version=version, path=path, found_via="system")
+
+    found = CudaLibraries(libraries=[cublas("13"), cublas("12.8")])
+    loading = Loading(libraries=[LoadedLibrary(path="/env/cu12.8/libcublas.so")])
+    report = samples.healthy()
+    snapshot = report.snapshot.with_section(found).with_section(loading)
+    report = msgspec.structs.replace(report, snapshot=snapshot)
+    shown = {area.name: area.words for area in areas(report)}
+    assert shown["CUDA libraries"] == "cuBLAS 12.8 (system), 1 further file"
+    with speaking("zh"):
+        assert "系统" in spoken(shown["CUDA libraries"])
 
 
 @pytest.mark.parametrize(

@@ -184,6 +184,8 @@ class DriverFixes(Derived):
         )
         if self._pci.nvswitches:
             return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)))
+        if self._system.distribution == "nixos":
+            return Fix(text=in_turn((text, _on_nixos(opened=opened))))
         if branch is None or opened is None:
             return Fix(text=in_turn((text, _GUIDE)))
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
@@ -269,6 +271,22 @@ class DriverFixes(Derived):
             return self._gpus.on_bus()
         except UnknownFactError:
             return []
+
+
+def _on_nixos(*, opened: bool | None) -> Sentence:
+    """Say how NixOS gets a driver: by its configuration, and by no installer."""
+    if opened is None:
+        return say(
+            "On NixOS, set {package} to that driver in the configuration, and rebuild the system "
+            "before you reboot.",
+            package="hardware.nvidia.package",
+        )
+    return say(
+        "On NixOS, set {package} to that driver and {modules} in the configuration, and rebuild "
+        "the system before you reboot.",
+        package="hardware.nvidia.package",
+        modules=f"hardware.nvidia.open = {'true' if opened else 'false'}",
+    )
 
 
 def _because(driver: Sentence, reason: str) -> Sentence:

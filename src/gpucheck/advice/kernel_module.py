@@ -1,6 +1,7 @@
 """Why the driver's kernel module is not loaded, and the commands that load it."""
 
 import shlex
+from collections.abc import Sequence
 
 import msgspec
 
@@ -14,9 +15,9 @@ from gpucheck.facts.system import System
 from gpucheck.language import in_series, say
 
 _HEADERS = {
-    "apt": "sudo apt-get install -y linux-headers-$(uname -r)",
-    "dnf": "sudo dnf install -y kernel-devel-$(uname -r)",
-    "yum": "sudo yum install -y kernel-devel-$(uname -r)",
+    "apt": ("sudo apt-get update", "sudo apt-get install -y linux-headers-$(uname -r)"),
+    "dnf": ("sudo dnf install -y kernel-devel-$(uname -r)",),
+    "yum": ("sudo yum install -y kernel-devel-$(uname -r)",),
 }
 _NO_NOUVEAU = (
     r"printf 'blacklist nouveau\noptions nouveau modeset=0\n' | "
@@ -142,7 +143,7 @@ class ModuleFixes(Derived):
 
     def _build(self, others: list[str]) -> tuple[Fix, ...]:
         fixes = []
-        headers = _HEADERS.get(self._system.package_manager or "")
+        headers = _HEADERS.get(self._system.package_manager or "", ())
         if self._driver.dkms_sources != []:
             fixes.append(
                 Fix(
@@ -150,7 +151,7 @@ class ModuleFixes(Derived):
                         "Build the module for the running kernel; DKMS needs the kernel's headers "
                         "for it."
                     ),
-                    commands=(*((headers,) if headers else ()), "sudo dkms autoinstall", _LOAD),
+                    commands=(*headers, "sudo dkms autoinstall", _LOAD),
                 )
             )
         else:
@@ -161,7 +162,7 @@ class ModuleFixes(Derived):
                         "driver: either the package of prebuilt modules for this kernel, or the "
                         "driver's DKMS package with the kernel's headers. Then load it."
                     ),
-                    commands=(*((headers,) if headers else ()), _LOAD),
+                    commands=(*headers, _LOAD),
                 )
             )
         if others:
@@ -192,10 +193,7 @@ class ModuleFixes(Derived):
             other = unblock(by_kernel, _WHOLE_MODULE, manager)
             fixes = (*fixes, also(other) if fixes else other)
         return Cause(
-            why=say(
-                "modprobe.d or the kernel command line blocks it ({lines})",
-                lines=in_series([*lines, *by_kernel]),
-            ),
+            why=_who_blocks(lines, by_kernel),
             facts=("driver.blacklist",),
             fixes=fixes,
         )
@@ -206,9 +204,9 @@ class ModuleFixes(Derived):
             files = files.removesuffix(_AND_KERNEL)
         return Fix(
             text=say(
-                "Remove the line from {files}, then load the module. On a laptop with two "
-                "GPUs, prime-select adds this line: run `sudo prime-select nvidia` "
-                "instead, and restart.",
+                "Comment out the lines in {files} that block the module, then load it. On a "
+                "laptop with two GPUs, prime-select adds these lines: run "
+                "`sudo prime-select nvidia` instead, and restart.",
                 files=files,
             ),
             commands=(
@@ -266,6 +264,15 @@ class ModuleFixes(Derived):
         if self._system.kernel:
             return say("the running kernel {release}", release=self._system.kernel)
         return say("the running kernel")
+
+
+def _who_blocks(lines: Sequence[str], by_kernel: Sequence[str]) -> str:
+    said = in_series([*lines, *by_kernel])
+    if not by_kernel:
+        return say("modprobe.d blocks it ({lines})", lines=said)
+    if not lines:
+        return say("the kernel command line blocks it ({lines})", lines=said)
+    return say("modprobe.d and the kernel command line block it ({lines})", lines=said)
 
 
 def _comment_out(said: str) -> tuple[str, ...]:

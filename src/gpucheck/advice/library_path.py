@@ -114,8 +114,8 @@ class CopyFixes(Derived):
         fixes = [
             Fix(
                 text=say(
-                    "Run it on a system, or in a container image, with {needed} or newer. Do not "
-                    "replace the C library of a running system.",
+                    "Run PyTorch on a system, or in a container image, with {needed} or newer. Do "
+                    "not replace the C library of a running system.",
                     needed=needed,
                 )
             )

@@ -44,7 +44,7 @@ class Reasons:
         architecture = self._architectures.architecture(card.capability)
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
         return say(
-            "No build for {platform} is known to have code for {gpu} ({architecture}).",
+            "No build for {platform} is known to have code for {gpu}, architecture {architecture}.",
             platform=platform,
             gpu=card,
             architecture=architecture,

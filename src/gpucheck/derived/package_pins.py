@@ -107,7 +107,7 @@ class PackagePins(Derived):
             project=project,
             specifier=specifier,
             installed=version,
-            facts=(f"packages.distributions.{at}.requirements", fact),
+            facts=(f"packages.distributions.{at}.requirements.{project}", fact),
         )
 
     def _installed(self, project: str) -> tuple[str, str]:

@@ -134,9 +134,17 @@ def _other_runtime(
     return None
 
 
+def _way(copy: LoadedLibrary) -> Sentence | None:
+    """Return in words why this copy is loaded; None if it is the expected one."""
+    if copy.found_via == "LD_LIBRARY_PATH" and copy.passed_over == []:
+        return say("LD_LIBRARY_PATH leads to this copy, and the loader finds no other")
+    return _WAYS.get(copy.found_via or "")
+
+
 def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
     version = copy.version if copy is not None else None
-    library = f"{lack.library} {version}" if version else lack.library
+    # "12" of libcudart.so.12 is no release: the name has said it already
+    library = f"{lack.library} {version}" if version and "." in version else lack.library
     lacking = say(
         "{library} ({path}) lacks {version}, which {needed_by} needs",
         library=library,
@@ -144,7 +152,7 @@ def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
         version=lack.version,
         needed_by=lack.needed_by,
     )
-    way = _WAYS.get(copy.found_via or "") if copy is not None else None
+    way = _way(copy) if copy is not None else None
     if way is not None:
         lacking = say("{lacking}; {way}", lacking=lacking, way=way)
     if lack.fatal:

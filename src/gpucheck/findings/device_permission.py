@@ -18,6 +18,8 @@ When it is reported: not in a Slurm job that was given no GPU. There the refusal
 Fix: change the group or the file mode; or start the container, job or service with the GPU.
 """
 
+import shlex
+
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
@@ -84,7 +86,7 @@ def check(
                 path=path,
             ),
             evidence=evidence,
-            fixes=_grant(container, environment),
+            fixes=_grant(container, environment, all_nodes),
         )
     return Hit(
         headline=say(
@@ -109,7 +111,9 @@ def _slurm_gave_none(environment: Environment) -> bool:
     return not named and environment.get(_SLURM_COUNT) in (None, "", "0")
 
 
-def _grant(container: Container, environment: Environment) -> tuple[Fix, ...]:
+def _grant(
+    container: Container, environment: Environment, nodes: list[DeviceNode]
+) -> tuple[Fix, ...]:
     runtime = container.runtime or ""
     if runtime == "kubernetes":
         return (
@@ -132,7 +136,7 @@ def _grant(container: Container, environment: Environment) -> tuple[Fix, ...]:
             ),
         )
     if runtime:
-        return _grant_container(container)
+        return _grant_container(container, nodes)
     if environment.get("SLURM_JOB_ID"):
         return (Fix(text=say("Ask Slurm for a GPU."), commands=("srun --gres=gpu:1 gpucheck",)),)
     return (
@@ -146,7 +150,7 @@ def _grant(container: Container, environment: Environment) -> tuple[Fix, ...]:
     )
 
 
-def _grant_container(container: Container) -> tuple[Fix, ...]:
+def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix, ...]:
     given = Fix(
         text=say("Start the container with the GPU, not only with its device files mounted."),
         commands=(
@@ -163,12 +167,14 @@ def _grant_container(container: Container) -> tuple[Fix, ...]:
             "host."
         )
     )
+    devices = " ".join(f"--device {shlex.quote(node.path)}" for node in nodes if node.path)
     lasting = Fix(
         text=say(
-            "So that this does not recur, name the device files when you start the container, or "
-            "set Docker's option native.cgroupdriver=cgroupfs in /etc/docker/daemon.json."
+            "So that this does not recur, name all device files of the GPU when you start the "
+            "container, or set Docker's option native.cgroupdriver=cgroupfs in "
+            "/etc/docker/daemon.json."
         ),
-        commands=("docker run --gpus all --device /dev/nvidiactl --device /dev/nvidia-uvm ...",),
+        commands=(f"docker run --gpus all {devices} ...",),
     )
     return again, lasting
 

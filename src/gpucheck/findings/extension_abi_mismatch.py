@@ -166,7 +166,7 @@ def _fixes(
     )
     if first.severity is not Severity.INFO:
         return (own, *map(also, others))
-    aside = Fix(text=say("Nothing needs to be done unless you use the package."))
+    aside = Fix(text=say("Nothing needs to be done unless the package fails when you use it."))
     return (aside, or_else(own), *map(also, others))
 
 

@@ -150,7 +150,7 @@ def _by_driver(
             headline=_with_others(worst.headline, len(held) - 1),
             evidence=tuple(fact for one in held for fact in _facts(one)),
             fixes=(
-                *_fixes(worst, container, windows=windows),
+                _free(worst, container, windows=windows),
                 *((_ANOTHER_GPU,) if _has_another(gpus, windows=windows) else ()),
             ),
             severity=Severity.WARNING if enough else worst.severity,
@@ -266,31 +266,27 @@ def _facts(held: _Held) -> tuple[str, ...]:
     return tuple(facts)
 
 
-def _fixes(held: _Held, container: Container, *, windows: bool) -> tuple[Fix, ...]:
+def _free(held: _Held, container: Container, *, windows: bool) -> Fix:
     if windows:
-        return (Fix(text=say("Close programs that use the GPU."), commands=("nvidia-smi",)),)
+        return Fix(text=say("Close programs that use the GPU."), commands=("nvidia-smi",))
     holder = _largest(held.gpu.processes or [])
     if holder is not None and holder.pid is not None:
-        return (
-            Fix(
-                text=say(
-                    "If that process is yours and no longer needed, end it: {process}.",
-                    process=_name(holder),
-                ),
-                commands=_show_and_end(holder.pid),
+        return Fix(
+            text=say(
+                "If that process is yours and no longer needed, end it: {process}.",
+                process=_name(holder),
             ),
+            commands=_show_and_end(holder.pid),
         )
     if container.runtime:
         text = say(
             "On the host, find out which process holds the GPU; it may be another container's."
         )
-        return (Fix(text=text, commands=("nvidia-smi",)),)
-    return (
-        Fix(
-            text=say(
-                "Find out which processes have the GPU open, including those of other users. End "
-                "those that are left over."
-            ),
-            commands=("sudo fuser -v /dev/nvidia*",),
+        return Fix(text=text, commands=("nvidia-smi",))
+    return Fix(
+        text=say(
+            "Find out which processes have the GPU open, including those of other users. End "
+            "those that are left over."
         ),
+        commands=("sudo fuser -v /dev/nvidia*",),
     )

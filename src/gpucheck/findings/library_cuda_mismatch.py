@@ -130,12 +130,7 @@ def _nowhere(file: File) -> list[str]:
 
 def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
     first = found[0]
-    headline = say(
-        "{needs}; {brings}. The GPU code of {package} cannot be loaded",
-        needs=_needs(first),
-        brings=_brings(torch),
-        package=first.package.name,
-    )
+    headline = say("{needs}; {brings}", needs=_needs(first), brings=_brings(torch))
     for one in found[1:_MOST_NAMED]:
         headline = say(
             "{headline}; {package} lacks {library}",
@@ -163,12 +158,13 @@ def _needs(lack: _Lack) -> str:
         )
     if not lack.cuda:
         return say(
-            "{package} needs {libraries}, which are not on this machine",
+            "{package} cannot load its GPU code: it needs {libraries}, not found on this machine",
             package=lack.package.title,
             libraries=libraries,
         )
     return say(
-        "{package} was built for CUDA {cuda} and needs {libraries}, not found on this machine",
+        "{package} cannot load its GPU code: it was built for CUDA {cuda} and needs {libraries}, "
+        "not found on this machine",
         package=lack.package.title,
         cuda=lack.cuda,
         libraries=libraries,

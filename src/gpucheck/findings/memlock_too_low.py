@@ -39,6 +39,8 @@ RULE = Rule(
     ),
 )
 
+_MOST_NAMED = 4
+
 
 @RULE.check
 def check(limits: LimitsOfProcess, system: System, container: Container, gpus: Gpus) -> Judgement:
@@ -58,9 +60,15 @@ def check(limits: LimitsOfProcess, system: System, container: Container, gpus: G
             "Only {limit} of memory can be locked, which is too little for NCCL over InfiniBand "
             "({devices})",
             limit=in_words(memlock),
-            devices=in_series(devices[:4]),
+            devices=_some(devices),
         ),
         evidence=("limits.memlock_bytes", "limits.infiniband_devices"),
         fixes=(lift_memlock(container.runtime or "", under_slurm=system.under_slurm),),
         confidence=Confidence.LIKELY,
     )
+
+
+def _some(devices: list[str]) -> str:
+    """Return the first devices, and how many more there are."""
+    named, more = in_series(devices[:_MOST_NAMED]), len(devices) - _MOST_NAMED
+    return say("{those} and {count} more", those=named, count=more) if more > 0 else named

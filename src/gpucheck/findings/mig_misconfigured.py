@@ -38,6 +38,7 @@ RULE = Rule(
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _FACT = f"environment.variables.{_VARIABLE}"
 _OLD_NAMES = "MIG-GPU-"
+_MOST_NAMED = 4
 
 
 @RULE.check
@@ -86,7 +87,7 @@ def _judge_names(
                     variable=_VARIABLE,
                     instance=names[0],
                 ),
-                evidence=(_FACT, "nvml.gpus"),
+                evidence=(_FACT, *(_names_of(gpus) or ("nvml.gpus",))),
                 fixes=(_name_one(around, [uuid for uuid in instances if uuid]),),
             )
     if len(names) > 1 and (cuda.device_count or 0) < len(names):
@@ -102,6 +103,15 @@ def _judge_names(
             confidence=Confidence.CERTAIN if observed else Confidence.LIKELY,
         )
     return Fine(say("{variable} names a MIG instance", variable=_VARIABLE))
+
+
+def _names_of(gpus: list[NvmlGpu]) -> tuple[str, ...]:
+    """Return the facts that name the instances, of the first ones."""
+    return tuple(
+        f"nvml.gpus.{at}.mig_devices.{number}.uuid"
+        for at, gpu in enumerate(gpus)
+        for number, _instance in enumerate(gpu.mig_devices or ())
+    )[:_MOST_NAMED]
 
 
 def _name_one(around: Surroundings, instances: list[str]) -> Fix:

@@ -87,8 +87,8 @@ def _hit(passing: list[PassedWithout]) -> Hit:
     first = passing[0]
     return Hit(
         headline=say(
-            "Peer-to-peer between the GPUs does not work: the self-test {test} passes only with "
-            "{variable}=1: {detail}",
+            "Peer-to-peer transfers between the GPUs do not work: the self-test {test} passes only "
+            "with {variable}=1. Without it: {detail}",
             test=first.result.name,
             variable=_VARIABLE,
             detail=first.result.detail,

@@ -13,7 +13,7 @@ Fix: install ``numpy<2``, or a newer PyTorch.
 """
 
 from gpucheck.advice import Python, TorchFixes
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.packages import Packages
@@ -59,9 +59,12 @@ def check(
     if torch.installer == "conda":
         return NotApplicable(say("conda rebuilds PyTorch for its own NumPy"))
     release = known(torch.version, "torch.version")
-    works = known(
-        releases.numpy2(release, "windows" if os == "windows" else "linux"), "torch.version"
-    )
+    works = releases.numpy2(release, "windows" if os == "windows" else "linux")
+    if works is None:
+        raise UnknownFactError(
+            "torch.version",
+            say("whether torch {release} works with NumPy 2 is not known", release=release),
+        )
     if works:
         return Fine(
             say("torch {release} works with NumPy {version}", release=release, version=version)

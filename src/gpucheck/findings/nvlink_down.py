@@ -86,9 +86,9 @@ def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostL
     return Hit(
         headline=say_many(
             len(lost),
-            "{gpus} ({model}) has fewer active NVLinks than other GPUs of the model: {links} of "
+            "{gpus} ({model}) has fewer active NVLinks than other GPUs of this model: {links} of "
             "{usual}",
-            "{gpus} ({model}) have fewer active NVLinks than other GPUs of the model: {links} of "
+            "{gpus} ({model}) have fewer active NVLinks than other GPUs of this model: {links} of "
             "{usual}",
             gpus=names,
             model=model,

@@ -15,6 +15,7 @@ and ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` if the message reports 
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
@@ -29,10 +30,11 @@ RULE = Rule(
 )
 
 _SLUG = "out-of-memory"
+_OTHER_GPU = Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free."))
 
 
 @RULE.check
-def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
+def check(tests: SelfTests, says: SelfTestSays, nvml: Nvml) -> Judgement:
     """Look for a self-test that ran out of memory, or whose library could not allocate."""
     if tests.results is None:
         return says.not_run()
@@ -59,7 +61,7 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
                 ),
                 commands=("nvidia-smi", "sudo fuser -v /dev/nvidia*"),
             ),
-            Fix(text=say("Or use another GPU: set CUDA_VISIBLE_DEVICES to one that is free.")),
+            *(() if nvml.gpus is not None and len(nvml.gpus) == 1 else (_OTHER_GPU,)),
         ),
         confidence=Confidence.CERTAIN if first.kind == _SLUG else Confidence.LIKELY,
     )

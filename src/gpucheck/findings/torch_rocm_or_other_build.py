@@ -153,14 +153,14 @@ def _install_for_jetson(system: System, wheels: JetsonWheels) -> str:
     if not found:
         return say(
             "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
-            "release: {jetson_page} The commands show the release of the board's system and of "
-            "Python.",
+            "release. The commands show the release of the board's system and of Python. NVIDIA's "
+            "guide: {jetson_page}",
             jetson_page=JETSON_PAGE,
         )
     return say(
-        "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack release: "
-        "{jetson_page} For L4T {l4t} there is PyTorch {releases}. The commands show the release of "
-        "the board's system and of Python.",
+        "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack release. "
+        "For L4T {l4t} there is PyTorch {releases}. The commands show the release of the board's "
+        "system and of Python. NVIDIA's guide: {jetson_page}",
         jetson_page=JETSON_PAGE,
         l4t=system.l4t,
         releases=in_series(found),

@@ -44,6 +44,7 @@ _LIBRARY_KINDS = ("cudnn-status", "cudnn-not-used", "cublas-status")
 _WSL_2 = 2
 _FIRST_BUILD_OF_WINDOWS_11 = 22000
 _SHORT_MASK = 16
+_PLACES = {"system": say("system"), "toolkit": say("toolkit")}
 _STATUS: dict[str, Status] = {"error": "error", "warning": "warning", "info": "note"}
 _IN_WORDS = {"cudnn": "cuDNN", "nccl": "NCCL", "cublas": "cuBLAS"}
 _BUILDS = {
@@ -280,7 +281,8 @@ def _major(version: str | None) -> str:
 def _library(library: CudaLibrary) -> str:
     name = _IN_WORDS.get(library.library or "", library.library or "?")
     version = f" {clean(library.version)}" if library.version else ""
-    return bracketed(f"{clean(name)}{version}", phrase(library.found_via or ""))
+    via = library.found_via or ""
+    return bracketed(f"{clean(name)}{version}", _PLACES.get(via) or clean(via))
 
 
 def _toolkit(snapshot: Snapshot) -> Area:

@@ -254,7 +254,7 @@ def _healthy(report: Report) -> str:
         return _healthy_host(name, counted(gpus), is_cpu_build=torch.built_for == "cpu")
     if not gpus and torch.built_for == "cpu":
         return say(
-            "No NVIDIA GPU here; {torch} is a CPU build, which is right for this machine.",
+            "No NVIDIA GPU here; {torch} is a CPU build, which is right for this machine",
             torch=name,
         )
     if not gpus:

@@ -168,12 +168,20 @@ def item(value: object) -> str:
     name = next((value[key] for key in _NAMES if value.get(key) not in (None, "")), None)
     if name is None:
         return _mapping(value)
+    if "pid" in value and "process_name" in value:
+        return _process(value)
     version = value.get("version") or value.get("release")
     if version:
         return say("{name} {version}", name=shown(name), version=shown(version))
-    if name == value.get("process_name") and value.get("pid") is not None:
-        return say("{name} (pid {pid})", name=shown(name), pid=value["pid"])
     return shown(name)
+
+
+def _process(values: Mapping[str, Any]) -> str:
+    """Return ``python3 (pid 4242): 23.5 GiB``, as far as it is known."""
+    pid, name, used = shown(values["pid"]), values["process_name"], values.get("used_bytes")
+    bare = say("pid {pid}", pid=pid)
+    words = say("{name} (pid {pid})", name=shown(name), pid=pid) if name else bare
+    return words if used is None else headed(words, shown(used, "used_bytes"))
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
@@ -193,6 +201,6 @@ def _pair(key: str, value: object) -> str:
         if is_operator and key != "specifier":  # torch and ==2.5.1: torch==2.5.1
             return say("{key}{value}", key=key, value=words)
         words = say('"{text}"', text=words) if is_operator or ", " in value else words
-    elif isinstance(value, Sequence) and len(value) > 1:
+    elif isinstance(value, Mapping) or (isinstance(value, Sequence) and ", " in words):
         words = say("[{items}]", items=words)
     return say("{key}={value}", key=key, value=words)

@@ -126,13 +126,13 @@ def sections(host: Host, elf: Elf) -> Answer[dict[str, tuple[int, int]]]:
     """Return offset and length of each section that has bytes in the file, by its name."""
     start, size, count, names_at = elf.section_table
     if size != _SECTION.size or not start or names_at >= min(count, _MOST_SECTIONS):
-        return Answer(None, elf.path, say("it has no table of sections"))
+        return Answer(None, elf.path, say("it has no section table"))
     table = (
         host.read_ranges(elf.path, [(start, min(count, _MOST_SECTIONS) * size)]).value or [b""]
     )[0]
     entries = list(_SECTION.iter_unpack(table[: len(table) - len(table) % size]))
     if names_at >= len(entries):
-        return Answer(None, elf.path, say("its table of sections is cut off"))
+        return Answer(None, elf.path, say("its section table is cut off"))
     place = (entries[names_at][4], min(entries[names_at][5], _SECTION_NAMES))
     names = (host.read_ranges(elf.path, [place]).value or [b""])[0]
     found: dict[str, tuple[int, int]] = {}

@@ -13,7 +13,7 @@ from gpucheck.facts.loading import (
     MissingVersion,
 )
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Library, Lost
 from gpucheck.probes.loading.reading.checks import Lack, missing_functions, missing_versions
@@ -165,7 +165,7 @@ class _Resolver:
         return MissingLibrary(
             soname=lost.name.rpartition("/")[2] if barrier else lost.name,
             needed_by=lost.needed_by,
-            searched=", ".join(dict.fromkeys(lost.searched)),
+            searched=in_series(list(dict.fromkeys(lost.searched))),
             why=NOT_READABLE if barrier else lost.why,
             path=barrier or path,
             fatal=fatal,
