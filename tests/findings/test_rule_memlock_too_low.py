@@ -29,8 +29,12 @@ def judge(
     devices: list[str] | None,
     system: Section = UBUNTU,
     container: Section = NO_CONTAINER,
+    *,
+    exceeds: bool | None = None,
 ) -> Judgement:
-    limits = LimitsOfProcess(memlock_bytes=memlock, infiniband_devices=devices)
+    limits = LimitsOfProcess(
+        memlock_bytes=memlock, infiniband_devices=devices, may_exceed_memlock=exceeds
+    )
     return ask(SLUG, limits, system, container, nvml(H100))
 
 
@@ -40,6 +44,11 @@ def test_the_usual_defaults_are_too_low_with_infiniband(size: int, words: str) -
     assert words in answer.headline
     assert answer.evidence == ("limits.memlock_bytes", "limits.infiniband_devices")
     assert "limits.d" in commands(answer)[0]
+
+
+def test_a_process_that_is_not_bound_by_the_limit() -> None:
+    assert "CAP_IPC_LOCK" in fine(judge(8 * MIB, ["mlx5_0"], exceeds=True)).reason
+    hit(judge(8 * MIB, ["mlx5_0"], exceeds=False))
 
 
 def test_it_does_not_hide_how_many_devices_there_are() -> None:

@@ -45,3 +45,25 @@ def test_sysfs_without_infiniband(tmp_path: Path) -> None:
     limits = collect(machine(tmp_path, files={"/sys/class/net/eth0/mtu": "1500"}))
 
     assert limits.infiniband_devices == []
+
+
+def may_exceed(folder: Path, capabilities: str, users: str = "0 0 4294967295") -> bool | None:
+    files = {
+        "/proc/self/status": f"Name:\tpython3\nCapEff:\t{capabilities}\nSeccomp:\t0\n",
+        "/proc/self/uid_map": f"         {users}\n",
+    }
+    return collect(machine(folder, files=files)).may_exceed_memlock
+
+
+def test_root_may_lock_more_than_the_limit(tmp_path: Path) -> None:
+    assert may_exceed(tmp_path / "root", "000001ffffffffff") is True
+    assert may_exceed(tmp_path / "docker", "00000000a80425fb") is False
+    assert may_exceed(tmp_path / "user", "0000000000000000") is False
+    assert may_exceed(tmp_path / "rootless", "000001ffffffffff", "0 1000 1") is False
+
+
+def test_without_capabilities_it_is_unknown(tmp_path: Path) -> None:
+    assert may_exceed(tmp_path / "odd", "many") is None
+    limits = collect(machine(tmp_path / "none"))
+    assert limits.may_exceed_memlock is None
+    assert "not found" in limits.problem("may_exceed_memlock")

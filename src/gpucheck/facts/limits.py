@@ -13,6 +13,9 @@ class LimitsOfProcess(Section, frozen=True, kw_only=True):
     shm_total_bytes: int | None = None
     shm_free_bytes: int | None = None
     memlock_bytes: int | None = None
+    may_exceed_memlock: bool | None = None
+    """Whether the kernel lets this process register more memory than that: it has CAP_IPC_LOCK, in
+    the first user namespace."""
     open_files: int | None = None
     infiniband_devices: list[str] | None = None
     """RDMA devices of this machine (``/sys/class/infiniband``), except those whose ports are

@@ -9,7 +9,8 @@ Symptoms: NCCL says "Call to ibv_reg_mr failed with error Cannot allocate memory
 failed" at the start of a job on several machines.
 
 When it is reported: only on machines with InfiniBand devices, and as a warning, because a job on
-this machine alone is not affected.
+this machine alone is not affected. A process with CAP_IPC_LOCK, such as root's outside of
+containers, is not bound by the limit, so nothing is reported.
 
 ``gpucheck preflight`` reports every host with a low limit if the job uses InfiniBand between
 several nodes.
@@ -53,6 +54,8 @@ def check(limits: LimitsOfProcess, system: System, container: Container, gpus: G
     memlock = known(limits.memlock_bytes, "limits.memlock_bytes")
     if not locks_too_little(memlock):
         return Fine(say("enough memory may be locked"))
+    if limits.may_exceed_memlock:
+        return Fine(say("this process may exceed the limit: it has CAP_IPC_LOCK"))
     if not gpus.present():
         return NotApplicable(say("there is no NVIDIA GPU"))
     return Hit(

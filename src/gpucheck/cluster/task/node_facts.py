@@ -37,6 +37,7 @@ _COLLECTIVE = (
 _LONGEST = 4 * 1024 * 1024
 _LONGEST_VALUE = 8192
 _LONGEST_SETTING = 200
+_UNLIMITED = -1
 _LATE = 5.0
 """Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
 
@@ -53,7 +54,7 @@ def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFac
         node=node,
         pid=pid,
         shm_bytes=found.shm_total_bytes,
-        memlock_bytes=found.memlock_bytes,
+        memlock_bytes=_UNLIMITED if found.may_exceed_memlock else found.memlock_bytes,
         infiniband=_states(ports) if found.infiniband_devices else found.infiniband_devices,
         ports=ports if found.infiniband_devices is not None else None,
         settings=_short({**adapter_settings(host), **pcie}),
