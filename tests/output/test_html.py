@@ -227,6 +227,37 @@ def test_a_bar_is_as_long_as_its_seconds() -> None:
     ]
 
 
+def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    charts = {one.key: one for one in of_selftests.charts(tests)}
+    for key in ("temperature", "memory"):
+        assert charts[key].said.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
+        assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
+    found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
+    of_old = msgspec.structs.replace(tests, results=found)
+    charts = {one.key: one for one in of_selftests.charts(of_old)}
+    assert charts["memory"].said.endswith(
+        "The report does not say when the self-test sustained ran."
+    )
+    assert 'class="soft"' not in markup(el("svg", *charts["memory"].drawn))
+
+
+def test_sustained_at_two_times_is_marked_twice() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    times = iter((2.0, 20.0, 21.0, 1e18))
+    found = [
+        msgspec.structs.replace(one, began=next(times), seconds=5.0)
+        for _path, one in tests.of("sustained")
+    ]
+    (chart, *_others) = [
+        one
+        for one in of_selftests.charts(msgspec.structs.replace(tests, results=found))
+        if one.key == "temperature"
+    ]
+    assert chart.said.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
+    assert markup(el("svg", *chart.drawn)).count('class="soft"') == 2
+
+
 def test_a_report_without_seconds_says_so() -> None:
     charts = {one.key: one.said for one in of_preflight.charts(preflight_samples.hang())}
     assert "durations" not in charts
