@@ -11,7 +11,6 @@ from gpucheck.cli.options import examples, fail_on_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, echo, printable, words_of, write_out
-from gpucheck.facts.claims import Severity
 from gpucheck.language import say, say_many
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -154,6 +153,8 @@ def _sum_up(found: "list[LintedFile]") -> None:
 def _status(found: "list[LintedFile]", fail_on: str) -> int:
     if any(one.problem for one in found):
         return _UNREADABLE
+    from gpucheck.facts.claims import Severity  # noqa: PLC0415
+
     levels = {"error": {Severity.ERROR}, "warning": {Severity.ERROR, Severity.WARNING}}
     standing = {one.severity for file in found for one in file.complaints}
     return 1 if standing & levels.get(fail_on, set()) else 0
