@@ -105,18 +105,9 @@ def _courses(tests: SelfTests) -> Iterator[Chart]:
     for at, gpu in enumerate(tests.under_load or ()):
         name = _gpu(gpu, at)
         course = [one for one in gpu.course[:_MOST_POINTS] if drawable(one.seconds)]
-        hot = [
-            (one.seconds, float(one.temperature_c))
-            for one in course
-            if one.temperature_c is not None and drawable(one.temperature_c)
-        ]
-        used = [
-            (one.seconds, one.memory_used_bytes / _GIB)
-            for one in course
-            if one.memory_used_bytes is not None and drawable(one.memory_used_bytes)
-        ]
-        heat_of += [Line(name, hot)] if len(hot) >= _LEAST else []
-        memory_of += [Line(name, used)] if len(used) >= _LEAST else []
+        heat_of += _line(name, [(one.seconds, one.temperature_c) for one in course])
+        used = [(one.seconds, one.memory_used_bytes) for one in course]
+        memory_of += _line(name, used, unit=_GIB)
     seconds, marked, when = Across(say("Seconds")), _sustained(tests), _when(tests)
     if heat_of:
         chosen = _highest(heat_of)
@@ -168,6 +159,12 @@ def _when(tests: SelfTests) -> list[str]:
             marked=listed(marked),
         )
     ]
+
+
+def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) -> list[Line]:
+    """Return the line through what is known; none through a single point."""
+    points = [(at, value / unit) for at, value in course if value is not None and drawable(value)]
+    return [Line(name, points)] if len(points) >= _LEAST else []
 
 
 def _highest(these: Sequence[Line]) -> list[Line]:
