@@ -215,6 +215,30 @@ def test_seconds_are_shown_with_who_waited_for_whom() -> None:
     assert drawn.count('class="named"') == 1
 
 
+@pytest.mark.parametrize(("steps", "moved"), [(["alone", "pairs"], 1), (["together"] * 2, 0)])
+def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
+    steps: list[str], moved: int
+) -> None:
+    """In step 1 of pairs, or of two steps, nothing tells for whom rank 0 waited."""
+    these = list(html_samples.waits().preflight.ranks or ())
+    away = html_samples.held_up("enter", moved, enter=58.0)
+    these[0] = msgspec.structs.replace(these[0], held_up=away)
+    chart = durations.chart(these, steps)
+    assert chart is not None
+    assert "Ranks 0-1 waited 58.0 s." in chart.said
+
+
+def test_many_groups_are_cut_in_the_plot_and_said() -> None:
+    these = [
+        msgspec.structs.replace(one, status="stopped", held_up=html_samples.held_up("enter", at))
+        for at, one in enumerate(preflight_samples.ranks(8, 8))
+    ]
+    chart = durations.chart(these, [])
+    assert chart is not None
+    assert len(chart.rows) == 64
+    assert "and 24 more" in markup(el("svg", *chart.drawn))
+
+
 def test_a_bar_is_as_long_as_its_seconds() -> None:
     chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
     boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',

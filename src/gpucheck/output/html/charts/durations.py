@@ -28,6 +28,8 @@ from gpucheck.output.words import clean, headed, in_line, in_parts
 _LEFT, _RIGHT, _TOP, _HIGH = 118.0, 270.0, 4.0, 20.0
 _MOST = 40
 _SHORTEST = 1.5
+_ONE_GROUP = "together"
+"""The kind of a step in which all ranks are in one group; elsewhere a rank may wait for another."""
 
 
 def chart(ranks: Sequence[RankOutcome], steps: Sequence[str]) -> Chart | None:
@@ -37,16 +39,19 @@ def chart(ranks: Sequence[RankOutcome], steps: Sequence[str]) -> Chart | None:
         return None
     groups = groups_of(held, by_step=True)
     shown = groups[:_MOST]
-    bottom = _TOP + len(shown) * _HIGH + 2
+    left = len(groups) - len(shown)
+    bottom = _TOP + (len(shown) + bool(left)) * _HIGH + 2
     axis = ticks(0, max(map(_in_all, held)) or 1.0)
     scale = linear(axis[0], axis[-1], _LEFT, _RIGHT)
     drawn: list[Node] = []
     for at, group in enumerate(shown):
         drawn += _bar(group, _TOP + at * _HIGH, scale)
+    if left:
+        drawn.append(label(_LEFT, bottom - 8, say("and {count:,} more", count=left), class_="dim"))
     drawn += bottom_axis(axis, scale, _LEFT, _RIGHT, bottom, say("Seconds"))
     heads = (say("Rank"), say("State"), say("Time in each phase"))
     return Chart(
-        key="durations", title=say("How long each rank took"), said=_said(held),
+        key="durations", title=say("How long each rank took"), said=_said(held, steps),
         drawn=tuple(drawn), height=bottom + 2 * LINE + 4, heads=heads,
         rows=[_row(one, steps) for one in groups],
     )  # fmt: skip
@@ -130,7 +135,7 @@ def _step(group: Group, steps: Sequence[str]) -> str:
     return say("step {number} ({kind})", number=held_up.step + 1, kind=clean(steps[held_up.step]))
 
 
-def _said(held: Sequence[RankOutcome]) -> str:
+def _said(held: Sequence[RankOutcome], steps: Sequence[str]) -> str:
     """Return what the plot shows, who waited for how long, and of whom nothing is known."""
     words: list[str] = [
         say(
@@ -138,24 +143,29 @@ def _said(held: Sequence[RankOutcome]) -> str:
             "time in the phase that is named beside it; a rank with a dashed part waited."
         )
     ]
-    bad = [one.rank for one in held if one.status in BAD]
     waiting = [one for one in held if one.status == "stopped" and one.held_up]
     if waiting:
         who = those([one.rank for one in waiting]).at_start()
         seconds = _range([_in_phase(one) for one in waiting])
-        if len(bad) == 1:
-            those_bad = those(bad)
-            words.append(
-                say(
-                    "{waiting} waited {seconds} s for {bad}.",
-                    waiting=who,
-                    seconds=seconds,
-                    bad=those_bad,
-                )
+        awaited = _awaited(held, steps)
+        words.append(
+            say(
+                "{waiting} waited {seconds} s for {bad}.",
+                waiting=who, seconds=seconds, bad=those([awaited]),
             )
-        else:
-            words.append(say("{waiting} waited {seconds} s.", waiting=who, seconds=seconds))
+            if awaited is not None
+            else say("{waiting} waited {seconds} s.", waiting=who, seconds=seconds)
+        )  # fmt: skip
     unknown = [one.rank for one in held if not one.held_up]
     if unknown:
         words.append(say("No seconds are known for {ranks}.", ranks=those(unknown)))
     return in_turn(words)
+
+
+def _awaited(held: Sequence[RankOutcome], steps: Sequence[str]) -> int | None:
+    """Return the rank that all others waited for; None unless one step of one group says so."""
+    bad = [one.rank for one in held if one.status in BAD]
+    places = {one.held_up.step for one in held if one.held_up}
+    together = all(steps[at] == _ONE_GROUP for at in places if at < len(steps))
+    is_certain = len(bad) == len(places) == 1 and together and max(places) < len(steps)
+    return bad[0] if is_certain else None
