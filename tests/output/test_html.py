@@ -266,6 +266,15 @@ def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
     assert 'class="soft"' not in markup(el("svg", *charts["memory"].drawn))
 
 
+def test_where_sustained_was_skipped_nothing_is_marked() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    found = [msgspec.structs.replace(one, status="skipped") for one in tests.results or ()]
+    charts = of_selftests.charts(msgspec.structs.replace(tests, results=found))
+    (memory,) = (one for one in charts if one.key == "memory")
+    assert "sustained" not in memory.said
+    assert 'class="soft"' not in markup(el("svg", *memory.drawn))
+
+
 def test_sustained_at_two_times_is_marked_twice() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     times = iter((2.0, 20.0, 21.0, 1e18))

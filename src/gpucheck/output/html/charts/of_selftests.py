@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
+from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests
 from gpucheck.language import in_turn, listed, say
 from gpucheck.output.html.charts import heat, lines
 from gpucheck.output.html.charts.lines import Across, Line, Stretch
@@ -125,11 +125,15 @@ def _courses(tests: SelfTests) -> Iterator[Chart]:
         yield lines.chart("memory", title, words, "GiB", seconds, chosen, marked)
 
 
+def _runs(tests: SelfTests) -> list[SelfTest]:
+    return [one for _path, one in tests.of(_SUSTAINED) if one.status != "skipped"]
+
+
 def _sustained(tests: SelfTests) -> list[Stretch]:
     """Return when ``sustained`` ran on any GPU: times that overlap are one stretch."""
     times = sorted(
         (one.began, one.began + one.seconds)
-        for _path, one in tests.of(_SUSTAINED)
+        for one in _runs(tests)
         if one.began is not None and drawable(one.began) and drawable(one.seconds)
     )
     found: list[Stretch] = []
@@ -143,8 +147,7 @@ def _sustained(tests: SelfTests) -> list[Stretch]:
 
 def _when(tests: SelfTests) -> list[str]:
     """Return a sentence about when ``sustained`` ran; none if it was not run."""
-    ran = [one for _path, one in tests.of(_SUSTAINED) if one.status != "skipped"]
-    if not ran:
+    if not _runs(tests):
         return []
     marked = [
         say("{least} to {most}", least=number(one.first), most=number(one.last))
