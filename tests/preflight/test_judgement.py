@@ -95,6 +95,18 @@ def test_a_rank_that_waited_and_then_passed_says_where_it_was_held_up(tables: Ta
     assert ranks[3].held_up == HeldUp(step=1, phase="connect", phase_seconds={"connect": 29.5})
 
 
+def test_a_rank_whose_first_bad_step_nobody_timed_is_held_up_nowhere(tables: Tables) -> None:
+    judge = judgement(tables)
+    lost, later = together(1, 0, 1, 2, 3), together(2, 0, 1, 2, 3)
+    lost.results[3] = RankResult(rank=3, status="lost", phase="start", order=1)
+    later.results[3] = RankResult(
+        rank=3, status="timed-out", phase="enter", order=2, phase_seconds={"enter": 9.0}
+    )
+    judge.finish(heard(alone(0), lost, later))
+    assert judge.result is not None
+    assert [one.held_up for one in judge.result.preflight.ranks or ()] == [None] * 4
+
+
 def test_two_faults_at_once_are_both_named_whoever_measures_again(tables: Tables) -> None:
     judge = judgement(tables)
     steps = [alone(0, r3=0.2), together(1, 0, 1, 2, 3, wrong=1), together(2, 0, 2, 3)]

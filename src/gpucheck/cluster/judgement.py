@@ -381,15 +381,13 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
     """Return the overall outcome of each rank, and what it measured alone."""
     results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
     rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
-    held_up: dict[int, HeldUp] = {}
+    held_up: dict[int, HeldUp | None] = {}
     for step, done in enumerate(heard.history):
         is_alone = done.step.kind == "alone"
         for rank, result in done.results.items():
             results[rank].append(result)
-            if result.phase_seconds and rank not in held_up:
-                held_up[rank] = HeldUp(
-                    step=step, phase=result.phase, phase_seconds=result.phase_seconds
-                )
+            if not result.passed and rank not in held_up:
+                held_up[rank] = _held_up(step, result)
             if is_alone:
                 rates[rank].update(result.measurements)
     found = (
@@ -397,6 +395,12 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
         for one in heard.roster.ranks
     )
     return [msgspec.structs.replace(one, held_up=held_up.get(one.rank)) for one in found]
+
+
+def _held_up(step: int, result: RankResult) -> HeldUp | None:
+    if not result.phase_seconds:
+        return None
+    return HeldUp(step=step, phase=result.phase, phase_seconds=result.phase_seconds)
 
 
 def _outcome(
