@@ -2,6 +2,7 @@
 
 import functools
 
+import msgspec
 import preflight_samples
 import report_samples
 from preflight_samples import culprit, link, ranks, result
@@ -9,7 +10,7 @@ from preflight_samples import culprit, link, ranks, result
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.preflight import Bandwidth, PairBandwidth
+from gpucheck.facts.preflight import Bandwidth, HeldUp, PairBandwidth, Phase
 from gpucheck.facts.selftests import GpuUnderLoad, Measurement, Moment, SelfTest, SelfTests
 
 _GIB = 1 << 30
@@ -35,7 +36,8 @@ def stress() -> Report:
         SelfTest(name="all-reduce", rank=3, world_size=4, device="cuda:3", status="passed",
                  seconds=4.2, measurements=busbw),
         *(
-            SelfTest(name="sustained", device=device, status="passed", seconds=61.0,
+            SelfTest(name="sustained", device=device, status="passed", seconds=31.0,
+                     began=12.0 + at / 10,
                      data={"rates": [600.0 - 3 * at - second / 3 for second in range(60)]})
             for at, device in enumerate(devices)
         ),
@@ -60,6 +62,29 @@ def stress() -> Report:
     return report_samples.report(*(one for one in sections if one.name != "selftests"), tests)
 
 
+def held_up(phase: Phase, step: int = 1, **seconds: float) -> HeldUp:
+    """Return where a rank was held up; the seconds by phase, with ``_`` for ``-``."""
+    timed = {name.replace("_", "-"): value for name, value in seconds.items()}
+    return msgspec.convert({"step": step, "phase": phase, "phase_seconds": timed}, HeldUp)
+
+
+@functools.cache
+def waits() -> Result:
+    """Three ranks waited for one; of the third of them no seconds are known."""
+    these = ranks(
+        2, 2,
+        r0={"held_up": held_up("enter", start=0.2, connect=1.3, enter=58.5)},
+        r1={"held_up": held_up("enter", start=0.2, connect=2.0, enter=58.0)},
+        r2={"status": "stopped", "phase": "enter"},
+        r3={
+            "status": "timed-out", "phase": "connect",
+            "held_up": held_up("connect", start=0.2, set_device=1.0, connect=60.0),
+        },
+    )  # fmt: skip
+    said = "never entered the first all-reduce"
+    return result(these, culprit("rank-hangs", these[3], said, "connect"))
+
+
 @functools.cache
 def large(nodes: int = 512, per_node: int = 8) -> Result:
     """A job of 4,096 ranks: one hangs, a node is slow, and all the others wait."""
@@ -67,9 +92,17 @@ def large(nodes: int = 512, per_node: int = 8) -> Result:
     waiting: dict[str, object] = {"status": "stopped", "phase": "enter"}
     rates: dict[str, object] = {"rates": {"fp32 TFLOP/s": 23.1, "pinned copy to the GPU GB/s": 9.0}}
     changed = {
-        f"r{at}": {**waiting, **(rates if at // per_node == 3 else {})} for at in range(count)
+        f"r{at}": {
+            **waiting,
+            **(rates if at // per_node == 3 else {}),
+            "held_up": held_up("enter", start=0.1, connect=4.0 + at % 5 / 10, enter=55.5),
+        }
+        for at in range(count)
     }
-    changed["r37"] = {"status": "timed-out", "phase": "connect", "detail": "no answer for 60 s"}
+    changed["r37"] = {
+        "status": "timed-out", "phase": "connect", "detail": "no answer for 60 s",
+        "held_up": held_up("connect", start=0.1, connect=60.0),
+    }  # fmt: skip
     these = ranks(nodes, per_node, **changed)
     slow = [
         culprit("gpu-slow", these[at], "fp32 23.1 TFLOP/s, 45 % of the median", "alone",

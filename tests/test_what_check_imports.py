@@ -20,7 +20,8 @@ print(*sys.modules.keys() - before, sep="\\n")
 """
 NOT_NEEDED = (
     "ctypes", "gpucheck.advice.command_class", "gpucheck.api.examination", "gpucheck.api.functions",
-    "gpucheck.api.preflight", "gpucheck.api.recommending", "gpucheck.cli.completion",
+    "gpucheck.api.preflight", "gpucheck.api.recommending", "gpucheck.baselines",
+    "gpucheck.cli.completion",
     "gpucheck.cli.mcp", "gpucheck.cli.mcp_server", "gpucheck.cli.triage",
     "gpucheck.engine.exact_fix", "gpucheck.messages.form", "gpucheck.messages.loading",
     "gpucheck.output.evidence", "gpucheck.output.html", "gpucheck.output.junit",
@@ -29,6 +30,27 @@ NOT_NEEDED = (
     "gpucheck.whatif", "gpucheck.worker", "mcp", "pathlib", "pkgutil", "pynvml", "queue",
     "statistics", "subprocess",
 )  # fmt: skip
+
+
+NOT_FOR_HELP = (
+    "gpucheck.advice", "gpucheck.api.examination", "gpucheck.api.functions",
+    "gpucheck.api.questions", "gpucheck.api.recommending", "gpucheck.baselines",
+    "gpucheck.cli.mcp_server", "gpucheck.cli.triage_batch", "gpucheck.cluster", "gpucheck.derived",
+    "gpucheck.engine", "gpucheck.facts", "gpucheck.findings", "gpucheck.machine",
+    "gpucheck.messages", "gpucheck.output", "gpucheck.probes", "gpucheck.selftests",
+    "gpucheck.ticket", "gpucheck.whatif", "mcp", "subprocess",
+)  # fmt: skip
+"""``gpucheck --help`` imports every command; what a command works with is imported by its run."""
+
+
+def test_help_imports_no_more_than_the_commands() -> None:
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "gpucheck", "--help"],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    loaded = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "gpucheck.cli.spelling" in loaded
+    assert not loaded.intersection(NOT_FOR_HELP)
 
 
 def test_check_imports_only_what_every_run_needs() -> None:

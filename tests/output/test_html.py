@@ -1,6 +1,7 @@
 """Pages: sound, self-contained, redacted, of a bounded size, the verdict and the fix first."""
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -26,7 +27,15 @@ from gpucheck.output.diff import compare
 from gpucheck.output.html import diff
 from gpucheck.output.html.builder import BLANK, el, ours
 from gpucheck.output.html.builder import rendered as markup
-from gpucheck.output.html.charts import lines, of_preflight, of_selftests, phases, spread, svg
+from gpucheck.output.html.charts import (
+    durations,
+    lines,
+    of_preflight,
+    of_selftests,
+    phases,
+    spread,
+    svg,
+)
 from gpucheck.output.redact import redact_together
 
 _MOST_BYTES = 1_000_000
@@ -101,11 +110,13 @@ def test_a_page_of_4096_ranks_is_small_and_names_only_suspects() -> None:
     text = of_preflight_("large")
     assert len(text.encode()) < _MOST_BYTES
     page = is_sound(text)
-    assert page.tags.count("svg") == 5
+    assert page.tags.count("svg") == 6
     shown = page.text()
     assert "rank 37, gpu-0004" in shown
     assert "4,095 ranks" in shown
     assert "Ranks 0-36, 38-4095 waited for rank 37." in shown
+    assert "waited 55.5 s for rank 37." in shown
+    assert "connect 4.0 to 4.4 s" in shown
     assert "rank 24, gpu-0003, GPU 0" in shown
     assert "rank 2000, " not in shown
 
@@ -186,6 +197,118 @@ def test_slow_ranks_are_named_and_marked() -> None:
 def test_nobody_waited_where_all_passed() -> None:
     assert phases.chart(preflight_samples.ranks(2, 8)) is None
     assert phases.chart([RankOutcome(rank=0, task=0, status="absent", phase="start")]) is not None
+
+
+def test_seconds_are_shown_with_who_waited_for_whom() -> None:
+    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
+    assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.said
+    assert "No seconds are known for rank 2." in chart.said
+    assert [row[0].partition(",")[0] for row in chart.rows] == [f"rank {at}" for at in range(4)]
+    assert chart.rows[0][1:] == (
+        "stopped", "step 2 (together): start 0.2 s, connect 1.3 s, enter 58.5 s; 60.0 s in all",
+    )  # fmt: skip
+    assert chart.rows[2][2:] == ("unknown",)
+    drawn = markup(el("svg", *chart.drawn))
+    assert "connect 60.0 s" in drawn
+    assert "seconds unknown" in drawn
+    assert drawn.count('class="waits"') == 2
+    assert drawn.count('class="named"') == 1
+
+
+@pytest.mark.parametrize(("steps", "moved"), [(["alone", "pairs"], 1), (["together"] * 2, 0)])
+def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
+    steps: list[str], moved: int
+) -> None:
+    """In step 1 of pairs, or of two steps, nothing tells for whom rank 0 waited."""
+    these = list(html_samples.waits().preflight.ranks or ())
+    away = html_samples.held_up("enter", moved, enter=58.0)
+    these[0] = msgspec.structs.replace(these[0], held_up=away)
+    chart = durations.chart(these, steps)
+    assert chart is not None
+    assert "Ranks 0-1 waited 58.0 s." in chart.said
+
+
+def test_many_groups_are_cut_in_the_plot_and_said() -> None:
+    these = [
+        msgspec.structs.replace(one, status="stopped", held_up=html_samples.held_up("enter", at))
+        for at, one in enumerate(preflight_samples.ranks(8, 8))
+    ]
+    chart = durations.chart(these, [])
+    assert chart is not None
+    assert len(chart.rows) == 64
+    assert "and 24 more" in markup(el("svg", *chart.drawn))
+
+
+def test_a_bar_is_as_long_as_its_seconds() -> None:
+    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
+    boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',
+                       markup(el("svg", *chart.drawn)))  # fmt: skip
+    ends = [float(x) + float(width) for x, width, kind in boxes if kind != "bar"]
+    begins = [float(x) for x, _width, kind in boxes if kind == "bar"]
+    left = begins[0]
+    assert [round((end - left) / (ends[2] - left), 3) for end in ends] == [
+        round(seconds / 61.2, 3) for seconds in (60.0, 60.2, 61.2)
+    ]
+
+
+def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    charts = {one.key: one for one in of_selftests.charts(tests)}
+    for key in ("temperature", "memory"):
+        assert charts[key].said.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
+        assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
+    found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
+    of_old = msgspec.structs.replace(tests, results=found)
+    charts = {one.key: one for one in of_selftests.charts(of_old)}
+    assert charts["memory"].said.endswith(
+        "The report does not say when the self-test sustained ran."
+    )
+    assert 'class="soft"' not in markup(el("svg", *charts["memory"].drawn))
+
+
+def test_where_sustained_was_skipped_nothing_is_marked() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    found = [msgspec.structs.replace(one, status="skipped") for one in tests.results or ()]
+    charts = of_selftests.charts(msgspec.structs.replace(tests, results=found))
+    (memory,) = (one for one in charts if one.key == "memory")
+    assert "sustained" not in memory.said
+    assert 'class="soft"' not in markup(el("svg", *memory.drawn))
+
+
+def test_sustained_at_two_times_is_marked_twice() -> None:
+    tests = html_samples.stress().snapshot.get(SelfTests)
+    times = iter((2.0, 20.0, 21.0, 1e18))
+    found = [
+        msgspec.structs.replace(one, began=next(times), seconds=5.0)
+        for _path, one in tests.of("sustained")
+    ]
+    (chart, *_others) = [
+        one
+        for one in of_selftests.charts(msgspec.structs.replace(tests, results=found))
+        if one.key == "temperature"
+    ]
+    assert chart.said.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
+    assert markup(el("svg", *chart.drawn)).count('class="soft"') == 2
+
+
+def test_a_report_without_seconds_says_so() -> None:
+    charts = {one.key: one.said for one in of_preflight.charts(preflight_samples.hang())}
+    assert "durations" not in charts
+    assert "does not say how many seconds" in charts["phases"]
+
+
+def test_seconds_of_a_foreign_report_are_held_to_their_form() -> None:
+    with pytest.raises(msgspec.ValidationError):
+        html_samples.held_up("enter", enter=-1.0)
+    with pytest.raises(msgspec.ValidationError):
+        html_samples.held_up("enter", elsewhere=1.0)
+    far = [
+        msgspec.structs.replace(one, held_up=html_samples.held_up("enter", 7, enter=0.0))
+        for one in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
+    ]
+    chart = durations.chart(far, ["alone"])
+    assert chart is not None
+    assert all(row[2].startswith("enter 0.0 s") for row in chart.rows)
 
 
 @pytest.mark.parametrize(

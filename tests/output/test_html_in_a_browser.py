@@ -35,6 +35,7 @@ def pages() -> dict[str, str]:
         "ticket": report.render(triage(_LOG)),
         "hang": preflight.render(preflight_samples.hang()),
         "drill": preflight.render(preflight_samples.drill()),
+        "waits": preflight.render(html_samples.waits()),
         "large": preflight.render(html_samples.large()),
         "links": preflight.render(html_samples.links()),
         "diff": diff.render(old, new, compare(old.snapshot, new.snapshot)),

@@ -135,6 +135,7 @@ def test_a_selftest_has_the_form_of_the_contract() -> None:
             "status": "passed",
             "stage": "",
             "seconds": 0.41,
+            "began": 1.5,
             "measurements": [{"name": "time", "value": 0.1, "unit": "s"}],
             "detail": "",
             "world_size": 1,

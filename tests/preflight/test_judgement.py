@@ -10,6 +10,7 @@ from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.judgement import Judgement, Wanted, roots
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.facts.preflight import HeldUp
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables, tables_dir
@@ -73,6 +74,37 @@ def test_all_is_well(tables: Tables) -> None:
     assert judge.result.report.verdict == "healthy"
     assert judge.result.preflight.steps == ["alone", "together"]
     assert judge.result.preflight.seconds == 12.5
+
+
+def test_a_rank_that_waited_and_then_passed_says_where_it_was_held_up(tables: Tables) -> None:
+    judge = judgement(tables)
+    waited = together(1, 0, 1, 2, 3)
+    for rank in (0, 1, 2):
+        waited.results[rank] = RankResult(
+            rank=rank, status="stopped", phase="enter", phase_seconds={"enter": 30.0}
+        )
+    waited.results[3] = RankResult(
+        rank=3, status="timed-out", phase="connect", order=1, phase_seconds={"connect": 29.5}
+    )
+    judge.finish(heard(alone(0), waited, together(2, 0, 1, 2)))
+    assert judge.result is not None
+    ranks = judge.result.preflight.ranks or []
+    assert ranks[0].status == "passed"
+    held_up = HeldUp(step=1, phase="enter", phase_seconds={"enter": 30.0})
+    assert [one.held_up for one in ranks[:3]] == [held_up] * 3
+    assert ranks[3].held_up == HeldUp(step=1, phase="connect", phase_seconds={"connect": 29.5})
+
+
+def test_a_rank_whose_first_bad_step_nobody_timed_is_held_up_nowhere(tables: Tables) -> None:
+    judge = judgement(tables)
+    lost, later = together(1, 0, 1, 2, 3), together(2, 0, 1, 2, 3)
+    lost.results[3] = RankResult(rank=3, status="lost", phase="start", order=1)
+    later.results[3] = RankResult(
+        rank=3, status="timed-out", phase="enter", order=2, phase_seconds={"enter": 9.0}
+    )
+    judge.finish(heard(alone(0), lost, later))
+    assert judge.result is not None
+    assert [one.held_up for one in judge.result.preflight.ranks or ()] == [None] * 4
 
 
 def test_two_faults_at_once_are_both_named_whoever_measures_again(tables: Tables) -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.outcome import Ending, counts, ending
-from gpucheck.engine import Diagnosis, FailOn
+from gpucheck.cluster.outcome import Ending, ending
+from gpucheck.engine import Diagnosis, FailOn, counts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules

@@ -77,6 +77,26 @@ def test_a_good_answer_is_taken_even_if_the_process_then_crashes(clock: Clock) -
     assert run.result.measurements == {"x s": 0.5}
 
 
+def test_the_time_in_each_phase_is_kept_of_a_rank_that_did_not_pass(clock: Clock) -> None:
+    run = _run(clock)
+    clock.now += 0.5
+    run.hear({"event": "phase", "phase": "connect"})
+    clock.now += 3
+    for collective in (1, 2):
+        run.hear({"event": "phase", "phase": "enter", "collective": collective})
+        clock.now += 4
+    run.hear({"event": "ended", "signal": 11, "status": None, "printed": ""})
+    assert run.result.phase_seconds == {"start": 0.5, "connect": 3.0, "enter": 8.0}
+
+
+def test_the_time_of_a_rank_that_passed_is_not_kept(clock: Clock) -> None:
+    run = _run(clock)
+    clock.now += 3
+    run.hear({"event": "result", "status": "passed", "measurements": {}})
+    run.hear({"event": "ended", "signal": None, "status": 0, "printed": ""})
+    assert run.result.phase_seconds == {}
+
+
 def test_each_phase_has_its_own_deadline(clock: Clock) -> None:
     run = _run(clock)
     for _ in range(10):

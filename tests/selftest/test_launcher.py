@@ -75,6 +75,17 @@ def test_tests_that_go_wrong_each_alone(
     assert [one.name for one in found.results or ()] == ["import-torch", *tests]
 
 
+def test_each_test_says_when_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tests = {"one": "time.sleep(0.3)", "two": SEGFAULT, "three": FINE}
+    patient = Patient(tmp_path, monkeypatch, tests=tests)
+    results = patient.examine(forks=True).results or []
+    began = [one.began for one in results]
+    assert [one.name for one in results] == ["import-torch", *tests]
+    assert None not in began
+    assert began == sorted(began, key=lambda one: one or 0.0)
+    assert (began[2] or 0.0) - (began[1] or 0.0) >= 0.25
+
+
 @pytest.mark.parametrize("forks", [True, False])
 @pytest.mark.parametrize("body", [HANG, HANG_DEAF])
 def test_a_hang_ends_at_its_deadline(

@@ -89,15 +89,7 @@ def _is_without(
     slug: str, now: Snapshot, before: Snapshot, sections: Sequence[str], tables: Tables
 ) -> bool:
     """Say whether today's machine has no such finding once these sections are as they were."""
-    restored = Snapshot(
-        {**now.sections, **{name: before.sections[name] for name in sections}},
-        now.runs,
-        tables=now.versions.tables,
-        origin=now.origin,
-        taken=now.taken,
-        gpucheck=now.versions.version,
-        redacted=now.redacted,
-    )
+    restored = now.with_sections(before.sections[name] for name in sections)
     report = judge_machine(restored, tables)
     return all(finding.slug != slug for finding in report.standing)
 

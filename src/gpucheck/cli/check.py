@@ -19,7 +19,7 @@ from gpucheck.cli.options import (
 )
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, page_width, write_out
+from gpucheck.cli.text import page_options, write_out
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need it
@@ -124,13 +124,7 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
     if options["form"] == "terminal":
         from gpucheck.output import terminal  # noqa: PLC0415
 
-        text = terminal.render(
-            report,
-            verbose=options["verbose"],
-            quiet=options["quiet"],
-            color=colored(options),
-            width=page_width(options),
-        )
+        text = terminal.render(report, **page_options(options))
     else:
         text = rendered(REPORT_FORMATS, options["form"], report)
     if after and options["form"] in ("terminal", "markdown"):

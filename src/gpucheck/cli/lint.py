@@ -11,10 +11,10 @@ from gpucheck.cli.options import examples, fail_on_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, echo, printable, words_of, write_out
-from gpucheck.facts.claims import Severity
 from gpucheck.language import say, say_many
 
 if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.engine import FailOn
     from gpucheck.output.lint_text import LintedFile
     from gpucheck.tables import Tables
     from gpucheck.whatif.files.rules.complaint import Target
@@ -151,12 +151,12 @@ def _sum_up(found: "list[LintedFile]") -> None:
         echo(say_many(read, "No fault in {count} file.", "No fault in {count} files.", count=read))
 
 
-def _status(found: "list[LintedFile]", fail_on: str) -> int:
+def _status(found: "list[LintedFile]", fail_on: "FailOn") -> int:
     if any(one.problem for one in found):
         return _UNREADABLE
-    levels = {"error": {Severity.ERROR}, "warning": {Severity.ERROR, Severity.WARNING}}
-    standing = {one.severity for file in found for one in file.complaints}
-    return 1 if standing & levels.get(fail_on, set()) else 0
+    from gpucheck.engine import counts  # noqa: PLC0415
+
+    return int(any(counts(one.severity, fail_on) for file in found for one in file.complaints))
 
 
 COMMAND = lint

@@ -105,22 +105,20 @@ def _speak(ctx: click.Context, _param: click.Parameter, value: str | None) -> No
         speak(language_named(value))
 
 
-language_option = click.option(
-    "--lang",
-    type=OneOf(LANGUAGES),
-    expose_value=False,
-    is_eager=True,
-    callback=_speak,
-    help=say("Language of the output; auto: the language of the locale ($GPUCHECK_LANG)."),
-)
-language_before = click.option(
-    "--lang",
-    type=OneOf(LANGUAGES),
-    expose_value=False,
-    is_eager=True,
-    hidden=True,
-    callback=_speak,
-)
+def _language(*, hidden: bool = False) -> Callable[[F], F]:
+    return click.option(
+        "--lang",
+        type=OneOf(LANGUAGES),
+        expose_value=False,
+        is_eager=True,
+        hidden=hidden,
+        callback=_speak,
+        help=say("Language of the output; auto: the language of the locale ($GPUCHECK_LANG)."),
+    )
+
+
+language_option = _language()
+language_before = _language(hidden=True)
 """For the group of all commands, whose subcommands show it."""
 _COMMON = (
     _tables_option,

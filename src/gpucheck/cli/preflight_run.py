@@ -16,7 +16,7 @@ from gpucheck.api.preflight import PreflightWish, Task
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables, say_whose_python
-from gpucheck.cli.text import colored, page_width, refuse_unwritable, words_of, write_out
+from gpucheck.cli.text import page_options, refuse_unwritable, words_of, write_out
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.messages import Verdict
@@ -127,13 +127,7 @@ class Run(Task):
         if options["form"] == "terminal":
             from gpucheck.output import preflight_text  # noqa: PLC0415
 
-            text = preflight_text.render(
-                result,
-                verbose=options["verbose"],
-                quiet=options["quiet"],
-                color=colored(options),
-                width=page_width(options),
-            )
+            text = preflight_text.render(result, **page_options(options))
         else:
             text = rendered(PREFLIGHT_FORMATS, options["form"], result)
         write_out(text, options["output"])

@@ -4,8 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.api.recommend_options import RecommendWish
-from gpucheck.api.recommending import Recommending
 from gpucheck.cli.options import examples, machine_options, output_options
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
@@ -99,6 +97,8 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     Exit status: 0 a command was found, 1 nothing fits, 2 usage error, 3 a decisive fact is
     unknown.
     """
+    from gpucheck.api.recommend_options import RecommendWish  # noqa: PLC0415
+    from gpucheck.api.recommending import Recommending  # noqa: PLC0415
     from gpucheck.output import recommendation  # noqa: PLC0415
 
     tables = open_tables(options["tables"])

@@ -47,6 +47,14 @@ def page_width(options: dict[str, Any]) -> int | None:
     return between(shutil.get_terminal_size().columns)
 
 
+def page_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Return how a report for people is laid out, as the command line wants it."""
+    return {
+        "verbose": options["verbose"], "quiet": options["quiet"],
+        "color": colored(options), "width": page_width(options),
+    }  # fmt: skip
+
+
 class RefusedError(click.ClickException):
     """What the user named cannot be used. One sentence: how the command is used would not help."""
 

@@ -12,7 +12,6 @@ from gpucheck.cli.options import LANGUAGE, examples, fail_on_option, output_opti
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, echo, page_width, printable, words_of, write_out
-from gpucheck.cli.triage_batch import answer_batch
 from gpucheck.language import in_series, in_turn, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -86,6 +85,8 @@ def triage(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> Non
     _refuse_what_does_not_fit(options)
     tables = open_tables(options["tables"])
     if options["batch"]:
+        from gpucheck.cli.triage_batch import answer_batch  # noqa: PLC0415
+
         answer_batch(files, options, tables)
         return
     given = _Ticket(files or (_STDIN,))

@@ -48,7 +48,7 @@ from gpucheck.cluster.survivors.section import section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.preflight import Culprit, OutcomeStatus, Preflight, RankOutcome
+from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import rank_missing
 from gpucheck.language import say, say_many
@@ -381,16 +381,26 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
     """Return the overall outcome of each rank, and what it measured alone."""
     results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
     rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
-    for done in heard.history:
+    held_up: dict[int, HeldUp | None] = {}
+    for step, done in enumerate(heard.history):
         is_alone = done.step.kind == "alone"
         for rank, result in done.results.items():
             results[rank].append(result)
+            if not result.passed and rank not in held_up:
+                held_up[rank] = _held_up(step, result)
             if is_alone:
                 rates[rank].update(result.measurements)
-    return [
+    found = (
         _outcome(heard, one, results[one.rank], rates[one.rank], is_guilty=one.rank in guilty)
         for one in heard.roster.ranks
-    ]
+    )
+    return [msgspec.structs.replace(one, held_up=held_up.get(one.rank)) for one in found]
+
+
+def _held_up(step: int, result: RankResult) -> HeldUp | None:
+    if not result.phase_seconds:
+        return None
+    return HeldUp(step=step, phase=result.phase, phase_seconds=result.phase_seconds)
 
 
 def _outcome(

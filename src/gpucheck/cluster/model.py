@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.preflight import Look, Phase
+from gpucheck.facts.preflight import Look, Phase, PhaseSeconds
 from gpucheck.language import Sentence, as_said
 from gpucheck.language.read_back import said_again
 
@@ -153,6 +153,8 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
     detail: Text = ""
     order: Count = 0
     seconds: Seconds = 0.0
+    phase_seconds: PhaseSeconds = {}
+    """How long it was in each phase; {} of a rank that passed, for which nobody waits."""
     look: Look | None = None
     """What its supervisor saw of it when its time was over."""
     flight: Flight | None = None

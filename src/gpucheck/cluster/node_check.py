@@ -10,8 +10,8 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.cluster.model import RankResult, StepResult
-from gpucheck.cluster.outcome import Ending, counts
-from gpucheck.engine import FailOn, OpenQuestion, Report, questions_about_gpus
+from gpucheck.cluster.outcome import Ending
+from gpucheck.engine import FailOn, OpenQuestion, Report, counts, questions_about_gpus
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings import all_rules, no_nvidia_gpu, selftest_failed

@@ -5,8 +5,8 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.cluster.model import ExitClass, ExitStatus
-from gpucheck.engine import FailOn
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.engine import FailOn, counts
+from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
@@ -55,13 +55,6 @@ def ending(
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
-
-
-def counts(severity: Severity, fail_on: FailOn) -> bool:
-    """Whether a finding of this severity counts."""
-    if fail_on == "never":
-        return False
-    return severity is Severity.ERROR or (fail_on == "warning" and severity is Severity.WARNING)
 
 
 def _is_named_all_the_same(culprit: Culprit) -> bool:

@@ -9,7 +9,7 @@ claims that there are.
 from gpucheck.engine.ask import CheckResult, ask_each
 from gpucheck.engine.combine import Diagnosis, combine
 from gpucheck.engine.diagnosis import diagnose
-from gpucheck.engine.report import FailOn, Report, Verdict, judge_machine, make_report
+from gpucheck.engine.report import FailOn, Report, Verdict, counts, judge_machine, make_report
 from gpucheck.engine.supply import sections_behind, supply
 from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested
 
@@ -22,6 +22,7 @@ __all__ = [
     "Verdict",
     "ask_each",
     "combine",
+    "counts",
     "diagnose",
     "judge_machine",
     "make_report",

@@ -29,6 +29,13 @@ FailOn = Literal["error", "warning", "never"]
 _EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
 
 
+def counts(severity: Severity, fail_on: FailOn) -> bool:
+    """Whether a finding of this severity counts for the exit status."""
+    if fail_on == "never":
+        return False
+    return severity is Severity.ERROR or (fail_on == "warning" and severity is Severity.WARNING)
+
+
 class Report(msgspec.Struct, frozen=True, kw_only=True):
     """What every output format shows; ``about``: the whole machine, or its self-tests only."""
 
@@ -54,12 +61,10 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 
     def exit_status(self, fail_on: FailOn) -> int:
         """Return the exit status of the contract (architecture 1.3)."""
-        if fail_on == "never":
-            return _EXIT_HEALTHY
-        levels = {Severity.ERROR} if fail_on == "error" else {Severity.ERROR, Severity.WARNING}
-        if any(finding.severity in levels for finding in self.standing):
+        if any(counts(finding.severity, fail_on) for finding in self.standing):
             return _EXIT_FINDING
-        return _EXIT_UNKNOWN if self.verdict == "unknown" else _EXIT_HEALTHY
+        is_open = self.verdict == "unknown" and fail_on != "never"
+        return _EXIT_UNKNOWN if is_open else _EXIT_HEALTHY
 
     @property
     def first(self) -> Finding | None:

@@ -22,6 +22,12 @@ _Call = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_.$]{0,64}\Z")]
 _Line = Annotated[str, msgspec.Meta(max_length=300)]
 
 
+PhaseSeconds = Annotated[
+    dict[Phase, Annotated[float, msgspec.Meta(ge=0, le=1e9)]], msgspec.Meta(max_length=16)
+]
+"""For how long a rank was in each phase of a step; a phase of no time at all is left out."""
+
+
 class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a rank's supervisor saw of the worker before it ended the worker for a time-out.
 
@@ -51,6 +57,17 @@ class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     """Whether only SIGKILL ended it."""
     error: _Line = ""
     """The last exception that it printed."""
+
+
+class HeldUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The first step that a rank did not pass; a rank that waited there may have passed later."""
+
+    step: Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+    """Which of the ``steps`` of the pre-flight, counted from 0."""
+    phase: Phase
+    """Where it ended there."""
+    phase_seconds: PhaseSeconds
+    """By the clock of its supervisor."""
 
 
 class Culprit(Facts, frozen=True, kw_only=True):
@@ -102,6 +119,8 @@ class RankOutcome(Facts, frozen=True, kw_only=True):
     """The worst result of its steps; ``stopped``: it waited for another and is not to blame."""
     phase: Phase = "done"
     detail: str = ""
+    held_up: HeldUp | None = None
+    """Where it first failed or waited; None if it passed every step, or nobody timed it."""
     look: Look | None = None
     """What was seen of it when its time was over; None if it was not, or nothing could be seen."""
     rates: dict[str, float] = msgspec.field(default_factory=dict)

@@ -41,6 +41,8 @@ class SelfTest(Facts, frozen=True, kw_only=True):
     stage: str = ""
     """The last dangerous step that was announced, if the test did not pass."""
     seconds: float = 0.0
+    began: float | None = None
+    """Seconds from the beginning of the self-tests to that of this one; None if it never began."""
     measurements: list[Measurement] = msgspec.field(default_factory=list)
     kind: str = ""
     """What is wrong, in a word: ``wrong-value``, ``cuda-error``, ``signal``, ``timed-out`` ..."""
@@ -83,7 +85,7 @@ class Moment(msgspec.Struct, frozen=True, kw_only=True):
     """What NVML said about a GPU at one moment of the self-tests."""
 
     seconds: float
-    """Since NVML was first asked."""
+    """Since the self-tests began, which is when NVML is first asked."""
     temperature_c: int | None = None
     memory_used_bytes: int | None = None
 

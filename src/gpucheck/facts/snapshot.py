@@ -1,5 +1,6 @@
 """A snapshot: everything that is known about a machine, typed, with sources and problems."""
 
+from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -87,8 +88,12 @@ class Snapshot:
 
     def with_section(self, section: Section) -> "Snapshot":
         """Return the snapshot with this section in place of its own."""
+        return self.with_sections([section])
+
+    def with_sections(self, sections: Iterable[Section]) -> "Snapshot":
+        """Return the snapshot with these sections in place of its own."""
         return Snapshot(
-            {**self.sections, section.name: section},
+            {**self.sections, **{one.name: one for one in sections}},
             self.runs,
             tables=self.versions.tables,
             origin=self.origin,

@@ -26,7 +26,6 @@ from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
-from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
@@ -64,22 +63,12 @@ def check(
     """Look for a visible GPU that is newer than all code, or a test that found no code."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    seen = no_image.hit(RULE.slug, reinstall)
-    try:
-        judged = code.on_gpus()
-    except UnknownFactError:
-        if seen is None:
-            raise
-        return seen
+    seen, judged = no_image.or_the_code(RULE.slug, reinstall)
     new = [one.gpu for one in judged if one.trouble == "too-new"]
     refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]
     if not new and not refused:
-        if seen is not None:
-            return seen
-        unknown = code.unknown_gpu(judged)
-        if unknown is not None:
-            raise unknown
-        return Fine(say("no visible GPU is newer than the code in this build"))
+        fine = Fine(say("no visible GPU is newer than the code in this build"))
+        return seen or no_image.unless_unknown(judged, fine)
     if new and board.is_jetson():
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     works = [one.gpu for one in judged if one.trouble == ""]

@@ -27,7 +27,6 @@ from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
 from gpucheck.derived.board import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
-from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity, or_else
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
@@ -67,22 +66,12 @@ def check(  # torch, the GPUs and the ways out
     """Look for a visible GPU that torch's code, or cuDNN, no longer supports."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    seen = no_image.hit(RULE.slug, reinstall)
-    try:
-        judged = code.on_gpus()
-    except UnknownFactError:
-        if seen is None:
-            raise
-        return seen
+    seen, judged = no_image.or_the_code(RULE.slug, reinstall)
     old = [one.gpu for one in judged if one.trouble == "too-old"]
     without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]
     if not old and not without_cudnn:
-        if seen is not None:
-            return seen
-        unknown = code.unknown_gpu(judged)
-        if unknown is not None:
-            raise unknown
-        return Fine(say("this build has dropped no visible GPU"))
+        fine = Fine(say("this build has dropped no visible GPU"))
+        return seen or no_image.unless_unknown(judged, fine)
     if board.is_jetson():
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     never_had = bool(old) and all(code.left_out(gpu) for gpu in old)

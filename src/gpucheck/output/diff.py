@@ -15,7 +15,7 @@ VOLATILE = frozenset(
         "sources", "problems", "memory_used_bytes", "memory_free_bytes", "processes", "pid",
         "sm_clock_mhz", "throttle", "temperature_c", "power_w", "utilization_percent",
         "pcie_generation", "link_speed", "ecc_corrected", "seconds_ago", "shm_free_bytes",
-        "seconds", "import_seconds", "measurements", "under_load", "hash_seconds",
+        "seconds", "began", "import_seconds", "measurements", "under_load", "hash_seconds",
         "wheel_mirror",
     )
 )  # fmt: skip

@@ -6,14 +6,15 @@ Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
 from collections.abc import Sequence
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.language import in_series, say
+from gpucheck.language import say
+from gpucheck.output import preflight_ranks
 from gpucheck.output import preflight_words as words
 from gpucheck.output.markdown import code, escaped, footer, shown_fix, strong, table
 from gpucheck.output.preflight_words import Cause
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import clean, headed
+from gpucheck.output.words import headed
 
-_FINDINGS, _IN_FULL, _ROWS = 50, 8, 100
+_FINDINGS, _IN_FULL = 50, 8
 
 
 def render(result: Result) -> str:
@@ -63,28 +64,14 @@ def _next(result: Result) -> str:
 
 
 def _ranks(result: Result) -> str:
-    """Return rows for the ranks that did not pass, the worst first, and the count of the others."""
-    groups = words.by_status(result.preflight.ranks or ())
-    others = [one for status, these in groups if status != "passed" for one in these]
-    counts = [words.counted_status(len(these), status) for status, these in groups]
-    head = escaped(headed(words.population(result), in_series(counts))) if groups else ""
-    if not others:
-        return head
+    head = escaped(preflight_ranks.counted(result))
     rows: list[Sequence[str]] = [
-        (
-            str(one.rank),
-            words.host(one.host or ""),
-            "" if one.gpu is None else str(one.gpu),
-            term(one.status),
-            one.phase,
-            clean(one.detail, 300),
-        )
-        for one in others[:_ROWS]
+        (*row[:3], term(row.status) if row.status else "", *row[4:])
+        for row in preflight_ranks.rows(result)
     ]
-    if len(others) > _ROWS:
-        rows.append((say("{count:,} more", count=len(others) - _ROWS), "", "", "", "", ""))
-    heads = (say("Rank"), say("Host"), "GPU", say("State"), say("Phase"), "")
-    return "\n".join((head, "", table(heads, rows)))
+    if not rows:
+        return head
+    return "\n".join((head, "", table((*preflight_ranks.heads()[:-1], ""), rows)))
 
 
 def _footer(result: Result) -> str:

@@ -8,9 +8,10 @@ from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
 from gpucheck.output import preflight_words as words
+from gpucheck.output.fix_text import show_fixes
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
-from gpucheck.output.terminal import show_fixes, show_footer
+from gpucheck.output.terminal import show_footer
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_line
 

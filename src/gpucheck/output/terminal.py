@@ -12,7 +12,7 @@ from gpucheck.facts.snapshot import Origin, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import in_series, say, say_many, spoken
 from gpucheck.output.areas import areas
-from gpucheck.output.fix_words import caution, label, with_colon
+from gpucheck.output.fix_text import show_fixes
 from gpucheck.output.layout import Page, encodable
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target, verdict
@@ -40,7 +40,6 @@ _ORIGINS: dict[Origin, str] = {
 }
 _VERDICT_COLUMN = 9
 _AREA_COLUMNS = 15, 8
-_LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 
 
 def show(
@@ -145,20 +144,6 @@ def _finding(page: Page, report: Report, finding: Finding) -> None:
             hang=4,
         )
     page.words(say("More: gpucheck explain {slug}", slug=finding.slug), indent=2)
-
-
-def show_fixes(page: Page, finding: Finding) -> None:
-    """Write the fixes of a finding, with commands ready to copy."""
-    for number, fix in enumerate(finding.fixes, start=1):
-        lead = with_colon(label(fix, number, len(finding.fixes)))
-        page.words(clean(fix.text, _LONGEST_WORDS), lead=lead, indent=2, hang=4)
-        if fix.cautions:
-            words = clean(caution(fix), _LONGEST_WORDS)
-            page.words(words, lead=with_colon(say("Caution")), indent=4)
-        for command in fix.commands:
-            page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
-        if fix.verify:
-            page.words(say("Verify: {verify}", verify=clean(fix.verify)), indent=4)
 
 
 def _in_short(page: Page, finding: Finding) -> None:

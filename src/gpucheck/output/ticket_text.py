@@ -8,7 +8,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import in_series, in_turn, listed, say, say_many, spoken
-from gpucheck.output.fix_words import caution, label, with_colon
+from gpucheck.output.fix_text import show_fixes
 from gpucheck.output.layout import Page
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
@@ -18,7 +18,6 @@ from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 _STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
 _COLUMN = 9
 _FEW = 3
-_LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _LONGEST_LINE = 200
 _SETTLE = (
     "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "pasted.complaint",
@@ -243,12 +242,5 @@ def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> No
     for one in found if lines else found[:_FEW]:
         page.words(one, indent=4, hang=6)
     if finding.slug == report.root_causes[0] or lines:
-        for number, fix in enumerate(finding.fixes, start=1):
-            lead = with_colon(label(fix, number, len(finding.fixes)))
-            page.words(clean(fix.text, _LONGEST_WORDS), lead=lead, indent=2, hang=4)
-            if fix.cautions:
-                words = clean(caution(fix), _LONGEST_WORDS)
-                page.words(words, lead=with_colon(say("Caution")), indent=4)
-            for command in fix.commands:
-                page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
+        show_fixes(page, finding, verify=False)
     page.words(say("More: gpucheck explain {slug}", slug=finding.slug), indent=2)

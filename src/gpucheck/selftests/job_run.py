@@ -1,5 +1,7 @@
 """A running job: its current test, and the meaning of the end of its process."""
 
+import time
+
 import msgspec
 
 from gpucheck.facts.selftests import SelfTest
@@ -26,6 +28,7 @@ class JobRun:
     Attributes:
         done: how many of its tests have an outcome.
         begun: whether the next of them has begun.
+        began: when that was, a time of ``time.monotonic()``; None if it has not begun.
         stage: its next dangerous step.
     """
 
@@ -33,6 +36,7 @@ class JobRun:
         self.job = job
         self.done = 0
         self.begun = False
+        self.began: float | None = None
         self.stage = ""
         self._process = process
         self._limit = limit
@@ -57,12 +61,14 @@ class JobRun:
     def begin(self, seconds: float) -> None:
         """Note that its next test has begun, and set the deadline of the test."""
         self.begun, self.stage = True, ""
+        self.began = time.monotonic()
         self._process.allow(seconds)
 
     def finish(self, seconds: float) -> None:
         """Note that the test has an outcome; the next one must begin soon."""
         self.done += 1
         self.begun = False
+        self.began = None
         self._process.allow(seconds)
 
     def hurry(self, failed: SelfTest) -> None:

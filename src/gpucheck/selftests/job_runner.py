@@ -63,7 +63,8 @@ class JobRunner:
         self._grid = grid
         self._tell = tell
         self._cores = cores
-        self._end = time.monotonic() + wish.timeout
+        self._begun = time.monotonic()
+        self._end = self._begun + wish.timeout
         self._pool = WorkerPool(
             start, (python, BOOTSTRAP), self._hear, end=self._end, grace=_GRACE,
             import_seconds=_IMPORT_SECONDS, forks=forks,
@@ -208,6 +209,9 @@ class JobRunner:
             self._waiting.append(run.left)
 
     def _note(self, run: JobRun, result: SelfTest) -> None:
+        if run.began is not None:
+            began = round(run.began - self._begun, 2)
+            result = msgspec.structs.replace(result, began=began)
         run.finish(_START_SECONDS)
         self._keep(result, run.job)
 

@@ -34,6 +34,7 @@ class Watch:
         self._host = host
         self._looks: list[list[NvmlGpu]] = []
         self._times: list[float] = []
+        self._begun = time.monotonic()
         self._children = Children()
         self._children.start(_NAME, self._work, time.monotonic() + seconds)
 
@@ -54,9 +55,8 @@ class Watch:
 
     def _work(self, tell: Tell) -> None:
         host: Host = self._host
-        begun = time.monotonic()
         while (answer := host.nvml()).value is not None:
-            said = (round(time.monotonic() - begun, 1), answer.value)
+            said = (round(time.monotonic() - self._begun, 1), answer.value)
             tell.answer(msgspec.msgpack.encode(said, enc_hook=plain))
             time.sleep(_EVERY)
 

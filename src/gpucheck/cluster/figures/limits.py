@@ -1,7 +1,7 @@
 """Limits, links and devices of the nodes that make collectives fail or slow."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Facts, Rank, Roster
@@ -109,23 +109,11 @@ def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     }
     if not low:
         return []
-    least = min(low.values())
-    return [
-        blamed(
-            memlock_too_low.RULE.slug,
-            roster,
-            _ranks_of(roster, low),
-            hosts=[facts[task].host for task in low],
-            severity=Severity.WARNING,
-            confidence=Confidence.LIKELY,
-            evidence=say(
-                "only {size} of memory may be locked on {hosts}, too little for NCCL over "
-                "InfiniBand",
-                size=in_words(least),
-                hosts=words_of(_hosts(facts, low)),
-            ),
-        )
-    ]
+    evidence = say(
+        "only {size} of memory may be locked on {hosts}, too little for NCCL over InfiniBand",
+        size=in_words(min(low.values())), hosts=words_of(_hosts(facts, low)),
+    )  # fmt: skip
+    return [_warned(memlock_too_low.RULE.slug, roster, facts, low, Confidence.LIKELY, evidence)]
 
 
 def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
@@ -148,27 +136,23 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     }
     if not low:
         return []
-    return [
-        blamed(
-            shm_too_small.RULE.slug,
-            roster,
-            _ranks_of(roster, low),
-            hosts=[facts[task].host for task in low],
-            severity=Severity.WARNING,
-            confidence=Confidence.POSSIBLE,
-            evidence=say(
-                "shared memory (/dev/shm) of {size} on {hosts}, where NCCL joins several ranks "
-                "through it",
-                size=in_words(min(low.values())),
-                hosts=words_of(_hosts(facts, low)),
-            ),
-        )
-    ]
+    evidence = say(
+        "shared memory (/dev/shm) of {size} on {hosts}, where NCCL joins several ranks through it",
+        size=in_words(min(low.values())), hosts=words_of(_hosts(facts, low)),
+    )  # fmt: skip
+    return [_warned(shm_too_small.RULE.slug, roster, facts, low, Confidence.POSSIBLE, evidence)]
 
 
-def _ranks_of(roster: Roster, tasks: Iterable[int]) -> list[int]:
-    these = set(tasks)
-    return [one.rank for one in roster.ranks if one.task in these]
+def _warned(
+    slug: str, roster: Roster, facts: Facts, tasks: Collection[int], confidence: Confidence,
+    evidence: str,
+) -> Culprit:  # fmt: skip
+    """Return the hosts of these tasks as one cause."""
+    return blamed(
+        slug, roster, [one.rank for one in roster.ranks if one.task in tasks],
+        hosts=[facts[task].host for task in tasks],
+        severity=Severity.WARNING, confidence=confidence, evidence=evidence,
+    )  # fmt: skip
 
 
 def _hosts(facts: Facts, tasks: Iterable[int]) -> list[str]:

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.cluster.model import Device, RdmaPort, TaskFacts, Throttling
+from gpucheck.cluster.task.inquiry import Inquiry
 from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings, module_settings
 from gpucheck.cluster.task.pcie_settings import pcie_settings
 from gpucheck.cluster.task.rdma_ports import read_ports
@@ -163,35 +164,29 @@ class NodeCheck:
         self._chosen_by = chosen_by
         self.snapshot: Snapshot | None = None
         self.problem = ""
-        self._said = b""
-        self._end = time.monotonic() + seconds + _LATE
+        end = time.monotonic() + seconds + _LATE
         argv = [*own_command(), "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
-        self._child = answer.value
-        if self._child is not None:
-            self._child.hang_up()
-        self.done = self._child is None
+        self._inquiry = Inquiry(answer.value, end, _LONGEST) if answer.value is not None else None
+        self.done = self._inquiry is None
         self.problem = str(answer.problem)
 
     def tick(self) -> bool:
         """Look for its answer. True if it has ended, well or not."""
-        if self.done or self._child is None:
+        if self.done or self._inquiry is None:
             return True
-        self._child.read_now()
-        status = self._child.status()
-        self._said = (self._said + self._child.said())[: _LONGEST + 1]
-        if status is None and time.monotonic() < self._end:
+        if not self._inquiry.tick():
             return False
         self.done = True
+        status, said = self._inquiry.status, self._inquiry.said
         if status is None:
-            self._child.abandon()
             self.problem = say("gpucheck collect did not end in its time")
             return True
-        if status != 0 or len(self._said) > _LONGEST:
+        if status != 0 or said is None:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
-            self.snapshot = self._as_chosen(decode(self._said))
+            self.snapshot = self._as_chosen(decode(said))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True
@@ -208,6 +203,6 @@ class NodeCheck:
 
     def close(self) -> None:
         """End it if it still runs."""
-        if self._child is not None and not self.done:
-            self._child.abandon()
+        if self._inquiry is not None and not self.done:
+            self._inquiry.close()
             self.done = True

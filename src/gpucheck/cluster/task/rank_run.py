@@ -70,7 +70,8 @@ class RankRun:
         self.result: RankResult | None = None
         self._process = process
         self._deadlines = deadlines
-        self._begun = time.monotonic()
+        self._begun = self._entered = time.monotonic()
+        self._spent: dict[Phase, float] = {}
         self._refused = refused_processes()
         self._answer: Message | None = None
         self._flight: Flight | None = None
@@ -89,7 +90,7 @@ class RankRun:
         """Handle what the worker has said, or what the zygote has said about it."""
         event = message.get("event")
         if event == "phase" and message.get("phase") in _PHASES:
-            self.phase = message["phase"]
+            self._enter(message["phase"])
             self.collective = int(message.get("collective") or self.collective)
             self._process.allow(self._deadlines.of(self.phase))
         elif event == "stage":
@@ -99,7 +100,7 @@ class RankRun:
             self._flight = read_flight(message)
         elif event == "result" and self._answer is None:
             self._answer = message
-            self.phase = "done"
+            self._enter("done")
             self._process.allow(self._deadlines.leave)
         elif event == "ended":
             self._conclude(message)
@@ -118,6 +119,16 @@ class RankRun:
                 detail=say("the process that forks the workers did not respond"),
             )
 
+    def _enter(self, phase: Phase) -> None:
+        now = time.monotonic()
+        self._spent[self.phase] = self._spent.get(self.phase, 0.0) + now - self._entered
+        self.phase, self._entered = phase, now
+
+    def _phase_seconds(self) -> dict[Phase, float]:
+        self._enter(self.phase)
+        timed = {phase: round(self._spent.get(phase, 0.0), 2) for phase in _PHASES}
+        return {phase: seconds for phase, seconds in timed.items() if seconds}
+
     def _conclude(self, message: Message) -> None:
         answered = read_answer(self._answer) if self._answer is not None else None
         result = answered if answered is not None else self._from_end(message)
@@ -125,8 +136,9 @@ class RankRun:
         result = self._with_look(result, str(message.get("printed", "")))
         flight = None if result.passed else self._flight
         self.result = msgspec.structs.replace(
-            result, rank=self.rank, seconds=seconds, flight=flight
-        )
+            result, rank=self.rank, seconds=seconds, flight=flight,
+            phase_seconds={} if result.passed else self._phase_seconds(),
+        )  # fmt: skip
 
     def _with_look(self, result: RankResult, printed: str) -> RankResult:
         """Add what was seen of a worker before it was ended.

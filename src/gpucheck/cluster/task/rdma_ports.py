@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, RdmaPort
+from gpucheck.cluster.task.inquiry import Inquiry
 from gpucheck.facts import Answer
 from gpucheck.facts.numbers import whole_number
 from gpucheck.machine import Host
@@ -88,36 +89,29 @@ class PortCounters:
     ) -> None:
         self._start = start
         self._files = list(files)
-        self._child: Supervised | None = None
-        self._said = b""
-        self._end = 0.0
+        self._look: Inquiry | None = None
         self._first: Counters | None = None
         self._last: Counters | None = None
 
     def begin(self) -> None:
         """Begin a look, unless one is under way."""
-        if not self._files or self._child is not None:
+        if not self._files or self._look is not None:
             return
-        self._said, self._end = b"", time.monotonic() + _PATIENCE
-        self._child = self._start(["grep", "-s", "", "/dev/null", *self._files]).value
-        if self._child is not None:
-            self._child.hang_up()
+        end = time.monotonic() + _PATIENCE
+        child = self._start(["grep", "-s", "", "/dev/null", *self._files]).value
+        if child is not None:
+            self._look = Inquiry(child, end, _LONGEST)
 
     def tick(self) -> bool:
         """Go on with the look. True if it has ended, well or not."""
-        if self._child is None:
+        if self._look is None:
             return True
-        self._child.read_now()
-        status = self._child.status()
-        self._said = (self._said + self._child.said())[: _LONGEST + 1]
-        if status is None and time.monotonic() < self._end:
+        if not self._look.tick():
             return False
-        if status is None:
-            self._child.abandon()
-        elif len(self._said) <= _LONGEST:
-            self._last = read_counters(self._said.decode("utf-8", "replace"))
+        if self._look.status is not None and self._look.said is not None:
+            self._last = read_counters(self._look.said.decode("utf-8", "replace"))
             self._first = self._first or self._last
-        self._child = None
+        self._look = None
         return True
 
     @property
@@ -127,9 +121,9 @@ class PortCounters:
 
     def close(self) -> None:
         """End a look that is under way."""
-        if self._child is not None:
-            self._child.abandon()
-            self._child = None
+        if self._look is not None:
+            self._look.close()
+            self._look = None
 
 
 def read_counters(text: str) -> Counters:

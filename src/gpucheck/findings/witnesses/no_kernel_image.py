@@ -4,11 +4,11 @@ import msgspec
 
 from gpucheck.advice import TorchFixes
 from gpucheck.derived.base import Derived
-from gpucheck.derived.torch_code import TorchCode, capabilities_of
+from gpucheck.derived.torch_code import CodeOnGpu, TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit
+from gpucheck.findings.form import Fine, Hit
 from gpucheck.findings.witnesses.selftest_says import OTHER_RUNTIMES, SelfTestSays, repeated
 from gpucheck.language import say
 from gpucheck.tables.versions import capability_numbers
@@ -66,6 +66,31 @@ class NoKernelImage(Derived):
             confidence=Confidence.LIKELY if fits else Confidence.POSSIBLE,
             refutable=False,
         )
+
+    def or_the_code(self, slug: str, advice: TorchFixes) -> tuple[Hit | None, list[CodeOnGpu]]:
+        """Return what a self-test says, and what torch's code does; [] if only the test knows.
+
+        Raises:
+            UnknownFactError: neither is known.
+        """
+        seen = self.hit(slug, advice)
+        try:
+            return seen, self._code.on_gpus()
+        except UnknownFactError:
+            if seen is None:
+                raise
+            return seen, []
+
+    def unless_unknown(self, judged: list[CodeOnGpu], fine: Fine) -> Fine:
+        """Return that all is fine.
+
+        Raises:
+            UnknownFactError: it is not known of some GPU.
+        """
+        unknown = self._code.unknown_gpu(judged)
+        if unknown is not None:
+            raise unknown
+        return fine
 
     def _refused(self) -> _Refused | None:
         for path, result in self._tests.wrong():

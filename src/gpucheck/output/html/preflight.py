@@ -6,7 +6,8 @@ Like its Markdown it is not redacted, because the operators of a cluster need it
 from collections.abc import Sequence
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.language import in_series, say
+from gpucheck.language import say
+from gpucheck.output import preflight_ranks
 from gpucheck.output import preflight_words as words_of
 from gpucheck.output.html.builder import BLANK, Element, Node, el
 from gpucheck.output.html.charts import of_preflight
@@ -118,30 +119,17 @@ def _plots(result: Result) -> Element | None:
 
 
 def _ranks(result: Result) -> Element | None:
-    """Return rows for the ranks that did not pass, the worst first, and the count of the others."""
-    groups = words_of.by_status(result.preflight.ranks or ())
-    if not groups:
+    counted = preflight_ranks.counted(result)
+    if not counted:
         return None
-    others = [one for status, these in groups if status != "passed" for one in these]
-    counts = [words_of.counted_status(len(these), status) for status, these in groups]
     rows: list[Sequence[Node]] = [
-        (
-            str(one.rank),
-            words_of.host(one.host or ""),
-            "" if one.gpu is None else str(one.gpu),
-            state(one.status),
-            one.phase,
-            words(one.detail, 300),
-        )
-        for one in others[:_ROWS]
+        (*row[:3], state(row.status) if row.status else "", *row[4:])
+        for row in preflight_ranks.rows(result)
     ]
-    if len(others) > _ROWS:
-        rows.append((say("{count:,} more", count=len(others) - _ROWS), "", "", "", "", ""))
-    heads = (say("Rank"), say("Host"), "GPU", say("State"), say("Phase"), say("Detail"))
     return section(
         "ranks", say("Ranks"),
-        el("p", words(headed(words_of.population(result), in_series(counts)))),
-        table(heads, rows) if rows else None,
+        el("p", words(counted)),
+        table(preflight_ranks.heads(), rows) if rows else None,
     )  # fmt: skip
 
 

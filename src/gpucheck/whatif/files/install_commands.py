@@ -1,7 +1,8 @@
 """Commands that install packages: pip, uv and conda."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Index, Install, Pin
 from gpucheck.whatif.files.requirement import name_of, pin_of
@@ -33,6 +34,15 @@ _CONDA_PIN = re.compile(
     r"(?:([A-Za-z0-9_./-]{1,80})::)?([A-Za-z0-9][A-Za-z0-9._-]{0,80})[ ]{0,9}"
     r"(?:(==?)[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})(?:=([A-Za-z0-9_.*]{1,80}))?|(.{0,200}))"
 )
+
+
+class CondaSpec(NamedTuple):
+    """A package that conda is asked for; ``version`` and ``build`` are "" unless they are said."""
+
+    name: str
+    version: str
+    build: str
+    line: int
 
 
 def install_of(
@@ -119,12 +129,22 @@ def _by_conda(command: Command, words: list[str], image: Image | None) -> Instal
             if word in ("-c", "--channel") and at + 1 < len(words):
                 channels.append(words[at + 1])
         else:
-            specs.append((word, command.line))
+            spec = conda_spec_of(word, command.line)
+            if spec is not None:
+                specs.append(spec)
     return by_conda(specs, command.line, image=image, conditional=command.conditional)
 
 
+def conda_spec_of(text: str, line: int) -> CondaSpec | None:
+    """Return what a requirement of conda asks for; None for what is none."""
+    found = _CONDA_PIN.fullmatch(text.strip()) if len(text) < _LONGEST else None
+    if found is None:
+        return None
+    return CondaSpec(name_of(found[2]), found[4] or "", found[5] or "", line)
+
+
 def by_conda(
-    specs: list[tuple[str, int]],
+    specs: Sequence[CondaSpec],
     line: int,
     *,
     image: Image | None = None,
@@ -132,17 +152,13 @@ def by_conda(
     also: tuple[Pin, ...] = (),
     indexes: tuple[Index, ...] = (),
 ) -> Install:
-    """Return an install from requirements of conda, each with its line.
+    """Return an install from requirements of conda.
 
     ``also`` are packages that pip installs into the same environment.
     """
     pins: list[Pin] = []
     python = cuda = cpu = None
-    for text, at in specs:
-        found = _CONDA_PIN.fullmatch(text.strip()) if len(text) < _LONGEST else None
-        if found is None:
-            continue
-        name, exact, build = name_of(found[2]), found[4] or "", found[5] or ""
+    for name, exact, build, at in specs:
         if name == "python" and exact:
             python = Pin("python", ".".join(exact.split(".")[:2]), at)
         elif name in ("cpuonly", "pytorch-cpu"):
@@ -151,7 +167,7 @@ def by_conda(
             cuda = Pin(name, exact, at)
         elif name == "pytorch":
             if build.startswith("cpu"):
-                cpu = Pin(f"{found[2]}={exact}={build}", "", at)
+                cpu = Pin(f"{name}={exact}={build}", "", at)
             pins.append(Pin("torch", exact if exact.count(".") > 1 else "", at))
         else:
             pins.append(Pin(name, exact if exact.count(".") > 1 else "", at))

@@ -5,15 +5,22 @@ import re
 from gpucheck.whatif.files.model import Pin
 
 _LONGEST = 500
+_EXACTLY = r"\(?[ \t]{0,20}===?[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?"
 _FORM = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,100})[ \t]{0,20}(?:\[[^\]]{0,200}\])?[ \t]{0,20}"
-    r"(?:\(?[ \t]{0,20}(===?)[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?)?[ \t]{0,20}(.{0,400})"
+    rf"(?:{_EXACTLY})?[ \t]{{0,20}}(.{{0,400}})"
 )
 
 
 def name_of(text: str) -> str:
     """Return the name of a package as indexes compare it."""
     return re.sub(r"[-_.]{1,100}", "-", text).lower()
+
+
+def version_of(specifier: str) -> str:
+    """Return the version that a specifier asks for; "" unless it is exactly one."""
+    found = re.fullmatch(_EXACTLY, specifier.strip())
+    return found[1] if found else ""
 
 
 def pin_of(text: str, line: int) -> Pin | None:
@@ -25,10 +32,9 @@ def pin_of(text: str, line: int) -> Pin | None:
     if not text or len(text) > _LONGEST:
         return None
     found = _FORM.fullmatch(text)
-    if found is None or found[4].lstrip().startswith(("/", ":", "=", "\\")):
+    if found is None or found[3].lstrip().startswith(("/", ":", "=", "\\")):
         return None
-    rest = found[4].strip()
+    rest = found[3].strip()
     if ";" in rest:
         return None
-    exact = found[3] if found[2] and not rest else ""
-    return Pin(name_of(found[1]), exact or "", line)
+    return Pin(name_of(found[1]), (found[2] or "") if not rest else "", line)

@@ -32,6 +32,12 @@ def hash_table(host: Host, elf: Elf) -> HashTable | None:
     return OldHash.read(host, elf, start) if start is not None else None
 
 
+def _numbers(host: Host, elf: Elf, start: int, form: struct.Struct) -> tuple[int, ...] | None:
+    """Return the numbers that a table begins with; None where the file ends before."""
+    head = (host.read_ranges(elf.path, [(start, form.size)]).value or [b""])[0]
+    return form.unpack(head) if len(head) >= form.size else None
+
+
 class GnuHash(msgspec.Struct, frozen=True):
     """DT_GNU_HASH: a filter, buckets, and the hash of each symbol."""
 
@@ -44,10 +50,10 @@ class GnuHash(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, host: Host, elf: Elf, start: int) -> "GnuHash | None":
         """Read the table that starts there; None if it makes no sense."""
-        head = (host.read_ranges(elf.path, [(start, _GNU_HEAD.size)]).value or [b""])[0]
-        if len(head) < _GNU_HEAD.size:
+        head = _numbers(host, elf, start, _GNU_HEAD)
+        if head is None:
             return None
-        count, first, words, shift = _GNU_HEAD.unpack(head)
+        count, first, words, shift = head
         if not 0 < count <= _MOST_WORDS or not 0 < words <= _MOST_WORDS or shift > 63:  # noqa: PLR2004
             return None
         at = start + _GNU_HEAD.size
@@ -92,10 +98,10 @@ class OldHash(msgspec.Struct, frozen=True):
     @classmethod
     def read(cls, host: Host, elf: Elf, start: int) -> "OldHash | None":
         """Read the table that starts there; None if it makes no sense."""
-        head = (host.read_ranges(elf.path, [(start, _OLD_HEAD.size)]).value or [b""])[0]
-        if len(head) < _OLD_HEAD.size:
+        head = _numbers(host, elf, start, _OLD_HEAD)
+        if head is None:
             return None
-        count, symbols = _OLD_HEAD.unpack(head)
+        count, symbols = head
         if not 0 < count <= _MOST_WORDS or symbols > _MOST_SYMBOLS:
             return None
         at = start + _OLD_HEAD.size

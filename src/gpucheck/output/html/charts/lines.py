@@ -11,6 +11,7 @@ from gpucheck.output.html.charts.svg import (
     Chart,
     Row,
     Scale,
+    box,
     label,
     left_axis,
     line,
@@ -44,9 +45,18 @@ class Across(msgspec.Struct, frozen=True):
     doubles: bool = False
 
 
+class Stretch(msgspec.Struct, frozen=True):
+    """A part of what the plot is drawn over that is marked, with its name."""
+
+    name: str
+    first: float
+    last: float
+
+
 def chart(
-    key: str, title: str, said: str, unit: str, across: Across, lines: Sequence[Line]
-) -> Chart:
+    key: str, title: str, said: str, unit: str, across: Across, lines: Sequence[Line],
+    marked: Sequence[Stretch] = (),
+) -> Chart:  # fmt: skip
     """Return the plot of these lines, :data:`MOST_LINES` at most besides limits."""
     xs = sorted({x for one in lines for x, _y in one.points})
     ys = [y for one in lines for _x, y in one.points]
@@ -56,6 +66,7 @@ def chart(
     x = kind(xs[0], xs[-1], _LEFT + 6, _RIGHT - 6)
     y = linear(levels[0], levels[-1], _BOTTOM, _TOP)
     drawn: list[Node] = [label(0, 12, unit, class_="dim")]
+    drawn += [node for one in marked for node in _stretch(one, xs, x)]
     drawn += left_axis(levels, y, _LEFT, _RIGHT)
     drawn.append(line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"))
     drawn += _under(xs, x, across)
@@ -68,6 +79,17 @@ def chart(
         height=bottom + len(lines) * LINE, heads=(across.name, *[one.name for one in lines]),
         rows=_rows(xs, across, lines), numbers=tuple(range(1, len(lines) + 1)),
     )  # fmt: skip
+
+
+def _stretch(one: Stretch, xs: Sequence[float], x: Scale) -> list[Element]:
+    """Return a band behind the lines, as far as the plot goes, with its name above it."""
+    first, last = max(one.first, xs[0]), min(one.last, xs[-1])
+    if last <= first:
+        return []
+    left, right = x(first), x(last)
+    band = box(left, _TOP - 4, right - left, _BOTTOM - _TOP + 4, "soft", one.name)
+    middle = min(max((left + right) / 2, _LEFT + 40), WIDTH - 40)
+    return [band, label(middle, _TOP - 8, one.name, anchor="middle", class_="dim")]
 
 
 def _under(xs: Sequence[float], x: Scale, across: Across) -> list[Element]:

@@ -7,7 +7,7 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, Preflight, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.language import say
-from gpucheck.output.html.charts import heat, lines, phases, spread
+from gpucheck.output.html.charts import durations, heat, lines, phases, spread
 from gpucheck.output.html.charts.lines import Across, Line
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.preflight_words import host, ranks_on_nodes
@@ -25,6 +25,9 @@ def charts(result: Result) -> Iterator[Chart]:
     waited = phases.chart(ranks) if ranks else None
     if waited is not None:
         yield waited
+    timed = durations.chart(ranks, preflight.steps or ())
+    if timed is not None:
+        yield timed
     yield from _rates(ranks, preflight.culprits or ())
     for of in ("nodes", "ranks"):
         pairs = [one for one in preflight.pair_bandwidths if one.of == of and drawable(one.busbw)]

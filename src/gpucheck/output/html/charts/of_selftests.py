@@ -3,10 +3,10 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
-from gpucheck.language import say
+from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests
+from gpucheck.language import in_turn, listed, say
 from gpucheck.output.html.charts import heat, lines
-from gpucheck.output.html.charts.lines import Across, Line
+from gpucheck.output.html.charts.lines import Across, Line, Stretch
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, size
 
@@ -16,6 +16,8 @@ _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
 _LEAST = 2
 _GIB = 1 << 30
 _MOST_POINTS = 1000
+_MOST_STRETCHES = 8
+_SUSTAINED = "sustained"
 
 
 def charts(tests: SelfTests) -> Iterator[Chart]:
@@ -23,7 +25,7 @@ def charts(tests: SelfTests) -> Iterator[Chart]:
     for found in (_copies(tests), _collectives(tests), _rates(tests)):
         if found is not None:
             yield found
-    yield from _courses(tests.under_load or ())
+    yield from _courses(tests)
 
 
 def _copies(tests: SelfTests) -> Chart | None:
@@ -74,7 +76,7 @@ def _bytes(value: float) -> str:
 def _rates(tests: SelfTests) -> Chart | None:
     """Return the speed of each second under sustained load."""
     shown = []
-    for _path, result in tests.of("sustained"):
+    for _path, result in tests.of(_SUSTAINED):
         rates = result.data.get("rates")
         told = rates[:_MOST_POINTS] if isinstance(rates, list) else []
         points = [
@@ -96,38 +98,76 @@ def _rates(tests: SelfTests) -> Chart | None:
     return lines.chart("rates", title, said, "TFLOP/s", Across(say("Seconds")), chosen)
 
 
-def _courses(under_load: Sequence[GpuUnderLoad]) -> Iterator[Chart]:
-    """Yield temperature and memory during the self-tests."""
+def _courses(tests: SelfTests) -> Iterator[Chart]:
+    """Yield temperature and memory during the self-tests, with the time of ``sustained`` marked."""
     heat_of: list[Line] = []
     memory_of: list[Line] = []
-    for at, gpu in enumerate(under_load):
+    for at, gpu in enumerate(tests.under_load or ()):
         name = _gpu(gpu, at)
         course = [one for one in gpu.course[:_MOST_POINTS] if drawable(one.seconds)]
-        hot = [
-            (one.seconds, float(one.temperature_c))
-            for one in course
-            if one.temperature_c is not None and drawable(one.temperature_c)
-        ]
-        used = [
-            (one.seconds, one.memory_used_bytes / _GIB)
-            for one in course
-            if one.memory_used_bytes is not None and drawable(one.memory_used_bytes)
-        ]
-        heat_of += [Line(name, hot)] if len(hot) >= _LEAST else []
-        memory_of += [Line(name, used)] if len(used) >= _LEAST else []
-    seconds = Across(say("Seconds"))
+        heat_of += _line(name, [(one.seconds, one.temperature_c) for one in course])
+        used = [(one.seconds, one.memory_used_bytes) for one in course]
+        memory_of += _line(name, used, unit=_GIB)
+    seconds, marked, when = Across(say("Seconds")), _sustained(tests), _when(tests)
     if heat_of:
         chosen = _highest(heat_of)
         said = say("The hottest was {gpu} with {celsius} °C.", gpu=chosen[0].name,
                    celsius=number(_most(chosen[0])))  # fmt: skip
         title = say("Temperature during the self-tests")
-        yield lines.chart("temperature", title, said, "°C", seconds, chosen)
+        words = in_turn([said, *when])
+        yield lines.chart("temperature", title, words, "°C", seconds, chosen, marked)
     if memory_of:
         chosen = _highest(memory_of)
         said = say("{gpu} used the most memory: {used} GiB.", gpu=chosen[0].name,
                    used=number(_most(chosen[0])))  # fmt: skip
         title = say("Memory in use during the self-tests")
-        yield lines.chart("memory", title, said, "GiB", seconds, chosen)
+        words = in_turn([said, *when])
+        yield lines.chart("memory", title, words, "GiB", seconds, chosen, marked)
+
+
+def _runs(tests: SelfTests) -> list[SelfTest]:
+    return [one for _path, one in tests.of(_SUSTAINED) if one.status != "skipped"]
+
+
+def _sustained(tests: SelfTests) -> list[Stretch]:
+    """Return when ``sustained`` ran on any GPU: times that overlap are one stretch."""
+    times = sorted(
+        (one.began, one.began + one.seconds)
+        for one in _runs(tests)
+        if one.began is not None and drawable(one.began) and drawable(one.seconds)
+    )
+    found: list[Stretch] = []
+    for first, last in times:
+        if found and first <= found[-1].last:
+            found[-1] = Stretch(_SUSTAINED, found[-1].first, max(last, found[-1].last))
+        elif len(found) < _MOST_STRETCHES:
+            found.append(Stretch(_SUSTAINED, first, last))
+    return found
+
+
+def _when(tests: SelfTests) -> list[str]:
+    """Return a sentence about when ``sustained`` ran; none if it was not run."""
+    if not _runs(tests):
+        return []
+    marked = [
+        say("{least} to {most}", least=number(one.first), most=number(one.last))
+        for one in _sustained(tests)
+    ]
+    if not marked:
+        return [say("The report does not say when the self-test {test} ran.", test=_SUSTAINED)]
+    return [
+        say(
+            "The self-test {test} ran in the seconds {marked}.",
+            test=_SUSTAINED,
+            marked=listed(marked),
+        )
+    ]
+
+
+def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) -> list[Line]:
+    """Return the line through what is known; none through a single point."""
+    points = [(at, value / unit) for at, value in course if value is not None and drawable(value)]
+    return [Line(name, points)] if len(points) >= _LEAST else []
 
 
 def _highest(these: Sequence[Line]) -> list[Line]:

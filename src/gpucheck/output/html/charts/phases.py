@@ -11,7 +11,7 @@ from gpucheck.output.preflight_words import BAD, host, spans
 from gpucheck.output.terms import term
 from gpucheck.output.words import in_line
 
-PHASES: tuple[str, ...] = typing.get_args(Phase)
+PHASES: tuple[Phase, ...] = typing.get_args(Phase)
 _LEFT, _TOP, _HIGH = 118.0, 56.0, 20.0
 _STEP = (WIDTH - _LEFT - 46) / len(PHASES)
 _EACH, _MOST_BAD = 16, 14
@@ -19,19 +19,19 @@ _EACH, _MOST_BAD = 16, 14
 
 
 class Group(typing.NamedTuple):
-    """Ranks that came equally far: what they are called, and how they ended."""
+    """Ranks that came equally far: what they are called, how they ended, and which they are."""
 
     name: str
     status: str
-    phase: str
-    many: int
+    phase: Phase
+    ranks: Sequence[RankOutcome]
 
 
 def chart(ranks: Sequence[RankOutcome]) -> Chart | None:
     """Return the plot; None if every rank has passed."""
     if all(one.status == "passed" for one in ranks):
         return None
-    groups = _groups(ranks)
+    groups = groups_of(ranks)
     drawn: list[Node] = []
     bottom = _TOP + len(groups) * _HIGH
     for at, phase in enumerate(PHASES):
@@ -41,7 +41,9 @@ def chart(ranks: Sequence[RankOutcome]) -> Chart | None:
         drawn.append(line(x, _TOP - 4, x, bottom, "grid"))
     for at, group in enumerate(groups):
         drawn += _bar(group, _TOP + at * _HIGH)
-    rows: list[Row] = [(one.name, term(one.status), one.phase, f"{one.many:,}") for one in groups]
+    rows: list[Row] = [
+        (one.name, term(one.status), one.phase, f"{len(one.ranks):,}") for one in groups
+    ]
     return Chart(
         key="phases", title=say("How far each rank came"), said=_said(ranks),
         drawn=tuple(drawn), height=bottom + 4,
@@ -61,18 +63,20 @@ def _bar(group: Group, y: float) -> list[Element]:
     ]
 
 
-def _groups(ranks: Sequence[RankOutcome]) -> list[Group]:
+def groups_of(ranks: Sequence[RankOutcome], *, by_step: bool = False) -> list[Group]:
+    """Return the rows of a plot: bad ranks alone, others together where they ended alike."""
     bad = [one for one in ranks if one.status in BAD]
     each = list(ranks) if len(ranks) <= _EACH else bad[:_MOST_BAD]
-    found = [Group(_named(one), one.status, one.phase, 1) for one in each]
+    found = [Group(_named(one), one.status, one.phase, [one]) for one in each]
     shown = {one.rank for one in each}
-    others: dict[tuple[str, str], list[int]] = {}
+    others: dict[tuple[str, Phase, int | None], list[RankOutcome]] = {}
     for one in ranks:
         if one.rank not in shown:
-            others.setdefault((one.status, one.phase), []).append(one.rank)
-    for (status, phase), these in sorted(others.items(), key=lambda pair: -len(pair[1])):
+            step = one.held_up.step if by_step and one.held_up else None
+            others.setdefault((one.status, one.phase, step), []).append(one)
+    for (status, phase, _step), these in sorted(others.items(), key=lambda pair: -len(pair[1])):
         name = say_many(len(these), "{count} rank", "{count:,} ranks")
-        found.append(Group(name, status, phase, len(these)))
+        found.append(Group(name, status, phase, these))
     return found
 
 
@@ -84,20 +88,24 @@ def _named(one: RankOutcome) -> str:
 def _said(ranks: Sequence[RankOutcome]) -> str:
     bad = [one.rank for one in ranks if one.status in BAD]
     waiting = [one.rank for one in ranks if one.status == "stopped"]
-    words = say("Each bar ends at the last phase that the rank reached; a dashed bar waited.")
-    if not (bad and waiting):
-        return words
-    waited = _those(waiting).at_start()
+    words: list[str] = [
+        say("Each bar ends at the last phase that the rank reached; a dashed bar waited.")
+    ]
+    if bad and waiting:
+        words.append(_waited(those(waiting).at_start(), bad))
+    if not any(one.held_up for one in ranks):
+        words.append(say("The report does not say how many seconds this took."))
+    return in_turn(words)
+
+
+def _waited(waiting: Sentence, bad: Sequence[int]) -> str:
     if len(bad) == 1:
-        who = say("{waiting} waited for {bad}.", waiting=waited, bad=_those(bad))
-    else:
-        who = say(
-            "{waiting} waited for others. Not passed: {bad}.", waiting=waited, bad=_those(bad)
-        )
-    return in_turn([words, who])
+        return say("{waiting} waited for {bad}.", waiting=waiting, bad=those(bad))
+    return say("{waiting} waited for others. Not passed: {bad}.", waiting=waiting, bad=those(bad))
 
 
-def _those(ranks: Sequence[int]) -> Sentence:
+def those(ranks: Sequence[int]) -> Sentence:
+    """Return ranks in words."""
     if len(ranks) == 1:
         return say("rank {rank}", rank=ranks[0])
     return say("ranks {ranks}", ranks=spans(ranks))

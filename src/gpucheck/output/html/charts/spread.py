@@ -11,12 +11,11 @@ from gpucheck.output.html.charts.svg import (
     Chart,
     Row,
     Scale,
+    bottom_axis,
     box,
     label,
     left_axis,
-    line,
     linear,
-    marks,
     number,
     ticks,
 )
@@ -61,7 +60,7 @@ def chart(
     drawn: list[Node] = [label(0, 12, counted, class_="dim")]
     drawn += left_axis(heights, y, _LEFT, _RIGHT)
     drawn += _bars(bins, named, y)
-    drawn += _under(edges, x, unit)
+    drawn += bottom_axis(edges, x, _LEFT, _RIGHT, _BOTTOM, unit)
     shown = list(blamed[:_NAMED])
     bottom = _BOTTOM + 2 * LINE + 8
     for at, name in enumerate(shown):
@@ -85,16 +84,6 @@ def _bars(bins: Sequence[int], named: Sequence[int], y: Scale) -> list[Element]:
         found.append(box(place + 0.5, top, width - 1, _BOTTOM - top, kind, f"{count:,}"))
         if slow:
             found.append(label(place + width / 2, top - 3, "▼", anchor="middle", class_="strong"))
-    return found
-
-
-def _under(edges: Sequence[float], x: Scale, unit: str) -> list[Element]:
-    found = [line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis")]
-    for value, said in zip(edges, marks(edges), strict=True):
-        found.append(line(x(value), _BOTTOM, x(value), _BOTTOM + 3, "axis"))
-        at = min(x(value), WIDTH - 3 * len(said))
-        found.append(label(at, _BOTTOM + LINE, said, anchor="middle", class_="dim"))
-    found.append(label((_LEFT + _RIGHT) / 2, _BOTTOM + 2 * LINE, unit, anchor="middle"))
     return found
 
 

@@ -136,6 +136,20 @@ def path(points: Sequence[tuple[float, float]], class_: str) -> Element:
     return el("path", d=said, class_=class_)
 
 
+def bottom_axis(
+    values: Sequence[float], scale: Scale, left: float, right: float, y: float, name: str
+) -> list[Node]:
+    """Return a horizontal line with marks, their numbers and what they count below it."""
+    parts: list[Node] = [line(left, y, right, y, "axis")]
+    for value, said in zip(values, marks(values), strict=True):
+        x = scale(value)
+        parts.append(line(x, y, x, y + 3, "axis"))
+        at = min(x, WIDTH - 3 * len(said))
+        parts.append(label(at, y + LINE, said, anchor="middle", class_="dim"))
+    parts.append(label((left + right) / 2, y + 2 * LINE, name, anchor="middle"))
+    return parts
+
+
 def left_axis(values: Sequence[float], scale: Scale, left: float, right: float) -> list[Node]:
     """Return horizontal lines with their numbers at the left."""
     parts: list[Node] = []

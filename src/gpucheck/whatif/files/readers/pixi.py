@@ -1,10 +1,15 @@
 """pixi.toml: the dependencies of the default environment."""
 
-from gpucheck.whatif.files.install_commands import by_conda
+import re
+
+from gpucheck.whatif.files.install_commands import CondaSpec, by_conda
 from gpucheck.whatif.files.model import Index, Pin, Project
 from gpucheck.whatif.files.readers.toml import table, table_of, text
-from gpucheck.whatif.files.requirement import name_of, pin_of
+from gpucheck.whatif.files.requirement import name_of, version_of
 from gpucheck.whatif.files.text import line_with
+
+_VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
+_BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
 
 
 def read(content: str) -> Project:
@@ -14,24 +19,27 @@ def read(content: str) -> Project:
     specs = []
     for name, value in table(data, "dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
-        version = text(asked.get("version")).strip()
-        exact = version[:1].isdecimal() or version.startswith("==")
-        plain = f"={version.lstrip('=')}" if exact and not version.endswith("*") else ""
-        if name == "python" and version[:1].isdecimal():
-            plain = f"={version.rstrip('.*')}"
-        build = text(asked.get("build"))
-        suffix = f"={build}" if plain and build else ""
-        specs.append((f"{name}{plain}{suffix}", line_with(lines, (name, "="), start)))
+        line = line_with(lines, (name, "="), start)
+        specs.append(_spec(name, text(asked.get("version")), text(asked.get("build")), line))
     pip, indexes = [], []
     below = line_with(lines, ("[pypi-dependencies]",))
     for name, value in table(data, "pypi-dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
         line = line_with(lines, (name, "="), below)
-        pin = pin_of(f"{name}{text(asked.get('version')).replace('*', '')}", line)
-        pip.append(pin if pin is not None else Pin(name_of(name), "", line))
+        pip.append(Pin(name_of(name), version_of(text(asked.get("version"))), line))
         if text(asked.get("index")):
             indexes.append(Index(text(asked.get("index")), line, "only", (name_of(name),)))
     if not specs and not pip:
         return Project(kind="pixi")
     one = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))
     return Project(kind="pixi", installs=(one,))
+
+
+def _spec(name: str, version: str, build: str, line: int) -> CondaSpec:
+    """Return a dependency of conda; of Python also the version of ``3.12.*``."""
+    if name == "python":
+        version = version.strip().removesuffix(".*")
+    exact = _VERSION.fullmatch(version.strip())
+    if exact is None or not _BUILD.fullmatch(build):
+        return CondaSpec(name_of(name), "", "", line)
+    return CondaSpec(name_of(name), exact[1], build, line)

@@ -1,6 +1,7 @@
 """Requirement files of pip."""
 
 import re
+from collections.abc import Iterator
 
 from gpucheck.whatif.files.model import Index, Install, Pin, Project
 from gpucheck.whatif.files.requirement import pin_of
@@ -18,6 +19,20 @@ def read(text: str) -> Project:
     """Return the packages and indexes; another file that it includes is not read."""
     pins: list[Pin] = []
     indexes: list[Index] = []
+    for number, line in lines_of(text):
+        found = asked_for(line, number)
+        if isinstance(found, Pin):
+            pins.append(found)
+        elif found is not None:
+            indexes.append(found)
+    if not pins:
+        return Project(kind="requirements")
+    one = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
+    return Project(kind="requirements", installs=(one,))
+
+
+def lines_of(text: str) -> Iterator[tuple[int, str]]:
+    """Yield each line with its number; a line that goes on below is one."""
     lines = text.split("\n")
     at = 0
     while at < len(lines):
@@ -26,19 +41,18 @@ def read(text: str) -> Project:
             at += 1
             line = line[:-1] + lines[at]
         at += 1
-        found = _COMMENT.search(line)
-        line = (line[: found.start()] if found else line).strip()
-        if line.startswith("-"):
-            option = _OPTION.fullmatch(line)
-            if option is not None and option[1] in _ROLES:
-                address = option[2].strip().strip("'\"")
-                indexes.append(Index(address, number, _ROLES[option[1]]))
-        elif "$" not in line:
-            plain = line.partition(" --hash=")[0].partition(" --config-settings")[0]
-            pin = pin_of(plain, number)
-            if pin is not None:
-                pins.append(pin)
-    if not pins:
-        return Project(kind="requirements")
-    one = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
-    return Project(kind="requirements", installs=(one,))
+        yield number, line
+
+
+def asked_for(line: str, number: int) -> Pin | Index | None:
+    """Return the package or the index that a line names; None for another line."""
+    comment = _COMMENT.search(line)
+    line = (line[: comment.start()] if comment else line).strip()
+    if line.startswith("-"):
+        option = _OPTION.fullmatch(line)
+        if option is None or option[1] not in _ROLES:
+            return None
+        return Index(option[2].strip().strip("'\""), number, _ROLES[option[1]])
+    if "$" in line:
+        return None
+    return pin_of(line.partition(" --hash=")[0].partition(" --config-settings")[0], number)
