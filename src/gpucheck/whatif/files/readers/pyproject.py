@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from gpucheck.whatif.files.model import Index, Install, Pin, Project
+from gpucheck.whatif.files.model import UNKNOWN, Index, Install, Pin, Project
 from gpucheck.whatif.files.readers.toml import table, table_of, tables, text, texts
 from gpucheck.whatif.files.requirement import name_of, pin_of
 from gpucheck.whatif.files.text import line_with
@@ -52,10 +52,14 @@ def _indexes_of_uv(data: dict[str, Any], lines: list[str]) -> tuple[Index, ...]:
     for package, source in table(data, "tool", "uv", "sources").items():
         sources = source if isinstance(source, list) else [source]
         for one in tables(sources):
-            place = text(one.get("index"))
+            place = text(one.get("index")) or UNKNOWN  # a file, an address, a repository
             certain = len(sources) == 1 and not {"marker", "extra", "group"} & set(one)
             of.setdefault(place, []).append(name_of(package) if certain else "")
-    found = []
+    found = [
+        Index(UNKNOWN, line_with(lines, ("[tool.uv.sources]",)), "only", (one,))
+        for one in of.pop(UNKNOWN, [])
+        if one
+    ]
     for index in tables(table(data, "tool", "uv").get("index")):
         address, packages = text(index.get("url")), of.get(text(index.get("name")), [])
         line = line_with(lines, ("url", address))
