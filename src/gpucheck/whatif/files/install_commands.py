@@ -81,6 +81,7 @@ def _by_pip(
     tool: str,
 ) -> Install | None:
     indexes = _indexes_of(variables, tool)
+    indexes += [Index(UNKNOWN, command.line) for word in words if word == "--no-index"]
     pins: list[Pin] = []
     conditional = command.conditional
     at = 0
@@ -90,8 +91,6 @@ def _by_pip(
             if option in _ELSEWHERE:
                 return None
             conditional = conditional or option in _UNREAD
-            if option == "--no-index":
-                indexes.append(Index(UNKNOWN, command.line))
             if option in _INDEXES or option in _WITH_VALUE:
                 if not equals:
                     at += 1
