@@ -69,6 +69,9 @@ def _explain(page: Page, explanation: Explanation) -> None:
     if explanation.was_there:
         page.words(say("The saved state has this finding, too: no change since then explains it."))
         return
+    if explanation.is_unknown:
+        page.words(say("The saved state lacks a fact that would show whether it had this finding."))
+        return
     if not explanation.changes:
         page.words(say("No change of the facts that gpucheck reads explains it."))
         return
