@@ -64,9 +64,7 @@ def explain(before: Snapshot, after: Report, tables: Tables) -> Explanation | No
     changed = {change.fact.partition(".")[0] for change in changes}
     then = _state(finding.slug, now, before, [*now.sections], tables)
     if then != "gone":
-        return Explanation(
-            finding=finding, was_there=then == "there", is_unknown=then == "unknown"
-        )
+        return Explanation(finding=finding, was_there=then == "there", is_unknown=then == "unknown")
     for sections in _sets(changed):
         if _state(finding.slug, now, before, sections, tables) == "gone":
             of_these = [change for change in changes if change.fact.partition(".")[0] in sections]
