@@ -9,7 +9,7 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.torch_build import TorchBuild
 
-CASES = {
+CASES: dict[str, type[Section]] = {
     "cvd-empty": Environment,
     "shm-64k-one-gpu": LimitsOfProcess,
     "rtx5090-cu124": TorchBuild,

@@ -205,7 +205,8 @@ def fleet(folder: Path) -> tuple[list[State], list[str]]:
         raise BaselineError(
             say("{folder} cannot be read: {why}", folder=folder, why=error.strerror)
         ) from error
-    found, refused = [], []
+    found: list[State] = []
+    refused: list[str] = []
     for file in files:
         if not file.is_file():  # a pipe would never end
             refused.append(say("{file} is not a regular file", file=file))
