@@ -143,12 +143,14 @@ def fleet(
     """Return the facts in which hosts differ from their like, then who was not compared."""
     page = Page(width, color=color)
     compared = hosts - len(alone)
-    if not found:
+    if not compared:
+        page.words(say("No host was compared."))
+    elif not found:
         page.words(
             say_many(
                 compared,
-                "{count} host was compared: it does not differ from its like.",
-                "{count} hosts were compared: none differs from its like.",
+                "{count} host was compared: it does not differ from others with the same GPUs.",
+                "{count} hosts were compared: none differs from others with the same GPUs.",
             )
         )
     for one in found:
