@@ -1,5 +1,6 @@
 """Files in which nothing is certainly wrong, and files that differ from them by one word."""
 
+import time
 from typing import Any, NamedTuple
 
 import pytest
@@ -10,6 +11,8 @@ from gpucheck.whatif.files.rules.complaint import Target
 from gpucheck.whatif.files.text import UnreadableError
 
 TABLES = Tables()
+LONGEST = 15
+"""Seconds of the processor: what grows with the square of the lines takes minutes."""
 INDEX = "https://download.pytorch.org/whl"
 RUNTIME = "FROM nvidia/cuda:12.4.1-runtime-ubuntu22.04\n"
 TORCH_IMAGE = "pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime"
@@ -186,3 +189,51 @@ def test_aliases_that_merge_themselves_are_refused() -> None:
 def test_open_here_documents_take_no_time() -> None:
     text = SLURM + "cat <<A\n" * 50_000
     assert lint("a.sbatch", text.encode(), Target(), TABLES).kind == "sbatch"
+
+
+class LineCase(NamedTuple):
+    """A file and the lines of its faults."""
+
+    name: str
+    text: str
+    lines: list[int]
+
+
+LINES = {
+    "project": LineCase(
+        "pyproject.toml",
+        '[project]\nname = "torch==2.6.0-tool"\ndescription = "for torch==2.6.0"\n'
+        'dependencies = [\n  "torchvision==0.20.0",\n  "torch==2.6.0",\n]\n',
+        [5],
+    ),
+    "poetry": LineCase(
+        "pyproject.toml",
+        '[tool.poetry.dependencies]\npython = "^3.12"\ntorchvision = "*"\ntorch = "1.13.1"\n',
+        [4],
+    ),
+    "pixi": LineCase(
+        "pixi.toml",
+        '[dependencies]\npython = "3.12.*"\n[pypi-dependencies]\nmy-torch = "*"\n'
+        'torch = "==1.13.1"\n',
+        [5],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", LINES.values(), ids=LINES)
+def test_a_fault_stands_at_the_line_of_its_package(case: LineCase) -> None:
+    found = lint(case.name, case.text.encode(), Target(), TABLES).complaints
+    assert [one.line for one in found] == case.lines
+
+
+@pytest.mark.parametrize("name", ["pyproject.toml", "pixi.toml"])
+def test_many_requirements_take_no_time(name: str) -> None:
+    many = 40_000
+    text = "[project]\ndependencies = [\n" + "".join(f'"p{at}",\n' for at in range(many)) + "]\n"
+    if name == "pixi.toml":
+        text = "[pypi-dependencies]\n" + "".join(f'p{at} = "*"\n' for at in range(many))
+    else:
+        text += "".join(f'[[tool.uv.index]]\nurl = "https://e.org/{at}"\n' for at in range(9000))
+    begun = time.process_time()
+    assert lint(name, text.encode(), Target(), TABLES).complaints == ()
+    assert time.process_time() - begun < LONGEST

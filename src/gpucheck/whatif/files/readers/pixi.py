@@ -4,7 +4,7 @@ from gpucheck.whatif.files.install_commands import by_conda
 from gpucheck.whatif.files.model import Index, Pin, Project
 from gpucheck.whatif.files.readers.toml import table, table_of, text
 from gpucheck.whatif.files.requirement import name_of, pin_of
-from gpucheck.whatif.files.text import line_with
+from gpucheck.whatif.files.text import line_with, lines_of_keys
 
 
 def read(content: str) -> Project:
@@ -12,6 +12,7 @@ def read(content: str) -> Project:
     data, lines = table_of(content), content.split("\n")
     start = line_with(lines, ("[dependencies]",))
     specs = []
+    places = lines_of_keys(lines, start)
     for name, value in table(data, "dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
         version = text(asked.get("version")).strip()
@@ -21,12 +22,13 @@ def read(content: str) -> Project:
             plain = f"={version.rstrip('.*')}"
         build = text(asked.get("build"))
         suffix = f"={build}" if plain and build else ""
-        specs.append((f"{name}{plain}{suffix}", line_with(lines, (name, "="), start)))
+        specs.append((f"{name}{plain}{suffix}", places.get(name, start)))
     pip, indexes = [], []
     below = line_with(lines, ("[pypi-dependencies]",))
+    places = lines_of_keys(lines, below)
     for name, value in table(data, "pypi-dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
-        line = line_with(lines, (name, "="), below)
+        line = places.get(name, below)
         pin = pin_of(f"{name}{text(asked.get('version')).replace('*', '')}", line)
         pip.append(pin if pin is not None else Pin(name_of(name), "", line))
         if text(asked.get("index")):
