@@ -46,6 +46,13 @@ CASES = {
     "exported": Case(
         "Dockerfile", slim(f"RUN export PIP_EXTRA_INDEX_URL={INDEX}/cu128 && {TORCH}")
     ),
+    "exported-in-a-condition": Case(
+        "Dockerfile",
+        slim(f"RUN if [ $A ]; then export V=2.7.0; else export V=2.6.0; fi; {TORCH[:-5]}$V"),
+    ),
+    "exported-version": Case(
+        "Dockerfile", slim(f"RUN export V=2.6.0; {TORCH[:-5]}$V"), ("gpu-too-new-for-torch",)
+    ),
     "exported-for-another-step": Case(
         "Dockerfile", slim("RUN export PIP_INDEX_URL=https://example.org", f"RUN {TORCH}"),
         ("gpu-too-new-for-torch",),
@@ -184,6 +191,12 @@ def test_aliases_that_merge_themselves_are_refused() -> None:
     text = "services:\n  a: &a\n    image: x\n    deploy: {<<: *a}\n"
     with pytest.raises(UnreadableError):
         lint("compose.yaml", text.encode(), Target(), TABLES)
+
+
+def test_many_handlers_take_no_time() -> None:
+    begun = time.process_time()
+    lint("Dockerfile", ("FROM a\nRUN " + "a || \\\n" * 50_000).encode(), Target(), TABLES)
+    assert time.process_time() - begun < LONGEST
 
 
 def test_open_here_documents_take_no_time() -> None:

@@ -85,7 +85,7 @@ class _Reader:
         self._at = 0
         self._found: list[Command] = []
         self._list = 0
-        """The first command since the last ``;`` or end of a line."""
+        """The first command since the last ``;``, ``||`` or end of a line."""
         self._caught = range(0)
         """The commands before ``||``, until the one after it is read."""
         self._braces: list[bool] = []
@@ -136,6 +136,7 @@ class _Reader:
             self._found.append(Command(tuple(words), line, conditional, tuple(assigned)))
         if operator == "||":
             self._caught = range(self._list, len(self._found))
+            self._list = len(self._found)
         if operator == "||" or (operator == "&&" and words and words[0] in _TESTS):
             self._after_test = True
         elif operator in (";", "\n"):

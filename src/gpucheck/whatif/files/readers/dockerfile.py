@@ -208,10 +208,16 @@ def _add(one: _Instruction, draft: _Draft) -> None:
         command = msgspec.structs.replace(raw, words=words)
         draft.commands.append(command)
         if words[0] == "export":
-            variables.update(variables_in(words[1:], raw.line))
+            variables.update(_exported(command))
         install = install_of(command, draft.image, variables)
         if install is not None:
             draft.installs.append(install)
+
+
+def _exported(command: Command) -> Variables:
+    """Return the variables that a command sets for the rest of its script."""
+    found = variables_in(command.words[1:], command.line)
+    return dict.fromkeys(found, (UNKNOWN, command.line)) if command.conditional else found
 
 
 def _script(one: _Instruction) -> Lines:
