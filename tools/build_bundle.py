@@ -9,8 +9,8 @@ uses. The same checkout and the same releases of Python and zlib give the same b
 
 import argparse
 import hashlib
-import os
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -127,7 +127,7 @@ def main() -> None:
             download(folder)
         else:
             for wheel in asked.wheels.glob("*.whl"):
-                os.link(wheel, folder / wheel.name)
+                shutil.copyfile(wheel, folder / wheel.name)
         build(folder)
         write(bundle(merged(folder)), asked.out)
     digest = hashlib.sha256(asked.out.read_bytes()).hexdigest()

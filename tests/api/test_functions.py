@@ -237,6 +237,8 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.check(selftest="no"), UsageError, "selftest must be None, True or False"),  # type: ignore[arg-type]
     (lambda: gpucheck.check(only="driver-to-old"), UsageError, "Did you mean driver-too-old"),
     (lambda: gpucheck.check(only=[3]), UsageError, "only must be a text or a list"),  # type: ignore[list-item]
+    (lambda: gpucheck.check(only=3), UsageError, "only must be a text or a list"),  # type: ignore[arg-type]
+    (lambda: gpucheck.check(skip=None), UsageError, "skip must be a text or a list"),  # type: ignore[arg-type]
     (lambda: gpucheck.check(tables="/nonsense"), UsageError, "/nonsense does not exist"),
     (lambda: gpucheck.check(wheel_mirror="x y"), UsageError, "plain address"),
     (lambda: gpucheck.selftest(tests="nonsense"), UsageError, "There is no self-test 'nonsense'"),
@@ -245,6 +247,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.recommend(gpu="nonsense"), UsageError, "'nonsense' is not a GPU"),
     (lambda: gpucheck.recommend(gpu="4090", driver="x"), UsageError, "driver"),
     (gpucheck.compat, UsageError, "say what to judge"),
+    (lambda: gpucheck.compat([1]), UsageError, "must be a dictionary"),  # type: ignore[arg-type]
     (lambda: gpucheck.compat(dirver="1"), UsageError, "Did you mean driver"),
     (lambda: gpucheck.preflight(device="tpu"), UsageError, "device must be cuda or cpu"),  # type: ignore[arg-type]
     (lambda: gpucheck.preflight(require="x=1"), UsageError, "is not one of gpus-per-node"),
@@ -259,6 +262,14 @@ def test_nonsense_is_one_sentence(ask: Callable[[], Any], kind: type[AskError], 
         ask()
     assert isinstance(error.value, ValueError)
     assert "\n" not in str(error.value)
+
+
+def test_what_is_no_text_is_no_input() -> None:
+    from gpucheck.ticket import IntakeError  # noqa: PLC0415
+
+    for nonsense in (None, 3, ["a"]):
+        with pytest.raises(IntakeError, match=r"^the input must be a text or bytes\.$"):
+            gpucheck.triage(nonsense)  # type: ignore[arg-type]
 
 
 @process

@@ -93,3 +93,16 @@ def test_a_lock_and_its_way_back(run: Any, tmp_path: Path) -> None:  # noqa: ANN
     both = run("recommend", "--like", str(file), "--torch", "2.6")
     assert (both.returncode, both.stdout) == (2, "")
     assert "--like names a PyTorch" in both.stderr
+
+
+def test_a_fleet_of_which_no_host_is_compared_is_not_healthy(run: Any, tmp_path: Path) -> None:  # noqa: ANN401
+    fleet = tmp_path / "fleet"
+    fleet.mkdir()
+    empty = run("baseline", "compare", "--fleet", str(fleet))
+    assert (empty.returncode, empty.stdout) == (2, "")
+    assert "has no file of a host: gpucheck baseline save --fleet" in empty.stderr
+    (fleet / "a.json").write_text("{")
+    damaged = run("baseline", "compare", "--fleet", str(fleet))
+    assert damaged.returncode == 3
+    assert damaged.stdout.startswith("No host was compared.\n")
+    assert "Not compared:" in damaged.stdout

@@ -7,6 +7,7 @@ from test_machines import reported
 
 from gpucheck.baselines.fleet import differences, too_few
 from gpucheck.baselines.store import State
+from gpucheck.baselines.words import fleet as fleet_words
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot
@@ -73,3 +74,14 @@ def test_hosts_of_other_gpus_are_not_compared() -> None:
     other = _host("b200", reported("cvd-empty").snapshot)
     assert too_few([*_fleet("1", "1", "1"), other]) == ["b200"]
     assert differences([*_fleet("1", "1", "1"), other]) == []
+
+
+def test_names_in_the_files_of_a_fleet_are_shown_without_control_characters() -> None:
+    def host(name: str, version: str) -> State:
+        found = [Distribution(project="a\033[31m\nb", version=version)]
+        return _host(name, _with_driver("580.65.06").with_section(Packages(distributions=found)))
+
+    hosts = [host("n0", "1"), host("n1", "1"), host("n2", "2\033]0;x\007")]
+    text = fleet_words(differences(hosts), 3, [], ["\033[2J"], color=False, width=80)
+    assert "n2" in text
+    assert text.replace("\n", "").isprintable()

@@ -1,8 +1,13 @@
 """Lock files, and ``recommend --like``."""
 
-import pytest
-from test_machines import reported
+from pathlib import Path
 
+import msgspec
+import pytest
+from test_machines import TABLES, reported
+
+from gpucheck.api.recommend_options import RecommendWish
+from gpucheck.api.recommending import Recommending
 from gpucheck.baselines import lock
 from gpucheck.baselines.store import BaselineError
 from gpucheck.facts.interpreter import Interpreter
@@ -65,3 +70,16 @@ def test_without_torch_or_packages_there_is_nothing_to_write() -> None:
 def test_another_file_is_refused(text: str) -> None:
     with pytest.raises(BaselineError, match="does not begin with"):
         lock.read(text)
+
+
+@pytest.mark.parametrize("managed", [False, True])
+def test_the_name_of_the_file_is_one_word_of_the_command(tmp_path: Path, managed: bool) -> None:  # noqa: FBT001
+    file = tmp_path / "my lock;id.txt"
+    file.write_text("# gpucheck-lock/1 torch=2.9.1+cu128 python=3.12\nnumpy==2.3.1\n")
+    snapshot: Snapshot = reported("selftest-passes").snapshot
+    target = msgspec.structs.replace(snapshot.get(Interpreter), externally_managed=managed)
+    wish = RecommendWish(like=str(file), gpu=(), driver="580.65.06")
+    shown = Recommending(wish, TABLES, lambda: snapshot.with_section(target)).shown()
+    said = [str(one) for one in (*shown.commands, *shown.notes) if "my lock" in one]
+    assert len(said) == 1
+    assert f"-r '{file}'" in said[0]

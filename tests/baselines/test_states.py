@@ -1,7 +1,9 @@
 """The files of known-good states."""
 
 import json
+import os
 import stat
+import threading
 from pathlib import Path
 
 import msgspec
@@ -82,3 +84,35 @@ def test_what_cannot_be_read_or_written_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(store.BaselineError, match="cannot be written"):
         store.save(reported(MACHINE), tmp_path / "file" / "below", "")
     assert not list(tmp_path.glob(".new-*"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes have no names here")
+def test_a_pipe_among_the_files_stops_nobody(tmp_path: Path) -> None:
+    store.save_for_fleet(_at(5), tmp_path, "")
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "device.json").symlink_to("/dev/zero")
+    found: list[object] = []
+
+    def look() -> None:
+        states, refused = store.fleet(tmp_path)
+        found.extend([len(states), len(refused), len(list(store.states(tmp_path)))])
+
+    thread = threading.Thread(target=look, daemon=True)
+    thread.start()
+    thread.join(30)
+    assert found == [1, 3, 1]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes have no names here")
+def test_a_state_may_come_from_a_pipe(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    text = store.save(_at(5), tmp_path / "a", "").read_text()
+    writer = threading.Thread(target=pipe.write_text, args=(text,), daemon=True)
+    found: list[store.State] = []
+    reader = threading.Thread(target=lambda: found.append(store.read(pipe)), daemon=True)
+    for thread in (writer, reader):
+        thread.start()
+    reader.join(30)
+    assert [one.taken for one in found] == ["2026-11-23T10:05:00+00:00"]

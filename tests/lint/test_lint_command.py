@@ -93,7 +93,7 @@ def test_a_file_of_another_kind_is_named_and_harms_nothing(tmp_path: Path, file:
     other = tmp_path / "notes.md"
     other.write_text("torch", encoding="utf-8")
     done = run(other, file)
-    assert f"{other} is of no kind that lint knows." in done.stderr
+    assert f"{other} is not a kind of file that lint knows." in done.stderr
     assert done.exit_code == 1
     assert run(other).exit_code == 0
 
@@ -116,7 +116,7 @@ def test_values_that_are_none_are_refused(file: Path, args: tuple[str, ...], wor
 def test_what_cannot_be_read_is_said_and_the_rest_is_judged(tmp_path: Path, file: Path) -> None:
     done = run(tmp_path / "Dockerfile", tmp_path, file)
     assert "it cannot be read: No such file or directory." in done.stderr
-    assert "it is no file." in done.stderr
+    assert "it is not a regular file." in done.stderr
     assert "torch-companion-mismatch" in done.stdout
     assert done.exit_code == 2
 
@@ -138,7 +138,7 @@ def test_without_pyyaml_only_yaml_files_are_not_read(
     monkeypatch.setitem(sys.modules, "yaml", None)
     done = run(pod, other, file)
     assert f"{pod}: YAML files need the package pyyaml" in done.stderr
-    assert f"{other} is of no kind" in done.stderr
+    assert f"{other} is not a kind of file" in done.stderr
     assert "torch-companion-mismatch" in done.stdout
     assert done.exit_code == 2
 

@@ -73,10 +73,12 @@ def words(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     Raises:
         UsageError: something of it is not text.
     """
-    found = (value,) if isinstance(value, str) else tuple(value)
-    if not all(isinstance(one, str) for one in found):
+    given: object = value  # a program may give anything
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
+    texts = tuple(one for one in found if isinstance(one, str))
+    if len(texts) != len(found):
         raise UsageError(say("{name} must be a text or a list of texts.", name=name))
-    return found
+    return texts
 
 
 def text(name: str, value: str | None) -> str | None:

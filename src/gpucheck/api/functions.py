@@ -254,6 +254,8 @@ def compat(
     from gpucheck.whatif.judge import judge_described  # noqa: PLC0415
     from gpucheck.whatif.keys import GivenError, read_object  # noqa: PLC0415
 
+    if facts is not None and not isinstance(facts, Mapping):
+        raise UsageError(say("the facts must be a dictionary of keys and their values."))
     given = {**(facts or {}), **more}
     if not given:
         raise UsageError(say("say what to judge, such as driver and torch."))
@@ -276,8 +278,11 @@ def triage(text: str | bytes) -> CheckReport:
     Raises:
         gpucheck.ticket.IntakeError: it is not a text (a ValueError).
     """
+    from gpucheck.ticket import IntakeError  # noqa: PLC0415
     from gpucheck.ticket import triage as name_the_cause  # noqa: PLC0415
 
+    if not isinstance(text, str | bytes | bytearray):
+        raise IntakeError(say("the input must be a text or bytes."))
     return check_report(name_the_cause(text))
 
 

@@ -161,8 +161,8 @@ class Recommending:
         if not wish.like or wish.tool == "conda":
             return ()
         if python.managed_by_system():  # the commands have made an environment of its own
-            words = "uv pip install -r" if wish.tool == "uv" else "pip install -r"
-            command = f"{words} {wish.like}"
+            words = ["uv"] if wish.tool == "uv" else []
+            command = python.quoted([*words, "pip", "install", "-r", wish.like])
             self._notes.append(say("Then, in that environment: {command}", command=command))
             return ()
         return (python.pip("install", "-r", wish.like),)

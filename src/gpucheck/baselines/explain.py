@@ -2,11 +2,13 @@
 
 It is an experiment on data: some sections of today's snapshot get their old contents, and the
 machine is judged again. If the finding is gone then, a change in these sections has caused it. The
-smallest such set of sections counts. Nothing is guessed from names.
+smallest such set of sections counts. Nothing is guessed from names. A finding is not gone if a fact
+is missing to judge it, or if another finding hides it.
 """
 
 from collections.abc import Iterator, Sequence
 from itertools import combinations
+from typing import Literal
 
 import msgspec
 
@@ -40,12 +42,14 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to "it worked then, what changed?".
 
     ``changes`` are those that explain the finding, the ones that it has as evidence first. Empty if
-    none does; ``was_there`` says that the old state had the finding already.
+    none does; ``was_there`` says that the old state had the finding already, ``is_unknown`` that it
+    lacks a fact to tell.
     """
 
     finding: Finding
     changes: tuple[Change, ...] = ()
     was_there: bool = False
+    is_unknown: bool = False
 
 
 def explain(before: Snapshot, after: Report, tables: Tables) -> Explanation | None:
@@ -58,10 +62,11 @@ def explain(before: Snapshot, after: Report, tables: Tables) -> Explanation | No
         before, now = redact(before), redact(now)
     changes = compare(before, now)
     changed = {change.fact.partition(".")[0] for change in changes}
-    if not _is_without(finding.slug, now, before, [*now.sections], tables):
-        return Explanation(finding=finding, was_there=True)
+    then = _state(finding.slug, now, before, [*now.sections], tables)
+    if then != "gone":
+        return Explanation(finding=finding, was_there=then == "there", is_unknown=then == "unknown")
     for sections in _sets(changed):
-        if _is_without(finding.slug, now, before, sections, tables):
+        if _state(finding.slug, now, before, sections, tables) == "gone":
             of_these = [change for change in changes if change.fact.partition(".")[0] in sections]
             return Explanation(finding=finding, changes=tuple(_sorted(of_these, finding)))
     return Explanation(finding=finding)
@@ -85,13 +90,16 @@ def _sets(changed: set[str]) -> Iterator[list[str]]:
         yield follows
 
 
-def _is_without(
+def _state(
     slug: str, now: Snapshot, before: Snapshot, sections: Sequence[str], tables: Tables
-) -> bool:
-    """Say whether today's machine has no such finding once these sections are as they were."""
+) -> Literal["there", "gone", "unknown"]:
+    """Say whether today's machine has this finding once these sections are as they were."""
     restored = now.with_sections(before.sections[name] for name in sections)
     report = judge_machine(restored, tables)
-    return all(finding.slug != slug for finding in report.standing)
+    if any(finding.slug == slug for finding in report.findings):
+        return "there"
+    is_unknown = any(check.slug == slug for check in report.unknown_checks)
+    return "unknown" if is_unknown else "gone"
 
 
 def _sorted(changes: Sequence[Change], finding: Finding) -> list[Change]:

@@ -156,6 +156,8 @@ def _write(file: Path, text: str, mode: int) -> None:
 def states(folder: Path) -> Iterator[State]:
     """Yield the states in a folder, the newest first. A file that is no state is passed over."""
     for file in sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)[:MOST_KEPT]:
+        if not file.is_file():  # a pipe would never end
+            continue
         with contextlib.suppress(BaselineError):
             yield read(file)
 
@@ -182,10 +184,12 @@ def read(file: Path) -> State:
 
 
 def _head(file: Path) -> _Head:
+    if not file.is_file():  # a pipe can be read only once
+        return _Head()
     try:
         with file.open("rb") as opened:
             return msgspec.json.decode(opened.read(FILE_LIMIT), type=_Head)
-    except (OSError, ValueError):  # a snapshot has no verdict; a pipe can be read only once
+    except (OSError, ValueError):  # a snapshot has no verdict
         return _Head()
 
 
@@ -201,8 +205,12 @@ def fleet(folder: Path) -> tuple[list[State], list[str]]:
         raise BaselineError(
             say("{folder} cannot be read: {why}", folder=folder, why=error.strerror)
         ) from error
-    found, refused = [], []
+    found: list[State] = []
+    refused: list[str] = []
     for file in files:
+        if not file.is_file():  # a pipe would never end
+            refused.append(say("{file} is not a regular file", file=file))
+            continue
         try:
             state = read(file)
             found.append(msgspec.structs.replace(state, host=state.host or file.stem))

@@ -69,6 +69,9 @@ def _explain(page: Page, explanation: Explanation) -> None:
     if explanation.was_there:
         page.words(say("The saved state has this finding, too: no change since then explains it."))
         return
+    if explanation.is_unknown:
+        page.words(say("The saved state lacks a fact that would show whether it had this finding."))
+        return
     if not explanation.changes:
         page.words(say("No change of the facts that gpucheck reads explains it."))
         return
@@ -140,12 +143,14 @@ def fleet(
     """Return the facts in which hosts differ from their like, then who was not compared."""
     page = Page(width, color=color)
     compared = hosts - len(alone)
-    if not found:
+    if not compared:
+        page.words(say("No host was compared."))
+    elif not found:
         page.words(
             say_many(
                 compared,
-                "{count} host was compared: it does not differ from its like.",
-                "{count} hosts were compared: none differs from its like.",
+                "{count} host was compared: it does not differ from others with the same GPUs.",
+                "{count} hosts were compared: none differs from others with the same GPUs.",
             )
         )
     for one in found:

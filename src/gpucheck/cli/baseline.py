@@ -20,7 +20,15 @@ from gpucheck.cli.options import (
 )
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import Group, OneOf
-from gpucheck.cli.text import RefusedError, colored, echo, page_width, words_of, write_out
+from gpucheck.cli.text import (
+    RefusedError,
+    colored,
+    echo,
+    page_width,
+    printable,
+    words_of,
+    write_out,
+)
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -31,6 +39,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
 
 _DIFFERENT = 1
+_UNKNOWN = 3
 _WORKS = ("healthy", "warning")
 _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 _selftest = click.option(
@@ -134,7 +143,8 @@ def compare(ctx: click.Context, /, file: str | None, **options: Any) -> None:  #
     puts old facts in the place of new ones and judges again: what makes the fault go away explains
     it.
 
-    Exit status: as "check" ends. With --fleet: 0 no host differs, 1 one does.
+    Exit status: as "check" ends. With --fleet: 0 no host differs, 1 one does, 3 no host could be
+    compared.
     """
     tables = open_tables(options["tables"])
     if options["fleet"]:
@@ -273,6 +283,14 @@ def _fleet(options: dict[str, Any]) -> int:
         states, refused = store.fleet(Path(options["fleet"]))
     except store.BaselineError as error:
         raise RefusedError(words_of(error)) from error
+    if not states and not refused:
+        raise RefusedError(
+            say(
+                "{folder} has no file of a host: gpucheck baseline save --fleet {folder} writes "
+                "one",
+                folder=printable(options["fleet"]),
+            )
+        )
     found, alone = differences(states), too_few(states)
     if options["form"] == "json":
         from gpucheck.output.baseline_documents import Fleet  # noqa: PLC0415
@@ -288,7 +306,9 @@ def _fleet(options: dict[str, Any]) -> int:
             found, len(states), alone, refused, color=colored(options), width=page_width(options)
         )
     write_out(text, options["output"])
-    return _DIFFERENT if found else 0
+    if found:
+        return _DIFFERENT
+    return 0 if len(states) > len(alone) else _UNKNOWN
 
 
 COMMAND = baseline

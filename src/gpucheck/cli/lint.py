@@ -70,7 +70,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
         if one.problem:
             echo(say("{file}: {problem}.", file=printable(one.file), problem=one.problem))
         elif not one.kind and not options["quiet"]:
-            echo(say("{file} is of no kind that lint knows.", file=printable(one.file)))
+            echo(say("{file} is not a kind of file that lint knows.", file=printable(one.file)))
     if not options["quiet"]:
         _sum_up(found)
     ctx.exit(_status(found, options["fail_on"]))
@@ -125,9 +125,9 @@ def _content(file: str) -> bytes:
     try:
         is_file = stat.S_ISREG(os.stat(file).st_mode)  # noqa: PTH116  # a name may have a NUL
     except ValueError as error:
-        raise UnreadableError(say("it is no file")) from error
+        raise UnreadableError(say("it is not a regular file")) from error
     if not is_file:
-        raise UnreadableError(say("it is no file"))
+        raise UnreadableError(say("it is not a regular file"))
     with Path(file).open("rb") as opened:
         return opened.read(LARGEST + 1)
 

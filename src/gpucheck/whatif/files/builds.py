@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.tables.versions import minor
-from gpucheck.whatif.files.model import UNKNOWN, Index, Install, Pin
+from gpucheck.whatif.files.model import Index, Install, Pin
 
 FAMILY = ("torch", "torchvision", "torchaudio")
 _LONGEST = 300
@@ -14,10 +14,13 @@ _BUILD = re.compile(
 
 
 def build_of(address: str) -> str:
-    """Return the build in the address of an index of PyTorch: cu124, cpu; "" for any other."""
-    found = (
-        _BUILD.fullmatch(address) if len(address) < _LONGEST and UNKNOWN not in address else None
-    )
+    """Return the build in the address of an index of PyTorch: cu124, cpu; "" for any other.
+
+    Other projects name their indexes in the same way, so the host or a folder must name PyTorch.
+    """
+    if len(address) >= _LONGEST or "pytorch" not in address:
+        return ""
+    found = _BUILD.fullmatch(address)
     return found[1] if found else ""
 
 

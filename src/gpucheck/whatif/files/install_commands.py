@@ -1,7 +1,7 @@
 """Commands that install packages: pip, uv and conda."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Index, Install, Pin
@@ -29,6 +29,10 @@ _VARIABLES = {
     "PIP_EXTRA_INDEX_URL": "extra", "UV_EXTRA_INDEX_URL": "extra", "UV_INDEX": "extra",
     "PIP_FIND_LINKS": "extra", "UV_FIND_LINKS": "extra",
 }  # fmt: skip
+SETTINGS = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE")
+"""Variables of files that may name indexes."""
+_OTHER_SOURCES = (*SETTINGS, "PIP_NO_INDEX", "UV_NO_INDEX", "UV_TORCH_BACKEND")
+"""Variables that may send an installer elsewhere."""
 _LONGEST = 400
 _CONDA_PIN = re.compile(
     r"(?:([A-Za-z0-9_./-]{1,80})::)?([A-Za-z0-9][A-Za-z0-9._-]{0,80})[ ]{0,9}"
@@ -56,6 +60,7 @@ def install_of(
         variables: the variables of its environment, each with the line that sets it.
     """
     words = list(command.words)
+    variables = {**variables, **variables_in(command.assigned, command.line)}
     uv = bool(words) and words[0].rpartition("/")[2] == "uv"
     if uv:
         words = words[1:]
@@ -69,6 +74,15 @@ def install_of(
     return None
 
 
+def variables_in(words: Iterable[str], line: int) -> dict[str, tuple[str, int]]:
+    """Return the variables of ``NAME=value``, each with this line."""
+    return {
+        name: (value, line)
+        for name, equals, value in (one.partition("=") for one in words)
+        if equals
+    }
+
+
 def _by_pip(
     command: Command,
     words: list[str],
@@ -76,13 +90,8 @@ def _by_pip(
     variables: Mapping[str, tuple[str, int]],
     tool: str,
 ) -> Install | None:
-    indexes = [
-        Index(address, line, role)
-        for name, role in _VARIABLES.items()
-        if name in variables and name.startswith("PIP" if tool == "pip" else "UV")
-        for value, line in (variables[name],)
-        for address in value.split()
-    ]
+    indexes = _indexes_of(variables, tool)
+    indexes += [Index(UNKNOWN, command.line) for word in words if word == "--no-index"]
     pins: list[Pin] = []
     conditional = command.conditional
     at = 0
@@ -111,6 +120,22 @@ def _by_pip(
     )  # fmt: skip
 
 
+def _indexes_of(variables: Mapping[str, tuple[str, int]], tool: str) -> list[Index]:
+    """Return the indexes that the environment names, and one that is not known if it may."""
+    own = {
+        name: found
+        for name, found in variables.items()
+        if name.startswith("PIP" if tool == "pip" else "UV")
+    }
+    named = [
+        Index(address, own[name][1], role)
+        for name, role in _VARIABLES.items()
+        if name in own
+        for address in own[name][0].split()
+    ]
+    return named + [Index(UNKNOWN, own[name][1]) for name in _OTHER_SOURCES if name in own]
+
+
 def _with_unknown_version(word: str, line: int) -> list[Pin]:
     """Return the package, twice, so that no version of it is certain."""
     found = re.match(r"[A-Za-z0-9][A-Za-z0-9._-]{0,100}", word)
@@ -120,14 +145,11 @@ def _with_unknown_version(word: str, line: int) -> list[Pin]:
 def _by_conda(command: Command, words: list[str], image: Image | None) -> Install | None:
     specs = []
     skip = False
-    channels = []
-    for at, word in enumerate(words):
+    for word in words:
         if skip:
             skip = False
         elif word.startswith("-"):
             skip = word in ("-c", "--channel", "-n", "--name", "-p", "--prefix", "--file", "-f")
-            if word in ("-c", "--channel") and at + 1 < len(words):
-                channels.append(words[at + 1])
         else:
             spec = conda_spec_of(word, command.line)
             if spec is not None:

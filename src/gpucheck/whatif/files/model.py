@@ -66,11 +66,14 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Command(msgspec.Struct, frozen=True):
-    """A command of a shell script, in words; ``conditional``: it may not run."""
+    """A command of a shell script, in words."""
 
     words: tuple[str, ...]
     line: int
     conditional: bool = False
+    """Whether it may not run, or whether the script goes on if it fails."""
+    assigned: tuple[str, ...] = ()
+    """The variables that are set for it alone, as ``NAME=value``."""
 
 
 class Stage(msgspec.Struct, frozen=True, kw_only=True):

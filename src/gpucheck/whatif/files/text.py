@@ -1,11 +1,14 @@
 """The text of an untrusted file, within limits."""
 
+import re
+
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
 LARGEST = 2 * 1024 * 1024
 LONGEST_LINE = 8192
 MOST_LINES = 100_000
+_QUOTED = re.compile(r"""(["'])((?:(?!\1).){1,500})\1""")
 
 
 class UnreadableError(ValueError):
@@ -41,6 +44,25 @@ def line_with(lines: list[str], words: tuple[str, ...], start: int = 1) -> int:
         if all(word in line for word in words):
             return number
     return start
+
+
+def lines_of_keys(lines: list[str], start: int) -> dict[str, int]:
+    """Return the first line, from ``start`` on, that sets each key of a TOML file."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines[start - 1 :], start):
+        key, equals, _ = line.partition("=")
+        if equals:
+            found.setdefault(key.strip().strip("\"'"), number)
+    return found
+
+
+def lines_of_texts(lines: list[str]) -> dict[str, int]:
+    """Return the first line of each text in quotes."""
+    found: dict[str, int] = {}
+    for number, line in enumerate(lines, 1):
+        for one in _QUOTED.finditer(line):
+            found.setdefault(one[2], number)
+    return found
 
 
 def number_of(text: str) -> int | None:

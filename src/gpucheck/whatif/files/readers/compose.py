@@ -1,11 +1,14 @@
 """Compose files."""
 
+import re
+
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.model import Project, Workload
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
 _SHM = "/dev/shm"  # noqa: S108  # what the files say
+_FOR_CPU = re.compile(r"(?:^|[-_.])cpu(?:[-_.]|$)")
 
 
 def read(nodes: list[Node]) -> Project:
@@ -16,6 +19,7 @@ def read(nodes: list[Node]) -> Project:
         for name, service in services.items()
         if not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
         and not service.get("deploy", "<<")
+        and not _FOR_CPU.search(name[:200])
     ]
     return Project(kind="compose", workloads=tuple(found))
 

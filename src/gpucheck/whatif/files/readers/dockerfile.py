@@ -1,12 +1,13 @@
 """Dockerfiles: stages with their images, commands and installs."""
 
 import re
+import shlex
 from collections.abc import Iterator
 
 import msgspec
 
 from gpucheck.whatif.files.images import image_of
-from gpucheck.whatif.files.install_commands import install_of
+from gpucheck.whatif.files.install_commands import SETTINGS, install_of, variables_in
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Install, Project, Stage
 from gpucheck.whatif.files.shell import Lines, commands_of
 
@@ -21,8 +22,15 @@ _SETTING = re.compile(
 )
 _FLAG = re.compile(r"--[a-z-]{1,30}(?:=[^ \t\n]{0,300})?[ \t]{1,200}")
 _FROM = re.compile(r"(\S{1,300})(?:[ \t]{1,200}[Aa][Ss][ \t]{1,200}(\S{1,100}))?")
+_SETTINGS = re.compile(
+    r"pip\.(?:conf|ini)|\buv\.toml|/\.(?:config/)?pip(?:[/ \t]|$)"
+    r"|\bpip3?[ \t]{1,20}config[^\n]{0,200}(?:index|find-links|no-index)"
+)
+"""Words of a file, or of a command, by which pip or uv may get indexes of their own."""
 _TOOLKIT = re.compile(r"--from=[^\n]{0,300}/usr/local/cuda")
 _MOST_STAGES = 200
+_SHELL = 3
+"""Words of ``["/bin/sh", "-c", "..."]``."""
 _LONGEST_VALUE = 4000
 
 Variables = dict[str, tuple[str, int]]
@@ -180,15 +188,17 @@ def _set(one: _Instruction, variables: Variables, before: Variables) -> None:
 
 
 def _add(one: _Instruction, draft: _Draft) -> None:
+    if _SETTINGS.search(one.text.text) or (one.heredoc and _SETTINGS.search(one.heredoc.text)):
+        draft.variables.update(dict.fromkeys(SETTINGS, (UNKNOWN, one.line)))
     if one.name == "COPY" and _TOOLKIT.search(one.text.text):
         draft.copies_toolkit = True
     if one.name == "COPY" and one.text.text.lstrip().startswith("--from="):
         draft.commands.append(Command(("COPY", *one.text.text.split()[:20]), one.line))
     if one.name != "RUN":
         return
-    script = one.heredoc if one.heredoc is not None else one.text
-    for raw in commands_of(script):
-        words = tuple(_substituted(word, draft.variables) for word in raw.words)
+    variables = dict(draft.variables)
+    for raw in commands_of(_script(one)):
+        words = tuple(_substituted(word, variables) for word in raw.words)
         while words and words[0].startswith("--"):
             words = words[1:]
         # A variable may hold several words, or none.
@@ -197,9 +207,34 @@ def _add(one: _Instruction, draft: _Draft) -> None:
             continue
         command = msgspec.structs.replace(raw, words=words)
         draft.commands.append(command)
-        install = install_of(command, draft.image, draft.variables)
+        if words[0] == "export":
+            variables.update(_exported(command))
+        install = install_of(command, draft.image, variables)
         if install is not None:
             draft.installs.append(install)
+
+
+def _exported(command: Command) -> Variables:
+    """Return the variables that a command sets for the rest of its script."""
+    found = variables_in(command.words[1:], command.line)
+    return dict.fromkeys(found, (UNKNOWN, command.line)) if command.conditional else found
+
+
+def _script(one: _Instruction) -> Lines:
+    """Return the script of a RUN: its here-document, its text, or the words of its list."""
+    if one.heredoc is not None:
+        return one.heredoc
+    text = _without_flags(one.text.text)
+    if not text.startswith("["):
+        return one.text
+    try:
+        words = msgspec.json.decode(text, type=list[str])
+    except ValueError:
+        return one.text
+    script = Lines()
+    is_shell = len(words) == _SHELL and words[1] in ("-c", "-lc", "-ec")
+    script.add(words[-1] if is_shell else shlex.join(words), one.line)
+    return script
 
 
 def _substituted(text: str, variables: Variables) -> str:

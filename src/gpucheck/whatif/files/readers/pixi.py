@@ -6,7 +6,7 @@ from gpucheck.whatif.files.install_commands import CondaSpec, by_conda
 from gpucheck.whatif.files.model import Index, Pin, Project
 from gpucheck.whatif.files.readers.toml import table, table_of, text
 from gpucheck.whatif.files.requirement import name_of, version_of
-from gpucheck.whatif.files.text import line_with
+from gpucheck.whatif.files.text import line_with, lines_of_keys
 
 _VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
 _BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
@@ -17,15 +17,17 @@ def read(content: str) -> Project:
     data, lines = table_of(content), content.split("\n")
     start = line_with(lines, ("[dependencies]",))
     specs = []
+    places = lines_of_keys(lines, start)
     for name, value in table(data, "dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
-        line = line_with(lines, (name, "="), start)
-        specs.append(_spec(name, text(asked.get("version")), text(asked.get("build")), line))
+        version, build = text(asked.get("version")), text(asked.get("build"))
+        specs.append(_spec(name, version, build, places.get(name, start)))
     pip, indexes = [], []
     below = line_with(lines, ("[pypi-dependencies]",))
+    places = lines_of_keys(lines, below)
     for name, value in table(data, "pypi-dependencies").items():
         asked = value if isinstance(value, dict) else {"version": value}
-        line = line_with(lines, (name, "="), below)
+        line = places.get(name, below)
         pip.append(Pin(name_of(name), version_of(text(asked.get("version"))), line))
         if text(asked.get("index")):
             indexes.append(Index(text(asked.get("index")), line, "only", (name_of(name),)))

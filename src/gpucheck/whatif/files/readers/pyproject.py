@@ -3,10 +3,10 @@
 import re
 from typing import Any
 
-from gpucheck.whatif.files.model import Index, Install, Pin, Project
+from gpucheck.whatif.files.model import UNKNOWN, Index, Install, Pin, Project
 from gpucheck.whatif.files.readers.toml import table, table_of, tables, text, texts
 from gpucheck.whatif.files.requirement import name_of, pin_of
-from gpucheck.whatif.files.text import line_with
+from gpucheck.whatif.files.text import line_with, lines_of_keys, lines_of_texts
 
 _LONGEST = 200
 _OLDEST = re.compile(r">=[ \t]{0,9}(3\.[0-9]{1,2})(?![0-9*])")
@@ -26,14 +26,15 @@ def read(content: str) -> Project:
 
 def _by_project(data: dict[str, Any], lines: list[str]) -> Install:
     pins = []
+    places = lines_of_texts(lines)
     for requirement in texts(table(data, "project").get("dependencies")):
-        pin = pin_of(requirement, line_with(lines, (requirement,)))
+        pin = pin_of(requirement, places.get(requirement, 1))
         if pin is not None:
             pins.append(pin)
     return Install(
         line=pins[0].line if pins else 1,
         pins=tuple(pins),
-        indexes=_indexes_of_uv(data, lines),
+        indexes=_indexes_of_uv(data, lines, places),
         tool="uv" if table(data, "tool", "uv") else "pip",
         python_from=_oldest_python(text(table(data, "project").get("requires-python")), lines),
     )
@@ -46,19 +47,22 @@ def _oldest_python(specifier: str, lines: list[str]) -> Pin | None:
     return Pin("python", found[1], line_with(lines, ("python", specifier)))
 
 
-def _indexes_of_uv(data: dict[str, Any], lines: list[str]) -> tuple[Index, ...]:
+def _indexes_of_uv(
+    data: dict[str, Any], lines: list[str], places: dict[str, int]
+) -> tuple[Index, ...]:
     """Return the indexes that packages come from whatever extra, group or system is asked for."""
     of: dict[str, list[str]] = {}
     for package, source in table(data, "tool", "uv", "sources").items():
         sources = source if isinstance(source, list) else [source]
         for one in tables(sources):
-            place = text(one.get("index"))
+            place = text(one.get("index")) or UNKNOWN  # a file, an address, a repository
             certain = len(sources) == 1 and not {"marker", "extra", "group"} & set(one)
             of.setdefault(place, []).append(name_of(package) if certain else "")
-    found = []
+    sources_line = line_with(lines, ("[tool.uv.sources]",))
+    found = [Index(UNKNOWN, sources_line, "only", (one,)) for one in of.pop(UNKNOWN, []) if one]
     for index in tables(table(data, "tool", "uv").get("index")):
         address, packages = text(index.get("url")), of.get(text(index.get("name")), [])
-        line = line_with(lines, ("url", address))
+        line = places.get(address, 1)
         if packages:
             named = tuple(one for one in packages if one)
             found.append(Index(address, line, "only", named or ("",)))
@@ -68,7 +72,7 @@ def _indexes_of_uv(data: dict[str, Any], lines: list[str]) -> tuple[Index, ...]:
         value = table(data, "tool", "uv").get(key)
         for address in [value] if isinstance(value, str) else texts(value):
             role = "main" if key == "index-url" else "extra"
-            found.append(Index(address, line_with(lines, (address,)), role))
+            found.append(Index(address, places.get(address, 1), role))
     return tuple(found)
 
 
@@ -79,8 +83,9 @@ def _by_poetry(data: dict[str, Any], packages: dict[str, Any], lines: list[str])
     }
     start = line_with(lines, ("[tool.poetry.dependencies]",))
     pins, indexes, python = [], [], None
+    places_of_keys = lines_of_keys(lines, start)
     for name, value in packages.items():
-        line = line_with(lines, (name, "="), start)
+        line = places_of_keys.get(name, start)
         asked = value if isinstance(value, dict) else {"version": value}
         if name == "python":
             python = _oldest_python(_caret(text(asked.get("version"))), lines)

@@ -8,10 +8,11 @@ from gpucheck.whatif.files.shell import Lines, commands_of
 _DIRECTIVE = re.compile(r"#SBATCH[ \t]{1,40}(.{0,500})")
 _ASKS = re.compile(
     r"(?:^|[ \t])(?:-G(?=[ \t0-9=])|--gres[= ]|--gpus|--tres|--exclusive|--gpu-"
-    r"|-C[ \t]|--constraint|--nodelist|-w[ \t]|(?:-p[ \t]{1,20}|--partition[= ]{1,20})[^ \t]{0,80}"
-    r"(?i:gpu|[ahvbl][0-9]{2,3}|dgx|hgx|cuda|nv|ml))"
+    r"|-C[ \t]|--constraint|--nodelist|-w[ \t]|-[pq]|--partition|--qos)"
 )
-"""What asks for GPUs, or may: all of a node, a node by its name or features, a partition."""
+"""What asks for GPUs, or may: all of a node, a node by its name or features, or a partition, whose
+nodes may come with all of their GPUs."""
+_WITHOUT_GPUS = re.compile(r"(?:^|[^a-z])(?:cpu|gloo)(?:[^a-z]|$)")
 _MANY = re.compile(r"--nproc[-_]per[-_]node[= ]([0-9]{1,3}|gpu)(?![0-9A-Za-z])")
 
 
@@ -54,6 +55,8 @@ def _use(one: Command) -> Pin | None:
         return Pin(words[0], "", one.line)
     text = " ".join(one.words)
     many = _MANY.search(text)
+    if _WITHOUT_GPUS.search(text):
+        return None
     if many is not None and "torchrun" in text and many[1] not in ("0", "1"):
         return Pin(f"torchrun --nproc-per-node={many[1]}", "", one.line)
     return None

@@ -12,6 +12,7 @@ _MOST_NODES = 50_000
 _MOST_DOCUMENTS = 200
 _DEEPEST = 40
 _MOST_BRACKETS = 200
+_MERGE = "<<"
 
 
 class YamlNeedsPackageError(UnreadableError):
@@ -39,12 +40,20 @@ class Node:
         return self._raw.value if self._raw is not None and self._raw.id == "scalar" else ""
 
     def items(self) -> list[tuple[str, "Node"]]:
-        """Return the entries of a mapping."""
+        """Return the entries of a mapping, then those that it merges (``<<``)."""
         if self._raw is None or self._raw.id != "mapping":
             return []
-        return [
+        own = [
             (str(key.value), Node(value)) for key, value in self._raw.value if key.id == "scalar"
         ]
+        merged = [
+            entry
+            for key, value in own
+            if key == _MERGE
+            for source in (value.list() or [value])
+            for entry in source.items()
+        ]
+        return own + merged
 
     def get(self, *names: str) -> "Node":
         """Return what lies under these keys."""

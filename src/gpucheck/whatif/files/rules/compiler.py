@@ -1,5 +1,6 @@
 """Stages that compile CUDA code without a compiler for it, or keep one that they do not use."""
 
+import re
 from collections.abc import Iterator
 
 from gpucheck.facts.claims import Severity
@@ -15,6 +16,7 @@ _BRINGS = (
     "cuda-toolkit", "cuda-nvcc", "cuda-minimal-build", "cuda-compiler", "nvidia-cuda-toolkit",
     "cudatoolkit-dev", "cuda-libraries-dev", "cuda-command-line-tools", "nvidia-cuda-nvcc",
 )  # fmt: skip
+_WHOLE_TOOLKIT = re.compile(r"cuda(?:[-=][0-9].{0,60})?")
 _BUILDS = (
     "cmake", "ninja", "make", "gcc", "g++", "build-essential", "setup.py", "nvcc", "cargo", "git",
     "flash-attn", "flash_attn", "deepspeed", "vllm", "git+", "-e", ".", "wheel", "bdist_wheel",
@@ -91,11 +93,18 @@ def _fix() -> str:
 def _brings_toolkit(stage: Stage) -> bool:
     """Whether a step may bring nvcc: a package, an installer, a copy, or a script."""
     return stage.copies_toolkit or any(
-        word.startswith(_BRINGS) or word.endswith((".run", ".sh")) or "cuda_" in word
-        or word == "COPY" or word.startswith("nvidia/label")
-        for command in stage.commands
-        for word in command.words
-    )  # fmt: skip
+        _may_bring(word) for command in stage.commands for word in command.words
+    )
+
+
+def _may_bring(word: str) -> bool:
+    return bool(
+        word == "COPY"
+        or word.startswith((*_BRINGS, "nvidia/label"))
+        or word.endswith((".run", ".sh"))
+        or "cuda_" in word
+        or _WHOLE_TOOLKIT.fullmatch(word)
+    )
 
 
 def _builds(stage: Stage, project: Project) -> bool:
