@@ -148,13 +148,22 @@ def test_a_compiler_that_does_not_know_the_gpu_decides_without_a_list(torch: Sec
     "torch",
     [
         torch_of("2.6.0a0+ecf3bae40a.nv25.01", "12.8"),
-        torch_of("2.6.0", "12.6", installer="conda"),
-        torch_of("2.6.0+abc", "12.4"),
+        torch_of("2.6.0", "12.8", installer="conda"),
         torch_of("2.99.0+cu128", "12.8"),
     ],
 )
 def test_builds_that_no_table_has_are_unknown(torch: Section) -> None:
     with pytest.raises(UnknownFactError, match=r"torch\.arch_list"):
+        judge(torch, nvml(RTX_5090))
+
+
+@pytest.mark.parametrize(
+    "torch", [torch_of("2.6.0", "12.6", installer="conda"), torch_of("2.6.0+abc", "12.4")]
+)
+def test_a_build_of_others_may_have_ptx_for_a_gpu_that_its_compiler_does_not_know(
+    torch: Section,
+) -> None:
+    with pytest.raises(UnknownFactError, match=r"torch\.cuda.* whether this build has PTX"):
         judge(torch, nvml(RTX_5090))
 
 

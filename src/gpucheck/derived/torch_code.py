@@ -151,12 +151,21 @@ class TorchCode(Derived):
         Only a build whose code was not read is judged so. A newer GPU could run PTX: the wheels of
         PyTorch have none that torch counts on (it says that it does not support the GPU), builds of
         others do.
+
+        Raises:
+            UnknownFactError: another's build on a newer GPU.
         """
         if self._torch.arch_list or not self._torch.cuda:
             return None
         beyond = self._compilers.beyond(self._torch.cuda, capability)
         if beyond == "too-new" and not self._is_official(self._torch.version or ""):
-            return None
+            why = say(
+                "the compiler of CUDA {cuda} makes no code for compute capability {capability}; "
+                "whether this build has PTX instead is unknown",
+                cuda=self._torch.cuda,
+                capability=capability,
+            )
+            raise UnknownFactError("torch.cuda", why)
         return beyond
 
     def _by_ptx(self) -> Trouble | None:
