@@ -17,7 +17,7 @@ from gpucheck.cluster.coordinator import coordinator
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.judgement import Judgement, Wanted
-from gpucheck.cluster.store import attempt, client, messages, server
+from gpucheck.cluster.store import attempt, client, connection, hub, messages
 from gpucheck.cluster.store.messages import Malformed, Topic
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
@@ -150,15 +150,15 @@ def _store(data: bytes) -> None:
 
 
 async def _served(data: bytes) -> None:
-    shared = server._Server(Scene("r", 1), "", 2)  # noqa: SLF001
-    connection = server._Connection(shared)  # noqa: SLF001
+    shared = hub.Hub(Scene("r", 1), "", 2)
+    one = connection.Connection(shared)
     wire = cast("asyncio.Transport", _Wire())
     with mock.patch.object(asyncio, "Transport", _Wire):
-        connection.connection_made(wire)
+        one.connection_made(wire)
     for part in (data[: len(data) // 2], data[len(data) // 2 :]):
         if not wire.is_closing():
-            connection.data_received(part)
-    connection.connection_lost(None)
+            one.data_received(part)
+    one.connection_lost(None)
     assert not shared._expected  # noqa: SLF001  # nobody is waited for any more
 
 
