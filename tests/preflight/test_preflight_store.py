@@ -106,12 +106,12 @@ def has_heard_all(*clients: StoreClient) -> None:
 def test_what_one_sets_another_gets(store: Store) -> None:
     one, other = connected(store), connected(store)
     got: list[Any] = []
-    one.set("facts/3", {"host": "node03", "problem": "", "much": [1, None, 2.5]})
-    until(lambda: store.get("facts/3"), one)
-    other.get("facts/3", 0, into(got))
+    one.set("done/0/3", {"host": "node03", "problem": "", "much": [1, None, 2.5]})
+    until(lambda: store.get("done/0/3"), one)
+    other.get("done/0/3", 0, into(got))
     until(lambda: got, other)
     assert got == [{"host": "node03", "problem": "", "much": [1, None, 2.5]}]
-    assert got == [value_of(store.get("facts/3"))]
+    assert got == [value_of(store.get("done/0/3"))]
     for client in (one, other):
         client.close()
 

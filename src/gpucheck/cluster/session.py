@@ -103,6 +103,7 @@ class Session:
         self._settings = settings
         self._end = settings.begun + settings.timeout
         door = Door(host.env(), entrance, settings.port, settings.token)
+        self._mark = door.mark
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
@@ -225,7 +226,7 @@ class Session:
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
             ),
-            deputy_port=self._heir.port,
+            deputy_port=self._heir.port, mark=self._mark,
         )  # fmt: skip
 
     def _coordinator(self, policy: Policy, progress: Callable[[str], None]) -> Coordinator:

@@ -169,10 +169,10 @@ class Connection(asyncio.Protocol):
     def _do(self, request: Set | Get | Add | Ping) -> None:
         try:
             if isinstance(request, Set):
-                self._hub.set(request.key, request.value, self._share)
+                self._hub.set(request.key, request.value, self._share, self.task)
                 self.answer(request.id, _NULL)
             elif isinstance(request, Add):
-                self.answer(request.id, self._hub.add(request, self._share))
+                self.answer(request.id, self._hub.add(request, self._share, self.task))
             elif isinstance(request, Get):
                 self._get(request)
             else:

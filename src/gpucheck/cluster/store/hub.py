@@ -2,16 +2,17 @@
 
 import asyncio
 import threading
+from collections.abc import Mapping
 from typing import Protocol
 
 import msgspec
 
-from gpucheck.cluster.store import pace, sockets
+from gpucheck.cluster.store import owners, pace, sockets
 from gpucheck.cluster.store.entries import Entries, FullError, Share
-from gpucheck.cluster.store.messages import OF_TASK_0, VERDICT
+from gpucheck.cluster.store.messages import VERDICT
 from gpucheck.cluster.store.sockets import OWN_FILES
 from gpucheck.cluster.store.strangers import Strangers
-from gpucheck.cluster.store.wire import KEY_LIMIT, Add, Scene
+from gpucheck.cluster.store.wire import KEY_LIMIT, Add, Scene, mark
 
 _SPARE = 64
 """Connections beyond two for each expected client."""
@@ -55,13 +56,16 @@ class Hub:
     Everything but ``lock`` and ``entries`` is for the loop's thread only.
     """
 
-    def __init__(self, scene: Scene, token: str, clients: int) -> None:
+    def __init__(
+        self, scene: Scene, token: str, clients: int, marks: Mapping[int, str] | None = None
+    ) -> None:
         self.scene = scene
         self.token = token
         self.beat = pace.beat(clients)
         self.lock = threading.Lock()
         self.entries = Entries(clients)
         self.clients = clients
+        self._marks = marks or {}
         self._known: set[Peer] = set()
         self.tasks: dict[int, dict[Peer, None]] = {}
         """The connections of each task."""
@@ -92,7 +96,10 @@ class Hub:
         return connection.known
 
     def is_taken(self, connection: Peer) -> bool:
-        """Whether another process is connected as the same task."""
+        """Whether another process is that task: one that is connected, or one that is known."""
+        known = self._marks.get(connection.task)
+        if known and known != mark(connection.process):
+            return True
         others = self.tasks.get(connection.task, {})
         return any(one.process != connection.process for one in others)
 
@@ -126,19 +133,19 @@ class Hub:
         with self.lock:
             return self.entries.get(key)
 
-    def set(self, key: str, value: msgspec.Raw, share: Share) -> None:
-        """Set a key and answer the clients that wait for it."""
-        if key.startswith(OF_TASK_0):
-            raise FullError("only task 0 itself says that")
+    def set(self, key: str, value: msgspec.Raw, share: Share, task: int) -> None:
+        """Set a key for a task, and answer the clients that wait for it."""
+        _refuse_for(key, task)
         text = bytes(value)
         msgspec.json.decode(text)  # whoever gets it must be able to read it
         with self.lock:
             self.entries.put(key, text, share)
         self.tell(key, text)
 
-    def add(self, request: Add, share: Share) -> bytes:
-        """Add to a counter and return its new value."""
+    def add(self, request: Add, share: Share, task: int) -> bytes:
+        """Add to a counter for a task, and return its new value."""
         key = request.key
+        _refuse_for(key, task)
         with self.lock:
             old = msgspec.json.decode(self.entries.get(key) or b"0")
             if not isinstance(old, int) or abs(old + request.amount) > _COUNTER_LIMIT:
@@ -174,3 +181,13 @@ class Hub:
         del expected[connection, number]
         if not expected:
             del self._expected[key]
+
+
+def _refuse_for(key: str, task: int) -> None:
+    """Refuse a key that is not for this task.
+
+    Raises:
+        FullError: it is not.
+    """
+    if why := owners.refusal(key, task):
+        raise FullError(why)

@@ -39,9 +39,12 @@ _TOLERANCE = 0.05
 class Store:
     """A store that is open; all methods may be called from any thread."""
 
-    def __init__(self, listener: socket.socket, run: str, token: str, clients: int) -> None:
+    def __init__(
+        self, listener: socket.socket, run: str, token: str, clients: int,
+        marks: Mapping[int, str] | None = None,
+    ) -> None:  # fmt: skip
         self.port: int = listener.getsockname()[1]
-        self._hub = Hub(Scene(run, self.port), token, clients)
+        self._hub = Hub(Scene(run, self.port), token, clients, marks)
         self._loop = asyncio.new_event_loop()
         # A stranger's broken connection is no news; the default handler would print it.
         self._loop.set_exception_handler(lambda _loop, _context: None)
@@ -69,10 +72,15 @@ class Store:
             raise StoreError(say("cannot listen on 127.0.0.1: {why}", why=why)) from error
 
     @classmethod
-    def on(cls, listener: socket.socket, run: str, token: str, clients: int) -> "Store":
-        """Serve a port that this process listens on already; who has connected is served, too."""
+    def on(
+        cls, listener: socket.socket, run: str, token: str, clients: int, marks: Mapping[int, str]
+    ) -> "Store":
+        """Serve a port that this process listens on already; who has connected is served, too.
+
+        ``marks`` are those of the processes that are known as tasks: no other one is let in.
+        """
         sockets.allow_files(files_for(clients))
-        return cls(listener, run, token, clients)
+        return cls(listener, run, token, clients, marks)
 
     @classmethod
     def open(

@@ -100,6 +100,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
     deputy_port: int = 0
     """On which it would hold the store if task 0 were lost; 0 if it would not."""
+    mark: str = ""
+    """What others may know of the mark of its process."""
 
 
 class Supervisor:
@@ -269,7 +271,7 @@ class Supervisor:
         left = max(0.0, round(self._place.end - time.monotonic(), 1))
         said = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
-            deputy_port=self._place.deputy_port,
+            deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
 
