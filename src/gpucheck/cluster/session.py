@@ -24,6 +24,7 @@ from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
+from gpucheck.cluster.unreached import lost_early
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import LiveHost
@@ -125,8 +126,13 @@ class Session:
     def run(self) -> ExitReason:
         """Run until there is a verdict, or until none can come."""
         found = self._supervisor.run()
-        is_lost = found.reason == "store-lost" and self._store is None
-        return self._meet(found) if is_lost and self._heir.deputies is not None else found
+        if found.reason != "store-lost" or self._store is not None:
+            return found
+        if self._heir.deputies is not None:
+            return self._meet(found)
+        client = self._client
+        why = lost_early(self._entrance, client.peer_address, client.port, found.detail)
+        return ExitReason(reason="cut-off", detail=why)
 
     def _meet(self, lost: ExitReason) -> ExitReason:
         """Meet the other tasks without task 0; return the verdict of the meeting, if any."""
