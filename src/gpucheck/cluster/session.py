@@ -23,7 +23,8 @@ from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rdma_ports import counter_files
-from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
+from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
+from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.cluster.unreached import lost_early
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
@@ -139,6 +140,8 @@ class Session:
         known, client = self._heir.deputies, self._client
         assert known is not None  # noqa: S101  # else nobody knows where to meet
         last = client.last_heard
+        if self._supervisor.told_to_end:
+            self._told_at = time.monotonic()
         with self._told_by_signal():
             said = Survivor(
                 host=self._supervisor.host,
