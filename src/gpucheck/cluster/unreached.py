@@ -1,4 +1,4 @@
-"""What a task says that has no store: what is known of task 0, and what cannot be told from here.
+"""What a task says that has no store: what is known of task 0, and what it does not know.
 
 The other tasks can meet without task 0 only once it has named a task to meet at. Before that each
 one is alone, and it names no host (decision 0017).
