@@ -70,6 +70,7 @@ class Announcer:
         self._ranks = pack(one.rank for one in roster.ranks if one.task == 0)
         self._world_size = len(roster.ranks)
         self._has_changed = True
+        self._next = 0.0  # a task 0 that dies in the first step is named with its ranks
 
     def go_on(self, now: float) -> None:
         """Tell the deputies who is there, if that has changed."""
