@@ -92,7 +92,9 @@ class _Task(asyncio.Protocol):
         if not self._said_hello:
             greeting = _GREETINGS.decode(text)
             proof = wire.prove(_TOKEN, "client", greeting.nonce, self._scene)
-            self._transport.write(wire.line(wire.Hello(wire.PROTOCOL, _RUN, "n", proof)))
+            self._transport.write(
+                wire.line(wire.Hello(wire.PROTOCOL, _RUN, "n", proof, self._task))
+            )
             self._said_hello = True
             return
         answer = _ANSWERS.decode(text)

@@ -47,6 +47,44 @@ def result(rank: int, chance: random.Random) -> dict[str, Any]:
     }  # fmt: skip
 
 
+def deputies() -> dict[str, Any]:
+    """Where to meet without task 0."""
+    return {
+        "message": "deputies", "host": "n0",
+        "process": {"pid": 7, "started": 9, "place": "boot pid:[1] net:[2]"},
+        "deputies": [{"task": 2, "host": "10.0.0.2", "port": 4000}, {"task": 1, "host": "",
+                     "port": 4001}],
+    }  # fmt: skip
+
+
+def roll() -> dict[str, Any]:
+    """Who was there before task 0 was lost: tasks 0 and 1 on one host, 2 and 3 on another."""
+    return {
+        "message": "roll", "tasks": 4, "hosts": 2, "beside": 2, "ranks": "0", "world_size": 4,
+        "seats": {"1": [0, "0123456789ab"], "2": [1, ""], "3": [1, "ba9876543210"]},
+    }  # fmt: skip
+
+
+def survivor(task: int, seen: str = "unreachable") -> dict[str, Any]:
+    """What a task saw of task 0."""
+    return {
+        "message": "survivor", "host": f"n{task // 2}", "seen": seen, "closed": True,
+        "seconds": 3.5, "ranks": {str(task): f"cuda:{task}"},
+    }  # fmt: skip
+
+
+def deputys_verdict(host: str = "n0") -> dict[str, Any]:
+    """What a deputy says about task 0."""
+    culprit = {
+        "slug": "rank-missing", "severity": "error", "confidence": "likely", "rank": 0,
+        "ranks": [0], "host": host, "hosts": [host], "evidence": "e",
+    }  # fmt: skip
+    return {
+        "message": "verdict", "exit": 1, "class": "culprit", "culprits": [culprit],
+        "root_causes": ["rank-missing"], "verdict": "broken",
+    }  # fmt: skip
+
+
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:  # noqa: ANN401  # JSON
     """Yield where the values of a message are."""
     if path and path != ("message",):

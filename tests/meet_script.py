@@ -9,6 +9,7 @@ import sys
 import time
 
 from gpucheck.cluster.launchers.entrance import Wish, find, token
+from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import ports
@@ -31,7 +32,9 @@ def main(arguments: list[str]) -> None:
     if place.task == 0:
         store = Store.open(None, place.master_port, place.run, secret, place.tasks)
     tries = ports(None, place.master_port) or (store.port if store else 0,)
-    client = StoreClient.connect(place.master_host, tries, place.run, secret, SECONDS)
+    client = StoreClient.connect(
+        place.master_host, tries, place.run, secret, SECONDS, Who(place.task)
+    )
     seen = {"here": os.uname().nodename, "address": client.local_address, "pid": os.getpid()}
     client.set(f"task/{place.task}", {**builtins(place), **seen})
     over: list[object] = []

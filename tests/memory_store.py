@@ -67,3 +67,6 @@ class MemoryStore:
         """End the waits for a key: its time is over."""
         for then in self._waiting.pop(key, []):
             then(None)
+
+    def close(self) -> None:
+        """Nothing is open."""

@@ -8,8 +8,9 @@ from typing import Any, cast
 from unittest import mock
 
 import msgspec
-from forged_messages import facts, result
+from forged_messages import deputies, deputys_verdict, facts, result, roll, survivor
 from fuzz_target import Target
+from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
@@ -17,9 +18,10 @@ from gpucheck.cluster.coordinator import coordinator
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.judgement import Judgement, Wanted
-from gpucheck.cluster.store import attempt, client, messages, server
-from gpucheck.cluster.store.messages import Malformed, Topic
+from gpucheck.cluster.store import attempt, client, connection, hub, messages
+from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
+from gpucheck.cluster.survivors.conclusion import is_about_task_0
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
 from gpucheck.output.preflight_public import Public
 
@@ -113,6 +115,29 @@ def _job(data: bytes) -> None:
         preflight_text.render(shown, verbose=2)
 
 
+def _meeting(data: bytes) -> None:
+    """A deputy among tasks that lie, and a task whose deputy lies: a verdict is of task 0 only."""
+    try:
+        said = json.loads(data)
+    except (ValueError, RecursionError):
+        return
+    if not isinstance(said, dict) or not isinstance(said.get("said"), dict):
+        return
+    texts = {name: json.dumps(one).encode() for name, one in said.items() if name != "said"}
+    known = messages.DEPUTIES.read(texts.get("deputies", b""))
+    there = messages.ROLL.read(texts.get("roll", b""))
+    if not isinstance(known, Deputies) or not isinstance(there, Roll):
+        return
+    voices = {task: json.dumps(one).encode() for task, one in said["said"].items()}
+    found = judged(_TASKS, known.host, there, voices)
+    if found is None:
+        return
+    assert {host for one in found.verdict.culprits for host in one.hosts} <= {known.host}
+    told = messages.VERDICT.read(texts.get("verdict", b""))
+    if isinstance(told, Verdict) and is_about_task_0(told, found.loss):
+        assert {one.host for one in told.culprits} <= {known.host}
+
+
 class _Wire:
     """A transport that keeps nothing."""
 
@@ -150,15 +175,15 @@ def _store(data: bytes) -> None:
 
 
 async def _served(data: bytes) -> None:
-    shared = server._Server(Scene("r", 1), "", 2)  # noqa: SLF001
-    connection = server._Connection(shared)  # noqa: SLF001
+    shared = hub.Hub(Scene("r", 1), "", 2)
+    one = connection.Connection(shared)
     wire = cast("asyncio.Transport", _Wire())
     with mock.patch.object(asyncio, "Transport", _Wire):
-        connection.connection_made(wire)
+        one.connection_made(wire)
     for part in (data[: len(data) // 2], data[len(data) // 2 :]):
         if not wire.is_closing():
-            connection.data_received(part)
-    connection.connection_lost(None)
+            one.data_received(part)
+    one.connection_lost(None)
     assert not shared._expected  # noqa: SLF001  # nobody is waited for any more
 
 
@@ -234,6 +259,19 @@ def _jobs() -> list[bytes]:
     return found
 
 
+def _meetings() -> list[bytes]:
+    seen = ("unreachable", "refused", "ended", "says-nothing")
+    return [
+        json.dumps(
+            {
+                "deputies": deputies(), "roll": roll(), "verdict": deputys_verdict(),
+                "said": {str(task): survivor(task, one) for task in range(1, _TASKS)},
+            }
+        ).encode()
+        for one in seen
+    ]  # fmt: skip
+
+
 def _messages() -> list[bytes]:
     orders = {
         "message": "orders", "step": 1, "kind": "alone", "backend": "gloo", "seconds": 5.0,
@@ -248,6 +286,8 @@ def _messages() -> list[bytes]:
         {"message": "group-end", "reason": "deadline"}, {"message": "dismissal"},
         {"message": "verdict", "exit": 0, "class": "good", "culprits": [], "root_causes": ["a-b"],
          "groups": [{"uuids": ["GPU-1", None], "size": 8, "busbw": 1.0}]},
+        deputies(), roll(), survivor(2), deputys_verdict(), {"message": "refusal", "host": "n1",
+        "why": "w"},
     ]  # fmt: skip
     return [json.dumps(one).encode() for one in (*_SOUND.values(), *others)]
 
@@ -276,6 +316,7 @@ _WORDS = (
 TARGETS = (
     Target("messages", _message, _messages, "json", 20_000),
     Target("lying-tasks", _job, _jobs, "json", 200),
+    Target("meeting", _meeting, _meetings, "json", 1_000),
     Target("store", _store, lambda: _REQUESTS, "text", 14_000, _WORDS),
     Target("store-client", _client, lambda: _ANSWERS, "text", 36_000, _WORDS),
 )

@@ -9,9 +9,8 @@ import pytest
 
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
 from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import messages, owners
 from gpucheck.cluster.store.messages import (
-    OF_TASK_0,
     Dismissal,
     Group,
     GroupBandwidth,
@@ -194,11 +193,20 @@ def test_the_samples_of_the_bounds_are_fine_otherwise() -> None:
 def test_keys_and_who_may_set_them() -> None:
     assert messages.RESULTS.key(7, 3) == "done/7/3"
     assert messages.RESULTS.key(7, 3).startswith(messages.RESULTS.prefix(7))
-    assert messages.ASSIGNMENTS.key(1).startswith(OF_TASK_0)
-    assert messages.ORDERS.key(1, 0).startswith(OF_TASK_0)
-    assert messages.VERDICT.name.startswith(OF_TASK_0)
-    assert not messages.REGISTRATIONS.key(1).startswith(OF_TASK_0)
-    assert not messages.RESULTS.key(1, 2).startswith(OF_TASK_0)
+    zeros = (messages.ASSIGNMENTS, messages.ORDERS, messages.DEPUTIES, messages.ROLL)
+    for key in (messages.VERDICT.name, *(topic.key(1, 0) for topic in zeros)):
+        assert owners.refusal(key, 1) == owners.refusal(key, 0) == "only task 0 itself says that"
+    own = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS, messages.SURVIVORS,
+           messages.LEAVING, messages.REFUSALS)  # fmt: skip
+    for topic in own:
+        assert not owners.refusal(topic.key(1), 1)
+        for task in (0, 2, -1):
+            assert "itself only" in owners.refusal(topic.key(1), task)
+        for number in ("", "x", "-1", "9" * 30, "²"):
+            assert owners.refusal(f"{topic.name}/{number}", -1)
+            assert owners.refusal(f"{topic.name}/{number}", 1)
+    assert not owners.refusal(messages.RESULTS.key(1, 2), 7)
+    assert not owners.refusal(messages.BAD_ENDS, 7)
 
 
 def _fields(plain: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:  # noqa: ANN401  # JSON

@@ -15,9 +15,9 @@ from typing import Any
 import msgspec
 import pytest
 
+from gpucheck.cluster.store import connection, hub
 from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
-from gpucheck.cluster.store import server as store_server
 from gpucheck.cluster.store import wire as store_wire
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
@@ -69,16 +69,16 @@ def raw(store: Store) -> socket.socket:
     return socket.create_connection(("127.0.0.1", store.port), 5)
 
 
-def said(connection: socket.socket) -> list[dict[str, Any]]:
+def said(wire: socket.socket) -> list[dict[str, Any]]:
     """What the store says until it closes."""
     text = b""
-    connection.settimeout(5)
+    wire.settimeout(5)
     try:
-        while data := connection.recv(ALL):
+        while data := wire.recv(ALL):
             text += data
     except ConnectionResetError:
         pass
-    connection.close()
+    wire.close()
     return [json.loads(line) for line in text.splitlines()]
 
 
@@ -106,12 +106,12 @@ def has_heard_all(*clients: StoreClient) -> None:
 def test_what_one_sets_another_gets(store: Store) -> None:
     one, other = connected(store), connected(store)
     got: list[Any] = []
-    one.set("facts/3", {"host": "node03", "problem": "", "much": [1, None, 2.5]})
-    until(lambda: store.get("facts/3"), one)
-    other.get("facts/3", 0, into(got))
+    one.set("done/0/3", {"host": "node03", "problem": "", "much": [1, None, 2.5]})
+    until(lambda: store.get("done/0/3"), one)
+    other.get("done/0/3", 0, into(got))
     until(lambda: got, other)
     assert got == [{"host": "node03", "problem": "", "much": [1, None, 2.5]}]
-    assert got == [value_of(store.get("facts/3"))]
+    assert got == [value_of(store.get("done/0/3"))]
     for client in (one, other):
         client.close()
 
@@ -447,7 +447,7 @@ def test_too_large_a_value_is_said_on_the_spot(store: Store) -> None:
 
 
 def test_too_many_connections_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_server, "_SPARE", 2)
+    monkeypatch.setattr(hub, "_SPARE", 2)
     store = Store.open(None, None, RUN, clients=1)
     try:
         clients = [connected(store) for _ in range(4)]
@@ -459,7 +459,7 @@ def test_too_many_connections_are_told_so(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store_server, "_HELLO_SECONDS", 0.1)
+    monkeypatch.setattr(connection, "_HELLO_SECONDS", 0.1)
     store = Store.open(None, None, RUN)
     try:
         client = connected(store)
@@ -473,7 +473,7 @@ def test_who_says_nothing_is_sent_away(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_too_many_waits_are_refused(store: Store) -> None:
     client = connected(store)
-    for _ in range(store_server._WAITS):  # noqa: SLF001  # the limit under test
+    for _ in range(connection._WAITS):  # noqa: SLF001  # the limit under test
         client.get("never", 100, lambda _: None)
     client.ping()
     client.get("never", 100, lambda _: None)

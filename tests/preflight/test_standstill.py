@@ -1,5 +1,6 @@
 """A task that stood still does not judge what it has missed, and accuses nobody of it."""
 
+import signal
 import time
 from typing import cast
 
@@ -11,7 +12,8 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.cluster.task import standstill as module
 from gpucheck.cluster.task.leaving import Connection
-from gpucheck.cluster.task.supervisor import ExitReason, Supervisor, TaskPlace
+from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
+from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.machine.worker_pool.spawners import StartProgram
 
 
@@ -100,6 +102,32 @@ def test_a_connection_that_closes_meanwhile_accuses_nobody(clock: Clock) -> None
 def test_a_connection_that_closes_otherwise_is_lost(clock: Clock) -> None:
     assert run(Line(clock, pause=0.0)).reason == "store-lost"
     assert run(Line(clock, pause=5.0)).reason == "store-lost", "nobody gave it up so early"
+
+
+class Told(Line):
+    """A connection of a task that is told to end, while what has come was not read yet."""
+
+    def pump(self) -> None:
+        super().pump()
+        if self._pumps == 2:
+            signal.raise_signal(signal.SIGTERM)
+
+
+def test_a_connection_that_was_closed_before_the_signal_is_lost(clock: Clock) -> None:
+    """As torchrun does 0.1 s after task 0 has died: a busy task sees both at once."""
+    assert run(Told(clock, pause=0.0)).reason == "store-lost"
+
+
+def test_a_verdict_that_came_before_the_signal_counts(clock: Clock) -> None:
+    line = Told(clock, pause=0.0)
+    line.closes, line.verdict = False, Verdict(exit=5, exit_class="slow")
+    assert run(line).reason == "verdict"
+
+
+def test_a_signal_while_the_connection_is_there_is_the_end_of_the_job(clock: Clock) -> None:
+    line = Told(clock, pause=0.0)
+    line.closes = False
+    assert run(line).reason == "signal"
 
 
 def test_a_verdict_that_came_meanwhile_counts(clock: Clock) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.launchers.entrance import Entrance
-from gpucheck.cluster.store import entries, pace, search, server, sockets, wire
+from gpucheck.cluster.store import connection, entries, hub, pace, search, sockets, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.strangers import Strangers, owner
@@ -73,9 +73,9 @@ def test_silent_connections_keep_no_task_away(store: Store) -> None:
         late = [stack.enter_context(contextlib.closing(task_of(store))) for _ in range(TASKS - 1)]
         assert time.monotonic() - start < 5, "nobody waited until the strangers' time was over"
         for number, client in enumerate((early, *late)):
-            is_set(store, client, f"task/{number}")
-        assert len(store.under("task/")) == TASKS
-        until(lambda: open_still(silent) <= server._STRANGERS + TASKS)  # noqa: SLF001
+            is_set(store, client, f"done/{number}")
+        assert len(store.under("done/")) == TASKS
+        until(lambda: open_still(silent) <= hub._STRANGERS + TASKS)  # noqa: SLF001
 
 
 def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> None:
@@ -98,7 +98,7 @@ def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> 
     try:
         for number in range(TASKS):
             with contextlib.closing(task_of(store)) as client:
-                is_set(store, client, f"task/{number}")
+                is_set(store, client, f"done/{number}")
     finally:
         over.set()
         for thread in threads:
@@ -106,8 +106,8 @@ def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> 
 
 
 def test_the_time_without_a_hello_is_short(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert server._HELLO_SECONDS <= 10  # noqa: SLF001
-    monkeypatch.setattr(server, "_HELLO_SECONDS", 0.2)
+    assert connection._HELLO_SECONDS <= 10  # noqa: SLF001
+    monkeypatch.setattr(connection, "_HELLO_SECONDS", 0.2)
     with stranger(store) as slow:
         slow.settimeout(5)
         with contextlib.suppress(OSError):
@@ -148,7 +148,7 @@ def test_without_the_token_nothing_is_read_set_or_counted(store: Store) -> None:
     hello = wire.Hello(wire.PROTOCOL, RUN, "n", "0" * 64)
     asks = (
         b'{"op":"get","id":1,"key":"facts/1"}\n{"op":"add","id":2,"key":"ends"}\n'
-        b'{"op":"set","id":3,"key":"task/0","value":1}\n'
+        b'{"op":"set","id":3,"key":"done/0","value":1}\n'
     )
     for said in (wire.line(hello) + asks, asks, b'{"op":"ping","id":1}\n'):
         with stranger(store) as one:
@@ -266,7 +266,7 @@ def test_a_false_store_on_the_first_port_is_passed_over(
         with contextlib.closing(task_of(store, false.port)) as client:
             assert client.port == store.port
             assert false.met
-            is_set(store, client, "task/1")
+            is_set(store, client, "done/1")
         assert time.monotonic() - start < 5
 
 
@@ -345,7 +345,7 @@ def test_junk_is_refused_and_the_job_goes_on(store: Store) -> None:
                 bad.pump()
         until(lambda: "keys at most" in bad.refused, bad, seconds=60)
         assert len(store.under("junk/")) == entries._KEYS_EACH  # noqa: SLF001
-        is_set(store, good, "task/1")
+        is_set(store, good, "done/1")
     with contextlib.closing(task_of(store)) as bad, contextlib.closing(task_of(store)) as good:
         big = "x" * 1_000_000
         for number in range(45):
@@ -353,7 +353,7 @@ def test_junk_is_refused_and_the_job_goes_on(store: Store) -> None:
             until(lambda: not bad.wants_write, bad, seconds=60)
         until(lambda: "MiB at most" in bad.refused, bad, seconds=60)
         assert sum(map(len, store.under("big/").values())) <= entries._BYTES_EACH  # noqa: SLF001
-        is_set(store, good, "task/2")
+        is_set(store, good, "done/2")
 
 
 def test_all_connections_together_have_a_limit_and_task_0_has_none() -> None:
@@ -385,13 +385,13 @@ def test_what_is_set_again_costs_nothing() -> None:
 
 def test_news_is_what_was_set_since_the_last_look(store: Store) -> None:
     with contextlib.closing(task_of(store)) as client:
-        is_set(store, client, "beat/1")
-        is_set(store, client, "beat/2")
+        is_set(store, client, "word/1")
+        is_set(store, client, "word/2")
         is_set(store, client, "done/7/2")
-        assert set(store.news("beat")) == {"1", "2"}
-        assert store.news("beat") == {}
-        store.put("beat/1", 2)
-        assert store.news("beat") == {"1": b"2"}
+        assert set(store.news("word")) == {"1", "2"}
+        assert store.news("word") == {}
+        store.put("word/1", 2)
+        assert store.news("word") == {"1": b"2"}
         assert store.news("done") == {}
         assert store.news("done/7") == {"2": b"1"}
 

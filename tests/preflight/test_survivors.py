@@ -13,17 +13,20 @@ from memory_store import MemoryStore
 
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     Deputies,
     Deputy,
     Registration,
     Roll,
+    Seat,
     Seen,
     Survivor,
     Verdict,
 )
 from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
 from gpucheck.cluster.survivors import sight
 from gpucheck.cluster.survivors.announcer import Announcer, choose, may_be_deputy
@@ -32,6 +35,7 @@ from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
 from gpucheck.cluster.survivors.section import section
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
 from gpucheck.machine.process_identity import ProcessIdentity
 
@@ -164,10 +168,11 @@ def test_a_deputy_is_announced_early_and_again_when_all_have_come() -> None:
     assert [one["task"] for one in store.values["deputies/1"]["deputies"]] == [2, 1]
     roster = Roster(ranks=tuple(Rank(rank=r, task=r, node=0, host="a", local=r) for r in range(3)))
     announcer.assigned(roster)
-    announcer.go_on(5.0)
+    announcer.go_on(0.1)  # at once
     announcer.go_on(9.0)
     assert store.values["roll/1"] == {
         "message": "roll", "tasks": 3, "hosts": 2, "beside": 2, "ranks": "0", "world_size": 3,
+        "seats": {"1": [0, ""], "2": [1, ""]},
     }  # fmt: skip
     assert "roll/2" not in store.values, "nothing has changed since"
 
@@ -186,6 +191,17 @@ def test_only_a_deputy_asks_who_is_there() -> None:
         assert [heir.deputies for heir in heirs] == [said, said]
         assert heirs[0].roll == Roll(tasks=4, hosts=1, beside=4)
         assert heirs[1].roll is None
+
+
+def verdict_of(conclusion: Conclusion) -> Verdict:
+    """Return what a deputy says about task 0 on host ``a``."""
+    if conclusion.confidence is None:
+        return Verdict(exit=3, exit_class="inconclusive", why=conclusion.sentence)
+    culprit = Culprit(
+        slug="rank-missing", confidence=conclusion.confidence, host="a", hosts=("a",),
+        evidence=conclusion.sentence,
+    )  # fmt: skip
+    return Verdict(exit=1, exit_class="culprit", culprits=(culprit,))
 
 
 class Lost:
@@ -239,13 +255,16 @@ class Job:
             process=ProcessIdentity(),
         )  # fmt: skip
         self.clients = {
-            task: StoreClient.connect("127.0.0.1", (self.store.port,), RUN, TOKEN, 5)
+            task: StoreClient.connect(
+                "127.0.0.1", (self.store.port,), RUN, TOKEN, 5, Who(task, f"process {task}")
+            )
             for task in self.heirs
         }
         for task, heir in self.heirs.items():
             heir.watch(self.clients[task])
         self.store.put(messages.DEPUTIES.key(0), said)
-        self.store.put(messages.ROLL.key(0), Roll(tasks=tasks, hosts=1, beside=tasks))
+        seats = {task: Seat(0, mark(f"process {task}")) for task in self.heirs}
+        self.store.put(messages.ROLL.key(0), Roll(tasks=tasks, hosts=1, beside=tasks, seats=seats))
         self._until(lambda: all(self.heirs[task].roll for task in deputies))
         self.judged: list[int] = []
 
@@ -265,10 +284,7 @@ class Job:
             def judge(what: Loss, conclusion: Conclusion) -> Verdict:
                 self.judged.append(task)
                 assert set(what.met) == set(tasks)
-                return Verdict(
-                    exit=1 if conclusion.confidence else 3, exit_class="culprit",
-                    why=conclusion.sentence,
-                )  # fmt: skip
+                return verdict_of(conclusion)
 
             facts = Circumstances(run=RUN, tasks=9, after=3.0, end=lambda: end)
             one = Meeting(

@@ -14,6 +14,8 @@ import net_hosts
 import net_jobs
 import pytest
 from broken_torch import break_torch
+from left_behind import MARK, wait_until
+from outside_faults import zygotes
 from three_tasks import LIMIT, Job
 
 pytestmark = [
@@ -130,20 +132,21 @@ def test_torchrun_ends_the_others_when_it_dies(tmp_path: Path) -> None:
         "--status-file status --drill absent:rank=2\n"
     )
     gate.chmod(0o755)
-    env = gate_runs.environment(sys.executable, tmp_path)
+    mark = str(tmp_path)
+    env = {**gate_runs.environment(sys.executable, tmp_path), MARK: mark}
     command = [*gate_runs.TORCHRUN, "--nproc-per-node=3", "--master-port=29681", str(gate)]
     job = subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
     try:
-        end = time.monotonic() + LIMIT
-        while not (tmp_path / "pid.0").exists() and time.monotonic() < end:
-            time.sleep(0.1)
-        time.sleep(8.0)
+        here = lambda: all(zygotes(mark, task) for task in (0, 1))  # noqa: E731
+        assert wait_until(here, LIMIT), "task 1 did not register"
+        time.sleep(1.0)
         os.kill(int((tmp_path / "pid.0").read_text()), signal.SIGKILL)
         said, _ = job.communicate(timeout=LIMIT)
     finally:
         job.kill()
+    assert (tmp_path / "status").exists(), said
     assert (tmp_path / "status").read_text() == "1\n", said
     assert "its process has ended without a verdict" in " ".join(said.split())
 

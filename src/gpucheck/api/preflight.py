@@ -14,7 +14,7 @@ from gpucheck.api.errors import NO_ROOM, AskError, RefusedError, UsageError, no_
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
-from gpucheck.cluster import node_names
+from gpucheck.cluster import node_names, unreached
 from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
@@ -182,8 +182,8 @@ class Task:
         elif exit_reason.verdict is not None:
             self._say_what_was_lost(session, exit_reason)
         else:
-            host = next(iter(self._entrance.hosts), self._entrance.master_host)
-            self._say(say("inconclusive: {why}", why=_why(exit_reason, host)))
+            why = _why(exit_reason, unreached.host_of_task_0(self._entrance))
+            self._say(say("inconclusive: {why}", why=why))
         self._take_verdict(session, verdict, exit_reason.verdict)
         self._save_baseline(session, verdict)
         if exit_reason.reason in ("verdict", "signal", "time"):
@@ -266,6 +266,8 @@ class Task:
         """Return why there is no store, and what a name of Slurm's needs if that is the reason."""
         place = self._entrance
         unknown = isinstance(error, ConnectError) and error.reason == "not-resolved"
+        if isinstance(error, ConnectError) and not unknown:
+            return printable(unreached.never_met(error, place))
         if place.launcher != "slurm" or not unknown or self._wish.master:
             return words_of(error)
         return node_names.advice(words_of(error), place.master_host)
@@ -455,7 +457,7 @@ def _content(name: str) -> str:
 
 def _why(exit_reason: ExitReason, host: str) -> str:
     """Return why a task has no verdict; ``host`` is where task 0 runs."""
-    if exit_reason.reason in ("store-lost", "not-understood"):
+    if exit_reason.reason == "store-lost":
         return say(
             "rank 0, or its store, is gone (look at host {host}): {why}",
             host=host,

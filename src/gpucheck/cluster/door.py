@@ -8,7 +8,7 @@ from gpucheck.cluster.launchers.variables import Env
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.wire import ports
+from gpucheck.cluster.store.wire import mark, ports
 
 _OWN = 5.0
 """Seconds for task 0 to connect to its own store."""
@@ -29,6 +29,11 @@ class Door:
         self._port = port
         self._secrets = secret.find(env, entrance, token)
         self._process = secrets.token_hex(8)
+
+    @property
+    def mark(self) -> str:
+        """What others may know of the mark of this process."""
+        return mark(self._process)
 
     def open_store(self) -> Store:
         """Open the store, in task 0.

@@ -23,7 +23,9 @@ from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rdma_ports import counter_files
-from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor, TaskPlace
+from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
+from gpucheck.cluster.task.task_place import TaskPlace
+from gpucheck.cluster.unreached import lost_early
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import LiveHost
@@ -103,6 +105,7 @@ class Session:
         self._settings = settings
         self._end = settings.begun + settings.timeout
         door = Door(host.env(), entrance, settings.port, settings.token)
+        self._mark = door.mark
         facts = node_facts.first_facts(host, entrance.task, node=entrance.node, pid=os.getpid())
         called = (entrance.host or facts.host)[:_LONGEST_NAME]  # the name for srun --exclude
         facts = msgspec.structs.replace(facts, host=called, baseline=settings.baseline)
@@ -124,14 +127,21 @@ class Session:
     def run(self) -> ExitReason:
         """Run until there is a verdict, or until none can come."""
         found = self._supervisor.run()
-        is_lost = found.reason == "store-lost" and self._store is None
-        return self._meet(found) if is_lost and self._heir.deputies is not None else found
+        if found.reason != "store-lost" or self._store is not None:
+            return found
+        if self._heir.deputies is not None:
+            return self._meet(found)
+        client = self._client
+        why = lost_early(self._entrance, client.peer_address, client.port, found.detail)
+        return ExitReason(reason="cut-off", detail=why)
 
     def _meet(self, lost: ExitReason) -> ExitReason:
         """Meet the other tasks without task 0; return the verdict of the meeting, if any."""
         known, client = self._heir.deputies, self._client
         assert known is not None  # noqa: S101  # else nobody knows where to meet
         last = client.last_heard
+        if self._supervisor.told_to_end:
+            self._told_at = time.monotonic()
         with self._told_by_signal():
             said = Survivor(
                 host=self._supervisor.host,
@@ -225,7 +235,7 @@ class Session:
             absent=any(
                 rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
             ),
-            deputy_port=self._heir.port,
+            deputy_port=self._heir.port, mark=self._mark,
         )  # fmt: skip
 
     def _coordinator(self, policy: Policy, progress: Callable[[str], None]) -> Coordinator:

@@ -2,6 +2,8 @@
 
 from collections.abc import Iterable
 
+from gpucheck.facts.numbers import whole_number
+
 _MOST = 1_000_000
 
 
@@ -25,8 +27,8 @@ def unpack(text: str) -> tuple[int, ...]:
     found: list[int] = []
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
-        low, high = int(first), int(last if dash else first)
-        if not 0 <= low <= high or len(found) + high - low >= _MOST:
+        low, high = whole_number(first), whole_number(last if dash else first)
+        if low is None or high is None or low > high or len(found) + high - low >= _MOST:
             raise ValueError(f"no list of ranks: {text[:80]!r}")
         found += range(low, high + 1)
     return tuple(found)

@@ -46,11 +46,14 @@ class StoreClient:
     """
 
     def __init__(
-        self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = ""
-    ) -> None:
+        self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = "",
+        who: Who | None = None,
+    ) -> None:  # fmt: skip
         self._socket = connection
         self.token = token
         """The token that counted; "" without one."""
+        self.who = who
+        """Which task it said it is; None if it did not."""
         self._rest = bytearray(rest)
         self._unsent = bytearray()
         self._on_answer: dict[int, Callable[[bytes], None]] = {}
@@ -84,7 +87,7 @@ class StoreClient:
         secret = token if callable(token) else lambda _asks: token
         met = Search(host, ports, run, secret, seconds, who).find()
         meeting = met.meeting
-        return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token)
+        return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token, who)
 
     def set(self, key: str, value: object) -> None:
         """Set a key to JSON data, or a struct of it.

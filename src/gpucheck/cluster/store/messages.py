@@ -11,6 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.cluster.diagnose.control_runs import VARIABLES
+from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import (
     Backend,
     Count,
@@ -34,6 +35,7 @@ from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.machine.process_identity import ProcessIdentity
 
+Mark = Annotated[str, Meta(max_length=32)]
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 
 
@@ -51,6 +53,8 @@ class Registration(Message, frozen=True, tag="registration"):
     process: ProcessIdentity = ProcessIdentity()
     deputy_port: Annotated[int, Meta(ge=0, le=65535)] = 0
     """On which it would hold a store if task 0 died; 0 if it could not."""
+    mark: Mark = ""
+    """What the mark of its process becomes by ``wire.mark``."""
 
 
 class Refusal(Message, frozen=True, tag="refusal"):
@@ -78,6 +82,15 @@ class Deputies(Message, frozen=True, tag="deputies"):
     process: ProcessIdentity
 
 
+class Seat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    """Where a task that was there runs, and in which process."""
+
+    host: Count
+    """The number of its host; 0 is that of task 0."""
+    mark: Mark
+    """As in :class:`Registration`. A deputy lets no other process in as this task."""
+
+
 class Roll(Message, frozen=True, tag="roll"):
     """Who was there, for the deputies; the counts have task 0 in them."""
 
@@ -89,6 +102,8 @@ class Roll(Message, frozen=True, tag="roll"):
     """Those of task 0, as ``spans`` writes them; "" before they were assigned."""
     world_size: Count = 0
     """All ranks of the job; 0 before they were assigned."""
+    seats: Annotated[dict[TaskNumber, Seat], Meta(max_length=100_000)] = {}
+    """Each task but task 0; {} in a job that has too many for a message."""
 
 
 Seen = Literal[
@@ -304,6 +319,13 @@ def _check_results(message: StepResults) -> None:
         check_data(one.data)
 
 
+def _check_deputies(message: Deputies) -> None:
+    """Refuse what is no host: it would be looked up."""
+    for one in message.deputies:
+        if one.host and not is_host(one.host):
+            raise ValueError(f"task {one.task} has no host")
+
+
 def _check_roll(message: Roll) -> None:
     unpack(message.ranks)
 
@@ -329,13 +351,8 @@ VERDICT = Topic("verdict", Verdict)
 LEAVING = Topic("left", Leaving)
 DISMISSAL = Topic("over", Dismissal)
 REFUSALS = Topic("refused", Refusal)
-DEPUTIES = Topic("deputies", Deputies)
+DEPUTIES = Topic("deputies", Deputies, _check_deputies)
 ROLL = Topic("roll", Roll, _check_roll)
 SURVIVORS = Topic("survivor", Survivor)
 BAD_ENDS = "ends"
 """The counter of failed ranks in the whole job."""
-
-OF_TASK_0 = (
-    VERDICT.name, ASSIGNMENTS.prefix(), ORDERS.prefix(), DEPUTIES.prefix(), ROLL.prefix()
-)  # fmt: skip
-"""How keys begin that only task 0 itself may set: the verdict, ranks, orders and deputies."""

@@ -9,7 +9,7 @@ import selectors
 import socket
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpucheck.cluster.store.attempt import Attempt, AttemptError, Reason, Secret, Who, words_of
@@ -291,11 +291,19 @@ def _in_all(host: str, failures: Mapping[Place, AttemptError], seconds: float) -
         worst.reason,
         say(
             "no store of this run on {host} within {seconds:.0f} s ({attempts})",
-            host=host,
+            host=_with_addresses(host, failures),
             seconds=seconds,
             attempts=told,
         ),
     )
+
+
+def _with_addresses(host: str, places: Iterable[Place]) -> str:
+    """Return a name with the addresses at which it was looked for."""
+    found = [str(one) for one in dict.fromkeys(address[0] for _family, address in places)]
+    if found in ([], [host]):
+        return host
+    return say("{host} ({addresses})", host=host, addresses=in_series(found))
 
 
 def _rank(error: AttemptError) -> int:

@@ -7,6 +7,7 @@ other side's nonce and of the port, so that somebody who listens learns no token
 opens another port cannot pass the proofs on.
 """
 
+import hashlib
 import hmac
 from typing import Any
 
@@ -26,6 +27,8 @@ WAIT_LIMIT = 3600.0
 _LAST_PORT = 65535
 PORTS = 8
 """How many ports behind MASTER_PORT are tried."""
+_MARK = 12
+"""Hexadecimal digits: many tasks have to fit into one message, and nobody guesses 48 bits."""
 WRONG_TOKEN, TOO_MANY = "wrong token", "too many connections"
 TAKEN = "another process is that task"
 """Refusals that a client understands."""
@@ -127,6 +130,11 @@ def proven(token: str, side: str, nonce: str, scene: Scene, proof: str) -> bool:
     """Whether the proof is right; without a token any proof is."""
     wanted = prove(token, side, nonce, scene)
     return not wanted or hmac.compare_digest(wanted.encode(), proof.encode())
+
+
+def mark(process: str) -> str:
+    """Return what others may know of the mark of a process, which only the store itself is told."""
+    return hashlib.sha256(process.encode("utf-8", "surrogateescape")).hexdigest()[:_MARK]
 
 
 def ports(wanted: int | None, master_port: int | None) -> tuple[int, ...]:

@@ -1,21 +1,30 @@
 """Task 0 tells the others early where they meet if it is lost, and the deputies who is there."""
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Protocol
 
+from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import Roster
 from gpucheck.cluster.spans import pack
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Deputies, Deputy, Message, Registration, Roll
+from gpucheck.cluster.store.messages import (
+    Deputies,
+    Deputy,
+    Message,
+    Registration,
+    Roll,
+    Seat,
+)
 
 DEPUTIES = 3
 """How many there are: one after another may be lost, too."""
 _BY_NUMBER, _AMONG = 3, 256
 """The first tasks that listen, and the number from which on no task does, in case task 0 is lost.
 """
-_PAUSE = 1.0
-"""Seconds between two rolls."""
+_PAUSE, _PAUSE_OF_TASK = 1.0, 5e-4
+"""Seconds between two rolls, and how many more for each task: a roll has a seat for each."""
+_MOST_SEATS = 25_000
+"""As many as fit into a message."""
 
 
 class Board(Protocol):
@@ -36,23 +45,17 @@ class Announcer:
     def __init__(self, board: Board) -> None:
         self._board = board
         self._came: dict[int, Registration] = {}
-        self._hosts: Counter[str] = Counter()
-        self._times = self._rolls = 0
-        self._roll = Roll(tasks=0, hosts=0, beside=0)
-        self._told = self._roll
+        self._times = self._rolls = self._world_size = 0
+        self._ranks = ""
+        self._has_changed = False
         self._next = 0.0
 
     def welcome(self, said: Registration) -> None:
         """Note a task that has come. The first that can be a deputy is announced at once."""
         self._came[said.facts.task] = said
-        self._hosts[said.facts.host] += 1
+        self._has_changed = True
         first = self._came.get(0)
-        if first is None:
-            return
-        self._roll = Roll(
-            tasks=len(self._came), hosts=len(self._hosts), beside=self._hosts[first.facts.host]
-        )
-        if not self._times and (deputies := choose(self._came)):
+        if first is not None and not self._times and (deputies := choose(self._came)):
             self._announce(first, deputies)
 
     def all_came(self) -> None:
@@ -64,20 +67,31 @@ class Announcer:
 
     def assigned(self, roster: Roster) -> None:
         """Note the ranks of task 0."""
-        ranks = pack(one.rank for one in roster.ranks if one.task == 0)
-        old = self._roll
-        self._roll = Roll(
-            tasks=old.tasks, hosts=old.hosts, beside=old.beside, ranks=ranks,
-            world_size=len(roster.ranks),
-        )  # fmt: skip
+        self._ranks = pack(one.rank for one in roster.ranks if one.task == 0)
+        self._world_size = len(roster.ranks)
+        self._has_changed = True
+        self._next = 0.0  # a task 0 that dies in the first step is named with its ranks
 
     def go_on(self, now: float) -> None:
         """Tell the deputies who is there, if that has changed."""
-        if self._times and now >= self._next and self._roll != self._told:
-            self._next = now + _PAUSE
-            self._told = self._roll
-            self._board.put(messages.ROLL.key(self._rolls), self._roll)
+        if self._times and now >= self._next and self._has_changed:
+            self._next = now + _PAUSE + _PAUSE_OF_TASK * len(self._came)
+            self._has_changed = False
+            self._board.put(messages.ROLL.key(self._rolls), self._roll())
             self._rolls += 1
+
+    def _roll(self) -> Roll:
+        numbers = {self._came[0].facts.host: 0}
+        hosts = {
+            task: numbers.setdefault(one.facts.host, len(numbers))
+            for task, one in self._came.items()
+        }
+        seats = {task: Seat(hosts[task], one.mark) for task, one in self._came.items() if task}
+        return Roll(
+            tasks=len(hosts), hosts=len(numbers), beside=sum(not host for host in hosts.values()),
+            ranks=self._ranks, world_size=self._world_size,
+            seats=seats if len(seats) <= _MOST_SEATS else {},
+        )  # fmt: skip
 
     def _announce(self, first: Registration, deputies: tuple[Deputy, ...]) -> None:
         told = Deputies(deputies=deputies, host=first.facts.host, process=first.process)
@@ -93,7 +107,7 @@ def choose(came: Mapping[int, Registration]) -> tuple[Deputy, ...]:
     """
     first = came.get(0)
     used = {first.facts.host} if first is not None else set()
-    able = [came[task] for task in sorted(came) if task and came[task].deputy_port]
+    able = [came[task] for task in sorted(came) if task and _is_able(came[task])]
     apart = []
     for one in able:
         if one.facts.host not in used:
@@ -105,3 +119,9 @@ def choose(came: Mapping[int, Registration]) -> tuple[Deputy, ...]:
         Deputy(task=one.facts.task, host=one.facts.address, port=one.deputy_port)
         for one in [*apart, *rest][:DEPUTIES]
     )
+
+
+def _is_able(one: Registration) -> bool:
+    """Whether a task has a port, and an address that can be one."""
+    address = one.facts.address
+    return bool(one.deputy_port) and (not address or is_host(address))

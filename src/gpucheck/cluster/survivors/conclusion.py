@@ -5,8 +5,9 @@ from collections.abc import Mapping
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import words_of
-from gpucheck.cluster.store.messages import Roll, Seen, Survivor
+from gpucheck.cluster.store.messages import Roll, Seen, Survivor, Verdict
 from gpucheck.facts.claims import Confidence
+from gpucheck.findings import rank_missing
 from gpucheck.language import say, say_many
 
 _STRONGEST: tuple[Seen, ...] = (
@@ -15,6 +16,8 @@ _STRONGEST: tuple[Seen, ...] = (
 _CERTAIN: tuple[Seen, ...] = ("ended", "refused", "stopped")
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible")
 """What the kernel of its own machine says."""
+_INCONCLUSIVE = 3
+_ACQUITS: tuple[Seen, ...] = ("answers", "runs")
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,9 +41,9 @@ def conclude(loss: Loss) -> Conclusion:
     """Judge the loss of task 0.
 
     From another machine a single task cannot tell a dead task 0 from a connection of its own that
-    is cut. So a host is named only if most tasks met, or all that were not on that host. If nobody
-    so much as reaches the host, most of all hosts must have met: otherwise these may be the ones
-    that are cut off. The kernel of its own machine is not mistaken, and one task is enough.
+    is cut. So a host is named only if most tasks met, or all that were not on that host. If most
+    of them do not even reach the host, most of all hosts must have met: otherwise these may be the
+    ones that are cut off. The kernel of its own machine is not mistaken: one task there is enough.
     """
     sights = {one.seen for one in loss.met.values()}
     if "answers" in sights:
@@ -49,12 +52,34 @@ def conclude(loss: Loss) -> Conclusion:
         why = say("its process runs and does not answer; its host may be too busy")
         return Conclusion(None, _said(loss, why))
     strongest = next((one for one in _STRONGEST if one in sights), None)
-    if strongest is None or not (strongest in _OF_THE_KERNEL or _are_enough(loss)):
+    if strongest is None or not (_says_its_kernel(loss, strongest) or _are_enough(loss)):
         return Conclusion(None, _too_few(loss))
-    if strongest == "unreachable" and not _are_most_hosts(loss):
+    if _most_reach_nothing(loss) and not _are_most_hosts(loss):
         return Conclusion(None, _cut_off(loss))
     sure = Confidence.CERTAIN if strongest in _CERTAIN else Confidence.LIKELY
     return Conclusion(sure, _said(loss, _sight(strongest, loss)))
+
+
+def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
+    """Whether a task can believe the verdict of a deputy: it accuses the host of task 0 or nobody.
+
+    ``loss`` is what this task knows itself. If task 0 still answers it, nobody is to be accused.
+    """
+    if not verdict.culprits:
+        return verdict.exit == _INCONCLUSIVE
+    if any(one.seen in _ACQUITS for one in loss.met.values()):
+        return False
+    return all(
+        one.slug == rank_missing.RULE.slug and {one.host, *one.hosts} == {loss.host}
+        for one in verdict.culprits
+    )
+
+
+def _says_its_kernel(loss: Loss, seen: Seen) -> bool:
+    """Whether this was seen on the host of task 0 itself, by its kernel."""
+    return seen in _OF_THE_KERNEL and any(
+        one.seen == seen and one.host == loss.host for one in loss.met.values()
+    )
 
 
 def _are_enough(loss: Loss) -> bool:
@@ -63,6 +88,11 @@ def _are_enough(loss: Loss) -> bool:
     elsewhere = sum(1 for one in loss.met.values() if one.host != loss.host)
     are_all = elsewhere and elsewhere >= roll.tasks - roll.beside
     return bool(are_all) or 2 * len(loss.met) > roll.tasks or len(loss.met) >= roll.tasks - 1 > 0
+
+
+def _most_reach_nothing(loss: Loss) -> bool:
+    """Whether most who met do not reach the host, so that a single other voice decides nothing."""
+    return 2 * sum(1 for one in loss.met.values() if one.seen == "unreachable") > len(loss.met)
 
 
 def _are_most_hosts(loss: Loss) -> bool:

@@ -16,10 +16,15 @@ from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Survivor, Verdict
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
+from gpucheck.cluster.survivors.chair import Chair
+from gpucheck.cluster.survivors.conclusion import (
+    Conclusion,
+    Loss,
+    conclude,
+    is_about_task_0,
+)
 from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.task.leaving import TICK, leave
-from gpucheck.facts.numbers import whole_number
 
 _SETTLE = 1.0
 """Seconds from the first to the last task, even if all have met: a launcher that ends a whole job
@@ -75,7 +80,7 @@ class Meeting:
         self._judge = judge
         late = 0.0 if said.closed else _SPREAD * lost.beat
         self._window, self._patience = _WINDOW + late, _PATIENCE + late
-        self._chair: _Chair | None = None
+        self._chair: Chair | None = None
         self._client: StoreClient | None = None
 
     def hold(self) -> Found:
@@ -114,7 +119,12 @@ class Meeting:
         while (left := end - time.monotonic()) > 0:
             try:
                 return StoreClient.connect(
-                    host, (port,), self._facts.run, self._lost.token, min(_TRY, left)
+                    host,
+                    (port,),
+                    self._facts.run,
+                    self._lost.token,
+                    min(_TRY, left),
+                    self._lost.who,
                 )
             except ConnectError as error:
                 if error.reason == "refused":
@@ -137,19 +147,20 @@ class Meeting:
             client.pump()
             time.sleep(TICK)
         found = box[0] if box else None
-        if isinstance(found, Verdict):
+        if isinstance(found, Verdict) and is_about_task_0(found, self._loss({})):
             culprit = found.culprits[0].evidence if found.culprits else ""
             return Found(verdict=found, sentence=found.why or culprit)
         return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
 
     def _preside(self, listener: socket.socket) -> Found:
         """Hold the store for the others, and judge."""
-        facts = self._facts
-        store = Store.on(listener, facts.run, self._lost.token, facts.tasks)
-        chair = self._chair = _Chair(store, facts.tasks)
+        facts, lost = self._facts, self._lost
+        marks = {task: seat.mark for task, seat in self._roll.seats.items()}
+        store = Store.on(listener, facts.run, lost.token, facts.tasks, marks)
+        chair = self._chair = Chair(store, facts.tasks, self._deputies.host, self._roll)
         try:
             self._client = StoreClient.connect(
-                "127.0.0.1", (store.port,), facts.run, self._lost.token, _PATIENCE
+                "127.0.0.1", (store.port,), facts.run, lost.token, _PATIENCE, lost.who
             )
         except StoreError as error:
             return Found(verdict=None, sentence=str(error))
@@ -160,7 +171,7 @@ class Meeting:
         store.put(messages.VERDICT.name, verdict)
         return Found(verdict=verdict, sentence=conclusion.sentence)
 
-    def _await(self, chair: "_Chair") -> dict[int, Survivor]:
+    def _await(self, chair: Chair) -> dict[int, Survivor]:
         """Return who has come, and what each of them saw, until all are there or time is up."""
         begun = time.monotonic()
         others = self._roll.tasks - 1
@@ -187,33 +198,3 @@ class Meeting:
             met=met or {self._heir.task: self._said},
             after=self._facts.after,
         )
-
-
-class _Chair:
-    """The side of the deputy that looks after the others."""
-
-    def __init__(self, store: Store, tasks: int) -> None:
-        self._store = store
-        self._tasks = tasks
-        self._gone: set[int] = set()
-        self.met: dict[int, Survivor] = {}
-        """What each task saw."""
-
-    def tick(self) -> None:
-        """Take what was said."""
-        for key, text in self._store.news(messages.SURVIVORS.name).items():
-            found = messages.SURVIVORS.read(text)
-            task = whole_number(key)
-            if task is not None and 0 < task < self._tasks and isinstance(found, Survivor):
-                self.met[task] = found
-        left = map(whole_number, self._store.news(messages.LEAVING.name))
-        self._gone.update(task for task in left if task is not None)
-
-    @property
-    def all_have_left(self) -> bool:
-        """Whether all who came have taken the verdict."""
-        return self._gone >= set(self.met)
-
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()

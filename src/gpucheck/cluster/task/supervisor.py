@@ -30,6 +30,7 @@ from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.standstill import Standstill
 from gpucheck.cluster.task.step_run import StepRun
+from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
@@ -72,34 +73,6 @@ class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
     reason: Reason
     verdict: Verdict | None = None
     detail: str = ""
-
-
-class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
-    """Which task this is."""
-
-    task: int
-    tasks: int
-    node: int | None
-    local: int
-    """Its place among the tasks of its node."""
-    cuda: bool
-    """Whether ranks are GPUs, or processes on the CPU."""
-    python: str
-    """The target interpreter."""
-    chosen_by: str
-    """How it was chosen."""
-    end: float
-    """When the run must be over, a time of ``time.monotonic()``."""
-    import_seconds: float = 60.0
-    """How long importing torch may take, and then starting CUDA."""
-    counters: tuple[str, ...] = ()
-    """The files of the error counters of this node's RDMA ports, for its first task."""
-    absent: bool = False
-    """Whether it takes no part: a drill."""
-    takes_signals: bool = True
-    """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
-    deputy_port: int = 0
-    """On which it would hold the store if task 0 were lost; 0 if it would not."""
 
 
 class Supervisor:
@@ -215,6 +188,9 @@ class Supervisor:
         if self._standstill.comes_round():
             return None
         now = time.monotonic()
+        if self._told_to_end:
+            # A launcher ends the others when one has died: what came before its signal counts.
+            self._store.pump()
         if self._coordinator is not None and self._coordinator.is_given_up:
             return ExitReason(
                 reason="given-up",
@@ -222,8 +198,16 @@ class Supervisor:
             )
         if self._verdict is not None:
             return ExitReason(reason="verdict", verdict=self._verdict)
+        if (lost := self._loss(now)) is not None:
+            return lost
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
+        if now > self._place.end:
+            return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
+        return None
+
+    def _loss(self, now: float) -> ExitReason | None:
+        """Return how task 0 was lost, or that nothing it says can be understood; None if not."""
         if self._store.lost and self._standstill.was_left:
             return ExitReason(
                 reason="given-up",
@@ -234,13 +218,11 @@ class Supervisor:
         if self._not_understood:
             return ExitReason(reason="not-understood", detail=self._not_understood)
         silence = pace.silence(_SILENCE, self._store.beat)
-        if now - self._store.last_heard > silence:
+        if now - self._store.last_heard > silence and not self._told_to_end:
             return ExitReason(
                 reason="store-lost",
                 detail=say("no answer from the store for {seconds:.0f} s", seconds=silence),
             )
-        if now > self._place.end:
-            return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
         return None
 
     def _script(self) -> Script:
@@ -269,7 +251,7 @@ class Supervisor:
         left = max(0.0, round(self._place.end - time.monotonic(), 1))
         said = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
-            deputy_port=self._place.deputy_port,
+            deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
 

@@ -1,0 +1,48 @@
+"""A meeting without task 0 as its deputy judges it, from the texts that came over the network."""
+
+from collections.abc import Mapping
+
+import msgspec
+from memory_store import MemoryStore
+from rules_support import TABLES
+
+from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Malformed, Roll, Verdict
+from gpucheck.cluster.store.wire import line
+from gpucheck.cluster.survivors.chair import Chair
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
+from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
+from gpucheck.output.preflight_public import Public
+
+
+class Judged(msgspec.Struct, frozen=True):
+    """What a deputy makes of it."""
+
+    loss: Loss
+    conclusion: Conclusion
+    verdict: Verdict
+
+
+def judged(tasks: int, host: str, roll: Roll, said: Mapping[str, bytes]) -> Judged | None:
+    """Return what a deputy makes of texts under the keys of survivors; None if nobody counts."""
+    store = MemoryStore()
+    chair = Chair(store, tasks, host, roll)
+    for number, text in said.items():
+        store.texts[f"{messages.SURVIVORS.name}/{number}"] = text
+        chair.tick()
+    if not chair.met:
+        return None
+    loss = Loss(host=host, roll=roll, met=chair.met, after=12.5)
+    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
+    judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+    conclusion = conclude(loss)
+    verdict = judge.without_task_0(loss, conclusion)
+    assert not isinstance(messages.VERDICT.read(line(verdict)), Malformed)
+    if judge.result is not None:
+        for shown in (judge.result, Public(judge.result).result()):
+            for face in (preflight_json, preflight_junit, preflight_metrics):
+                face.render(shown).encode("utf-8", "surrogatepass")
+            assert "\x1b" not in preflight_text.render(shown, verbose=2)
+    return Judged(loss, conclusion, verdict)
