@@ -226,8 +226,8 @@ def _connecting(**changes: object) -> dict[int, RankResult]:
     """Four ranks of which three tried to connect, as a real job with a rank that hung left them."""
     results = {
         at: RankResult(
-            rank=at, status="timed-out", phase="connect", data={"own_deadline": at == 0},
-            look=Look(state="sleeping"),
+            rank=at, status="timed-out", phase="connect",
+            data={"own_deadline": at == 0, "in_phase": 20.0}, look=Look(state="sleeping"),
         )
         for at in range(4)
     }  # fmt: skip
@@ -242,10 +242,18 @@ def test_one_that_never_tried_to_connect_is_named() -> None:
     assert _told(_connecting(phase="set-device")) == [("rank-hangs", 2)]
 
 
+def test_one_that_stood_still_while_the_others_connected_is_likely() -> None:
+    """Its own time was not over: a busy machine started its worker later."""
+    [one] = _named(_connecting(data={"own_deadline": False, "in_phase": 15.0}))
+    assert (one.slug, one.rank, one.confidence) == ("rank-hangs", 2, Confidence.LIKELY)
+    assert "it is slow or stuck" in one.evidence
+
+
 @pytest.mark.parametrize(
     "changes",
     [
-        {"data": {"own_deadline": False}},  # it still had time
+        {"data": {"own_deadline": False}},  # nobody knows for how long it was there
+        {"data": {"own_deadline": False, "in_phase": 9.0}},  # it was late and still moved
         {"phase": "connect"},  # it may be behind a bad link
         {"kind": "not-begun"},
         {"look": Look(state="sleeping", wait_seconds=18.0, cpu_seconds=1.0)},  # a busy host

@@ -242,40 +242,45 @@ def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
 
 
 def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
-    """Name the ranks whose own time was over before they tried to connect, if all others tried.
+    """Name the ranks that stood still before they tried to connect, if all others tried.
 
     No link can keep a worker from its first steps.
     """
-    behind = [one for one in known if _is_before_connecting(one)]
-    trying = sum(PHASES.index(one.phase) in (_STORE, _CONNECT) for one in known)
-    if len(behind) + trying < len(known) or 2 * len(behind) > len(known):
+    trying = [one for one in known if PHASES.index(one.phase) in (_STORE, _CONNECT)]
+    behind = [one for one in known if _is_before_connecting(one, trying)]
+    if len(behind) + len(trying) < len(known) or 2 * len(behind) > len(known):
         return []
     return [
         DirectEvidence(
             rank=one.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=_with_rest(
-                say(
-                    "never tried to connect, while {count} other ranks did; its last phase was "
-                    "{phase}",
-                    count=trying, phase=one.phase,
+            evidence=_with_time(
+                _with_rest(
+                    say(
+                        "never tried to connect, while {count} other ranks did; its last phase was "
+                        "{phase}",
+                        count=len(trying), phase=one.phase,
+                    ),
+                    one,
                 ),
                 one,
             ),
+            confidence=Confidence.LIKELY if _had_time(one) else Confidence.CERTAIN,
             result=one,
         )
         for one in behind
     ]  # fmt: skip
 
 
-def _is_before_connecting(one: RankResult) -> bool:
-    """Whether its own time was over in a phase before it connects, although it had a processor.
+def _is_before_connecting(one: RankResult, trying: list[RankResult]) -> bool:
+    """Whether it stood still in a phase before it connects, although it had a processor.
 
     A rank that had not begun waited for the first rank of its group.
     """
     is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
-    is_own = one.status == "timed-out" and bool(one.data.get("own_deadline"))
-    return is_early and is_own and not looks.lacked_processor(one)
+    is_timed = one.data.get("own_deadline") or one.data.get("in_phase") is not None
+    is_stuck = one.status == "timed-out" and bool(is_timed) and _stood_still(one, trying)
+    return is_early and is_stuck and not looks.lacked_processor(one)
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:
