@@ -119,7 +119,7 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
                     assert f"PyTorch {newest.torch} " in fix.text
                     said.append(name)
                 elif found := re.search(
-                    r"the newest release that does is torch ([0-9.]+)", fix.text
+                    r"the newest release that runs on it is torch ([0-9.]+)", fix.text
                 ):
                     assert found[1] != next(proposals(fix))[0]
                     said.append(name)
