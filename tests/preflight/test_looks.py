@@ -405,3 +405,39 @@ def test_many_tasks_on_few_processors_name_nobody() -> None:
     )
     assert later is not None
     assert later.groups == (tuple(range(63)),), "the others are tested without it"
+
+
+def lost_by(look: Look, collective: int) -> list[RankResult]:
+    """One rank's time was over first, and three lost it in collective 3, as a real job left it."""
+    (one,) = known(look)
+    others = [
+        RankResult(rank=at, status="failed", phase="enter", collective=3, kind="peer-lost")
+        for at in range(1, 4)
+    ]
+    return [msgspec.structs.replace(one, collective=collective), *others]
+
+
+def test_one_that_all_others_have_lost_is_likely_if_it_did_not_wait() -> None:
+    assert sure(judged.not_begun(lost_by(LOOPS, 2))) == [(0, "likely")]
+    assert sure(judged.not_begun(lost_by(BEGINS, 3))) == [(0, "likely")]
+
+
+@pytest.mark.parametrize(
+    ("look", "collective"),
+    [
+        (INSIDE, 2),  # its link may be broken
+        (WAITS, 2),
+        (LOOPS, 3),  # it has begun
+        (Look(state="sleeping"), 2),
+        (msgspec.structs.replace(LOOPS, wait_seconds=20.0, cpu_seconds=1.9), 2),  # a busy host
+    ],
+)
+def test_one_that_all_others_have_lost_may_have_waited(look: Look, collective: int) -> None:
+    assert judged.not_begun(lost_by(look, collective)) == []
+
+
+def test_those_who_lost_it_in_another_collective_are_no_witnesses() -> None:
+    first, second, *rest = lost_by(LOOPS, 2)
+    earlier = msgspec.structs.replace(second, collective=2)
+    assert judged.not_begun([first, earlier, *rest]) == []
+    assert judged.not_begun([first, second]) == [], "a single witness"

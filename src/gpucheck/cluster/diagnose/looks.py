@@ -84,33 +84,18 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     It has announced this collective and not begun it, or stands still behind an earlier one. This
     holds for gloo, which is connected by then: to begin a collective waits for nobody.
     """
-    latest = max((one.collective for one in known), default=0)
-    # One that lost a peer waited for it, until the peer was ended at its deadline.
-    timed = [one for one in known if not (one.kind == "peer-lost" and one.phase == "enter")]
-    places = {
-        one.rank: _place(one.look)
-        for one in timed
-        if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
-    }
-    if len(places) < len(timed) or len(timed) <= _WITNESSES:
+    one, waiting = _against_all_others(known)
+    latest = max((two.collective for two in waiting), default=0)
+    if one is None or one.look is None or len(waiting) < _WITNESSES:
         return []
-    usual, _count = Counter(places.values()).most_common(1)[0]
-    outside = [one for one in timed if places[one.rank] != usual]
-    if len(outside) != 1 or not _waits(usual):
-        return []
-    (one,) = outside
     if lacked_processor(one) and _cpu(one) < _LOOP:
         return []
-    began = one.collective == latest and _waits(places[one.rank])
-    if (
-        one.look is None
-        or began
-        or any(two.collective != latest for two in timed if two is not one)
-    ):
+    began = one.collective == latest and _waits(_place(one.look))
+    if began or one.collective > latest or any(two.collective != latest for two in waiting):
         return []
     words = say(
         "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
-        count=len(timed) - 1, frame=one.look.python[0],
+        count=len(waiting), frame=one.look.python[0],
     )  # fmt: skip
     return [
         DirectEvidence(
@@ -118,6 +103,29 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
             confidence=Confidence.LIKELY, result=one,
         )
     ]  # fmt: skip
+
+
+def _against_all_others(
+    known: Sequence[RankResult],
+) -> tuple[RankResult | None, list[RankResult]]:
+    """Return the one rank that is where no rank waits, and those that waited; None if none is."""
+    # One that lost a peer waited for it, until the peer was ended at its deadline.
+    lost = [one for one in known if one.kind == "peer-lost" and one.phase == "enter"]
+    timed = [one for one in known if one not in lost]
+    places = {
+        one.rank: _place(one.look)
+        for one in timed
+        if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
+    }
+    if len(places) < len(timed) or not timed:
+        return None, []
+    if len(timed) == 1:
+        return (timed[0] if _is_elsewhere(places[timed[0].rank]) else None), lost
+    usual, _count = Counter(places.values()).most_common(1)[0]
+    outside = [one for one in timed if places[one.rank] != usual]
+    if len(outside) != 1 or not _waits(usual):
+        return None, []
+    return outside[0], [one for one in timed if one not in outside]
 
 
 def lacked_processor(one: RankResult) -> bool:
@@ -214,6 +222,11 @@ def _place(look: Look) -> tuple[str, ...]:
     functions = [_LINE.sub("", frame) for frame in look.python]
     waiting = [at for at, name in enumerate(functions) if name.endswith(_WAITING)]
     return tuple(functions[: waiting[0] + 1] if waiting else functions)
+
+
+def _is_elsewhere(place: tuple[str, ...]) -> bool:
+    """Whether a place is none where a rank waits in a collective, to whatever torch calls there."""
+    return not _waits(place) or not (len(place) == 1 or place[0].endswith(" wait"))
 
 
 def _waits(place: tuple[str, ...]) -> bool:
