@@ -268,3 +268,45 @@ def test_most_that_never_tried_to_connect_share_a_cause() -> None:
     for at in (1, 3):
         results[at] = msgspec.structs.replace(results[2], rank=at)
     assert _told(results) == []
+
+
+_ON_ITS_WAY = Look(
+    state="sleeping",
+    python=("python3.11/socket.py:962 getaddrinfo", "worker/together.py:322 _reach"),
+)
+
+
+def _on_the_way(**changes: object) -> dict[int, RankResult]:
+    """Three ranks of four have reached the store, as a real job left them."""
+    seen = {
+        "phase": "store",
+        "data": {"own_deadline": False, "in_phase": 30.0},
+        "look": _ON_ITS_WAY,
+    }
+    return _connecting(**{**seen, **changes})
+
+
+def test_one_that_hung_on_its_way_to_the_store_is_likely() -> None:
+    [one] = _named(_on_the_way())
+    assert (one.slug, one.rank, one.confidence) == ("rank-hangs", 2, Confidence.LIKELY)
+    assert "python3.11/socket.py:962 getaddrinfo" in one.evidence
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"data": {"own_deadline": False, "in_phase": 9.0}},  # it may give up yet
+        {"look": Look(state="sleeping", python=("worker/together.py:190 _find_store",))},
+        {"look": None},
+        {"look": msgspec.structs.replace(_ON_ITS_WAY, wait_seconds=18.0, cpu_seconds=1.0)},
+        {"status": "failed", "kind": "store-unreachable"},  # its route is bad
+    ],
+)
+def test_one_on_its_way_to_the_store_may_be_kept_by_others(changes: dict[str, object]) -> None:
+    assert _told(_on_the_way(**changes)) == []
+
+
+def test_two_on_their_way_to_the_store_name_nobody() -> None:
+    results = _on_the_way()
+    results[3] = msgspec.structs.replace(results[2], rank=3)
+    assert _told(results) == []

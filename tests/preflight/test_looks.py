@@ -441,3 +441,21 @@ def test_those_who_lost_it_in_another_collective_are_no_witnesses() -> None:
     earlier = msgspec.structs.replace(second, collective=2)
     assert judged.not_begun([first, earlier, *rest]) == []
     assert judged.not_begun([first, second]) == [], "a single witness"
+
+
+def finished_without(look: Look) -> list[RankResult]:
+    """Three ranks finished, and one's time was over in the last collective."""
+    (one,) = known(look)
+    others = [RankResult(rank=at, status="passed", phase="done") for at in range(1, 4)]
+    return [one, *others]
+
+
+def test_one_that_stands_still_where_all_others_have_finished_is_likely() -> None:
+    [found] = judged.not_begun(finished_without(LOOPS))
+    assert (found.rank, found.confidence) == (0, Confidence.LIKELY)
+    assert "3 other ranks had finished" in found.evidence
+    assert judged.not_begun(finished_without(INSIDE)) == [], "its link may be broken"
+    assert judged.not_begun(finished_without(WAITS)) == []
+    assert judged.not_begun(finished_without(LOOPS)[:2]) == [], "a single witness"
+    some = [*finished_without(LOOPS), *lost_by(LOOPS, 2)[1:2]]
+    assert judged.not_begun(some) == []

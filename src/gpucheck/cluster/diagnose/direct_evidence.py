@@ -27,6 +27,10 @@ __all__ = ["PHASES", "DirectEvidence", "agreed_on", "alone", "together", "went_w
 PHASES: tuple[str, ...] = get_args(Phase)
 _ENTER = PHASES.index("enter")
 _STORE, _CONNECT = PHASES.index("store"), PHASES.index("connect")
+_WITNESSES, _SMALL = 2, 64
+"""How many others it takes, and the ranks of a group whose workers give up early."""
+_GIVES_UP = 20.0
+"""Seconds after which they have surely given up: twice their patience."""
 
 _VICTIM = ("peer-lost", "store-unreachable", "not-begun")
 """Kinds of ranks that only saw another rank fail, or waited for it."""
@@ -155,7 +159,7 @@ def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the ranks that never entered the collective that all others are in."""
     inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
     if not inside:
-        return _opened_no_store(known) or _never_connected(known)
+        return _opened_no_store(known) or _never_connected(known) or _held_on_the_way(known)
     latest = max(one.collective for one in inside)
     behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
     connecting = [one for one in behind if one.phase in ("store", "connect")]
@@ -269,6 +273,35 @@ def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
             result=one,
         )
         for one in behind
+    ]  # fmt: skip
+
+
+def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
+    """Name the one rank that hung on its way to the store, which all others have reached.
+
+    A worker of a small group gives up after ten seconds and says why (``worker/together.py``). One
+    that neither arrives nor gives up hangs, for example where a host name is looked up.
+    """
+    late = [one for one in known if one.phase == "store"]
+    others = [one for one in known if one.phase == "connect"]
+    if len(late) != 1 or len(others) < len(known) - 1 or not _WITNESSES <= len(others) < _SMALL:
+        return []
+    (one,) = late
+    stack = one.look.python if one.look is not None else ()
+    is_stuck = one.status == "timed-out" and float(one.data.get("in_phase") or 0.0) >= _GIVES_UP
+    on_its_way = any(frame.endswith(" _reach") for frame in stack)
+    if not is_stuck or not on_its_way or looks.lacked_processor(one):
+        return []
+    words = say(
+        "neither reached the store that {count} other ranks had reached, nor gave up; its stack: "
+        "{frame}",
+        count=len(others), frame=stack[0],
+    )  # fmt: skip
+    return [
+        DirectEvidence(
+            rank=one.rank, slug=rank_hangs.RULE.slug, evidence=_with_rest(words, one),
+            confidence=Confidence.LIKELY, result=one,
+        )
     ]  # fmt: skip
 
 

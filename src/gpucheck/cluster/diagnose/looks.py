@@ -85,18 +85,13 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     holds for gloo, which is connected by then: to begin a collective waits for nobody.
     """
     one, waiting = _against_all_others(known)
-    latest = max((two.collective for two in waiting), default=0)
     if one is None or one.look is None or len(waiting) < _WITNESSES:
         return []
     if lacked_processor(one) and _cpu(one) < _LOOP:
         return []
-    began = one.collective == latest and _waits(_place(one.look))
-    if began or one.collective > latest or any(two.collective != latest for two in waiting):
+    words = _not_begun(one, one.look, waiting)
+    if not words:
         return []
-    words = say(
-        "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
-        count=len(waiting), frame=one.look.python[0],
-    )  # fmt: skip
     return [
         DirectEvidence(
             rank=one.rank, slug=rank_hangs.RULE.slug, evidence=words,
@@ -105,13 +100,32 @@ def not_begun(known: Sequence[RankResult]) -> list[DirectEvidence]:
     ]  # fmt: skip
 
 
+def _not_begun(one: RankResult, look: Look, waiting: Sequence[RankResult]) -> str:
+    """Return what is wrong with the one rank that is elsewhere; "" if it may have waited."""
+    if all(two.passed for two in waiting):
+        return say(
+            "it had not left the collective that {count} other ranks had finished, and did not "
+            "wait there; its stack: {frame}",
+            count=len(waiting), frame=look.python[0],
+        )  # fmt: skip
+    latest = max(two.collective for two in waiting)
+    began = one.collective == latest and _waits(_place(look))
+    if began or one.collective > latest or any(two.collective != latest for two in waiting):
+        return ""
+    return say(
+        "it had not begun the collective that {count} other ranks had begun; its stack: {frame}",
+        count=len(waiting), frame=look.python[0],
+    )  # fmt: skip
+
+
 def _against_all_others(
     known: Sequence[RankResult],
 ) -> tuple[RankResult | None, list[RankResult]]:
     """Return the one rank that is where no rank waits, and those that waited; None if none is."""
     # One that lost a peer waited for it, until the peer was ended at its deadline.
     lost = [one for one in known if one.kind == "peer-lost" and one.phase == "enter"]
-    timed = [one for one in known if one not in lost]
+    done = [one for one in known if one.passed]
+    timed = [one for one in known if one not in lost and one not in done]
     places = {
         one.rank: _place(one.look)
         for one in timed
@@ -119,8 +133,10 @@ def _against_all_others(
     }
     if len(places) < len(timed) or not timed:
         return None, []
-    if len(timed) == 1:
-        return (timed[0] if _is_elsewhere(places[timed[0].rank]) else None), lost
+    if len(timed) == 1 and not (lost and done):
+        return (timed[0] if _is_elsewhere(places[timed[0].rank]) else None), lost or done
+    if done:
+        return None, []
     usual, _count = Counter(places.values()).most_common(1)[0]
     outside = [one for one in timed if places[one.rank] != usual]
     if len(outside) != 1 or not _waits(usual):
