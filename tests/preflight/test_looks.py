@@ -283,11 +283,13 @@ def test_one_that_got_no_processor_is_not_named() -> None:
     assert sure(judged.not_begun(behind(loops, 2))) == [(3, "likely")]
 
 
-def test_one_that_lost_a_peer_at_the_deadline_is_no_witness() -> None:
+def test_one_that_lost_a_peer_at_the_deadline_had_waited() -> None:
     lost = RankResult(rank=4, status="failed", phase="enter", collective=3, kind="peer-lost")
     assert sure(judged.not_begun([*behind(LOOPS, 2), lost])) == [(3, "likely")]
     two, *_rest, last = behind(LOOPS, 2)
-    assert judged.not_begun([two, lost, last]) == [], "a single witness"
+    assert sure(judged.not_begun([two, lost, last])) == [(3, "likely")]
+    assert judged.not_begun([lost, last]) == [], "a single witness"
+    assert judged.not_begun([two, msgspec.structs.replace(lost, collective=2), last]) == []
 
 
 def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:

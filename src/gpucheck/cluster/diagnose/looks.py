@@ -131,17 +131,28 @@ def _against_all_others(
         for one in timed
         if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
     }
-    if len(places) < len(timed) or not timed:
+    if len(places) < len(timed) or (done and (lost or len(timed) > 1)):
         return None, []
-    if len(timed) == 1 and not (lost and done):
-        return (timed[0] if _is_elsewhere(places[timed[0].rank]) else None), lost or done
-    if done:
+    usual = _usual(list(places.values()))
+    outside = [
+        one for one in timed if places[one.rank] != usual and _is_elsewhere(places[one.rank])
+    ]
+    if len(outside) != 1 or not all(
+        places[one.rank] == usual for one in timed if one not in outside
+    ):
         return None, []
-    usual, _count = Counter(places.values()).most_common(1)[0]
-    outside = [one for one in timed if places[one.rank] != usual]
-    if len(outside) != 1 or not _waits(usual):
-        return None, []
-    return outside[0], [one for one in timed if one not in outside]
+    return outside[0], [one for one in known if one not in outside]
+
+
+def _usual(places: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
+    """Return the place where most ranks wait; of few, the one where a rank waits and does no more.
+
+    None if that is none.
+    """
+    if len(places) > _WITNESSES:
+        usual, _count = Counter(places).most_common(1)[0]
+        return usual if _waits(usual) else None
+    return next((place for place in places if not _is_elsewhere(place)), None)
 
 
 def lacked_processor(one: RankResult) -> bool:
