@@ -27,7 +27,7 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
 class NoPinsRow(Row, frozen=True, tag_field="kind", tag="no-pins"):
     """A release that is known to require none of these packages on a platform."""
 
-    torch: str
+    torch: VersionText
     platform: str
 
 
