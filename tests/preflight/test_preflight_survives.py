@@ -61,6 +61,7 @@ def test_a_stopped_supervisor_holds_no_launcher(job: Job, task: int) -> None:
     """Nobody continues it but its own waker, once its time is over."""
     job.start("--drill", "hang:rank=2", "--status-file", "status", timeout=40.0)
     job.until(lambda: len(job.zygotes()) == TASKS, "the zygotes did not start")
+    time.sleep(1.0)  # until all have registered: before that nobody knows who takes over
     job.tasks[task].send_signal(signal.SIGSTOP)
     assert job.ends([task]) == [3]
     assert time.monotonic() - job.begun < 40 + SLACK
