@@ -274,7 +274,7 @@ class DriverFixes(Derived):
 
 
 def _on_nixos(*, opened: bool | None) -> Sentence:
-    """Say how NixOS gets a driver: by its configuration, and by no installer."""
+    """Say how NixOS gets a driver: by its configuration (https://wiki.nixos.org/wiki/Nvidia)."""
     if opened is None:
         return say(
             "On NixOS, set {package} to that driver in the configuration, and rebuild the system "
