@@ -244,11 +244,14 @@ def _judge(one: Round, gate: Gate, shape: Shape, timeout: float) -> str:
 def _judge_task(one: Round, gate: Gate, statuses: dict[int, int]) -> str:
     """Judge a run whose task was stopped or killed: it has a status of its own, or none."""
     others = {status for task, status in statuses.items() if task != one.rank}
-    if set(statuses.values()) == {0}:
+    if others == {0}:
         one.done = False  # its work was done before
         return ""
-    if one.rank == 0:
-        return "" if others == {3} else f"statuses {statuses} instead of 3"
+    if one.rank == 0:  # before the others have met, nobody can say that it is lost
+        named = [("rank-missing", ())] if 1 in others else []
+        if gate.culprits != named:
+            return f"named {gate.culprits} instead of {named}"
+        return "" if others <= {1, 3} else f"statuses {statuses} instead of 1 or 3"
     wanted = [("rank-missing", (one.rank,))]
     if gate.culprits != wanted:
         return f"named {gate.culprits} instead of {wanted}"

@@ -4,10 +4,10 @@
     PYTHON benchmarks/preflight_scale.py --whole 100000 [--request 60e-6]
 
 The first form opens the store and the coordinator of task 0 in this process. Other processes hold
-the connections of all tasks: each one registers, reports, does each step in ``--held`` seconds, sends
-heartbeats as often as the store wants, and leaves with the verdict. ``--silent`` tasks fall silent
-after ``--silent-after`` seconds. The job is right if exactly these are lost. Nothing leaves the
-loopback interface.
+the connections of all tasks: each one registers, reports, does each step in ``--held`` seconds,
+sends heartbeats as often as the store wants, and leaves with the verdict. ``--silent`` tasks fall
+silent after ``--silent-after`` seconds. The job is right if exactly these are lost. Nothing leaves
+the loopback interface.
 
 The second form computes what a job of so many ranks costs all its nodes: for how long everybody
 waits for the store, if a request takes it so many seconds of processor time (as measured by the

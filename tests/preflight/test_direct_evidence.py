@@ -292,6 +292,11 @@ def test_one_that_hung_on_its_way_to_the_store_is_likely() -> None:
     assert "python3.11/socket.py:962 getaddrinfo" in one.evidence
 
 
+def test_one_that_loops_on_its_way_on_a_busy_host_is_likely() -> None:
+    busy = msgspec.structs.replace(_ON_ITS_WAY, wait_seconds=15.8, cpu_seconds=14.2)
+    assert _told(_on_the_way(look=busy)) == [("rank-hangs", 2)]
+
+
 @pytest.mark.parametrize(
     "changes",
     [

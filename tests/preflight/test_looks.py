@@ -87,6 +87,17 @@ def test_the_stack_is_that_of_the_main_thread_without_the_home_of_the_user() -> 
     assert looks.last_error("an Error: in the middle\n") == ""
 
 
+def test_a_deep_stack_keeps_what_the_worker_was_about_to_do() -> None:
+    deep = "".join(f'  File "/usr/lib/importlib.py", line {at} in call\n' for at in range(30))
+    own = '  File "/home/anna/gpucheck/worker/{}.py", line 1 in {}\n'
+    dump = f"Current thread 0x1 (most recent call first):\n{deep}{own.format('together', '_reach')}"
+    stack = looks.stack(dump + own.format("zygote", "_fork") * 20)
+    assert stack[:9] == (
+        *(f"lib/importlib.py:{at} call" for at in range(8)), "worker/together.py:1 _reach",
+    )  # fmt: skip
+    assert len(stack) == 14
+
+
 def test_what_the_kernel_shows_is_kept_in_a_bounded_form() -> None:
     kernel = "\n".join(f"[<0>] function_{at}+0x1/0x2" for at in range(30)) + "\n[<0>] \x1b[31m+0x0"
     last = one("D", wchan="\x1b]0;x", syscall="56 0x4011 0x0", kernel=kernel, files=7, file_limit=9)

@@ -290,7 +290,8 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
     stack = one.look.python if one.look is not None else ()
     is_stuck = one.status == "timed-out" and float(one.data.get("in_phase") or 0.0) >= _GIVES_UP
     on_its_way = any(frame.endswith(" _reach") for frame in stack)
-    if not is_stuck or not on_its_way or looks.lacked_processor(one):
+    was_starved = looks.lacked_processor(one) and not looks.needed_no_more(one)
+    if not is_stuck or not on_its_way or was_starved:
         return []
     words = say(
         "neither reached the store that {count} other ranks had reached, nor gave up; its stack: "

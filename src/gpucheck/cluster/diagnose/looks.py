@@ -46,6 +46,8 @@ _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
 _LOOP = 2.0
 """Seconds of processor time that no rank needs between two collectives."""
+_LONG_LOOP = 10.0
+"""Seconds of processor time that no rank needs from its start to its first collective."""
 _BY_ITSELF: tuple[Phase, ...] = ("start", "set-device", "alone")
 """The phases of a worker that is tested alone."""
 _MORE = 4.0
@@ -165,6 +167,14 @@ def lacked_processor(one: RankResult) -> bool:
     if one.status != "timed-out" or look is None or look.state in _HELD:
         return False
     return (look.wait_seconds or 0.0) >= max(_LEAST_WAIT, _cpu(one))
+
+
+def needed_no_more(one: RankResult) -> bool:
+    """Whether a rank got more processor time than anything but a loop needs before its collective.
+
+    Then it does not matter for how long it waited for a processor. To start CUDA takes seconds.
+    """
+    return _cpu(one) >= _LONG_LOOP
 
 
 def runs_in_circles(one: RankResult, others: Sequence[RankResult]) -> bool:

@@ -25,7 +25,9 @@ _ERROR = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt|Exit)|terminate called)\b[^\n]{0,300}",
     re.MULTILINE,
 )
-_FRAMES, _CALLS = 8, 8
+_FRAMES, _OWN_FRAMES, _CALLS = 8, 6, 8
+_OWN = "worker/"
+"""Where the frames of gpucheck's own worker are: they tell what it was about to do."""
 _LONGEST = 120
 _LONGEST_ERROR = 300
 _LAST_CALL, _MOST_FILES = 100_000, 2**31
@@ -67,18 +69,22 @@ def zygote_is_held(look: Look | None) -> bool:
 def stack(printed: str) -> tuple[str, ...]:
     """Return the stack of the main thread that faulthandler printed, the innermost call first.
 
-    Of a path its last two parts are kept: they name the module, and not the user's home.
+    Of a deep stack the innermost calls are kept, and those of gpucheck's own worker further out. Of
+    a path its last two parts are kept: they name the module, and not the user's home.
     """
     begin = printed.rfind(_CURRENT)
     if begin < 0:
         return ()
     after = _THREAD.search(printed, begin + len(_CURRENT))
     text = printed[begin : after.start() if after is not None else len(printed)]
-    found = []
-    for path, line, function in _FRAME.findall(text)[:_FRAMES]:
-        name = "/".join(path.replace("\\", "/").split("/")[-2:])
-        found.append(f"{name}:{line} {function}"[-_LONGEST:])
-    return tuple(found)
+    frames = [_frame(*found) for found in _FRAME.findall(text)]
+    own = [frame for frame in frames[_FRAMES:] if frame.startswith(_OWN)]
+    return (*frames[:_FRAMES], *own[:_OWN_FRAMES])
+
+
+def _frame(path: str, line: str, function: str) -> str:
+    name = "/".join(path.replace("\\", "/").split("/")[-2:])
+    return f"{name}:{line} {function}"[-_LONGEST:]
 
 
 def last_error(printed: str) -> str:
