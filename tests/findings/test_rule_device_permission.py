@@ -21,7 +21,8 @@ from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
-from gpucheck.findings.form import Judgement
+from gpucheck.findings.form import Judgement, NotApplicable
+from gpucheck.language import say
 
 PATHS = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0")
 SLURM = Environment(variables={"SLURM_JOB_ID": "4711"})
@@ -52,6 +53,11 @@ def test_the_mode_keeps_this_user_out() -> None:
 def test_a_mode_for_root_alone_has_no_group() -> None:
     found = hit(judge(LINUX, HOST, dev(*PATHS, opens="EACCES", mode="0600")))
     assert "usermod" not in commands(found)
+
+
+def test_where_no_device_file_is_none_is_open() -> None:
+    asked = judge(LINUX, HOST, DeviceNodes(nodes=[], uid=1000))
+    assert asked == NotApplicable(say("there are no device files of NVIDIA"))
 
 
 def test_an_open_mode_and_still_refused() -> None:

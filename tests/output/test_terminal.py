@@ -234,6 +234,9 @@ def line(machine: str, name: str) -> Area:
         ("cublas-cu11-beside-cu12-ok", "CUDA libraries", "ok", "cuBLAS 12 (wheel)"),
         ("nouveau-no-driver", "Driver", "error", "no NVIDIA kernel module is loaded"),
         ("nouveau-no-driver", "GPUs", "ok", "GeForce"),
+        # Once the GPU has its driver, a CPU build is the next fault.
+        ("cpu-build-gpu-without-driver", "PyTorch", "note", "CPU build"),
+        ("cpu-build-no-gpu", "PyTorch", "ok", "CPU build"),
         ("cuda-build-no-gpu-vm", "GPUs", "error", "no NVIDIA GPU on the PCI bus"),
         ("windows-ok", "System", "ok", "Windows 11, version 10.0.26100, x86_64"),
         ("macos-mps", "System", "ok", "macOS, Darwin 24.6.0, arm64"),

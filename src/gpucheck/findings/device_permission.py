@@ -62,6 +62,8 @@ def check(
     if system.os in ("windows", "macos"):
         return NotApplicable(say("only Linux has device files"))
     all_nodes = known(nodes.nodes, "device_nodes.nodes")
+    if not all_nodes:
+        return NotApplicable(say("there are no device files of NVIDIA"))
     needed = [at for at, node in enumerate(all_nodes) if not _is_numbered(node)]
     numbered = [at for at, node in enumerate(all_nodes) if _is_numbered(node)]
     one_opens = any(all_nodes[at].opens == "opens" for at in numbered)

@@ -71,7 +71,7 @@ def areas(report: Report) -> list[Area]:
     plain = [
         _gpus(snapshot),
         _driver(snapshot),
-        _torch(snapshot),
+        _torch(report),
         _libraries(snapshot),
         _toolkit(snapshot),
         _system(snapshot),
@@ -219,8 +219,8 @@ def _supported_cuda(snapshot: Snapshot) -> list[str]:
     return [say("supports CUDA up to {cuda}", cuda=clean(cuda))]
 
 
-def _torch(snapshot: Snapshot) -> Area:
-    torch = snapshot.get(TorchBuild)
+def _torch(report: Report) -> Area:
+    torch = report.snapshot.get(TorchBuild)
     if torch.installed is False:
         return Area("PyTorch", "none", _why_no_torch(torch.installs or []))
     if not torch.installed:
@@ -232,8 +232,16 @@ def _torch(snapshot: Snapshot) -> Area:
     words += [f"NCCL {clean(torch.nccl)}"] if torch.nccl else []
     if torch.installer:
         words.append(say("installed by {installer}", installer=clean(torch.installer)))
-    status: Status = "ok" if torch.version and torch.built_for else "unknown"
-    return Area("PyTorch", status, in_line(words))
+    return Area("PyTorch", _status_of_torch(torch, report), in_line(words))
+
+
+def _status_of_torch(torch: TorchBuild, report: Report) -> Status:
+    """Return the state of a PyTorch of which no finding speaks."""
+    if not torch.version or not torch.built_for:
+        return "unknown"
+    waits_for_gpu = report.verdict == "broken" and gpu_names(report.snapshot)
+    # Once the GPU works, this build is the next fault.
+    return "note" if torch.built_for == "cpu" and waits_for_gpu else "ok"
 
 
 def _why_no_torch(found: Sequence[TorchInstall]) -> str:
