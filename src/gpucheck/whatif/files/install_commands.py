@@ -116,7 +116,7 @@ def _by_pip(
         at += 1
     return Install(
         line=command.line, pins=tuple(pins), indexes=tuple(indexes), tool=tool, image=image,
-        conditional=conditional,
+        conditional=conditional, without_dependencies="--no-deps" in words,
     )  # fmt: skip
 
 

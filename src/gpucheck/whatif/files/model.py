@@ -54,6 +54,8 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
     """The image that it is installed into."""
     conditional: bool = False
     """Whether only some builds run it."""
+    without_dependencies: bool = False
+    """Whether pip is told not to look at what the packages require."""
     cuda: Pin | None = None
     """The CUDA of conda's build of torch."""
     cpu: Pin | None = None

@@ -17,6 +17,17 @@ def name_of(text: str) -> str:
     return re.sub(r"[-_.]{1,100}", "-", text).lower()
 
 
+def normal_version(text: str) -> str:
+    """Return a version as indexes write it: 0.0.28.post3 for 0.0.28-3; "" for what is none."""
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
+    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+
+    try:
+        return str(Version(text))
+    except InvalidVersion:
+        return ""
+
+
 def version_of(specifier: str) -> str:
     """Return the version that a specifier asks for; "" unless it is exactly one."""
     found = re.fullmatch(_EXACTLY, specifier.strip())

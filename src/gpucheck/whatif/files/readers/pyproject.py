@@ -10,7 +10,9 @@ from gpucheck.whatif.files.text import line_with, lines_of_keys, lines_of_texts
 
 _LONGEST = 200
 _OLDEST = re.compile(r">=[ \t]{0,9}(3\.[0-9]{1,2})(?![0-9*])")
-_VERSION = re.compile(r"(?:==)?[ ]{0,9}([0-9]{1,4}(?:\.[0-9]{1,4}){2,3}(?:\+[A-Za-z0-9.]{1,30})?)")
+_VERSION = re.compile(
+    r"(?:==)?[ ]{0,9}([0-9]{1,4}(?:\.[0-9]{1,4}){2,3}[A-Za-z0-9.-]{0,30}(?:\+[A-Za-z0-9.]{1,30})?)"
+)
 
 
 def read(content: str) -> Project:

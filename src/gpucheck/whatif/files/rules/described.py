@@ -21,6 +21,7 @@ from gpucheck.whatif.files.builds import (
     torch_indexes,
 )
 from gpucheck.whatif.files.model import Image, Install, Pin, Project, Stage
+from gpucheck.whatif.files.requirement import normal_version
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
 from gpucheck.whatif.files.rules.which import certain_installs, final_installs
 from gpucheck.whatif.judge import judge_described
@@ -244,9 +245,11 @@ def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
     torch = install.pin("torch")
     if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
         return
+    if install.without_dependencies:
+        return
     plain = torch.version.partition("+")[0]
     for pin in install.pins:
-        wanted = _wanted_torch(pin, plain, tables) if released(pin.version) else None
+        wanted = _wanted_torch(pin, plain, tables)
         if wanted:
             yield Complaint(
                 line=pin.line,
@@ -269,8 +272,8 @@ def _wanted_torch(pin: Pin, torch: str, tables: Tables) -> str | None:
         companions = tables.get(TorchCompanions)
         other = companions.agrees("torchtext", pin.version, torch) is False
         return companions.pin("torchtext", pin.version) if other else None
-    table = tables.get(Extensions)
-    if table.fits_torch(pin.name, pin.version, torch) is not False:
+    table, version = tables.get(Extensions), normal_version(pin.version)
+    if table.fits_torch(pin.name, version, torch) is not False:
         return None
-    row = table.release(pin.name, pin.version)
+    row = table.release(pin.name, version)
     return row.torch if row is not None else None
