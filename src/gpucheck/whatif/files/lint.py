@@ -38,7 +38,7 @@ def lint(name: str, data: bytes, target: Target, tables: Tables) -> Linted:
         return Linted(kind="")
     found: dict[tuple[int, str, str], Complaint] = {}
     for one in (
-        *cpu_build.complaints(project, target),
+        *cpu_build.complaints(project, target, tables),
         *indexes.complaints(project, target),
         *driver.complaints(project, target, tables),
         *described.complaints(project, target, tables),

@@ -36,6 +36,8 @@ class Image(msgspec.Struct, frozen=True):
     for_gpus: bool = False
     """Whether its programs are made for NVIDIA GPUs."""
     has_torch: bool = False
+    machine: str = ""
+    """The processor that its name says: see ``Stage.machine``."""
 
 
 class Install(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,6 +54,8 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
     """The oldest Python that is allowed."""
     image: Image | None = None
     """The image that it is installed into."""
+    machine: str = ""
+    """See ``Stage.machine``."""
     conditional: bool = False
     """Whether only some builds run it."""
     without_dependencies: bool = False
@@ -86,6 +90,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     image: Image | None
     commands: tuple[Command, ...]
     installs: tuple[Install, ...]
+    machine: str = ""
+    """The processor that the file says: x86_64, aarch64, another word, UNKNOWN where only the build
+    knows it, and "" where nothing is said."""
     copies_toolkit: bool = False
     final: bool = False
     in_final: bool = False
@@ -104,6 +111,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     shared_memory: bool = False
     """Whether the file provides for /dev/shm."""
     runtime_class: Pin | None = None
+    machine: str = ""
+    """See ``Stage.machine``."""
     by: str = "compose"
     """``compose`` or ``kubernetes``."""
 

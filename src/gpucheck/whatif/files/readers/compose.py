@@ -3,6 +3,7 @@
 import re
 
 from gpucheck.whatif.files.images import image_of
+from gpucheck.whatif.files.machines import machine_of_platform
 from gpucheck.whatif.files.model import Project, Workload
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
@@ -34,6 +35,7 @@ def _service(name: str, service: Node, line: int) -> Workload:
         asks_for_gpu=_asks(service, devices),
         gpus=_count(service, devices),
         shared_memory=_has_shared_memory(service),
+        machine=machine_of_platform(service.get("platform").text),
     )
 
 

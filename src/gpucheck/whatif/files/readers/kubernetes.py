@@ -1,7 +1,8 @@
 """Manifests of Kubernetes: the containers of pods, jobs and deployments."""
 
 from gpucheck.whatif.files.images import image_of
-from gpucheck.whatif.files.model import Pin, Project, Workload
+from gpucheck.whatif.files.machines import machine_of_platform
+from gpucheck.whatif.files.model import UNKNOWN, Pin, Project, Workload
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
@@ -14,6 +15,8 @@ _PLACES = {
 }
 KINDS = tuple(_PLACES)
 _GPU = "nvidia.com/gpu"
+_ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+_REQUIRED = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
 def read(nodes: list[Node]) -> Project:
@@ -41,9 +44,26 @@ def _container(one: Node, pod: Node, runtime: Node) -> Workload:
         asks_for_gpu=_asks(one, pod),
         gpus=number_of(limits.get(_GPU).text),
         shared_memory=_has_shared_memory(one, pod),
+        machine=_machine(pod),
         runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
         by="kubernetes",
     )
+
+
+def _machine(pod: Node) -> str:
+    """Return the processor of the nodes that the pod may run on, UNKNOWN if there are several."""
+    terms = pod.get("affinity", "nodeAffinity", *_REQUIRED).list()
+    said = {value.text for name in _ARCH if (value := pod.get("nodeSelector").get(name)).text}
+    said |= {
+        value.text
+        for term in terms
+        for one in term.get("matchExpressions").list()
+        if one.get("key").text in _ARCH and one.get("operator").text == "In"
+        for value in one.get("values").list()
+    }
+    if not said:
+        return ""
+    return machine_of_platform(f"linux/{said.pop()}") if len(said) == 1 else UNKNOWN
 
 
 def _asks(one: Node, pod: Node) -> bool:
