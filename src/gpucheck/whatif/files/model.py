@@ -105,7 +105,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     line: int
     image: Image | None
-    asks_for_gpu: bool
+    asks_for_gpu: bool | None
+    """None where a file that was not read may ask for it."""
     gpus: int | None = None
     """How many GPUs it asks for, where a number says so."""
     shared_memory: bool = False
@@ -115,6 +116,8 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """See ``Stage.machine``."""
     by: str = "compose"
     """``compose`` or ``kubernetes``."""
+    complete: bool = True
+    """Whether its definition stands in this file, and is for NVIDIA GPUs."""
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,16 +13,19 @@ _FOR_CPU = re.compile(r"(?:^|[-_.])cpu(?:[-_.]|$)")
 
 
 def read(nodes: list[Node]) -> Project:
-    """Return the services whose whole definition stands in this file."""
+    """Return the services; those of which a part stands elsewhere are not complete."""
     services = nodes[0].get("services")
-    found = [
-        _service(name, service, services.key_line(name))
-        for name, service in services.items()
-        if not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
-        and not service.get("deploy", "<<")
-        and not _FOR_CPU.search(name[:200])
-    ]
+    found = [_service(name, service, services.key_line(name)) for name, service in services.items()]
     return Project(kind="compose", workloads=tuple(found))
+
+
+def _is_complete(name: str, service: Node) -> bool:
+    said = [name, *(one.text for one in service.get("profiles").list())]
+    return (
+        not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
+        and not service.get("deploy", "<<")
+        and not any(_FOR_CPU.search(word[:200]) for word in said)
+    )
 
 
 def _service(name: str, service: Node, line: int) -> Workload:
@@ -36,6 +39,7 @@ def _service(name: str, service: Node, line: int) -> Workload:
         gpus=_count(service, devices),
         shared_memory=_has_shared_memory(service),
         machine=machine_of_platform(service.get("platform").text),
+        complete=_is_complete(name, service),
     )
 
 

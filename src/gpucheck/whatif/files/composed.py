@@ -1,0 +1,55 @@
+"""A file as it is used: Compose merges services of several files, kustomize patches manifests."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.whatif.files.model import Project, Workload
+
+
+class Beside(msgspec.Struct, frozen=True, kw_only=True):
+    """What is used together with a file, or may be."""
+
+    files: tuple[tuple[str, bytes], ...] = ()
+    """The name and content of files that are merged with it."""
+    maybe: str = ""
+    """The name of a file that is not merged and may ask for GPUs."""
+    readable: bool = False
+    """Whether ``maybe`` would be merged if it was named."""
+
+
+def merged(project: Project, others: Sequence[Project], *, open_end: bool) -> Project:
+    """Return the services as they are once the same services of the other files are added.
+
+    Args:
+        project: the file that is judged.
+        others: the files that are merged with it.
+        open_end: whether there may be a further file that asks for GPUs.
+    """
+    found = []
+    for one in project.workloads:
+        alike = [two for other in others for two in other.workloads if _is_same(one, two)]
+        whole = _whole(one, alike)
+        if open_end and not whole.asks_for_gpu:
+            whole = msgspec.structs.replace(whole, asks_for_gpu=None)
+        if whole.complete:
+            found.append(whole)
+    return msgspec.structs.replace(project, workloads=tuple(found))
+
+
+def _is_same(one: Workload, other: Workload) -> bool:
+    return one.by == other.by == "compose" and one.name == other.name
+
+
+def _whole(one: Workload, alike: Sequence[Workload]) -> Workload:
+    """Return a service with what the others add; with two images nobody knows which one runs."""
+    every = (one, *alike)
+    images = {two.image.reference for two in every if two.image is not None}
+    return msgspec.structs.replace(
+        one,
+        asks_for_gpu=any(two.asks_for_gpu for two in every),
+        gpus=next((two.gpus for two in reversed(every) if two.gpus is not None), None),
+        shared_memory=any(two.shared_memory for two in every),
+        machine=next((two.machine for two in every if two.machine), ""),
+        complete=all(two.complete for two in every) and len(images) < 2,  # noqa: PLR2004
+    )
