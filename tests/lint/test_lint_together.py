@@ -155,3 +155,10 @@ def test_json_says_what_is_not_judged(project: Path) -> None:
 def test_a_name_with_control_characters_breaks_no_line(project: Path) -> None:
     write(project, "compose-\x1b[31m.gpu.yaml", GPU)
     assert "\x1b" not in run(project / "compose.yaml").stderr
+
+
+def test_many_files_are_not_read_for_each_other(project: Path) -> None:
+    files = [write(project, f"compose.{at}.yaml", BASE) for at in range(11)]
+    done = run(*files, project / "compose.yaml")
+    assert "may add the GPUs" in done.stderr
+    assert done.stdout == ""

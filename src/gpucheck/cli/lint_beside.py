@@ -18,6 +18,8 @@ _OVERRIDES = (
 _FOR_GPUS = re.compile(r"(?:^|[^a-z])(?:gpus?|cuda|nvidia)(?:[^a-z]|$)", re.IGNORECASE)
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _MOST_NAMES = 5000
+_MOST_FILES = 10
+"""More than anybody merges; each is read once for every other."""
 
 Read = Callable[[str], bytes]
 
@@ -41,6 +43,8 @@ def beside(file: str, given: Sequence[str], read: Read) -> Beside:
     if implied and implied not in [os.path.basename(one) for one in named]:  # noqa: PTH119
         named.append(os.path.join(folder, implied))  # noqa: PTH118  # as the user wrote the folder
     files = []
+    if len(named) > _MOST_FILES:
+        return Beside(maybe=os.path.basename(named[_MOST_FILES]))  # noqa: PTH119
     for one in named:
         try:
             files.append((os.path.basename(one), read(one)))  # noqa: PTH119

@@ -27,18 +27,17 @@ def merged(project: Project, others: Sequence[Project], *, open_end: bool) -> Pr
         open_end: whether there may be a further file that asks for GPUs.
     """
     found = []
+    by_name: dict[str, list[Workload]] = {}
+    for other in others:
+        for one in other.workloads if other.kind == "compose" else ():
+            by_name.setdefault(one.name, []).append(one)
     for one in project.workloads:
-        alike = [two for other in others for two in other.workloads if _is_same(one, two)]
-        whole = _whole(one, alike)
+        whole = _whole(one, by_name.get(one.name, []) if project.kind == "compose" else [])
         if open_end and not whole.asks_for_gpu:
             whole = msgspec.structs.replace(whole, asks_for_gpu=None)
         if whole.complete:
             found.append(whole)
     return msgspec.structs.replace(project, workloads=tuple(found))
-
-
-def _is_same(one: Workload, other: Workload) -> bool:
-    return one.by == other.by == "compose" and one.name == other.name
 
 
 def _whole(one: Workload, alike: Sequence[Workload]) -> Workload:
