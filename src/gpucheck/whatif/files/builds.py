@@ -54,10 +54,8 @@ def torch_indexes(install: Install) -> list[Index]:
     main = [one for one in install.indexes if one.role == "main"]
     return [
         one
-        for one in install.indexes
-        if build_of(one.address)
-        and (not one.of or "torch" in one.of)
-        and (one not in main or one is main[-1])
+        for one in _sources_of_torch(install)
+        if build_of(one.address) and (one not in main or one is main[-1])
     ]
 
 
@@ -98,9 +96,14 @@ def has_unknown_index(install: Install) -> bool:
         not build_of(one.address)
         and not _is_of_pypi(one.address)
         and not (names_build and has_all_builds(one.address))
-        for one in install.indexes
-        if not one.of or "torch" in one.of
+        for one in _sources_of_torch(install)
     )
+
+
+def _sources_of_torch(install: Install) -> list[Index]:
+    """Return the indexes that torch may come from: its own if it has one."""
+    own = [one for one in install.indexes if one.role == "only" and "torch" in one.of]
+    return own or [one for one in install.indexes if not one.of or "torch" in one.of]
 
 
 def _is_of_pypi(address: str) -> bool:

@@ -13,6 +13,7 @@ from gpucheck.whatif.files.rules import (
     described,
     driver,
     indexes,
+    package_pins,
     workloads,
 )
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
@@ -50,6 +51,7 @@ def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside 
         *indexes.complaints(project, target),
         *driver.complaints(project, target, tables),
         *described.complaints(project, target, tables),
+        *package_pins.complaints(project, target, tables),
         *compiler.complaints(project, tables),
         *workloads.complaints(project),
     ):

@@ -1,5 +1,7 @@
 """What a project file says: installs, base images, services and jobs, each with its line."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 UNKNOWN = "\ufffd"
@@ -59,7 +61,7 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
     conditional: bool = False
     """Whether only some builds run it."""
     without_dependencies: bool = False
-    """Whether pip is told not to look at what the packages require."""
+    """Whether the installer is told not to respect what the packages require."""
     cuda: Pin | None = None
     """The CUDA of conda's build of torch."""
     cpu: Pin | None = None
@@ -118,6 +120,15 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     """``compose`` or ``kubernetes``."""
     complete: bool = True
     """Whether its definition stands in this file, and is for NVIDIA GPUs."""
+
+
+def hides_gpus(variables: Iterable[tuple[str, str]]) -> bool:
+    """Whether variables say that a container is to use no GPU."""
+    return any(
+        (name == "CUDA_VISIBLE_DEVICES" and value.strip() in ("", "-1", "none"))
+        or (name == "NVIDIA_VISIBLE_DEVICES" and value.strip() in ("", "void", "none"))
+        for name, value in variables
+    )
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):

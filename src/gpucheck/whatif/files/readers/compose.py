@@ -4,7 +4,7 @@ import re
 
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.machines import machine_of_platform
-from gpucheck.whatif.files.model import Project, Workload
+from gpucheck.whatif.files.model import Project, Workload, hides_gpus
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
@@ -21,7 +21,14 @@ def read(nodes: list[Node]) -> Project:
 
 def _is_complete(name: str, service: Node) -> bool:
     said = [name, *(one.text for one in service.get("profiles").list())]
-    return (
+    variables = service.get("environment")
+    given = [(key, value.text) for key, value in variables.items()]
+    given += [
+        (key, value)
+        for key, equals, value in (one.text.partition("=") for one in variables.list())
+        if equals
+    ]
+    return not hides_gpus(given) and (
         not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
         and not service.get("deploy", "<<")
         and not any(_FOR_CPU.search(word[:200]) for word in said)

@@ -2,7 +2,7 @@
 
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.machines import machine_of_platform
-from gpucheck.whatif.files.model import UNKNOWN, Pin, Project, Workload
+from gpucheck.whatif.files.model import UNKNOWN, Pin, Project, Workload, hides_gpus
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
@@ -22,7 +22,8 @@ _REQUIRED = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerm
 def read(nodes: list[Node]) -> Project:
     """Return the containers; those of other kinds, such as a DaemonSet, are not judged."""
     found: list[Workload] = []
-    for node in nodes:
+    listed = [one for node in nodes for one in node.get("items").list()]
+    for node in [*nodes, *listed]:
         place = _PLACES.get(node.get("kind").text)
         if place is not None:
             found += _containers(node.get(*place))
@@ -47,6 +48,11 @@ def _container(one: Node, pod: Node, runtime: Node) -> Workload:
         machine=_machine(pod),
         runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
         by="kubernetes",
+        complete=not hides_gpus(
+            (entry.get("name").text, entry.get("value").text)
+            for entry in one.get("env").list()
+            if not entry.get("valueFrom")
+        ),
     )
 
 

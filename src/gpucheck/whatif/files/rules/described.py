@@ -4,13 +4,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import package_pin_conflict
 from gpucheck.findings.form import Finding
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import Extensions
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import capability_numbers, minor, parse, released
 from gpucheck.whatif.files.builds import (
@@ -23,14 +20,13 @@ from gpucheck.whatif.files.builds import (
 )
 from gpucheck.whatif.files.machines import ASSUMED
 from gpucheck.whatif.files.model import Image, Install, Pin, Project, Stage
-from gpucheck.whatif.files.requirement import normal_version
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
 from gpucheck.whatif.files.rules.which import certain_installs, final_installs, machines_for
 from gpucheck.whatif.judge import judge_described
 from gpucheck.whatif.keys import Given, GivenError, read_words
 
 _KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}
-_COMPANIONS = ("torchvision", "torchaudio")
+_COMPANIONS = ("torchvision", "torchaudio", "numpy")
 _PLAIN_IMAGES = ("python", "ubuntu", "debian")
 _OTHER_PYTHONS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv")
 
@@ -42,7 +38,6 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
     """Yield what the engine finds about each install, and about PyTorch's images."""
     for install in certain_installs(project):
         stage = next((one for one in project.stages if _has(one, install)), None)
-        yield from _pins(install, tables)
         yield from _companions(install, tables)
         yield from _on_all(
             machines_for(install.machine, target, tables),
@@ -84,6 +79,8 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
         pin = install.pin(name)
         if pin is None or not pin.version:
             continue
+        if name == "numpy" and install.tool == "conda":
+            continue  # conda's packages of torch are compiled for NumPy versions of their own
         # Without a build of torch nobody knows whether that of its companion is another.
         version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
         lines = {"torch": torch.line, "packages": pin.line}
@@ -287,42 +284,3 @@ def _line_of(sections: list[str], lines: _Lines) -> int:
 
 def _fix_of(finding: Finding) -> str:
     return finding.fixes[0].text if finding.fixes else ""
-
-
-def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
-    """Yield the packages whose metadata requires another torch: no installer accepts both."""
-    torch = install.pin("torch")
-    if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
-        return
-    if install.without_dependencies:
-        return
-    plain = torch.version.partition("+")[0]
-    for pin in install.pins:
-        wanted = _wanted_torch(pin, plain, tables)
-        if wanted:
-            yield Complaint(
-                line=pin.line,
-                severity=Severity.ERROR,
-                rule=package_pin_conflict.RULE.slug,
-                sentence=say(
-                    "{package} {version} requires torch {wanted}, not {torch}.",
-                    package=pin.name,
-                    version=pin.version,
-                    wanted=wanted,
-                    torch=plain,
-                ),
-                fix=say("Choose releases that belong together."),
-            )
-
-
-def _wanted_torch(pin: Pin, torch: str, tables: Tables) -> str | None:
-    """Return the torch that the metadata of a package requires, if this one is another."""
-    if pin.name == "torchtext":
-        companions = tables.get(TorchCompanions)
-        other = companions.agrees("torchtext", pin.version, torch) is False
-        return companions.pin("torchtext", pin.version) if other else None
-    table, version = tables.get(Extensions), normal_version(pin.version)
-    if table.fits_torch(pin.name, version, torch) is not False:
-        return None
-    row = table.release(pin.name, version)
-    return row.torch if row is not None else None
