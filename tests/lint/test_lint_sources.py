@@ -171,6 +171,7 @@ CASES = {
     "triton-of-another-index": Case(
         "requirements.txt", "-i https://example.org\ntorch==2.6.0\ntriton==3.1.0\n"
     ),
+    "triton-for-others": Case("requirements-rocm.txt", "torch==2.6.0\ntriton==3.1.0\n"),
     "triton-of-a-python": Case("requirements.txt", "torch==2.5.1\ntriton==3.2.0\n"),
     "triton-of-this-python": Case(
         "requirements.txt", "torch==2.5.1\ntriton==3.2.0\n", (PIN,), {"python": "3.12"}

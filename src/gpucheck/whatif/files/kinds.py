@@ -29,7 +29,7 @@ _BY_NAME: tuple[tuple[str, Callable[[str], Project]], ...] = (
 )
 _YAML = r".{1,200}\.ya?ml"
 _SCRIPT = r".{1,200}\.(?:sbatch|slurm|sh|batch|job)"
-_KIND = re.compile(r"^[ ]{0,20}(?:- )?kind:[ \t]{0,20}[\"']?([A-Za-z]{1,40})\b", re.MULTILINE)
+_KIND = re.compile(r"^kind:[ \t]{0,20}[\"']?([A-Za-z]{1,40})\b", re.MULTILINE)
 _SERVICES = re.compile(r"^services:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _DEPENDENCIES = re.compile(r"^dependencies:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _NOT_NVIDIA = re.compile(

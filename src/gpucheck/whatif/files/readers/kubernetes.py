@@ -13,7 +13,7 @@ _PLACES = {
     "StatefulSet": ("spec", "template", "spec"),
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
 }
-KINDS = tuple(_PLACES)
+KINDS = (*_PLACES, "List")
 _GPU = "nvidia.com/gpu"
 _ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
 _REQUIRED = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
@@ -22,7 +22,12 @@ _REQUIRED = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerm
 def read(nodes: list[Node]) -> Project:
     """Return the containers; those of other kinds, such as a DaemonSet, are not judged."""
     found: list[Workload] = []
-    listed = [one for node in nodes for one in node.get("items").list()]
+    listed = [
+        item
+        for node in nodes
+        if node.get("kind").text == "List"
+        for item in node.get("items").list()
+    ]
     for node in [*nodes, *listed]:
         place = _PLACES.get(node.get("kind").text)
         if place is not None:

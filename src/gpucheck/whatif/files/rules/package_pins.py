@@ -60,7 +60,7 @@ def _of_torch(
     Triton. The libraries of CUDA differ, and whether the wheel is that of PyPI is certain only
     where the file shows the command.
     """
-    if has_unknown_index(install):
+    if has_unknown_index(install) or project.not_for_nvidia:
         return
     build = (build_with_line(install) or ("",))[0]
     default = tables.get(TorchReleases).default_build(torch.version, platform)
