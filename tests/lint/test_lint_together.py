@@ -128,6 +128,13 @@ def test_an_override_that_cannot_be_read_may_say_anything(project: Path, text: s
     assert "compose.override.yaml may add the GPUs" in done.stderr
 
 
+def test_an_override_that_cannot_be_read_may_give_memory(project: Path) -> None:
+    base = write(project, "compose.yaml", FOUR + IMAGE)
+    assert rules(base) == [SHM]
+    write(project, "compose.override.yaml", "services: [")
+    assert rules(base) == []
+
+
 def test_an_override_that_is_no_file_is_not_read(project: Path) -> None:
     (project / "compose.override.yaml").symlink_to("/dev/zero")
     done = run(project / "compose.yaml")

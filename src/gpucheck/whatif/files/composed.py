@@ -18,25 +18,28 @@ class Beside(msgspec.Struct, frozen=True, kw_only=True):
     """Whether ``maybe`` would be merged if it was named."""
 
 
-def merged(project: Project, others: Sequence[Project], *, open_end: bool) -> Project:
+def merged(project: Project, others: Sequence[Project], beside: Beside) -> Project:
     """Return the services as they are once the same services of the other files are added.
 
-    Args:
-        project: the file that is judged.
-        others: the files that are merged with it.
-        open_end: whether there may be a further file that asks for GPUs.
+    A further file may ask for GPUs. One that cannot be read may give shared memory as well.
     """
     found = []
+    unread = project.kind == "compose" and bool(beside.maybe) and not beside.readable
     by_name: dict[str, list[Workload]] = {}
     for other in others:
         for one in other.workloads if other.kind == "compose" else ():
             by_name.setdefault(one.name, []).append(one)
     for one in project.workloads:
         whole = _whole(one, by_name.get(one.name, []) if project.kind == "compose" else [])
-        if open_end and not whole.asks_for_gpu:
-            whole = msgspec.structs.replace(whole, asks_for_gpu=None)
-        if whole.complete:
-            found.append(whole)
+        if not whole.complete:
+            continue
+        if beside.maybe:
+            whole = msgspec.structs.replace(
+                whole,
+                asks_for_gpu=whole.asks_for_gpu or None,
+                shared_memory=whole.shared_memory or unread,
+            )
+        found.append(whole)
     return msgspec.structs.replace(project, workloads=tuple(found))
 
 

@@ -77,4 +77,4 @@ def _together(project: Project, beside: Beside) -> tuple[Project, Beside]:
             beside = Beside(maybe=name)
         else:
             others.append(other)
-    return merged(project, others, open_end=bool(beside.maybe)), beside
+    return merged(project, others, beside), beside

@@ -13,6 +13,7 @@ from gpucheck.whatif.files.text import line_with, lines_of_keys
 
 _VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
 _BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
+_LONGEST = 60
 
 
 def read(content: str) -> Project:
@@ -46,7 +47,7 @@ def _machine(data: dict[str, Any]) -> str:
     platforms = texts((table(data, "workspace") or table(data, "project")).get("platforms"))
     if not platforms or "linux-64" in platforms:
         return ""
-    return "aarch64" if "linux-aarch64" in platforms else platforms[0]
+    return "aarch64" if "linux-aarch64" in platforms else platforms[0][:_LONGEST]
 
 
 def _spec(name: str, version: str, build: str, line: int) -> CondaSpec:
