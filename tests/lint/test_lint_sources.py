@@ -183,6 +183,10 @@ CASES = {
         "Dockerfile",
         step("torch==2.6.0", "triton==3.1.0", image="--platform=linux/arm64 python:3.11"),
     ),
+    "triton-on-either": Case(
+        "Dockerfile",
+        step("torch==2.6.0", "triton==3.1.0", image="--platform=$TARGETPLATFORM python:3.11"),
+    ),
     "triton-that-uv-overrides": Case(
         PROJECT,
         project("torch==2.6.0", "triton==3.1.0",
@@ -201,6 +205,36 @@ CASES = {
     "numpy-that-fits": Case("requirements.txt", "torch==2.1.0\nnumpy==1.26.4\n"),
     "numpy-of-conda": Case(
         "environment.yml", "dependencies:\n- pytorch=2.1.0\n- numpy=2.0.1\n"
+    ),
+    # A later step replaces torch.
+    "later": Case(
+        "Dockerfile", step("torch==2.6.0") + "RUN pip install xformers==0.0.28.post3\n", (PIN,)
+    ),
+    "later-in-a-step": Case(
+        "Dockerfile", step("torch==2.6.0", "&& pip install vllm==0.6.3.post1"), (PIN,)
+    ),
+    "later-companion": Case(
+        "Dockerfile", step("torch==2.6.0") + "RUN pip install torchvision==0.20.1\n", (PIN,)
+    ),
+    "later-that-fits": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install torchvision==0.21.0 xformers==0.0.29.post3\n",
+    ),
+    "later-without-dependencies": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install --no-deps xformers==0.0.28.post3\n",
+    ),
+    "later-with-another-torch": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install torch==2.5.1 xformers==0.0.28.post3\n",
+    ),
+    "later-after-a-file": Case(
+        "Dockerfile",
+        step("torch==2.6.0", "&& pip install -r a.txt && pip install xformers==0.0.28.post3"),
+    ),
+    "later-in-another-environment": Case(
+        "Dockerfile",
+        step("torch==2.6.0", "&& python -m venv /b && /b/bin/pip install xformers==0.0.28.post3"),
     ),
     # Documentation is built without GPUs.
     "documentation": Case(
