@@ -1,5 +1,6 @@
 """Packages that require another torch, and those of which torch requires another version."""
 
+import itertools
 from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.claims import Severity
@@ -19,11 +20,17 @@ from gpucheck.whatif.files.rules.which import certain_installs, machines_for
 
 _COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio", "torchtext")
 _ENVIRONMENTS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv", "pipx", "poetry")
+_MOST = 200
+"""Faults of one file: more are not shown."""
 _MOST_STAGES = 200
 
 
 def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
-    """Yield the packages that no installer accepts beside this torch."""
+    """Yield the packages that no installer accepts beside this torch, or that replace it."""
+    return itertools.islice(_all(project, target, tables), _MOST)
+
+
+def _all(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
     for install in certain_installs(project):
         torch = install.pin("torch")
         if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
