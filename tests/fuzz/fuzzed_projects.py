@@ -7,6 +7,7 @@ from rules_support import TABLES
 
 from gpucheck.output import lint_text
 from gpucheck.output.lint_text import LintedFile
+from gpucheck.whatif.files.composed import Beside
 from gpucheck.whatif.files.lint import lint
 from gpucheck.whatif.files.rules.complaint import Target as Wanted
 from gpucheck.whatif.files.text import UnreadableError
@@ -23,7 +24,7 @@ RUN ["pip", "install", "flash-attn"]
 RUN <<EOF
 nvcc --version || true
 EOF
-FROM python:3.12-slim
+FROM --platform=linux/arm64 python:3.12-slim
 COPY --from=build /opt /opt
 RUN nvcc --version && conda install -y pytorch=2.4 pytorch-cuda=12.1 -c pytorch -c nvidia
 """,
@@ -97,6 +98,7 @@ spec:
       image: nvcr.io/nvidia/pytorch:25.01-py3
       command: [torchrun, train.py]
       resources: {limits: {cpu: "4"}}
+  nodeSelector: {kubernetes.io/arch: arm64}
   volumes: [{name: shm, emptyDir: {medium: Memory, sizeLimit: 64Mi}}]
 ---
 kind: List
@@ -117,10 +119,13 @@ def _project(data: bytes) -> None:
     first, _line, content = data.partition(b"\n")
     name = first.decode("utf-8", "surrogateescape")
     with contextlib.suppress(UnreadableError):
-        linted = lint(name, content, _WANTED, TABLES)
-        file = LintedFile(file=name, kind=linted.kind, complaints=linted.complaints)
+        beside = Beside(files=((name, content),), maybe=name)
+        linted = lint(name, content, _WANTED, TABLES, beside)
+        file = LintedFile(
+            file=name, kind=linted.kind, complaints=linted.complaints, unjudged=linted.unjudged
+        )
         for text in (
-            lint_text.terminal([file]), lint_text.github([file]),
+            lint_text.terminal([file]), lint_text.github([file]), *lint_text.reasons(file),
             lint_text.as_json([file], tables=TABLES.version),
         ):  # fmt: skip
             text.encode("utf-8", "surrogatepass")

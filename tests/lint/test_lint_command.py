@@ -41,7 +41,9 @@ def test_a_fault_is_one_line_with_its_fix_below(file: Path) -> None:
 def test_json_has_every_fault_and_holds_its_schema(file: Path) -> None:
     data = json.loads(run("--format", "json", file).stdout)
     jsonschema.validate(data, schema("lint"))
-    assert data["files"] == [{"file": str(file), "kind": "requirements", "problem": ""}]
+    assert data["files"] == [
+        {"file": str(file), "kind": "requirements", "problem": "", "unjudged": []}
+    ]
     (found,) = data["findings"]
     assert (found["line"], found["rule"]) == (2, "torch-companion-mismatch")
     assert found["said"]["sentence"]["key"] == "{headline}."

@@ -35,6 +35,10 @@ LONG = {
     "tables": b"a = " + b"[" * 4000,
     "dots": b"[" + b"a." * 4000 + b"a]\n",
     "pins": b"torch==2.6.0\n" * 60_000,
+    "packages": b"torch==2.6.0\n" + b"xformers==0.0.28.post3\n" * 80_000,
+    "markers": b"torch==2.6.0\n" + b"".join(b"a; os_name == 'a%d'\n" % n for n in range(80_000)),
+    "later": b"FROM a\nRUN pip install torch==2.6.0\n"
+    + (b"RUN pip install " + b"xformers==0.0.28.post3 " * 300 + b"\n") * 280,
     "spaces": b"torch" + b" " * 8000 + b"=" + b" " * 80,
     "binary": b"\xff\xfe" * 1000,
     "indented": b"services:\n" + b"".join(b" " * n + b"a:\n" for n in range(1, 900)),
@@ -42,7 +46,17 @@ LONG = {
     "long-line": b"torch==2.6.0 # " + b"x" * MB + b"\ntorchvision==0.20.0\n",
 }
 ALSO = {
-    "requirements.txt": ("pins", "spaces", "blanks", "dollars", "long-line", "dots", "binary"),
+    "requirements.txt": (
+        "pins",
+        "packages",
+        "markers",
+        "spaces",
+        "blanks",
+        "dollars",
+        "long-line",
+        "dots",
+        "binary",
+    ),
     "pyproject.toml": ("tables", "dots", "blanks", "brackets"),
     "uv.lock": ("tables", "dots"),
     "compose.yaml": ("dashes", "brackets", "indented", "blanks", "quotes"),

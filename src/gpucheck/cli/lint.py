@@ -60,17 +60,20 @@ _UNREADABLE = 2
 def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:  # noqa: ANN401  # click's options
     """Judge project files: Dockerfiles, requirements, pyproject.toml, Compose, Kubernetes, Slurm.
 
-    Nothing is executed, and no other file is read. What is not certain is not reported.
+    Nothing is executed. Apart from these files, only the override file of a Compose project is
+    read. What is not certain is not reported.
     """
     tables = open_tables(options["tables"])
     target = _target(options, tables)
-    found = [_linted(file, target, tables) for file in files]
+    found = [_linted(file, files, target, tables) for file in files]
     _write(found, options, tables)
     for one in found:
         if one.problem:
             echo(say("{file}: {problem}.", file=printable(one.file), problem=one.problem))
         elif not one.kind and not options["quiet"]:
             echo(say("{file} is not a kind of file that lint knows.", file=printable(one.file)))
+        elif not options["quiet"]:
+            _explain(one)
     if not options["quiet"]:
         _sum_up(found)
     ctx.exit(_status(found, options["fail_on"]))
@@ -98,19 +101,29 @@ def _target(options: dict[str, Any], tables: "Tables") -> "Target":
     )
 
 
-def _linted(file: str, target: "Target", tables: "Tables") -> "LintedFile":
+def _explain(file: "LintedFile") -> None:
+    from gpucheck.output.lint_text import reasons  # noqa: PLC0415
+
+    for line in reasons(file):
+        echo(line)
+
+
+def _linted(file: str, given: tuple[str, ...], target: "Target", tables: "Tables") -> "LintedFile":
+    from gpucheck.cli.lint_beside import beside  # noqa: PLC0415
     from gpucheck.output.lint_text import LintedFile  # noqa: PLC0415
     from gpucheck.whatif.files.lint import lint as judge  # noqa: PLC0415
     from gpucheck.whatif.files.text import UnreadableError  # noqa: PLC0415
 
     try:
-        linted = judge(file, _content(file), target, tables)
+        linted = judge(file, _content(file), target, tables, beside(file, given, _content))
     except OSError as error:
         why = error.strerror or error
         return LintedFile(file=file, problem=say("it cannot be read: {why}", why=why))
     except UnreadableError as error:
         return LintedFile(file=file, problem=error.args[0])
-    return LintedFile(file=file, kind=linted.kind, complaints=linted.complaints)
+    return LintedFile(
+        file=file, kind=linted.kind, complaints=linted.complaints, unjudged=linted.unjudged
+    )
 
 
 def _content(file: str) -> bytes:

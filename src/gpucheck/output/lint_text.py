@@ -18,11 +18,15 @@ _LONGEST = 400
 
 
 class LintedFile(msgspec.Struct, frozen=True, kw_only=True):
-    """A file as it was named, its kind, and its faults; ``problem``: why it could not be read."""
+    """A file as it was named, its kind, its faults, and what is not judged.
+
+    ``problem``: why it could not be read.
+    """
 
     file: str
     kind: str = ""
     complaints: tuple[Complaint, ...] = ()
+    unjudged: tuple[str, ...] = ()
     problem: str = ""
 
 
@@ -51,7 +55,13 @@ def as_json(files: Sequence[LintedFile], *, tables: str) -> str:
             "schema": SCHEMA,
             "gpucheck": {"version": __version__, "tables": tables},
             "files": [
-                {"file": one.file, "kind": one.kind, "problem": one.problem} for one in files
+                {
+                    "file": one.file,
+                    "kind": one.kind,
+                    "problem": one.problem,
+                    "unjudged": list(one.unjudged),
+                }
+                for one in files
             ],
             "findings": [_finding(file.file, one) for file in files for one in file.complaints],
         }
@@ -84,6 +94,12 @@ def _data(one: Complaint) -> str:
     if one.fix:
         words += "\n" + _words(say("Fix: {fix}", fix=one.fix))
     return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def reasons(file: LintedFile) -> Iterator[str]:
+    """Yield a line for each thing that is not judged."""
+    for one in file.unjudged:
+        yield f"{_safe(file.file)}: {_words(one)}"
 
 
 def _property(text: str) -> str:

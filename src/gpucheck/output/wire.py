@@ -108,11 +108,15 @@ class TriageSummary(msgspec.Struct, kw_only=True):
 
 
 class LintFile(msgspec.Struct, kw_only=True):
-    """A file that was judged; ``kind`` is "" if it is of none that is known."""
+    """A file that was judged; ``kind`` is "" if it is of none that is known.
+
+    ``unjudged`` has what is not judged, and why.
+    """
 
     file: str
     kind: str
     problem: str
+    unjudged: list[str]
 
 
 class LintFinding(msgspec.Struct, kw_only=True):

@@ -1,6 +1,7 @@
 """Extensions of PyTorch: which torch, CUDA and GPUs their releases support."""
 
 import re
+from functools import cached_property
 from typing import ClassVar
 
 from gpucheck.tables.base import Row, Specifier, Table, VersionText
@@ -59,9 +60,7 @@ class Extensions(Table, frozen=True):
 
     def release(self, package: str, version: str) -> ExtensionRow | None:
         """Return the row of a release such as xformers 0.0.30, without a local part (+cu126)."""
-        wanted = (_plain(package), version.partition("+")[0])
-        rows = self._releases()
-        return next((row for row in rows if (_plain(row.package), row.version) == wanted), None)
+        return self._by_release.get((_plain(package), version.partition("+")[0]))
 
     def fits_torch(self, package: str, version: str, torch: str) -> bool | None:
         """Return whether a release's metadata admits a torch; None if it names none."""
@@ -128,6 +127,10 @@ class Extensions(Table, frozen=True):
         if str(theirs[0]) in row.majors_alike:
             return ours[0] == theirs[0]
         return ours[:2] == theirs[:2]
+
+    @cached_property
+    def _by_release(self) -> dict[tuple[str, str], ExtensionRow]:
+        return {(_plain(row.package), row.version): row for row in reversed(self._releases())}
 
     def _releases(self) -> list[ExtensionRow]:
         return [row for row in self.rows if isinstance(row, ExtensionRow)]

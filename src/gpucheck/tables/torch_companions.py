@@ -80,8 +80,10 @@ class TorchCompanions(Table, frozen=True):
 
     def _pin(self, package: Package, version: str) -> PinRow | None:
         wanted = released(version)
+        if wanted is None:
+            return None
         pins = [row for row in self.rows if isinstance(row, PinRow) and row.package == package]
-        return next((row for row in pins if released(row.version) == wanted), None)
+        return next((row for row in pins if compare(numbers(row.version), wanted) == 0), None)
 
     def _made_for_this_or_older(
         self,
@@ -89,9 +91,9 @@ class TorchCompanions(Table, frozen=True):
         version: str,
         torch: tuple[int, ...],
     ) -> bool:
-        wanted = released(version)
+        wanted = released(version) or ()
         return any(
-            released(self.companion_for(row.torch, package)) == wanted
+            compare(released(self.companion_for(row.torch, package)) or (), wanted) == 0
             and at_least(torch, numbers(row.torch))
             for row in self._companions()
         )

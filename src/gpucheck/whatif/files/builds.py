@@ -11,6 +11,9 @@ _BUILD = re.compile(
     r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._/-]{0,100}/)?whl/(?:nightly/|test/)?"
     r"(cpu|cu[0-9]{2,3}|rocm[0-9.]{1,6}|xpu)(?:/torch_stable\.html)?/?"
 )
+_ALL_BUILDS = re.compile(
+    r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._-]{1,100}/){1,5}torch_stable\.html"
+)
 
 
 def build_of(address: str) -> str:
@@ -22,6 +25,20 @@ def build_of(address: str) -> str:
         return ""
     found = _BUILD.fullmatch(address)
     return found[1] if found else ""
+
+
+def has_all_builds(address: str) -> bool:
+    """Whether an address is PyTorch's page with the wheels of every build.
+
+    A version with a build, such as 1.13.1+cu117, says which of them is meant. Without one pip takes
+    the build whose name is the last in the alphabet.
+    """
+    return (
+        len(address) < _LONGEST
+        and "pytorch" in address
+        and not build_of(address)
+        and _ALL_BUILDS.fullmatch(address) is not None
+    )
 
 
 def is_stable(address: str) -> bool:
@@ -37,16 +54,16 @@ def torch_indexes(install: Install) -> list[Index]:
     main = [one for one in install.indexes if one.role == "main"]
     return [
         one
-        for one in install.indexes
-        if build_of(one.address)
-        and (not one.of or "torch" in one.of)
-        and (one not in main or one is main[-1])
+        for one in _sources_of_torch(install)
+        if build_of(one.address) and (one not in main or one is main[-1])
     ]
 
 
 def local_of(version: str) -> str:
-    """Return the build that a version names: cu124 of 2.6.0+cu124."""
-    return version.partition("+")[2]
+    """Return the build that a version names: cu117 of 2.0.1+cu117.with.pypi.cudnn."""
+    local = version.partition("+")[2].lower()
+    first = local.partition(".")[0]
+    return first if is_cuda(first) else local
 
 
 def is_cuda(build: str) -> bool:
@@ -73,11 +90,20 @@ def build_with_line(install: Install) -> tuple[str, int] | None:
 
 def has_unknown_index(install: Install) -> bool:
     """Whether an index that torch may come from is only known to the build, or not PyTorch's."""
+    torch = install.pin("torch")
+    names_build = torch is not None and bool(local_of(torch.version))
     return any(
-        not build_of(one.address) and not _is_of_pypi(one.address)
-        for one in install.indexes
-        if not one.of or "torch" in one.of
+        not build_of(one.address)
+        and not _is_of_pypi(one.address)
+        and not (names_build and has_all_builds(one.address))
+        for one in _sources_of_torch(install)
     )
+
+
+def _sources_of_torch(install: Install) -> list[Index]:
+    """Return the indexes that torch may come from: its own if it has one."""
+    own = [one for one in install.indexes if one.role == "only" and "torch" in one.of]
+    return own or [one for one in install.indexes if not one.of or "torch" in one.of]
 
 
 def _is_of_pypi(address: str) -> bool:

@@ -2,7 +2,10 @@
 
 import re
 
+import msgspec
+
 from gpucheck.tables.versions import minor
+from gpucheck.whatif.files.machines import machine_of_image
 from gpucheck.whatif.files.model import UNKNOWN, Image
 
 _LONGEST = 300
@@ -20,7 +23,12 @@ _OTHER = ("cpu", "rocm", "xpu", "gaudi", "intel", "neuron", "arm", "min", "amd",
 
 def image_of(reference: str, line: int) -> Image:
     """Return an image with what its name and tag say."""
-    plain = reference.strip()
+    found = _by_name(reference.strip(), line)
+    machine = machine_of_image(found.reference)
+    return msgspec.structs.replace(found, machine=machine) if machine else found
+
+
+def _by_name(plain: str, line: int) -> Image:
     if len(plain) > _LONGEST or UNKNOWN in plain or "$" in plain:
         return Image(plain[:_LONGEST], line)
     name, _, tag = plain.partition("@")[0].removeprefix("docker.io/").partition(":")

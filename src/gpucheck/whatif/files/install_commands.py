@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Index, Install, Pin
-from gpucheck.whatif.files.requirement import name_of, pin_of
+from gpucheck.whatif.files.requirement import name_of, requested
 
 _PIP = re.compile(r"(?:[^ ]{0,200}/)?pip(?:3(?:\.[0-9]{1,2})?)?")
 _PYTHON = re.compile(r"(?:[^ ]{0,200}/)?python(?:3(?:\.[0-9]{1,2})?)?")
@@ -109,14 +109,14 @@ def _by_pip(
                     if _INDEXES[option] == "main":
                         indexes = [one for one in indexes if one.role != "main"]
                     indexes.append(Index(value, command.line, _INDEXES[option]))
-        elif UNKNOWN in words[at] or "$" in words[at]:
-            pins.extend(_with_unknown_version(words[at], command.line))
-        elif (pin := pin_of(words[at], command.line)) is not None:
-            pins.append(pin)
+        else:
+            found = _asked_for(words[at], command.line)
+            pins.extend(one for one in found if isinstance(one, Pin))
+            indexes.extend(one for one in found if isinstance(one, Index))
         at += 1
     return Install(
         line=command.line, pins=tuple(pins), indexes=tuple(indexes), tool=tool, image=image,
-        conditional=conditional,
+        conditional=conditional, without_dependencies="--no-deps" in words,
     )  # fmt: skip
 
 
@@ -134,6 +134,12 @@ def _indexes_of(variables: Mapping[str, tuple[str, int]], tool: str) -> list[Ind
         for address in own[name][0].split()
     ]
     return named + [Index(UNKNOWN, own[name][1]) for name in _OTHER_SOURCES if name in own]
+
+
+def _asked_for(word: str, line: int) -> list[Pin | Index]:
+    if UNKNOWN in word or "$" in word:
+        return [*_with_unknown_version(word, line)]
+    return [*requested(word, line)]
 
 
 def _with_unknown_version(word: str, line: int) -> list[Pin]:

@@ -33,7 +33,8 @@ _KIND = re.compile(r"^kind:[ \t]{0,20}[\"']?([A-Za-z]{1,40})\b", re.MULTILINE)
 _SERVICES = re.compile(r"^services:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _DEPENDENCIES = re.compile(r"^dependencies:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _NOT_NVIDIA = re.compile(
-    r"(?:^|[^a-z])(?:cpu|rocm|amd|xpu|intel|hpu|gaudi|neuron|tpu|npu|ascend|mps|metal)(?:[^a-z]|$)"
+    r"(?:^|[^a-z])(?:cpu|rocm|amd|xpu|intel|hpu|gaudi|neuron|tpu|npu|ascend|mps|metal|dcu|mlu|gcu"
+    r"|musa|docs?)(?:[^a-z]|$)"
 )
 
 

@@ -4,20 +4,26 @@ import msgspec
 
 from gpucheck.facts.claims import Severity
 from gpucheck.tables import Tables
+from gpucheck.whatif.files.composed import Beside, merged
 from gpucheck.whatif.files.kinds import project_of
+from gpucheck.whatif.files.model import Project
 from gpucheck.whatif.files.rules import (
     compiler,
     cpu_build,
     described,
     driver,
     indexes,
+    package_pins,
     workloads,
 )
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
-from gpucheck.whatif.files.text import text_of
+from gpucheck.whatif.files.text import UnreadableError, text_of
+from gpucheck.whatif.files.unjudged import unjudged
 
 _MOST = 200
 """Of one file: more help nobody."""
+_MOST_REASONS = 10
+_ALONE = Beside()
 
 
 class Linted(msgspec.Struct, frozen=True, kw_only=True):
@@ -25,10 +31,12 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
 
     kind: str
     complaints: tuple[Complaint, ...] = ()
+    unjudged: tuple[str, ...] = ()
+    """What is not judged, and why."""
 
 
-def lint(name: str, data: bytes, target: Target, tables: Tables) -> Linted:
-    """Judge a file by its name and content.
+def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside = _ALONE) -> Linted:
+    """Judge a file by its name and content, together with the files that are merged with it.
 
     Raises:
         UnreadableError: it cannot be read.
@@ -36,16 +44,37 @@ def lint(name: str, data: bytes, target: Target, tables: Tables) -> Linted:
     project = project_of(name, text_of(data))
     if project is None:
         return Linted(kind="")
+    project, beside = _together(project, beside)
     found: dict[tuple[int, str, str], Complaint] = {}
     for one in (
-        *cpu_build.complaints(project, target),
+        *cpu_build.complaints(project, target, tables),
         *indexes.complaints(project, target),
         *driver.complaints(project, target, tables),
         *described.complaints(project, target, tables),
+        *package_pins.complaints(project, target, tables),
         *compiler.complaints(project, tables),
         *workloads.complaints(project),
     ):
         found.setdefault((one.line, one.rule, str(one.sentence)), one)
     order = list(Severity)
     ranked = sorted(found.values(), key=lambda one: (one.line, order.index(one.severity), one.rule))
-    return Linted(kind=project.kind, complaints=tuple(ranked[:_MOST]))
+    return Linted(
+        kind=project.kind,
+        complaints=tuple(ranked[:_MOST]),
+        unjudged=tuple(dict.fromkeys(unjudged(project, beside, target)))[:_MOST_REASONS],
+    )
+
+
+def _together(project: Project, beside: Beside) -> tuple[Project, Beside]:
+    """Merge the files of a Compose project; one that cannot be read may say anything."""
+    others = []
+    for name, data in beside.files:
+        try:
+            other = project_of(name, text_of(data))
+        except UnreadableError:
+            other = None
+        if other is None:
+            beside = Beside(maybe=name)
+        else:
+            others.append(other)
+    return merged(project, others, beside), beside

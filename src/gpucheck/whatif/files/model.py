@@ -1,5 +1,7 @@
 """What a project file says: installs, base images, services and jobs, each with its line."""
 
+from collections.abc import Iterable
+
 import msgspec
 
 UNKNOWN = "\ufffd"
@@ -36,6 +38,8 @@ class Image(msgspec.Struct, frozen=True):
     for_gpus: bool = False
     """Whether its programs are made for NVIDIA GPUs."""
     has_torch: bool = False
+    machine: str = ""
+    """The processor that its name says: see ``Stage.machine``."""
 
 
 class Install(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,8 +56,12 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
     """The oldest Python that is allowed."""
     image: Image | None = None
     """The image that it is installed into."""
+    machine: str = ""
+    """See ``Stage.machine``."""
     conditional: bool = False
     """Whether only some builds run it."""
+    without_dependencies: bool = False
+    """Whether the installer is told not to respect what the packages require."""
     cuda: Pin | None = None
     """The CUDA of conda's build of torch."""
     cpu: Pin | None = None
@@ -84,6 +92,9 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     image: Image | None
     commands: tuple[Command, ...]
     installs: tuple[Install, ...]
+    machine: str = ""
+    """The processor that the file says: x86_64, aarch64, another word, UNKNOWN where only the build
+    knows it, and "" where nothing is said."""
     copies_toolkit: bool = False
     final: bool = False
     in_final: bool = False
@@ -96,14 +107,28 @@ class Workload(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     line: int
     image: Image | None
-    asks_for_gpu: bool
+    asks_for_gpu: bool | None
+    """None where a file that was not read may ask for it."""
     gpus: int | None = None
     """How many GPUs it asks for, where a number says so."""
     shared_memory: bool = False
     """Whether the file provides for /dev/shm."""
     runtime_class: Pin | None = None
+    machine: str = ""
+    """See ``Stage.machine``."""
     by: str = "compose"
     """``compose`` or ``kubernetes``."""
+    complete: bool = True
+    """Whether its definition stands in this file, and is for NVIDIA GPUs."""
+
+
+def hides_gpus(variables: Iterable[tuple[str, str]]) -> bool:
+    """Whether variables say that a container is to use no GPU."""
+    return any(
+        (name == "CUDA_VISIBLE_DEVICES" and value.strip() in ("", "-1", "none"))
+        or (name == "NVIDIA_VISIBLE_DEVICES" and value.strip() in ("", "void", "none"))
+        for name, value in variables
+    )
 
 
 class Batch(msgspec.Struct, frozen=True, kw_only=True):

@@ -3,7 +3,8 @@
 import re
 
 from gpucheck.whatif.files.images import image_of
-from gpucheck.whatif.files.model import Project, Workload
+from gpucheck.whatif.files.machines import machine_of_platform
+from gpucheck.whatif.files.model import Project, Workload, hides_gpus
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
@@ -12,16 +13,26 @@ _FOR_CPU = re.compile(r"(?:^|[-_.])cpu(?:[-_.]|$)")
 
 
 def read(nodes: list[Node]) -> Project:
-    """Return the services whose whole definition stands in this file."""
+    """Return the services; those of which a part stands elsewhere are not complete."""
     services = nodes[0].get("services")
-    found = [
-        _service(name, service, services.key_line(name))
-        for name, service in services.items()
-        if not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
-        and not service.get("deploy", "<<")
-        and not _FOR_CPU.search(name[:200])
-    ]
+    found = [_service(name, service, services.key_line(name)) for name, service in services.items()]
     return Project(kind="compose", workloads=tuple(found))
+
+
+def _is_complete(name: str, service: Node) -> bool:
+    said = [name, *(one.text for one in service.get("profiles").list())]
+    variables = service.get("environment")
+    given = [(key, value.text) for key, value in variables.items()]
+    given += [
+        (key, value)
+        for key, equals, value in (one.text.partition("=") for one in variables.list())
+        if equals
+    ]
+    return not hides_gpus(given) and (
+        not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
+        and not service.get("deploy", "<<")
+        and not any(_FOR_CPU.search(word[:200]) for word in said)
+    )
 
 
 def _service(name: str, service: Node, line: int) -> Workload:
@@ -34,6 +45,8 @@ def _service(name: str, service: Node, line: int) -> Workload:
         asks_for_gpu=_asks(service, devices),
         gpus=_count(service, devices),
         shared_memory=_has_shared_memory(service),
+        machine=machine_of_platform(service.get("platform").text),
+        complete=_is_complete(name, service),
     )
 
 

@@ -18,10 +18,10 @@ def read(nodes: list[Node]) -> Project:
             specs.append(spec)
         for requirement in one.get("pip").list():
             for _number, line in lines_of(requirement.text):
-                found = asked_for(line, requirement.line)
-                if isinstance(found, Pin):
-                    pip.append(found)
-                elif found is not None:
-                    indexes.append(found)
+                for found in asked_for(line, requirement.line):
+                    if isinstance(found, Pin):
+                        pip.append(found)
+                    else:
+                        indexes.append(found)
     one_install = by_conda(specs, dependencies.line, also=tuple(pip), indexes=tuple(indexes))
     return Project(kind="conda", installs=(one_install,))

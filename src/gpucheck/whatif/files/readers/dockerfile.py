@@ -8,6 +8,7 @@ import msgspec
 
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.install_commands import SETTINGS, install_of, variables_in
+from gpucheck.whatif.files.machines import machine_of_platform
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Install, Project, Stage
 from gpucheck.whatif.files.shell import Lines, commands_of
 
@@ -21,6 +22,8 @@ _SETTING = re.compile(
     r"""([A-Za-z_][A-Za-z0-9_]{0,80})=((?:"[^"]{0,2000}"|'[^']{0,2000}'|\\.|[^\s"'\\])*)"""
 )
 _FLAG = re.compile(r"--[a-z-]{1,30}(?:=[^ \t\n]{0,300})?[ \t]{1,200}")
+_PLATFORM = re.compile(r"^[ \t]{0,200}--platform=([^ \t\n]{1,300})")
+_OF_BUILDER = re.compile("(?:BUILD|TARGET)(?:PLATFORM|OS|ARCH|VARIANT)")
 _FROM = re.compile(r"(\S{1,300})(?:[ \t]{1,200}[Aa][Ss][ \t]{1,200}(\S{1,100}))?")
 _SETTINGS = re.compile(
     r"pip\.(?:conf|ini)|\buv\.toml|/\.(?:config/)?pip(?:[/ \t]|$)"
@@ -50,6 +53,7 @@ class _Draft(msgspec.Struct):
     image: Image | None
     base: "_Draft | None"
     variables: Variables
+    machine: str = ""
     commands: list[Command] = msgspec.field(default_factory=list)
     installs: list[Install] = msgspec.field(default_factory=list)
     copies_toolkit: bool = False
@@ -91,6 +95,7 @@ def _built(one: _Draft, drafts: list[_Draft], in_final: bool) -> Stage:  # noqa:
         line=one.line,
         image=one.image,
         commands=tuple(commands),
+        machine=one.machine,
         installs=tuple(one.installs),
         copies_toolkit=copies,
         final=one is drafts[-1],
@@ -159,14 +164,23 @@ def _without_flags(text: str) -> str:
 
 def _stage(one: _Instruction, before: Variables, drafts: list[_Draft]) -> _Draft:
     text = _substituted(_without_flags(one.text.text), before)
+    flags = _PLATFORM.search(one.text.text)
+    machine = _machine(flags[1], before) if flags else ""
     found = _FROM.fullmatch(text.strip())
     if found is None:
-        return _Draft("", one.line, None, None, {})
+        return _Draft("", one.line, None, None, {}, machine)
     base = next((draft for draft in drafts if draft.name and draft.name == found[1].lower()), None)
     name = (found[2] or "").lower()
     if base is not None:
-        return _Draft(name, one.line, base.image, base, dict(base.variables))
-    return _Draft(name, one.line, image_of(found[1], one.line), None, {})
+        return _Draft(name, one.line, base.image, base, dict(base.variables), base.machine)
+    image = image_of(found[1], one.line)
+    return _Draft(name, one.line, image, None, {}, machine or image.machine)
+
+
+def _machine(platform: str, before: Variables) -> str:
+    """Return the processor of ``--platform``; the builder sets BUILDPLATFORM and the like."""
+    given = {name: value for name, value in before.items() if not _OF_BUILDER.fullmatch(name)}
+    return machine_of_platform(_substituted(platform.strip("\"'"), given))
 
 
 def _set(one: _Instruction, variables: Variables, before: Variables) -> None:
@@ -211,7 +225,7 @@ def _add(one: _Instruction, draft: _Draft) -> None:
             variables.update(_exported(command))
         install = install_of(command, draft.image, variables)
         if install is not None:
-            draft.installs.append(install)
+            draft.installs.append(msgspec.structs.replace(install, machine=draft.machine))
 
 
 def _exported(command: Command) -> Variables:

@@ -1,7 +1,8 @@
 """Manifests of Kubernetes: the containers of pods, jobs and deployments."""
 
 from gpucheck.whatif.files.images import image_of
-from gpucheck.whatif.files.model import Pin, Project, Workload
+from gpucheck.whatif.files.machines import machine_of_platform
+from gpucheck.whatif.files.model import UNKNOWN, Pin, Project, Workload, hides_gpus
 from gpucheck.whatif.files.readers.yaml import Node
 from gpucheck.whatif.files.text import number_of
 
@@ -12,14 +13,22 @@ _PLACES = {
     "StatefulSet": ("spec", "template", "spec"),
     "CronJob": ("spec", "jobTemplate", "spec", "template", "spec"),
 }
-KINDS = tuple(_PLACES)
+KINDS = (*_PLACES, "List")
 _GPU = "nvidia.com/gpu"
+_ARCH = ("kubernetes.io/arch", "beta.kubernetes.io/arch")
+_REQUIRED = ("requiredDuringSchedulingIgnoredDuringExecution", "nodeSelectorTerms")
 
 
 def read(nodes: list[Node]) -> Project:
     """Return the containers; those of other kinds, such as a DaemonSet, are not judged."""
     found: list[Workload] = []
-    for node in nodes:
+    listed = [
+        item
+        for node in nodes
+        if node.get("kind").text == "List"
+        for item in node.get("items").list()
+    ]
+    for node in [*nodes, *listed]:
         place = _PLACES.get(node.get("kind").text)
         if place is not None:
             found += _containers(node.get(*place))
@@ -41,9 +50,31 @@ def _container(one: Node, pod: Node, runtime: Node) -> Workload:
         asks_for_gpu=_asks(one, pod),
         gpus=number_of(limits.get(_GPU).text),
         shared_memory=_has_shared_memory(one, pod),
+        machine=_machine(pod),
         runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
         by="kubernetes",
+        complete=not hides_gpus(
+            (entry.get("name").text, entry.get("value").text)
+            for entry in one.get("env").list()
+            if not entry.get("valueFrom")
+        ),
     )
+
+
+def _machine(pod: Node) -> str:
+    """Return the processor of the nodes that the pod may run on, UNKNOWN if there are several."""
+    terms = pod.get("affinity", "nodeAffinity", *_REQUIRED).list()
+    said = {value.text for name in _ARCH if (value := pod.get("nodeSelector").get(name)).text}
+    said |= {
+        value.text
+        for term in terms
+        for one in term.get("matchExpressions").list()
+        if one.get("key").text in _ARCH and one.get("operator").text == "In"
+        for value in one.get("values").list()
+    }
+    if not said:
+        return ""
+    return machine_of_platform(f"linux/{said.pop()}") if len(said) == 1 else UNKNOWN
 
 
 def _asks(one: Node, pod: Node) -> bool:

@@ -1,15 +1,19 @@
 """pixi.toml: the dependencies of the default environment."""
 
 import re
+from typing import Any
+
+import msgspec
 
 from gpucheck.whatif.files.install_commands import CondaSpec, by_conda
 from gpucheck.whatif.files.model import Index, Pin, Project
-from gpucheck.whatif.files.readers.toml import table, table_of, text
+from gpucheck.whatif.files.readers.toml import table, table_of, text, texts
 from gpucheck.whatif.files.requirement import name_of, version_of
 from gpucheck.whatif.files.text import line_with, lines_of_keys
 
 _VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
 _BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
+_LONGEST = 60
 
 
 def read(content: str) -> Project:
@@ -34,7 +38,16 @@ def read(content: str) -> Project:
     if not specs and not pip:
         return Project(kind="pixi")
     one = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))
+    one = msgspec.structs.replace(one, machine=_machine(data))
     return Project(kind="pixi", installs=(one,))
+
+
+def _machine(data: dict[str, Any]) -> str:
+    """Return the processor of the platforms: whatever else there is, linux-64 is judged."""
+    platforms = texts((table(data, "workspace") or table(data, "project")).get("platforms"))
+    if not platforms or "linux-64" in platforms:
+        return ""
+    return "aarch64" if "linux-aarch64" in platforms else platforms[0][:_LONGEST]
 
 
 def _spec(name: str, version: str, build: str, line: int) -> CondaSpec:

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator
 
 from gpucheck.whatif.files.model import Index, Install, Pin, Project
-from gpucheck.whatif.files.requirement import pin_of
+from gpucheck.whatif.files.requirement import requested
 
 _OPTION = re.compile(r"(-[a-zA-Z]|--[a-z-]{2,40})(?:[ \t]{1,100}|=)?(.{0,1000})")
 _ROLES = {
@@ -20,11 +20,11 @@ def read(text: str) -> Project:
     pins: list[Pin] = []
     indexes: list[Index] = []
     for number, line in lines_of(text):
-        found = asked_for(line, number)
-        if isinstance(found, Pin):
-            pins.append(found)
-        elif found is not None:
-            indexes.append(found)
+        for found in asked_for(line, number):
+            if isinstance(found, Pin):
+                pins.append(found)
+            else:
+                indexes.append(found)
     if not pins:
         return Project(kind="requirements")
     one = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
@@ -44,15 +44,15 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def asked_for(line: str, number: int) -> Pin | Index | None:
-    """Return the package or the index that a line names; None for another line."""
+def asked_for(line: str, number: int) -> tuple[Pin | Index, ...]:
+    """Return the package or the index that a line names; of a wheel both."""
     comment = _COMMENT.search(line)
     line = (line[: comment.start()] if comment else line).strip()
     if line.startswith("-"):
         option = _OPTION.fullmatch(line)
         if option is None or option[1] not in _ROLES:
-            return None
-        return Index(option[2].strip().strip("'\""), number, _ROLES[option[1]])
+            return ()
+        return (Index(option[2].strip().strip("'\""), number, _ROLES[option[1]]),)
     if "$" in line:
-        return None
-    return pin_of(line.partition(" --hash=")[0].partition(" --config-settings")[0], number)
+        return ()
+    return requested(line.partition(" --hash=")[0].partition(" --config-settings")[0], number)

@@ -13,6 +13,7 @@ _ASKS = re.compile(
 """What asks for GPUs, or may: all of a node, a node by its name or features, or a partition, whose
 nodes may come with all of their GPUs."""
 _WITHOUT_GPUS = re.compile(r"(?:^|[^a-z])(?:cpu|gloo)(?:[^a-z]|$)")
+_STARTERS = ("torchrun", "torch.distributed.run", "torch.distributed.launch")
 _MANY = re.compile(r"--nproc[-_]per[-_]node[= ]([0-9]{1,3}|gpu)(?![0-9A-Za-z])")
 
 
@@ -57,6 +58,7 @@ def _use(one: Command) -> Pin | None:
     many = _MANY.search(text)
     if _WITHOUT_GPUS.search(text):
         return None
-    if many is not None and "torchrun" in text and many[1] not in ("0", "1"):
-        return Pin(f"torchrun --nproc-per-node={many[1]}", "", one.line)
+    starter = next((name for name in _STARTERS if name in text), None)
+    if many is not None and starter is not None and many[1] not in ("0", "1"):
+        return Pin(f"{starter} --nproc-per-node={many[1]}", "", one.line)
     return None

@@ -5,19 +5,24 @@ from collections.abc import Iterator
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import torch_cpu_only
 from gpucheck.language import in_series, say
-from gpucheck.whatif.files.builds import FAMILY, build_with_line, has_unknown_index
+from gpucheck.tables import Tables
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.whatif.files.builds import FAMILY, build_with_line, has_unknown_index, local_of
+from gpucheck.whatif.files.machines import machines_of
 from gpucheck.whatif.files.model import Install, Pin, Project
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
 from gpucheck.whatif.files.rules.which import final_installs
 
 
-def complaints(project: Project, target: Target) -> Iterator[Complaint]:
+def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
     """Yield the installs that surely get a CPU build although GPUs are asked for."""
     if project.not_for_nvidia:
         return
     for install in final_installs(project):
         cpu = _cpu_build(install)
         image = install.image
+        if cpu is None and not target.gpus:  # otherwise the engine judges what PyPI has
+            cpu = _cpu_build_of_pypi(install, tables)
         if cpu is None:
             continue
         if target.gpus:
@@ -57,6 +62,18 @@ def _cpu_build(install: Install) -> Pin | None:
     torch = install.pin("torch")
     version = torch.version if torch is not None else ""
     return Pin(f"torch {version}".strip() if version else "torch", "", build[1])
+
+
+def _cpu_build_of_pypi(install: Install, tables: Tables) -> Pin | None:
+    """Return torch if PyPI has only its CPU build for the processor that the file names."""
+    torch = install.pin("torch")
+    if torch is None or install.tool == "conda" or install.indexes or local_of(torch.version):
+        return None
+    builds = {
+        tables.get(TorchReleases).default_build(torch.version, f"linux_{machine}")
+        for machine in machines_of(install.machine)
+    }
+    return Pin(f"torch {torch.version}", "", torch.line) if builds == {"cpu"} else None
 
 
 def _fix(install: Install) -> str:

@@ -1,15 +1,13 @@
 """What the engine says about the machine that a file and the options describe."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import package_pin_conflict
 from gpucheck.findings.form import Finding
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.extensions import Extensions
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import capability_numbers, minor, parse, released
 from gpucheck.whatif.files.builds import (
@@ -20,15 +18,15 @@ from gpucheck.whatif.files.builds import (
     local_of,
     torch_indexes,
 )
+from gpucheck.whatif.files.machines import ASSUMED
 from gpucheck.whatif.files.model import Image, Install, Pin, Project, Stage
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
-from gpucheck.whatif.files.rules.which import certain_installs, final_installs
+from gpucheck.whatif.files.rules.which import certain_installs, final_installs, machines_for
 from gpucheck.whatif.judge import judge_described
 from gpucheck.whatif.keys import Given, GivenError, read_words
 
 _KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}
-_COMPANIONS = ("torchvision", "torchaudio")
-_PLATFORM = "linux_x86_64"
+_COMPANIONS = ("torchvision", "torchaudio", "numpy")
 _PLAIN_IMAGES = ("python", "ubuntu", "debian")
 _OTHER_PYTHONS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv")
 
@@ -40,9 +38,11 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
     """Yield what the engine finds about each install, and about PyTorch's images."""
     for install in certain_installs(project):
         stage = next((one for one in project.stages if _has(one, install)), None)
-        yield from _pins(install, tables)
         yield from _companions(install, tables)
-        yield from _python(install, stage, target, tables)
+        yield from _on_all(
+            machines_for(install.machine, target, tables),
+            partial(_python, install, stage, target, tables),
+        )
     for install in final_installs(project):
         yield from _build(install, project, target, tables)
     for stage in project.stages:
@@ -50,10 +50,21 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
             pin.name == "torch" for one in project.installs for pin in one.pins
         ) and not any(one.conditional for one in stage.installs)
         if stage.final and stage.image is not None and untouched:
-            yield from _image(stage.image, target, tables)
+            yield from _image(stage.image, stage.machine, target, tables)
     for workload in project.workloads:
         if workload.image is not None:
-            yield from _image(workload.image, target, tables)
+            yield from _image(workload.image, workload.machine, target, tables)
+
+
+def _on_all(
+    machines: Sequence[str], judge: Callable[[str], Iterator[Complaint]]
+) -> Iterator[Complaint]:
+    """Yield what is wrong on every machine that it may be: nothing if the tables know none."""
+    found = [list(judge(machine)) for machine in machines]
+    for one in found[0] if found else ():
+        alike = [[(other.line, other.rule) for other in others] for others in found]
+        if all((one.line, one.rule) in others for others in alike):
+            yield one
 
 
 def _has(stage: Stage, install: Install) -> bool:
@@ -68,6 +79,8 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
         pin = install.pin(name)
         if pin is None or not pin.version:
             continue
+        if name == "numpy" and install.tool == "conda":
+            continue  # conda's packages of torch are compiled for NumPy versions of their own
         # Without a build of torch nobody knows whether that of its companion is another.
         version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
         lines = {"torch": torch.line, "packages": pin.line}
@@ -76,19 +89,24 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
 
 
 def _python(
-    install: Install, stage: Stage | None, target: Target, tables: Tables
+    install: Install, stage: Stage | None, target: Target, tables: Tables, machine: str
 ) -> Iterator[Complaint]:
     torch = install.pin("torch")
     if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
         return
-    python = _python_of(install, stage, target, torch, tables)
+    python = _python_of(install, stage, target, torch, _pythons(torch, machine, tables))
     if python is not None:
-        words = (f"torch={torch.version}", f"python={python.version}")
+        words = (f"torch={torch.version}", f"python={python.version}", *_words_of(machine))
         yield from _judged(words, {"torch": torch.line}, tables, ("interpreter",))
 
 
+def _pythons(torch: Pin, machine: str, tables: Tables) -> tuple[str, ...]:
+    """Return the Pythons that this torch has wheels for."""
+    return tables.get(TorchReleases).pythons(torch.version, f"linux_{machine}") or ()
+
+
 def _python_of(
-    install: Install, stage: Stage | None, target: Target, torch: Pin, tables: Tables
+    install: Install, stage: Stage | None, target: Target, torch: Pin, pythons: Sequence[str]
 ) -> Pin | None:
     """Return the Python, or one that stands for all that the file allows."""
     if install.python is not None:
@@ -98,7 +116,6 @@ def _python_of(
         return Pin("python", image.python, image.line)
     oldest = install.python_from
     if oldest is not None:
-        pythons = tables.get(TorchReleases).pythons(torch.version, _PLATFORM) or ()
         wanted = parse(oldest.version)
         with_wheels = [parse(one.rstrip("t")) for one in pythons]
         if wanted and with_wheels and all(one is not None and one < wanted for one in with_wheels):
@@ -120,18 +137,43 @@ def _build(
     install: Install, project: Project, target: Target, tables: Tables
 ) -> Iterator[Complaint]:
     """Yield what is wrong with the build of torch on the target's GPUs and driver."""
-    found = _words_of_build(install, project, tables)
+    for gpu in target.gpus:
+        yield from _on_all(
+            machines_for(install.machine, target, tables, gpu),
+            partial(_on_gpu, install, project, gpu, tables),
+        )
+    if target.driver and _is_certain(install, project) and not _may_bring_compat(install.image):
+        yield from _on_all(
+            machines_for(install.machine, target, tables),
+            partial(_on_driver, install, project, target.driver, tables),
+        )
+
+
+def _on_gpu(
+    install: Install, project: Project, gpu: str, tables: Tables, machine: str
+) -> Iterator[Complaint]:
+    found = _words_of_build(install, project, machine, tables)
     if found is None:
         return
     words, line = found
-    lines = {"torch": line}
-    for gpu in target.gpus:
-        if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
-            yield from _any_build(words[0], gpu, lines, tables)
-        else:
-            yield from _judged((*words, _word_of(gpu)), lines, tables, ("torch",))
-    if target.driver and _is_certain(install, project) and not _may_bring_compat(install.image):
-        yield from _judged((*words, f"driver={target.driver}"), lines, tables, ("nvml", "torch"))
+    if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
+        yield from _any_build(words[0], gpu, machine, {"torch": line}, tables)
+    else:
+        words = (*words, _word_of(gpu), *_words_of(machine))
+        yield from _judged(words, {"torch": line}, tables, ("torch",))
+
+
+def _on_driver(
+    install: Install, project: Project, driver: str, tables: Tables, machine: str
+) -> Iterator[Complaint]:
+    found = _words_of_build(install, project, machine, tables)
+    if found is not None:
+        words = (*found[0], f"driver={driver}", *_words_of(machine))
+        yield from _judged(words, {"torch": found[1]}, tables, ("nvml", "torch"))
+
+
+def _words_of(machine: str) -> tuple[str, ...]:
+    return () if machine == ASSUMED else (f"arch={machine}",)
 
 
 def _may_bring_compat(image: Image | None) -> bool:
@@ -140,7 +182,7 @@ def _may_bring_compat(image: Image | None) -> bool:
 
 
 def _words_of_build(
-    install: Install, project: Project, tables: Tables
+    install: Install, project: Project, machine: str, tables: Tables
 ) -> tuple[tuple[str, ...], int] | None:
     """Return the keys of the build of torch, and its line; None if no build is certain."""
     torch = install.pin("torch")
@@ -161,7 +203,8 @@ def _words_of_build(
         if not torch.version:
             return (f"cuda={minor(build[0])}",), build[1]
         plain, local = torch.version.partition("+")[0], local_of(torch.version)
-        if not local and tables.get(TorchBuilds).build(plain, build[0], _PLATFORM) is None:
+        row = tables.get(TorchBuilds).build(plain, build[0], f"linux_{machine}")
+        if not local and row is None:
             return None  # the index may not have it, and PyPI another build
         return (f"torch={plain}+{build[0]}", "torch_source=pytorch-index"), build[1]
     if build is None and not torch_indexes(install) and torch.version:
@@ -183,24 +226,28 @@ def _is_certain(install: Install, project: Project) -> bool:
     )
 
 
-def _any_build(torch: str, gpu: str, lines: _Lines, tables: Tables) -> Iterator[Complaint]:
+def _any_build(
+    torch: str, gpu: str, machine: str, lines: _Lines, tables: Tables
+) -> Iterator[Complaint]:
     """Yield the finding about PyPI's build if no other build of the release has code either."""
-    rows = tables.get(TorchBuilds).of_release(torch.partition("=")[2], _PLATFORM)
+    rows = tables.get(TorchBuilds).of_release(torch.partition("=")[2], f"linux_{machine}")
+    more = (_word_of(gpu), *_words_of(machine))
     others = [
-        list(_judged((f"{torch}+{row.build}", _word_of(gpu)), lines, tables, ("torch",)))
+        list(_judged((f"{torch}+{row.build}", *more), lines, tables, ("torch",)))
         for row in rows
         if row.available and row.build.startswith("cu")
     ]
     if others and all(others):
-        yield from _judged((torch, _word_of(gpu)), lines, tables, ("torch",))
+        yield from _judged((torch, *more), lines, tables, ("torch",))
 
 
 def _word_of(gpu: str) -> str:
     return f"{'gpu' if capability_numbers(gpu) is None else 'compute_capability'}={gpu}"
 
 
-def _image(image: Image, target: Target, tables: Tables) -> Iterator[Complaint]:
-    if not image.torch or not image.cuda:
+def _image(image: Image, said: str, target: Target, tables: Tables) -> Iterator[Complaint]:
+    """Yield what is wrong with PyTorch's image on a GPU, as far as it is known: on x86_64."""
+    if not image.torch or not image.cuda or said not in ("", ASSUMED):
         return
     words = (f"torch={image.torch}", f"cuda={image.cuda}", "torch_source=pytorch-index")
     for gpu in target.gpus:
@@ -237,40 +284,3 @@ def _line_of(sections: list[str], lines: _Lines) -> int:
 
 def _fix_of(finding: Finding) -> str:
     return finding.fixes[0].text if finding.fixes else ""
-
-
-def _pins(install: Install, tables: Tables) -> Iterator[Complaint]:
-    """Yield the packages whose metadata requires another torch: no installer accepts both."""
-    torch = install.pin("torch")
-    if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
-        return
-    plain = torch.version.partition("+")[0]
-    for pin in install.pins:
-        wanted = _wanted_torch(pin, plain, tables) if released(pin.version) else None
-        if wanted:
-            yield Complaint(
-                line=pin.line,
-                severity=Severity.ERROR,
-                rule=package_pin_conflict.RULE.slug,
-                sentence=say(
-                    "{package} {version} requires torch {wanted}, not {torch}.",
-                    package=pin.name,
-                    version=pin.version,
-                    wanted=wanted,
-                    torch=plain,
-                ),
-                fix=say("Choose releases that belong together."),
-            )
-
-
-def _wanted_torch(pin: Pin, torch: str, tables: Tables) -> str | None:
-    """Return the torch that the metadata of a package requires, if this one is another."""
-    if pin.name == "torchtext":
-        companions = tables.get(TorchCompanions)
-        other = companions.agrees("torchtext", pin.version, torch) is False
-        return companions.pin("torchtext", pin.version) if other else None
-    table = tables.get(Extensions)
-    if table.fits_torch(pin.name, pin.version, torch) is not False:
-        return None
-    row = table.release(pin.name, pin.version)
-    return row.torch if row is not None else None

@@ -9,6 +9,7 @@ from gpucheck.tables.versions import minor
 from gpucheck.whatif.files.builds import (
     FAMILY,
     build_of,
+    has_all_builds,
     has_unknown_index,
     is_cuda,
     is_stable,
@@ -78,6 +79,8 @@ def _absent(install: Install) -> Iterator[Complaint]:
     indexes = torch_indexes(install)
     builds = sorted({build_of(one.address) for one in indexes})
     if not builds or not all(is_stable(one.address) for one in indexes):
+        return
+    if any(has_all_builds(one.address) for one in install.indexes):
         return
     for pin in install.pins:
         build = local_of(pin.version)

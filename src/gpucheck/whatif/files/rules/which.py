@@ -1,7 +1,11 @@
 """Which installs of a file are judged."""
 
+from gpucheck.tables import Tables
+from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.whatif.files.builds import FAMILY
+from gpucheck.whatif.files.machines import machines_of
 from gpucheck.whatif.files.model import Install, Project
+from gpucheck.whatif.files.rules.complaint import Target
 
 _MOST = 200
 """Of one file: nobody writes more by hand, and each costs several judgements."""
@@ -22,3 +26,15 @@ def final_installs(project: Project) -> list[Install]:
     found = [one for stage in project.stages if stage.in_final for one in stage.installs]
     of_torch = [one for one in found if any(pin.name in FAMILY for pin in one.pins)]
     return [one for one in of_torch if not one.conditional] if len(of_torch) == 1 else []
+
+
+def machines_for(
+    said: str, target: Target, tables: Tables, gpu: str | None = None
+) -> tuple[str, ...]:
+    """Return the processors for which a part of a file is judged.
+
+    Where the file says none, it is the one that the GPU, or a GPU of the target, is sold with.
+    """
+    products = tables.get(GpuProducts)
+    gpus = target.gpus if gpu is None else (gpu,)
+    return machines_of(said, next((one for of in gpus if (one := products.processor(of))), None))

@@ -15,6 +15,8 @@ def complaints(project: Project) -> Iterator[Complaint]:
         image = one.image
         if image is None or not image.for_gpus:
             continue
+        if one.asks_for_gpu is None:
+            continue
         if not one.asks_for_gpu:
             yield _without_gpu(one, image)
         elif image.has_torch and (one.gpus or 0) > 1 and not one.shared_memory:
