@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def test_a_state_that_cannot_be_written_leaves_no_file(
     def full(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(store.tempfile, "mkstemp", full)
+    monkeypatch.setattr(tempfile, "mkstemp", full)
     with pytest.raises(store.BaselineError, match="No space left"):
         store.save(_at(5), tmp_path, "")
     assert list(tmp_path.iterdir()) == []
