@@ -9,6 +9,7 @@ from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
 
@@ -50,10 +51,13 @@ _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 class Interruption(Derived):
     """Adds classes to the commands of a fix, and what to know before those that interrupt."""
 
-    def __init__(self, nvml: Nvml, system: System, container: Container) -> None:
+    def __init__(
+        self, nvml: Nvml, system: System, container: Container, preflight: Preflight
+    ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
+        self._preflight = preflight
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -93,8 +97,7 @@ class Interruption(Derived):
             return (ENDS_CONTAINER,)
         who = self._who()
         first = STOPS_OTHERS if interrupting else RESTART_STOPS_OTHERS
-        drain = () if self._system.os == "windows" else (self._drain(),)
-        return (first, *((who,) if who else ()), *drain)
+        return (first, *((who,) if who else ()), *self._drain())
 
     def _who(self) -> str:
         """Return which processes use the GPUs now; "" if none is known to."""
@@ -120,9 +123,12 @@ class Interruption(Derived):
             )
         return say("On its GPUs now: {processes}.", processes=processes) if named else ""
 
-    def _drain(self) -> str:
+    def _drain(self) -> tuple[str, ...]:
+        """Return how to drain the node; a drill takes none out of work, and Windows is none."""
+        if self._preflight.drill or self._system.os == "windows":
+            return ()
         if self._system.under_slurm:
-            return DRAIN_SLURM
+            return (DRAIN_SLURM,)
         if self._container.runtime == "kubernetes":
-            return DRAIN_KUBERNETES
-        return DRAIN_EITHER
+            return (DRAIN_KUBERNETES,)
+        return (DRAIN_EITHER,)
