@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = "gpucheck.tables/1"
 LARGEST_FILE = 1024 * 1024
 """Eight times the largest table. One byte of it may become thirty in memory."""
-_LONGEST_WHY = 400
+_LONGEST_WHY = 300
 _ROW = r"`\$\.rows\[([0-9]+)\]"
 
 T = TypeVar("T", bound=Table)
@@ -121,7 +121,7 @@ def _decode(path: str, cls: type[S]) -> S:
 
 def _in_short(why: str) -> str:
     """Leave out the middle of an error that quotes a long value. Its end names the row."""
-    return why if len(why) <= _LONGEST_WHY else f"{why[: _LONGEST_WHY // 2]}...{why[-100:]}"
+    return why if len(why) <= _LONGEST_WHY else f"{why[:60]}...{why[-100:]}"
 
 
 def _content(path: str) -> bytes:
