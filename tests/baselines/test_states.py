@@ -71,7 +71,10 @@ def test_a_deleted_name_of_the_same_second_is_not_used_again(tmp_path: Path) -> 
 def test_the_state_just_saved_is_kept_even_if_the_clock_was_set_back(tmp_path: Path) -> None:
     for minute in range(10, 10 + store.MOST_KEPT):
         store.save(_at(minute), tmp_path, "")
-    assert store.read(store.save(_at(5), tmp_path, "set back")).note == "set back"
+    store.save(_at(5), tmp_path, "set back")
+    notes = [state.note for state in store.states(tmp_path)]
+    assert notes == [*[""] * (store.MOST_KEPT - 1), "set back"]
+    assert len(list(tmp_path.iterdir())) == store.MOST_KEPT
 
 
 def test_processes_that_save_at_once_all_keep_theirs(tmp_path: Path) -> None:

@@ -101,7 +101,7 @@ _ROWS: tuple[Row, ...] = (
     ),
 )
 _RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
-    ("reboot", (), "machine"),
+    *((program, (), "machine") for program in ("reboot", "shutdown")),
     ("wsl", ("--shutdown",), "wsl"),
     ("lxc", ("restart",), "container"),
     ("systemctl", ("restart",), "service"),

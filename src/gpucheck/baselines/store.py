@@ -120,10 +120,11 @@ def save(report: Report, folder: Path, note: str) -> Path:
         with contextlib.suppress(OSError):
             file.unlink()
         raise
-    for old in sorted(folder.glob(f"*{_SUFFIX}"))[:-MOST_KEPT]:
-        if old != file:  # the clock may have been set back
-            with contextlib.suppress(OSError):
-                old.unlink()
+    # If the clock was set back, the new file is not the last one, and yet it stays.
+    others = (one for one in folder.glob(f"*{_SUFFIX}") if one != file)
+    for old in sorted(others)[: 1 - MOST_KEPT]:
+        with contextlib.suppress(OSError):
+            old.unlink()
     return file
 
 

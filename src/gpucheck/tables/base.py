@@ -33,11 +33,7 @@ Code = Annotated[str, Meta(pattern=r"\A(?:sm|compute)_[0-9]{2,4}[af]?\Z")]
 Build = Annotated[str, Meta(pattern=r"\A[a-z]{2,9}[0-9.]{0,9}\Z")]
 """A build of PyTorch: ``cpu``, ``cu128``."""
 Release = Annotated[
-    str,
-    Meta(
-        pattern=rf"\A{_VERSION}(?:\.?[a-z]{{1,4}}[0-9]{{1,9}})?\Z",
-        max_length=64,
-    ),
+    str, Meta(pattern=rf"\A{_VERSION}(?:\.?[a-z]{{1,4}}[0-9]{{1,9}})?\Z", max_length=64)
 ]
 """A release as package indexes write it: ``0.0.27.post2``."""
 AtLeast = Annotated[str, Meta(pattern=rf"\A{_VERSION}\+?\Z", max_length=64)]
@@ -52,7 +48,7 @@ Library = Annotated[
 """The name of a library's file: ``libcudart.so.12``; ``{version}`` is a release."""
 Address = Annotated[str, Meta(pattern=r"\Ahttps://(?:[A-Za-z0-9._~%/+-]|\{build\}){1,290}\Z")]
 """``{build}`` is a build of PyTorch."""
-Words = Annotated[str, Meta(min_length=1, max_length=300)]
+Words = Annotated[str, Meta(min_length=1, max_length=500)]
 """Text for people, or a name that is only compared."""
 
 
