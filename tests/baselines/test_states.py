@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+import tempfile
 import threading
 from pathlib import Path
 
@@ -41,6 +42,75 @@ def test_the_newest_comes_first_and_the_oldest_goes(tmp_path: Path) -> None:
     notes = [state.note for state in store.states(tmp_path)]
     assert len(list(tmp_path.iterdir())) == store.MOST_KEPT
     assert notes == [f"note {minute}" for minute in range(store.MOST_KEPT + 2, 2, -1)]
+
+
+def test_no_state_of_a_second_is_lost(tmp_path: Path) -> None:
+    """And they are listed in the order in which they were saved."""
+    older = store.save(_at(4), tmp_path, "before")
+    files = [store.save(_at(5), tmp_path, f"note {at}") for at in range(3)]
+    later = store.save(_at(6), tmp_path, "after")
+    assert [older, *files, later] == sorted(tmp_path.iterdir())
+    assert [file.name for file in files] == [
+        "2026-11-23T10-05-00.json",  # as earlier versions name it
+        "2026-11-23T10-05-00_0002.json",
+        "2026-11-23T10-05-00_0003.json",
+    ]
+    notes = [state.note for state in store.states(tmp_path)]
+    assert notes == ["after", "note 2", "note 1", "note 0", "before"]
+
+
+def test_a_deleted_name_of_the_same_second_is_not_used_again(tmp_path: Path) -> None:
+    (tmp_path / "2026-11-23T10-05-00_good.json").write_text("a copy of the user's own")
+    for at in range(store.MOST_KEPT + 5):
+        store.save(_at(5), tmp_path, f"note {at}")
+    notes = [state.note for state in store.states(tmp_path)]
+    assert notes[0] == f"note {store.MOST_KEPT + 4}"
+    assert notes == sorted(notes, key=lambda note: -int(note.split()[1]))
+
+
+def test_the_state_just_saved_is_kept_even_if_the_clock_was_set_back(tmp_path: Path) -> None:
+    for minute in range(10, 10 + store.MOST_KEPT):
+        store.save(_at(minute), tmp_path, "")
+    store.save(_at(5), tmp_path, "set back")
+    notes = [state.note for state in store.states(tmp_path)]
+    assert notes == [*[""] * (store.MOST_KEPT - 1), "set back"]
+    assert len(list(tmp_path.iterdir())) == store.MOST_KEPT
+
+
+def test_processes_that_save_at_once_all_keep_theirs(tmp_path: Path) -> None:
+    """Each has looked at the folder before any of them has written."""
+    most, ready = 8, threading.Barrier(8)
+    seen = store._newest_number  # noqa: SLF001  # the moment between looking and creating
+
+    def look(folder: Path, stamp: str) -> int:
+        found = seen(folder, stamp)
+        ready.wait(30)
+        return found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(store, "_newest_number", look)
+        threads = [
+            threading.Thread(target=store.save, args=(_at(5), tmp_path, f"note {at}"))
+            for at in range(most)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+    notes = {state.note for state in store.states(tmp_path)}
+    assert notes == {f"note {at}" for at in range(most)}
+
+
+def test_a_state_that_cannot_be_written_leaves_no_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object, **__: object) -> object:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "mkstemp", full)
+    with pytest.raises(store.BaselineError, match="No space left"):
+        store.save(_at(5), tmp_path, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_that_is_no_state_is_passed_over(tmp_path: Path) -> None:

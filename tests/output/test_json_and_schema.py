@@ -81,7 +81,14 @@ def test_the_report_has_the_keys_of_the_contract() -> None:
     assert finding["slug"] == report["root_causes"][0] == "driver-too-old"
     assert finding["silenced_by"] is None
     assert own_keys(finding["evidence"][0]) == ["fact", "value", "source"]
-    assert own_keys(finding["fixes"][0]) == ["text", "commands", "verify", "classes", "cautions"]
+    assert own_keys(finding["fixes"][0]) == [
+        "text",
+        "commands",
+        "verify",
+        "restart",
+        "classes",
+        "cautions",
+    ]
     assert own_keys(report["checks"][0]) == ["slug", "outcome", "reason"]
     assert own_keys(report["probes"][0]) == ["name", "status", "seconds", "problem"]
 

@@ -6,8 +6,9 @@ first row that fits counts. A program that no row has is in no class: tests find
 
 import re
 import shlex
+from collections.abc import Iterable
 
-from gpucheck.facts.claims import CLASSES, CommandClass
+from gpucheck.facts.claims import CLASSES, CommandClass, Restart
 
 _PIPES = re.compile(r"(?<!\\)(?:\|\||&&|[|;])")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
@@ -99,6 +100,12 @@ _ROWS: tuple[Row, ...] = (
         )
     ),
 )
+_RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
+    *((program, (), "machine") for program in ("reboot", "shutdown")),
+    ("wsl", ("--shutdown",), "wsl"),
+    ("lxc", ("restart",), "container"),
+    ("systemctl", ("restart",), "service"),
+)
 _DRIVER = re.compile(
     r"(?:^|[ '])(?:nvidia-driver(?!-pinning)|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|"
     r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
@@ -118,6 +125,22 @@ def class_of(command: str) -> CommandClass | None:
     if not found or None in found:
         return None
     return max((one for one in found if one), key=CLASSES.index)
+
+
+def restart_of(commands: Iterable[str]) -> Restart | None:
+    """Return what commands restart; of several the one that ends most."""
+    programs = [
+        _named(words) for one in commands for part in _parts(one) if (words := _program(part)[1])
+    ]
+    return next(
+        (
+            what
+            for name, wanted, what in _RESTARTS
+            for program, arguments in programs
+            if name == program and set(wanted) <= set(arguments)
+        ),
+        None,
+    )
 
 
 def _parts(command: str) -> list[str]:

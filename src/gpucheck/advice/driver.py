@@ -87,7 +87,8 @@ class DriverFixes(Derived):
             return Fix(
                 text=say(
                     "Install {driver} from {page}, then restart.", driver=driver, page=DRIVER_PAGE
-                )
+                ),
+                restart="machine",
             )
         if self._container.runtime:
             return Fix(
@@ -111,7 +112,8 @@ class DriverFixes(Derived):
     def reboot(self, why: str) -> Fix:
         """Return the fix that reboots the machine (or the host of this container)."""
         if self._container.runtime:
-            return Fix(text=say("Reboot the host of this container: {why}.", why=why))
+            text = say("Reboot the host of this container: {why}.", why=why)
+            return Fix(text=text, restart="machine")
         return Fix(text=say("Reboot: {why}.", why=why), commands=("sudo reboot",))
 
     def branch(self, at_least: str | None = None) -> int | None:
@@ -183,11 +185,11 @@ class DriverFixes(Derived):
             driver=_because(self._on_linux(at_least, branch), reason),
         )
         if self._pci.nvswitches:
-            return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)))
+            return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)), restart="machine")
         if self._system.distribution == "nixos":
-            return Fix(text=in_turn((text, _on_nixos(opened=opened))))
+            return Fix(text=in_turn((text, _on_nixos(opened=opened))), restart="machine")
         if branch is None or opened is None:
-            return Fix(text=in_turn((text, _GUIDE)))
+            return Fix(text=in_turn((text, _GUIDE)), restart="machine")
         wanted = Wanted(branch=branch, opened=opened, newest=self._newest_drives_all())
         if commands := install_commands(self._system, wanted, self._packages):
             first = (_FROM_INSTALLER,) if self._may_be_from_installer() else ()
@@ -197,7 +199,7 @@ class DriverFixes(Derived):
             if opened
             else say("Use its proprietary kernel modules.")
         )
-        return Fix(text=in_turn((text, flavour, _GUIDE)))
+        return Fix(text=in_turn((text, flavour, _GUIDE)), restart="machine")
 
     def _may_be_from_installer(self) -> bool:
         """Whether a driver is loaded that no package has: its files would stay in the way."""

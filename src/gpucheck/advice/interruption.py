@@ -4,11 +4,12 @@ import re
 
 import msgspec
 
-from gpucheck.advice.command_class import class_of
+from gpucheck.advice.command_class import class_of, restart_of
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
 
@@ -18,6 +19,10 @@ ENDS_PROCESS = say(
 )
 ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
+RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")
+ENDS_CONTAINER = say(
+    "The restart ends everything that runs in the container: save your work first."
+)
 DRAIN_SLURM = say(
     "Drain the node first: scontrol update nodename=$(hostname -s) state=drain reason=gpu; "
     "afterwards use state=resume."
@@ -46,10 +51,13 @@ _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 class Interruption(Derived):
     """Adds classes to the commands of a fix, and what to know before those that interrupt."""
 
-    def __init__(self, nvml: Nvml, system: System, container: Container) -> None:
+    def __init__(
+        self, nvml: Nvml, system: System, container: Container, preflight: Preflight
+    ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
+        self._preflight = preflight
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -58,34 +66,38 @@ class Interruption(Derived):
             fix: what to do.
             is_hardware: whether a fault of the hardware is repaired, whose traces must be kept.
         """
-        if fix.classes:
+        if fix.classes or fix.cautions:
             return fix
         commands = fix.commands
-        collects = is_hardware and self._loses_traces(commands)
+        restart = fix.restart or restart_of(commands) or ""
+        collects = is_hardware and self._loses_traces(commands, restart)
         if collects:
             commands = (COLLECT, *commands)
         classes = tuple(class_of(one) or "" for one in commands)
         if self._container.runtime and self._system.user == "root":
             commands = tuple(_SUDO.sub("", one) for one in commands)
-        fix = msgspec.structs.replace(fix, commands=commands, classes=classes)
+        fix = msgspec.structs.replace(fix, commands=commands, classes=classes, restart=restart)
         if fix.reach != "interrupts":
             return fix
-        cautions = (*self._cautions(fix.commands), *((COLLECT_FIRST,) if collects else ()))
+        cautions = (*self._cautions(fix), *((COLLECT_FIRST,) if collects else ()))
         return msgspec.structs.replace(fix, cautions=cautions)
 
-    def _loses_traces(self, commands: tuple[str, ...]) -> bool:
+    def _loses_traces(self, commands: tuple[str, ...], restart: str) -> bool:
         here = self._system.os == "linux" and not self._system.wsl and not self._system.jetson
         said = any(word in command for command in commands for word in _CHANGES_SYSTEM)
-        return here and not self._container.runtime and said
+        return here and not self._container.runtime and (said or restart == "machine")
 
-    def _cautions(self, commands: tuple[str, ...]) -> tuple[str, ...]:
-        interrupting = [one for one in commands if class_of(one) == "interrupts"]
-        if all(one.startswith("kill ") for one in interrupting):
-            return (ENDS_PROCESS,) if commands[0].startswith("ps ") else ()
-        if any(one.startswith("wsl") for one in interrupting):
+    def _cautions(self, fix: Fix) -> tuple[str, ...]:
+        interrupting = [one for one in fix.commands if class_of(one) == "interrupts"]
+        if interrupting and all(one.startswith("kill ") for one in interrupting):
+            return (ENDS_PROCESS,) if fix.commands[0].startswith("ps ") else ()
+        if fix.restart == "wsl" or any(one.startswith("wsl") for one in interrupting):
             return (ENDS_WSL,)
+        if fix.restart == "container":
+            return (ENDS_CONTAINER,)
         who = self._who()
-        return (STOPS_OTHERS, *((who,) if who else ()), self._drain())
+        first = STOPS_OTHERS if interrupting else RESTART_STOPS_OTHERS
+        return (first, *((who,) if who else ()), *self._drain())
 
     def _who(self) -> str:
         """Return which processes use the GPUs now; "" if none is known to."""
@@ -111,9 +123,12 @@ class Interruption(Derived):
             )
         return say("On its GPUs now: {processes}.", processes=processes) if named else ""
 
-    def _drain(self) -> str:
+    def _drain(self) -> tuple[str, ...]:
+        """Return how to drain the node; a drill takes none out of work, and Windows is none."""
+        if self._preflight.drill or self._system.os == "windows":
+            return ()
         if self._system.under_slurm:
-            return DRAIN_SLURM
+            return (DRAIN_SLURM,)
         if self._container.runtime == "kubernetes":
-            return DRAIN_KUBERNETES
-        return DRAIN_EITHER
+            return (DRAIN_KUBERNETES,)
+        return (DRAIN_EITHER,)

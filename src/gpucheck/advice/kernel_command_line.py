@@ -39,6 +39,7 @@ def unblock(parameters: Sequence[str], modules: Sequence[str], manager: str | No
                 words=words,
             ),
             commands=(_SHOW,),
+            restart="machine",
         )
     return Fix(
         text=say(

@@ -215,6 +215,7 @@ class ModuleFixes(Derived):
                 *self._around.rebuild_initramfs(),
                 _LOAD,
             ),
+            restart="machine",
         )
 
     def _held_by_nouveau(self) -> Cause | None:
@@ -255,7 +256,10 @@ class ModuleFixes(Derived):
                     ),
                     commands=(f"sudo mokutil --import {key}", _REBOOT),
                 ),
-                Fix(text=say("Or switch Secure Boot off in the firmware's setup.")),
+                Fix(
+                    text=say("Or switch Secure Boot off in the firmware's setup."),
+                    restart="machine",
+                ),
             ),
             confidence=Confidence.LIKELY,
         )

@@ -33,7 +33,7 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             "Raise the memlock limit of the container runtime: set LimitMEMLOCK=infinity in the "
             "unit of its daemon, then restart the daemon."
         )
-        return Fix(text=text, verify=_SEES_MEMLOCK)
+        return Fix(text=text, verify=_SEES_MEMLOCK, restart="service")
     if under_slurm:
         return Fix(
             text=say(
@@ -47,6 +47,7 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
         text=say("Raise the limit, then log in again."),
         commands=(_LIFT_MEMLOCK,),
         verify=_SEES_MEMLOCK,
+        restart="session",
     )
 
 
@@ -87,5 +88,6 @@ def look_at_nvlinks() -> Fix:
             "stays down, the bridge, the baseboard or the GPU needs service."
         ),
         commands=("nvidia-smi nvlink --status", "nvidia-smi nvlink -e"),
+        restart="machine",
         verify="nvidia-smi nvlink --status",
     )

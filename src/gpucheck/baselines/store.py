@@ -7,6 +7,7 @@ for a fleet has one file for each host.
 
 import contextlib
 import hashlib
+import itertools
 import os
 import re
 import tempfile
@@ -34,6 +35,8 @@ _FOLDER = "gpucheck/known-good"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
 _LONGEST_NAME = 100
 _SUFFIX = ".json"
+_NUMBERED = re.compile(r"(?P<stamp>[^_]{1,100})(?:_(?P<number>[0-9]{1,9}))?\.json")
+"""A state of its second. A point sorts before the underscore, so names sort by time."""
 
 
 class BaselineError(Exception):
@@ -108,13 +111,52 @@ def save(report: Report, folder: Path, note: str) -> Path:
     Raises:
         BaselineError: it cannot be written.
     """
+    text = _text(report, report, note)
     stamp = _UNSAFE.sub("-", report.snapshot.taken.partition("+")[0])
-    file = folder / f"{stamp}{_SUFFIX}"
-    _write(file, _text(report, report, note), 0o600)
-    for old in sorted(folder.glob(f"*{_SUFFIX}"))[:-MOST_KEPT]:
+    file = _reserved(folder, stamp)
+    try:
+        _write(file, text, 0o600)
+    except BaselineError:
+        with contextlib.suppress(OSError):
+            file.unlink()
+        raise
+    # If the clock was set back, the new file is not the last one, and yet it stays.
+    others = (one for one in folder.glob(f"*{_SUFFIX}") if one != file)
+    for old in sorted(others)[: 1 - MOST_KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()
     return file
+
+
+def _reserved(folder: Path, stamp: str) -> Path:
+    """Create an empty file that no other process has: ``STAMP.json``, then ``STAMP_0002.json``.
+
+    It sorts behind every other file of its second. Readers pass over an empty file.
+
+    Raises:
+        BaselineError: it cannot be created.
+    """
+    file = folder
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        for number in itertools.count(_newest_number(folder, stamp) + 1):
+            file = folder / f"{stamp}{f'_{number:04d}' if number > 1 else ''}{_SUFFIX}"
+            with contextlib.suppress(FileExistsError), file.open("xb"):
+                break
+    except (OSError, ValueError) as error:
+        raise _unwritten(file, error) from error
+    return file
+
+
+def _newest_number(folder: Path, stamp: str) -> int:
+    """Return the number of the last file of a second, 0 if it has none.
+
+    The files before it may have been deleted. A new one in their place would count as the oldest.
+    """
+    names = (_NUMBERED.fullmatch(file.name) for file in folder.glob(f"{stamp}*{_SUFFIX}"))
+    return max(
+        (int(name["number"] or 1) for name in names if name and name["stamp"] == stamp), default=0
+    )
 
 
 def save_for_fleet(report: Report, folder: Path, note: str) -> Path:
@@ -149,8 +191,12 @@ def _write(file: Path, text: str, mode: int) -> None:
         if beside:
             with contextlib.suppress(OSError):
                 Path(beside).unlink()
-        why = getattr(error, "strerror", None) or error
-        raise BaselineError(say("{file} cannot be written: {why}", file=file, why=why)) from error
+        raise _unwritten(file, error) from error
+
+
+def _unwritten(file: Path, error: OSError | ValueError) -> BaselineError:
+    why = getattr(error, "strerror", None) or error
+    return BaselineError(say("{file} cannot be written: {why}", file=file, why=why))
 
 
 def states(folder: Path) -> Iterator[State]:

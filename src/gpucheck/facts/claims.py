@@ -33,22 +33,32 @@ CLASSES: tuple[CommandClass, ...] = get_args(CommandClass)
 """The most harmless first."""
 
 
+Restart = Literal["machine", "wsl", "container", "service", "session"]
+"""What is restarted: the machine (or the host of a container), WSL, this container, a service, or
+the session of the user, who logs in again. Only the last interrupts nobody else."""
+
+
 class Fix(msgspec.Struct, frozen=True, kw_only=True):
     """One way to fix a finding: what to do in words, the commands to copy, how to verify.
 
-    ``classes`` are the classes of the commands, ``""`` for an unclassified command. ``cautions``
-    say whose work the commands interrupt, and what to do first. The engine fills in both.
+    ``restart`` is what the words ask to restart, if no command does it; the engine adds what the
+    commands restart. ``classes`` are the classes of the commands, ``""`` for an unclassified
+    command. ``cautions`` say whose work the fix interrupts, and what to do first. The engine fills
+    in both.
     """
 
     text: str
     commands: tuple[str, ...] = ()
     verify: str = "gpucheck"
+    restart: Restart | Literal[""] = ""
     classes: tuple[CommandClass | Literal[""], ...] = ()
     cautions: tuple[str, ...] = ()
 
     @property
     def reach(self) -> CommandClass | None:
-        """The class of its most far-reaching command; None if no command is classified."""
+        """The class of its most far-reaching command or restart; None if it has neither."""
+        if self.restart and self.restart != "session":
+            return "interrupts"
         return max((one for one in self.classes if one), key=CLASSES.index, default=None)
 
 

@@ -167,7 +167,8 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
         text=say(
             "Restart this container: it lost the GPU when `systemctl daemon-reload` was run on the "
             "host."
-        )
+        ),
+        restart="container",
     )
     devices = " ".join(f"--device {shlex.quote(node.path)}" for node in nodes if node.path)
     lasting = Fix(
@@ -199,6 +200,7 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
             Fix(
                 text=say("Add this user to the group video, then log in again."),
                 commands=('sudo usermod -aG video "$USER"',),
+                restart="session",
             ),
         )
     if mode & _GROUP_MAY == _GROUP_MAY:
@@ -213,6 +215,7 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
                     group,
                     f'[ "$({group})" = root ] || sudo usermod -aG "$({group})" "$USER"',
                 ),
+                restart="session",
             )
         )
     fixes.append(
@@ -225,6 +228,7 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
                 "grep -rn NVreg_DeviceFile /etc/modprobe.d; grep -rln nvidia /etc/udev/rules.d",
                 "sudo chmod 0666 /dev/nvidiactl /dev/nvidia-uvm /dev/nvidia[0-9]*",
             ),
+            restart="machine",
         )
     )
     return (*fixes[:1], *(or_else(fix) for fix in fixes[1:]))

@@ -158,7 +158,8 @@ def _fixes(
                     "Restart this container, so that it gets the libraries of the driver that runs "
                     "now. If nvidia-smi says the same on the host, restart the host first. An "
                     "image must not have driver libraries of its own."
-                )
+                ),
+                restart="container",
             ),
         )
     reboot = update.reboot(say("this loads the module of the installed release"))

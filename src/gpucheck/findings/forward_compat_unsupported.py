@@ -55,6 +55,7 @@ _SAME_RELEASE = Fix(
         "left."
     ),
     commands=("cat /proc/driver/nvidia/version", "ldconfig -p | grep libcuda.so"),
+    restart="machine",
 )
 
 

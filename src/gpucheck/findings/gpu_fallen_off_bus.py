@@ -150,5 +150,6 @@ _THEN = (
             "cloud, stop and start the machine to get other hardware."
         ),
         commands=("sudo dmesg | grep -i -E 'xid|fallen off|pcieport'",),
+        restart="machine",
     ),
 )

@@ -268,5 +268,6 @@ def _fixes(
             "machine."
         ),
         commands=(f"sudo nvidia-smi --gpu-reset -i {index}",),
+        restart="machine",
     )
     return reset, _diagnose()

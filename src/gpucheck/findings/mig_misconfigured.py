@@ -216,6 +216,7 @@ def _hit_empty(
 def _hit_pending(pending: list[int], gpus: list[NvmlGpu]) -> Hit:
     reset = Fix(
         text=say("Reset the GPU while nothing uses it, or restart."),
+        restart="machine",
         commands=(f"sudo nvidia-smi --gpu-reset -i {gpu_index(gpus, pending[0])}",),
     )
     return Hit(

@@ -182,6 +182,7 @@ def _find_one(pci: Pci, system: System) -> Fix:
                 "host: remove its IDs from the options of vfio-pci, and restart."
             ),
             commands=("grep -rn vfio /etc/modprobe.d /proc/cmdline",),
+            restart="machine",
         )
     text: str = say("Run on a machine with an NVIDIA GPU.")
     if system.virtualization:

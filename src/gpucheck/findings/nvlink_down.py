@@ -42,6 +42,7 @@ RULE = Rule(
     preflight=InPreflight(
         fix=_LOOK.text,
         commands=_LOOK.commands,
+        restart=_LOOK.restart,
     ),
 )
 

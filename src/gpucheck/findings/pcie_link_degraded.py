@@ -96,6 +96,7 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
                     "Report it to whoever runs the host: somebody must check the card and its slot."
                 ),
                 verify=check_again,
+                restart="" if virtual else "machine",
             ),
         ),
         confidence=Confidence.POSSIBLE if virtual else Confidence.CERTAIN,

@@ -98,6 +98,7 @@ def _driver(system: System, container: Container) -> Fix:
         return Fix(
             text=say("Check whether nvidia-smi answers. If it hangs, restart Windows."),
             commands=("nvidia-smi",),
+            restart="machine",
         )
     if container.runtime:
         text = say(
@@ -114,4 +115,5 @@ def _driver(system: System, container: Container) -> Fix:
     return Fix(
         text=text,
         commands=("timeout 60 nvidia-smi", "sudo dmesg | grep -E 'NVRM|Xid' | tail"),
+        restart="machine",
     )

@@ -93,6 +93,7 @@ RULE = Rule(
             "reboot."
         ),
         commands=("sudo dmesg | grep -i -e NVRM -e Xid | tail -n 20",),
+        restart="machine",
         of_ranks=("connect", "hang"),
     ),
 )

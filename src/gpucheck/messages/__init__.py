@@ -11,6 +11,8 @@ define is an error. The keys of a file::
     text = "…"
     commands = ["…"]
     verify = "gpucheck"         # the default
+    restart = "machine"         # what the text asks to restart (facts/claims.py), unless a command
+                                # restarts it
 
     [condition.in-a-container]  # a condition that several messages share
     any_of = ["docker", "container"]

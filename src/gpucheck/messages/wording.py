@@ -20,6 +20,7 @@ def fixes(finding: FindingMessages, message: Message, values: Mapping[str, str])
             text=fix.text,
             commands=tuple(_filled(command, values) for command in fix.commands),
             verify=fix.verify,
+            restart=fix.restart,
         )
         for fix in finding.fixes_for(message)
     )

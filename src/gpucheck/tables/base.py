@@ -6,19 +6,50 @@ import msgspec
 from msgspec import Meta, Struct
 
 OperatingSystem = Literal["linux", "windows"]
-VersionText = Annotated[str, Meta(pattern=r"^[0-9]{1,9}(\.[0-9]{1,9}){0,7}$(?!\n)", max_length=64)]
+_VERSION = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}"
+VersionText = Annotated[str, Meta(pattern=rf"\A{_VERSION}\Z", max_length=64)]
 """A column that is computed with: ``versions.numbers`` takes it."""
 Specifier = Annotated[
     str,
     Meta(
-        pattern=r"^((^|, ?)(==|!=|<=|>=|~=|<|>) ?"
-        r"[0-9]{1,9}(\.[0-9]{1,9}){0,7}(\.\*|[a-z][0-9a-z.]*)?)*$(?!\n)",
+        pattern=rf"\A(?:(?:\A|, ?)(?:[=!]= ?{_VERSION}(?:\.\*)?"
+        rf"|(?:~=(?=[^.,]+\.)|[<>]=?) ?{_VERSION}))*\Z",
         max_length=200,
     ),
 ]
 """A column that ``packaging`` reads as a specifier: ``>=2.1,<2.5``."""
-Branch = Annotated[str, Meta(pattern=r"^[0-9]{1,4}$(?!\n)")]
+Branch = Annotated[str, Meta(pattern=r"\A[0-9]{1,4}\Z")]
 """The number of a driver branch."""
+Major = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\Z")]
+"""A major release: ``12``."""
+Line = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\.[0-9]{1,3}\Z")]
+"""A minor release, as ``versions.minor`` writes it: ``12.8``."""
+Lines = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\.[0-9]{1,3}(?:-[0-9]{1,3}\.[0-9]{1,3})?\Z")]
+"""A minor release or the range in which it is: ``8.0-9.1``."""
+CapabilityText = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\.[0-9]\Z")]
+"""A compute capability: ``8.9``."""
+Code = Annotated[str, Meta(pattern=r"\A(?:sm|compute)_[0-9]{2,4}[af]?\Z")]
+"""Code for a GPU: ``sm_90a``, ``compute_120``."""
+Build = Annotated[str, Meta(pattern=r"\A[a-z]{2,9}[0-9.]{0,9}\Z")]
+"""A build of PyTorch: ``cpu``, ``cu128``."""
+Release = Annotated[
+    str, Meta(pattern=rf"\A{_VERSION}(?:\.?[a-z]{{1,4}}[0-9]{{1,9}})?\Z", max_length=64)
+]
+"""A release as package indexes write it: ``0.0.27.post2``."""
+AtLeast = Annotated[str, Meta(pattern=rf"\A{_VERSION}\+?\Z", max_length=64)]
+"""A release, or with a plus this and all newer ones: ``12.0+``."""
+Platform = Literal["linux_x86_64", "linux_aarch64", "windows"]
+Month = Annotated[str, Meta(pattern=r"\A[0-9]{4}-[0-9]{2}\Z")]
+Project = Annotated[str, Meta(pattern=r"\A[A-Za-z0-9][A-Za-z0-9._+-]{0,99}\Z")]
+"""A name on a package index, or of a package of a system."""
+Library = Annotated[
+    str, Meta(pattern=r"\Alib[A-Za-z0-9_+.-]{1,80}\.so(?:\.[0-9]{1,9}){0,4}(?:\.\{version\})?\Z")
+]
+"""The name of a library's file: ``libcudart.so.12``; ``{version}`` is a release."""
+Address = Annotated[str, Meta(pattern=r"\Ahttps://(?:[A-Za-z0-9._~%/+-]|\{build\}){1,290}\Z")]
+"""``{build}`` is a build of PyTorch."""
+Words = Annotated[str, Meta(min_length=1, max_length=500)]
+"""Text for people, or a name that is only compared."""
 
 
 class Source(Struct, frozen=True, forbid_unknown_fields=True):

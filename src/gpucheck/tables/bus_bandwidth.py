@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 from gpucheck.tables.gpu_products import plain_product
 
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter"]
@@ -17,7 +17,7 @@ class BusBandwidthRow(Row, frozen=True):
     the limit below which an operator rejects nodes.
     """
 
-    products: tuple[str, ...]
+    products: tuple[Words, ...]
     gpus: int
     links: int
     collective: Collective

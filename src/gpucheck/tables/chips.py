@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import CapabilityText, Row, Table, Words
 
 
 class ChipRow(Row, frozen=True):
     """A chip, its compute capability ("8.6") and the architecture's name."""
 
-    chip: str
-    compute_capability: str
-    architecture: str
+    chip: Words
+    compute_capability: CapabilityText
+    architecture: Words
 
 
 class Chips(Table, frozen=True):

@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from msgspec import Struct, field
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import CapabilityText, Code, Row, Table, VersionText
 from gpucheck.tables.versions import at_least, capability_numbers, parse
 
 Capability = tuple[int, int]
@@ -35,13 +35,13 @@ class CubinRow(Row, frozen=True):
     The row applies to builds with a CUDA below `build_below` or from `build_from` on, if given.
     """
 
-    code: str
-    first: str
-    last: str
-    excluded: tuple[str, ...] = field(default=(), name="except")
-    also: tuple[str, ...] = ()
-    build_below: str | None = None
-    build_from: str | None = None
+    code: Code
+    first: CapabilityText
+    last: CapabilityText
+    excluded: tuple[CapabilityText, ...] = field(default=(), name="except")
+    also: tuple[CapabilityText, ...] = ()
+    build_below: VersionText | None = None
+    build_from: VersionText | None = None
 
 
 class _Code(Struct, frozen=True):

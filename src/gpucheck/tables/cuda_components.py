@@ -39,17 +39,17 @@ class ComponentsRow(Row, frozen=True):
     """A toolkit release ("12.4.1") and the version of each library in it."""
 
     cuda: VersionText
-    nvrtc: str
-    cudart: str
-    nvcc: str
-    cupti: str
-    cublas: str
-    cufft: str
-    curand: str
-    cusolver: str
-    cusparse: str
-    nvtx: str
-    nvjitlink: str | None = None
+    nvrtc: VersionText
+    cudart: VersionText
+    nvcc: VersionText
+    cupti: VersionText
+    cublas: VersionText
+    cufft: VersionText
+    curand: VersionText
+    cusolver: VersionText
+    cusparse: VersionText
+    nvtx: VersionText
+    nvjitlink: VersionText | None = None
 
     def version(self, component: Component) -> str | None:
         """Return the version of a component."""

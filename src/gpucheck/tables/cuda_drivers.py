@@ -7,7 +7,7 @@ release: the driver that it shipped with, which from CUDA 11 on is not what a pr
 
 from typing import ClassVar
 
-from gpucheck.tables.base import OperatingSystem, Row, Table, VersionText
+from gpucheck.tables.base import Branch, Line, OperatingSystem, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, compare, minor, parse
 
 _FIRST_WITH_MINOR_COMPATIBILITY = 11
@@ -24,18 +24,18 @@ class MinorCompatibilityRow(Row, frozen=True, tag_field="kind", tag="minor-versi
     cuda: VersionText
     linux: VersionText | None = None
     windows: VersionText | None = None
-    driver_cuda: str | None = None
-    gate_measured: tuple[str, ...] = ()
+    driver_cuda: Line | None = None
+    gate_measured: tuple[Words, ...] = ()
 
 
 class ToolkitRow(Row, frozen=True, tag_field="kind", tag="toolkit"):
     """The driver that a toolkit release came with, and the branch (such as 550) of that driver."""
 
     cuda: VersionText
-    label: str
+    label: Words
     linux: VersionText | None = None
     windows: VersionText | None = None
-    branch: str | None = None
+    branch: Branch | None = None
 
 
 class CudaDrivers(Table, frozen=True):

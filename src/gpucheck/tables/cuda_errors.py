@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 
 
 class CudaErrorRow(Row, frozen=True):
@@ -14,12 +14,12 @@ class CudaErrorRow(Row, frozen=True):
     """
 
     code: int
-    runtime: str | None = None
-    driver: str | None = None
+    runtime: Words | None = None
+    driver: Words | None = None
     before_10_1: int | None = None
-    message: str | None = None
-    meaning: str | None = None
-    slugs: tuple[str, ...] = ()
+    message: Words | None = None
+    meaning: Words | None = None
+    slugs: tuple[Words, ...] = ()
 
 
 class CudaErrors(Table, frozen=True):

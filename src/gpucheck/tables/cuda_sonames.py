@@ -2,15 +2,15 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Library, Major, Row, Table, Words
 
 
 class SonameRow(Row, frozen=True):
     """A library ("cublas"), a CUDA major ("12") and the SONAME it has there."""
 
-    library: str
-    cuda: str
-    soname: str
+    library: Words
+    cuda: Major
+    soname: Library
 
 
 class CudaSonames(Table, frozen=True):

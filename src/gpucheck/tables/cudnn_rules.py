@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Build, CapabilityText, Row, Table, VersionText, Words
 from gpucheck.tables.versions import (
     at_least,
     capability_numbers,
@@ -24,16 +24,16 @@ class RuleRow(Row, frozen=True):
     the wheel pins.
     """
 
-    rule: str
-    effect: str
+    rule: Words
+    effect: Words
     torch_from: VersionText | None = None
     torch_to: VersionText | None = None
     accepted: bool | None = None
-    variable: str | None = None
-    cudnn_from: str | None = None
-    capability_below: str | None = None
-    build: str | None = None
-    compiled: str | None = None
+    variable: Words | None = None
+    cudnn_from: VersionText | None = None
+    capability_below: CapabilityText | None = None
+    build: Build | None = None
+    compiled: VersionText | None = None
 
 
 class CudnnRules(Table, frozen=True):

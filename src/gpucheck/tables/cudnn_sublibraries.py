@@ -2,18 +2,18 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Library, Major, Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse
 
 
 class SublibraryRow(Row, frozen=True):
     """A library of a cuDNN major; the releases that contain it, and those that do not."""
 
-    cudnn: str
-    soname: str
+    cudnn: Major
+    soname: Library
     role: Literal["main", "loader", "part"]
     seen_in: tuple[VersionText, ...] = ()
-    not_in: tuple[str, ...] = ()
+    not_in: tuple[VersionText, ...] = ()
 
 
 class CudnnSublibraries(Table, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import CapabilityText, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, capability_numbers, compare, numbers, parse
 
 Capability = tuple[int, int]
@@ -18,11 +18,11 @@ class CudnnRow(Row, frozen=True):
     """
 
     cudnn: VersionText
-    cuda: str
-    toolkits: str
-    linux: str | None = None
-    windows: str | None = None
-    capabilities: tuple[str, ...] = ()
+    cuda: VersionText
+    toolkits: Words
+    linux: VersionText | None = None
+    windows: VersionText | None = None
+    capabilities: tuple[CapabilityText, ...] = ()
     dropped_for_good: bool = False
 
 

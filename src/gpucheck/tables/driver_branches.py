@@ -4,7 +4,7 @@ from datetime import date
 from functools import cached_property
 from typing import ClassVar
 
-from gpucheck.tables.base import Branch, Row, Table
+from gpucheck.tables.base import Branch, Lines, Month, Row, Table, Words
 from gpucheck.tables.versions import parse
 
 
@@ -19,13 +19,13 @@ class BranchRow(Row, frozen=True):
     """
 
     branch: Branch
-    kind: str | None = None
-    cuda: str | None = None
-    eol: str | None = None
-    ended_by: str | None = None
-    first_linux: str | None = None
-    first_seen: str | None = None
-    last_linux: str | None = None
+    kind: Words | None = None
+    cuda: Lines | None = None
+    eol: Month | None = None
+    ended_by: Month | None = None
+    first_linux: Words | None = None
+    first_seen: Words | None = None
+    last_linux: Words | None = None
 
 
 class DriverBranches(Table, frozen=True):

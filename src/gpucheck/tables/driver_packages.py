@@ -1,12 +1,22 @@
 """Which packages of a distribution install the NVIDIA driver, and what they need beside them."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from msgspec import Meta
+
+from gpucheck.tables.base import Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, parse
 
 Way = Literal["apt", "apt-pinned", "dnf-module", "dnf", "zypper", "pacman"]
 """How the packages are installed; ``apt-pinned``: a package holds the branch of the others."""
+_Packages = Annotated[
+    str,
+    Meta(pattern=r"\A(?=[A-Za-z0-9{])(?:[A-Za-z0-9._+ -]|\{branch\}|\$\(uname -r\)){1,150}\Z"),
+]
+"""Words of a command: nothing else may be in them for the shell to run."""
+_Address = Annotated[
+    str, Meta(pattern=r"\Ahttps://(?:[A-Za-z0-9._/+-]|\$\(rpm -E %fedora\)){1,200}\Z")
+]
 _EVERY_MACHINE = frozenset(("x86_64", "aarch64"))
 
 
@@ -17,34 +27,34 @@ class DriverPackageRow(Row, frozen=True):
     ``proprietary_`` are for the kinds of kernel modules; a kind without a name has no package.
     """
 
-    distribution: str
+    distribution: Words
     """``ID`` of ``/etc/os-release``."""
     way: Way
     release: VersionText | None = None
     """The major release; with neither it nor ``since``, every release."""
     since: VersionText | None = None
     """The first release."""
-    kernel: str | None = None
+    kernel: Words | None = None
     """What the release of the running kernel contains; the packages are for this kernel alone."""
-    machines: tuple[str, ...] = ("x86_64",)
-    repository: str | None = None
+    machines: tuple[Words, ...] = ("x86_64",)
+    repository: _Packages | None = None
     """The name of NVIDIA's repository for it; without, the distribution has the packages."""
-    keyring: str | None = None
+    keyring: _Packages | None = None
     """The file in that repository that installs its key and its entry."""
-    open_packages: str | None = None
-    proprietary_packages: str | None = None
-    pinning: str | None = None
+    open_packages: _Packages | None = None
+    proprietary_packages: _Packages | None = None
+    pinning: _Packages | None = None
     """The package that holds a branch."""
-    stream_open: str | None = None
-    stream_proprietary: str | None = None
+    stream_open: _Packages | None = None
+    stream_proprietary: _Packages | None = None
     """The streams of the module ``nvidia-driver``."""
-    headers: str | None = None
+    headers: _Packages | None = None
     """The packages with the headers of the kernel, for which the modules are built."""
-    needs: str | None = None
+    needs: _Packages | None = None
     """A package that these depend on and that the repositories of a new system lack."""
-    component: str | None = None
+    component: _Packages | None = None
     """The component of the distribution's repository that has it."""
-    addresses: tuple[str, ...] = ()
+    addresses: tuple[_Address, ...] = ()
     """The packages that add the repositories which have it, or which have the driver."""
 
     @property

@@ -4,7 +4,20 @@ import re
 from functools import cached_property
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Specifier, Table, VersionText
+from gpucheck.tables.base import (
+    Address,
+    AtLeast,
+    Build,
+    CapabilityText,
+    Major,
+    Project,
+    Release,
+    Row,
+    Specifier,
+    Table,
+    VersionText,
+    Words,
+)
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 _SEPARATORS = r"[-_.]+"
@@ -18,14 +31,14 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
     """
 
-    package: str
-    version: str
+    package: Words
+    version: Release
     torch: Specifier | None = None
-    built_for_torch: tuple[str, ...] = ()
-    built_with_cuda: tuple[str, ...] = ()
-    cuda: tuple[str, ...] = ()
-    cudnn: tuple[str, ...] = ()
-    capability_from: str | None = None
+    built_for_torch: tuple[Words, ...] = ()
+    built_with_cuda: tuple[Words, ...] = ()
+    cuda: tuple[AtLeast, ...] = ()
+    cudnn: tuple[AtLeast, ...] = ()
+    capability_from: CapabilityText | None = None
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
@@ -34,10 +47,10 @@ class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
     `address` contains {build} as a placeholder for the build ("cu121").
     """
 
-    packages: tuple[str, ...]
+    packages: tuple[Project, ...]
     torch: VersionText
-    builds: tuple[str, ...]
-    address: str
+    builds: tuple[Build, ...]
+    address: Address
 
 
 class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-build"):
@@ -47,9 +60,9 @@ class ExtensionSourceBuildRow(Row, frozen=True, tag_field="kind", tag="source-bu
     major version is enough. `override` is the variable that skips the comparison.
     """
 
-    package: str
-    majors_alike: tuple[str, ...] = ()
-    override: str | None = None
+    package: Project
+    majors_alike: tuple[Major, ...] = ()
+    override: Words | None = None
 
 
 class Extensions(Table, frozen=True):

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Branch, Row, Table, VersionText, Words
 from gpucheck.tables.gpu_products import GpuProducts, plain_product
 from gpucheck.tables.versions import minor, numbers, parse
 
@@ -18,7 +18,7 @@ class PackageRow(Row, frozen=True, tag_field="kind", tag="package"):
     """
 
     cuda: VersionText
-    branch: str
+    branch: Branch
     state: State
 
 
@@ -32,8 +32,8 @@ class GpuKindRow(Row, frozen=True, tag_field="kind", tag="gpu-kind"):
 class RuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
     """A rule for all packages, and the CUDA error codes that show that it was violated."""
 
-    rule: str
-    value: str
+    rule: Words
+    value: Words
     errors: tuple[int, ...] = ()
 
 

@@ -5,7 +5,7 @@ from typing import ClassVar, Literal
 
 from msgspec import Struct
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import CapabilityText, Line, Row, Table, Words
 
 Support = Literal["required", "supported", "unsupported"]
 
@@ -25,15 +25,15 @@ class ArchitectureRow(Row, frozen=True):
     in product names of boards that need the open modules although others of this capability do not.
     """
 
-    compute_capability: str
-    architecture: str
-    first_toolkit: str | None = None
-    last_toolkit: str | None = None
+    compute_capability: CapabilityText
+    architecture: Words
+    first_toolkit: Line | None = None
+    last_toolkit: Line | None = None
     first_driver_branch: int | None = None
     last_driver_branch: int | None = None
     open_module: Support | None = None
     proprietary_module: Support | None = None
-    open_only_products: tuple[str, ...] = ()
+    open_only_products: tuple[Words, ...] = ()
 
 
 class GpuArchitectures(Table, frozen=True):

@@ -4,7 +4,7 @@ import functools
 from collections.abc import Iterable, Iterator
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import CapabilityText, Row, Table, Words
 
 
 class ProductRow(Row, frozen=True):
@@ -13,9 +13,9 @@ class ProductRow(Row, frozen=True):
     ``processor`` is that of the machine, where the product is sold with one kind only.
     """
 
-    product: str
-    segment: str
-    compute_capability: str | None = None
+    product: Words
+    segment: Words
+    compute_capability: CapabilityText | None = None
     processor: Literal["aarch64"] | None = None
 
 

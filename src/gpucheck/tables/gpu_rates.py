@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 from gpucheck.tables.gpu_products import plain_product
 
 
@@ -17,7 +17,7 @@ class RateRow(Row, frozen=True):
     board, after a search for its best shape.
     """
 
-    products: tuple[str, ...]
+    products: tuple[Words, ...]
     fp64: float | None = None
     fp64_tensor: float | None = None
     fp32: float | None = None

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Line, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, compare, minor, parse, released
 
 Compiler = Literal["gcc", "clang"]
@@ -15,13 +15,13 @@ class NvccRow(Row, frozen=True, tag_field="kind", tag="nvcc"):
     check.
     """
 
-    cuda: str
-    gcc: str | None = None
-    clang: str | None = None
-    msvc_years: str | None = None
+    cuda: Line
+    gcc: VersionText | None = None
+    clang: VersionText | None = None
+    msvc_years: Words | None = None
     msc_ver_from: int | None = None
     msc_ver_below: int | None = None
-    override: str | None = None
+    override: Words | None = None
 
 
 class TorchBoundsRow(Row, frozen=True, tag_field="kind", tag="torch"):
@@ -30,24 +30,24 @@ class TorchBoundsRow(Row, frozen=True, tag_field="kind", tag="torch"):
     `..._below` are the first versions refused, `..._to` the last ones accepted.
     """
 
-    torch_from: str
-    torch_to: str
-    cuda: str
-    gcc_from: str | None = None
-    gcc_below: str | None = None
-    gcc_to: str | None = None
-    clang_below: str | None = None
-    clang_to: str | None = None
+    torch_from: VersionText
+    torch_to: VersionText
+    cuda: Line
+    gcc_from: VersionText | None = None
+    gcc_below: VersionText | None = None
+    gcc_to: VersionText | None = None
+    clang_below: VersionText | None = None
+    clang_to: VersionText | None = None
 
 
 class BuildRuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
     """A rule of torch's extension builder and its effect, by torch release if it differs."""
 
-    rule: str
-    effect: str
-    torch_from: str | None = None
-    torch_to: str | None = None
-    value: str | None = None
+    rule: Words
+    effect: Words
+    torch_from: VersionText | None = None
+    torch_to: VersionText | None = None
+    value: Words | None = None
 
 
 class HostCompilers(Table, frozen=True):

@@ -1,18 +1,23 @@
 """JetPack releases of Jetson boards: Linux for Tegra and its CUDA version."""
 
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from gpucheck.tables.base import Row, Table
+from msgspec import Meta
+
+from gpucheck.tables.base import Line, Row, Table, Words
 from gpucheck.tables.versions import compare, parse
+
+L4t = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}(?:\.x)?\Z")]
+"""A Linux for Tegra release, or with ``.x`` all of them: ``36.4.3``, ``35.x``."""
 
 
 class JetpackRow(Row, frozen=True):
     """A Linux for Tegra release (`l4t`, "36.4.3"; "35.x" is all of 35) and its JetPack."""
 
-    l4t: str
-    jetpack: str
-    devices: str
-    cuda: str | None = None
+    l4t: L4t
+    jetpack: Words
+    devices: Words
+    cuda: Line | None = None
 
 
 class Jetpacks(Table, frozen=True):

@@ -2,7 +2,8 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, VersionText, Words
+from gpucheck.tables.jetpack import L4t
 from gpucheck.tables.versions import released
 
 
@@ -12,10 +13,10 @@ class JetsonWheelRow(Row, frozen=True):
     `python` is missing if the source does not name it.
     """
 
-    torch: str
-    jetpack: tuple[str, ...]
-    l4t: tuple[str, ...]
-    python: str | None = None
+    torch: VersionText
+    jetpack: tuple[Words, ...]
+    l4t: tuple[L4t, ...]
+    python: Words | None = None
 
 
 class JetsonWheels(Table, frozen=True):

@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Project, Row, Table, Words
 
 _SEPARATORS = r"[-_.]+"
 
@@ -24,11 +24,11 @@ class KnownPackageRow(Row, frozen=True):
     optional kernels that exist only for some generations.
     """
 
-    package: str
-    repository: str
+    package: Project
+    repository: Words
     pypi: tuple[Form, ...] = ()
     compiles: tuple[Code, ...] = ()
-    unless: tuple[str, ...] = ()
+    unless: tuple[Project, ...] = ()
     application: bool = False
     library_per_cuda: bool = False
     goes_on_without: bool = False

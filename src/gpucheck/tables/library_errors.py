@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 
 Library = Literal["cudnn", "cublas", "nccl"]
 
@@ -16,10 +16,10 @@ class LibraryErrorRow(Row, frozen=True):
 
     library: Library
     code: int
-    error: str
-    meaning: str
-    also: tuple[str, ...] = ()
-    slugs: tuple[str, ...] = ()
+    error: Words
+    meaning: Words
+    also: tuple[Words, ...] = ()
+    slugs: tuple[Words, ...] = ()
 
 
 class LibraryErrors(Table, frozen=True):

@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 
 
 class LimitRow(Row, frozen=True):
     """A limit by its name, what happens there, and the CUDA error codes that show it."""
 
-    limit: str
-    effect: str
+    limit: Words
+    effect: Words
     errors: tuple[int, ...]
 
 

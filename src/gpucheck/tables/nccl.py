@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Branch, Build, Code, Major, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, compare, numbers, parse, released
 
 
@@ -10,7 +10,7 @@ class TorchNcclRow(Row, frozen=True, tag_field="kind", tag="torch"):
     """The NCCL of a build; `torch` is a release, or a minor release for builds outside PyPI."""
 
     torch: VersionText
-    build: str
+    build: Build
     nccl: VersionText
 
 
@@ -18,9 +18,9 @@ class NcclCodeRow(Row, frozen=True, tag_field="kind", tag="code"):
     """The code inside an NCCL for a CUDA major: cubins ("sm_80") and PTX ("compute_120")."""
 
     nccl: VersionText
-    cuda: str
-    cubins: tuple[str, ...]
-    ptx: tuple[str, ...]
+    cuda: Major
+    cubins: tuple[Code, ...]
+    ptx: tuple[Code, ...]
 
 
 class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
@@ -30,12 +30,12 @@ class NcclIssueRow(Row, frozen=True, tag_field="kind", tag="issue"):
     """
 
     effect: Literal["hang", "crash", "data corruption", "other"]
-    description: str
-    first: str | None = None
-    last: str | None = None
-    fixed_in: str | None = None
-    torch: str | None = None
-    driver_branch: str | None = None
+    description: Words
+    first: VersionText | None = None
+    last: VersionText | None = None
+    fixed_in: VersionText | None = None
+    torch: VersionText | None = None
+    driver_branch: Branch | None = None
 
 
 class Nccl(Table, frozen=True):

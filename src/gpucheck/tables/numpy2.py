@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import OperatingSystem, Row, Table, VersionText
+from gpucheck.tables.base import OperatingSystem, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, numbers, released
 
 
@@ -13,7 +13,7 @@ class Numpy2Row(Row, frozen=True):
     works: bool
     first: VersionText | None = None
     last: VersionText | None = None
-    effect: str | None = None
+    effect: Words | None = None
 
 
 class Numpy2(Table, frozen=True):

@@ -2,16 +2,16 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 
 
 class NvmlErrorRow(Row, frozen=True):
     """A code (`error` is NVIDIA's name), a short explanation, and the findings it indicates."""
 
     code: int
-    error: str
-    meaning: str
-    slugs: tuple[str, ...] = ()
+    error: Words
+    meaning: Words
+    slugs: tuple[Words, ...] = ()
 
 
 class NvmlErrors(Table, frozen=True):

@@ -2,9 +2,11 @@
 
 from collections.abc import Iterator
 from functools import cached_property
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
-from gpucheck.tables.base import Row, Table
+from msgspec import Meta
+
+from gpucheck.tables.base import CapabilityText, Row, Table, Words
 from gpucheck.tables.gpu_products import all_named, unanimous
 
 
@@ -14,10 +16,10 @@ class PciDeviceRow(Row, frozen=True):
     `products` are the names sold under this id, `chip` is the chip in them ("GA102").
     """
 
-    device_id: str
-    chip: str | None = None
-    products: tuple[str, ...] = ()
-    compute_capability: str | None = None
+    device_id: Annotated[str, Meta(min_length=4, max_length=4)]
+    chip: Words | None = None
+    products: tuple[Words, ...] = ()
+    compute_capability: CapabilityText | None = None
 
 
 class PciDevices(Table, frozen=True):

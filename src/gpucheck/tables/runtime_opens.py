@@ -3,7 +3,7 @@
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Library, Major, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, numbers, parse
 
 Need = Literal["required", "feature", "optional"]
@@ -27,14 +27,14 @@ class OpenRow(Row, frozen=True):
     then .so.9.10, then .so.9).
     """
 
-    opener: str
-    opened: str
+    opener: Library
+    opened: Library
     need: Need
     kind: Kind
-    seen_in: tuple[str, ...]
+    seen_in: tuple[Words, ...]
     since: VersionText | None = None
     before: VersionText | None = None
-    cuda: str | None = None
+    cuda: Major | None = None
     by_release: bool = False
     purpose: str = ""
 

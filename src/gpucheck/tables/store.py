@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = "gpucheck.tables/1"
 LARGEST_FILE = 1024 * 1024
 """Eight times the largest table. One byte of it may become thirty in memory."""
+_LONGEST_WHY = 300
 _ROW = r"`\$\.rows\[([0-9]+)\]"
 
 T = TypeVar("T", bound=Table)
@@ -104,17 +105,23 @@ def _decode(path: str, cls: type[S]) -> S:
     try:
         return msgspec.json.decode(_content(path), type=cls)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        row = re.search(_ROW, str(error))
+        why = _in_short(str(error))
+        row = re.search(_ROW, why)
         if row is None:
-            message = say("{path} does not have the form of a table: {why}.", path=path, why=error)
+            message = say("{path} does not have the form of a table: {why}.", path=path, why=why)
         else:
             message = say(
                 "{path}, row {row} does not have the form of a table: {why}.",
                 path=path,
                 row=int(row[1]) + 1,  # users count rows from 1, msgspec from 0
-                why=error,
+                why=why,
             )
         raise TablesError(message) from error
+
+
+def _in_short(why: str) -> str:
+    """Leave out the middle of an error that quotes a long value. Its end names the row."""
+    return why if len(why) <= _LONGEST_WHY else f"{why[:60]}...{why[-100:]}"
 
 
 def _content(path: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Library, Project, Row, Table
 
 Manager = Literal["apt", "dnf", "yum"]
 
@@ -11,8 +11,8 @@ class SystemPackageRow(Row, frozen=True):
     """A package manager, a SONAME, and the package that contains it."""
 
     manager: Manager
-    soname: str
-    package: str
+    soname: Library
+    package: Project
 
 
 class SystemPackages(Table, frozen=True):

@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Code, Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, parse
 
 _TARGET = r"(?:sm|compute)_([0-9]{2,3}[af]?)"
@@ -14,8 +14,8 @@ class TargetsRow(Row, frozen=True):
 
     cuda: VersionText
     nvcc: VersionText
-    targets: tuple[str, ...]
-    specific_targets: tuple[str, ...] = ()
+    targets: tuple[Code, ...]
+    specific_targets: tuple[Code, ...] = ()
 
 
 class ToolkitTargets(Table, frozen=True):

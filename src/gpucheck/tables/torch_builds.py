@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Build, Code, Line, Platform, Row, Table, VersionText, Words
 from gpucheck.tables.versions import minor, released
 
 
@@ -17,18 +17,18 @@ class BuildRow(Row, frozen=True):
     release.
     """
 
-    torch: VersionText
-    build: str
-    cuda: VersionText
-    platform: str
+    torch: Line
+    build: Build
+    cuda: Line
+    platform: Platform
     available: bool | None = None
-    releases: tuple[str, ...] = ()
+    releases: tuple[VersionText, ...] = ()
     announced: bool | None = None
-    status: str | None = None
-    arch_list: tuple[str, ...] = ()
-    ptx: tuple[str, ...] = ()
-    cudnn: str | None = None
-    nccl: str | None = None
+    status: Words | None = None
+    arch_list: tuple[Code, ...] = ()
+    ptx: tuple[Code, ...] = ()
+    cudnn: VersionText | None = None
+    nccl: VersionText | None = None
     glibc: VersionText | None = None
     cxx11_abi: bool | None = None
 

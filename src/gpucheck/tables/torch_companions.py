@@ -2,7 +2,7 @@
 
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Specifier, Table, VersionText
+from gpucheck.tables.base import Row, Specifier, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, compare, numbers, released
 
 Package = Literal["torchvision", "torchaudio", "torchtext"]
@@ -15,10 +15,10 @@ class CompanionRow(Row, frozen=True, tag_field="kind", tag="companions"):
     """
 
     torch: VersionText
-    torchvision: str | None = None
-    torchaudio: str | None = None
-    torchtext: str | None = None
-    torchvision_also: str | None = None
+    torchvision: VersionText | None = None
+    torchaudio: VersionText | None = None
+    torchtext: VersionText | None = None
+    torchvision_also: Words | None = None
 
 
 class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
@@ -29,10 +29,10 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     """
 
     package: Package
-    version: str
+    version: VersionText
     torch: Specifier
-    date: str | None = None
-    known_to: str | None = None
+    date: Words | None = None
+    known_to: VersionText | None = None
 
 
 class TorchCompanions(Table, frozen=True):

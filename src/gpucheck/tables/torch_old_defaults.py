@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Line, Row, Table, VersionText
 from gpucheck.tables.versions import compare, numbers, released
 
 
@@ -10,7 +10,7 @@ class OldDefaultRow(Row, frozen=True):
     """A release: the CUDA of the Linux x86_64 wheel that a plain `pip install torch` got."""
 
     torch: VersionText
-    cuda: str
+    cuda: Line
 
 
 class TorchOldDefaults(Table, frozen=True):

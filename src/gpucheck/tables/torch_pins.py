@@ -3,7 +3,7 @@
 import re
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Specifier, Table, VersionText
+from gpucheck.tables.base import Platform, Row, Specifier, Table, VersionText, Words
 from gpucheck.tables.versions import compare, numbers, released
 
 _SEPARATORS = re.compile(r"[-_.]+")
@@ -17,18 +17,18 @@ class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     """
 
     torch: VersionText
-    platform: str
-    package: str
+    platform: Platform
+    package: Words
     specifier: Specifier
-    extras: tuple[str, ...] = ()
-    python: str | None = None
+    extras: tuple[Words, ...] = ()
+    python: Words | None = None
 
 
 class NoPinsRow(Row, frozen=True, tag_field="kind", tag="no-pins"):
     """A release that is known to require none of these packages on a platform."""
 
     torch: VersionText
-    platform: str
+    platform: Platform
 
 
 class TorchPins(Table, frozen=True):

@@ -4,7 +4,7 @@ import re
 from functools import cached_property
 from typing import ClassVar, Literal
 
-from gpucheck.tables.base import Row, Table, VersionText
+from gpucheck.tables.base import Build, Line, Row, Table, VersionText, Words
 from gpucheck.tables.versions import compare, numbers, parse, released
 
 _LEADING = r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,3}"
@@ -20,24 +20,24 @@ class ReleaseRow(Row, frozen=True):
     """
 
     torch: VersionText
-    date: str
-    requires_python: str
-    pythons: dict[str, tuple[str, ...]]
-    default_builds: dict[str, str]
-    cuda: str | None = None
-    platform_tag: str | None = None
+    date: Words
+    requires_python: Words
+    pythons: dict[str, tuple[Words, ...]]
+    default_builds: dict[str, Build]
+    cuda: Line | None = None
+    platform_tag: Words | None = None
     glibc: VersionText | None = None
-    glibcxx: str | None = None
-    cxxabi: str | None = None
+    glibcxx: VersionText | None = None
+    cxxabi: Words | None = None
     cxx11_abi: bool | None = None
-    cudnn: str | None = None
-    nccl: str | None = None
-    triton: str | None = None
-    cusparselt: str | None = None
-    nvshmem: str | None = None
+    cudnn: VersionText | None = None
+    nccl: VersionText | None = None
+    triton: VersionText | None = None
+    cusparselt: Words | None = None
+    nvshmem: Words | None = None
     numpy2_linux: bool | None = None
     numpy2_windows: bool | None = None
-    git_version: str | None = None
+    git_version: Words | None = None
 
 
 class TorchReleases(Table, frozen=True):

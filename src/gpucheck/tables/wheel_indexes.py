@@ -2,14 +2,14 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Address, Build, Row, Table
 
 
 class IndexRow(Row, frozen=True):
     """A build ("cu126", "cpu") and the address of its index."""
 
-    build: str
-    address: str
+    build: Build
+    address: Address
 
 
 class WheelIndexes(Table, frozen=True):

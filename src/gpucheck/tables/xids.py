@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-from gpucheck.tables.base import Row, Table
+from gpucheck.tables.base import Row, Table, Words
 
 # A reset of the GPU or a restart of the machine. Every path of workflow 48 (a double-bit ECC error)
 # ends in a reset.
@@ -17,8 +17,8 @@ class XidRow(Row, frozen=True):
     """An Xid: its number, NVIDIA's mnemonic and short name, and the actions NVIDIA advises."""
 
     xid: int
-    mnemonic: str
-    short_name: str
+    mnemonic: Words
+    short_name: Words
     immediate_action: str = ""
     investigatory_action: str = ""
 

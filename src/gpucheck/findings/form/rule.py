@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Restart, Severity
 from gpucheck.findings.form.judgement import Judgement
 
 Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck"]
@@ -49,6 +49,8 @@ class InPreflight(msgspec.Struct, frozen=True, kw_only=True):
     """What to do, if the check of the culprit's own node has no better fix."""
     commands: tuple[str, ...] = ()
     """The commands of that fix."""
+    restart: Restart | Literal[""] = ""
+    """What that fix restarts, if no command does it."""
     breaks_node: bool | None = None
     """Whether the job should leave out the culprit's node; if not given, it should for class 1."""
     drains_node: bool | None = None

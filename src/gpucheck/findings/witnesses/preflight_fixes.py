@@ -39,7 +39,7 @@ def _of(rule: Rule, culprits: list[Culprit]) -> Fix:
     """Return what the header of a rule says; otherwise to check the hosts by themselves."""
     said = rule.preflight
     if said.fix:
-        return _fix(said.fix, *said.commands)
+        return msgspec.structs.replace(_fix(said.fix, *said.commands), restart=said.restart)
     hosts = list(dict.fromkeys(host for one in culprits for host in _hosts(one)))
     if not hosts:
         return _fix(
