@@ -17,7 +17,7 @@ chmod 1777 "$root/tmp"
 
 downloads=$(mktemp -d)
 trap 'rm -rf "$downloads"' EXIT
-chmod 755 "$downloads" # apt downloads as a user of its own
+chown _apt "$downloads" # apt downloads as this user
 # shellcheck disable=SC2086  # one word for each package
 (cd "$downloads" && apt-get download -qq $packages)
 for package in "$downloads"/*.deb; do
@@ -29,6 +29,7 @@ done
 ln -sf python3.11 "$root/usr/bin/python3"
 ln -sf busybox "$root/usr/bin/sh"
 ln -sf busybox "$root/usr/bin/sleep" # for a loop in a pod
+ln -sf busybox "$root/usr/bin/dmesg" # the kernel log, where /dev/kmsg cannot be opened
 
 cp "$bundle" "$root/tmp/gpucheck.pyz"
 chroot "$root" /usr/bin/python3 -c '
