@@ -17,7 +17,8 @@ chmod 1777 "$root/tmp"
 
 downloads=$(mktemp -d)
 trap 'rm -rf "$downloads"' EXIT
-chown _apt "$downloads" # apt downloads as this user
+chmod 755 "$downloads"
+chown _apt "$downloads" 2>/dev/null || true # apt downloads as this user, if there are other users here
 # shellcheck disable=SC2086  # one word for each package
 (cd "$downloads" && apt-get download -qq $packages)
 for package in "$downloads"/*.deb; do
@@ -51,3 +52,4 @@ exec /usr/bin/python3 -I /opt/gpucheck "$@"
 END
 chmod 755 "$root/usr/bin/gpucheck"
 echo "gpucheck:x:65532:65532::/tmp:/bin/sh" >"$root/etc/passwd"
+echo "gpucheck:x:65532:" >"$root/etc/group"
