@@ -25,8 +25,9 @@ _JOURNAL = (
     "-n",
     "5000",
 )
+_JOURNAL_TIMEOUT = 3.0
 _DMESG = ("dmesg",)
-_COMMAND_TIMEOUT = 3.0
+_DMESG_TIMEOUT = 1.0
 _OF_THIS_KERNEL = "/proc/uptime"
 """Below a sysroot it is there only if the system's /proc is mounted, so that it has this kernel."""
 _NVIDIA_SIGNS = (
@@ -80,23 +81,26 @@ def _records(host: Host) -> Answer[list[messages.Record]]:
     if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
         return buffer
     if host.origin != "sysroot":
-        journal = _said_by(host, _JOURNAL, messages.split_journal)
+        journal = _said_by(host, _JOURNAL, _JOURNAL_TIMEOUT, messages.split_journal)
         if journal.value:  # a user who may not read the journal gets an empty one
             return journal
     if host.exists(_OF_THIS_KERNEL).value is not True:
         return buffer
     # A container is refused the device, but dmesg can also ask by a system call.
-    dmesg = _said_by(host, _DMESG, messages.split_dmesg)
+    dmesg = _said_by(host, _DMESG, _DMESG_TIMEOUT, messages.split_dmesg)
     return dmesg if dmesg.value else buffer
 
 
 def _said_by(
-    host: Host, argv: tuple[str, ...], split: Callable[[str], list[messages.Record]]
+    host: Host,
+    argv: tuple[str, ...],
+    timeout: float,
+    split: Callable[[str], list[messages.Record]],
 ) -> Answer[list[messages.Record]]:
     found = host.which(argv[0])
     if found.value is None:
         return Answer(None, found.source, found.problem)
-    return host.run(argv, timeout=_COMMAND_TIMEOUT).map(lambda end: split(end.out))
+    return host.run(argv, timeout=timeout).map(lambda end: split(end.out))
 
 
 def _event(
