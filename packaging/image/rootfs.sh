@@ -17,7 +17,8 @@ chmod 1777 "$root/tmp"
 
 downloads=$(mktemp -d)
 trap 'rm -rf "$downloads"' EXIT
-chmod 755 "$downloads" # apt downloads as a user of its own
+chmod 755 "$downloads"
+chown _apt "$downloads" 2>/dev/null || true # apt downloads as this user, if there are other users here
 # shellcheck disable=SC2086  # one word for each package
 (cd "$downloads" && apt-get download -qq $packages)
 for package in "$downloads"/*.deb; do
@@ -29,6 +30,7 @@ done
 ln -sf python3.11 "$root/usr/bin/python3"
 ln -sf busybox "$root/usr/bin/sh"
 ln -sf busybox "$root/usr/bin/sleep" # for a loop in a pod
+ln -sf busybox "$root/usr/bin/dmesg" # the kernel log, where /dev/kmsg cannot be opened
 
 cp "$bundle" "$root/tmp/gpucheck.pyz"
 chroot "$root" /usr/bin/python3 -c '
@@ -50,3 +52,4 @@ exec /usr/bin/python3 -I /opt/gpucheck "$@"
 END
 chmod 755 "$root/usr/bin/gpucheck"
 echo "gpucheck:x:65532:65532::/tmp:/bin/sh" >"$root/etc/passwd"
+echo "gpucheck:x:65532:" >"$root/etc/group"

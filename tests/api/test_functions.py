@@ -90,7 +90,7 @@ def test_the_calling_process_is_never_forked(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(os, "fork", fork)
     assert static(only="driver-missing").verdict == "healthy"
-    assert gpucheck.recommend(torch="2.6").outcome == "command"
+    assert gpucheck.recommend(torch="2.6", python_version="3.12").outcome == "command"
 
 
 @process

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 from support import machine
 
+from gpucheck.machine import LiveHost
 from gpucheck.probes.system.container import collect
 
 DISK = "27 1 259:2 / / rw,relatime shared:1 - ext4 /dev/nvme0n1p2 rw\n"
@@ -103,6 +104,24 @@ def test_container_that_sees_the_processes_of_its_host(tmp_path: Path) -> None:
     files = {"/.dockerenv": "", MOUNTS: OVERLAY, "/proc/2/comm": "kthreadd\n"}
 
     assert collect(machine(tmp_path, files=files)).runtime == "docker"
+
+
+def test_the_host_of_this_container_is_no_container(tmp_path: Path) -> None:
+    """As in a pod that mounts its host: "self" in the host's /proc is the pod."""
+    files = {
+        MOUNTS: OVERLAY + INJECTED,
+        "/proc/1/mountinfo": DISK,
+        "/proc/1/cgroup": "0::/init.scope\n",
+    }
+    for path, text in files.items():
+        file = tmp_path / path[1:]
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+
+    container = collect(LiveHost(str(tmp_path)))
+
+    assert (container.runtime, container.injected) == ("", [])
+    assert container.source("injected") == "/proc/1/mountinfo"
 
 
 def test_nothing_readable_is_unknown(tmp_path: Path) -> None:

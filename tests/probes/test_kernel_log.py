@@ -2,18 +2,27 @@
 
 import errno
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from support import machine
 
+from gpucheck.facts import Answer
 from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.machine import LiveHost
+from gpucheck.machine import LiveHost, Ran
 from gpucheck.messages import kernel_log as messages
 from gpucheck.probes.driver.kernel_log import collect
 
 UUID = "GPU-8f6d1f0e-3b1c-4c0a-9d5e-0a1b2c3d4e5f"
 JOURNAL = "journalctl -k -b -q -o short-monotonic --no-pager -n 5000"
+SIGN = {"/sys/module/nvidia/version": "560.35.03", "/proc/uptime": "900.0 1.0"}
+REFUSED = {"/dev/kmsg": "EPERM: Operation not permitted"}
+DMESG = (
+    "[    0.000000] Linux version 6.8.0-45-generic\n"
+    "[  812.345678] NVRM: Xid (PCI:0000:01:00): 79, pid=5, GPU has fallen off the bus.\n"
+    "[  812.345678][  T123] NVRM: Xid (PCI:0000:02:00): 94, pid=5, Contained error\n"
+)
 
 
 def log_of(tmp_path: Path, *texts: str) -> KernelLog:
@@ -232,6 +241,7 @@ def test_an_empty_journal_is_no_answer(tmp_path: Path) -> None:
 
 def test_garbage_is_no_record() -> None:
     assert messages.split_kmsg("x;y\n6,1;z\n6,1,abc,-;w\n,,,;\n\x00\n 6,1,2,-;v") == []
+    assert messages.split_dmesg("1.0 no\n[x] y\n[ 1.0]z\n" + "[" * 4000) == []
     assert messages.split_journal("[ 1.0] no\n[x] h kernel: y\n" + "[" * 4000) == []
 
 
@@ -277,3 +287,57 @@ def test_endless_losses_end(monkeypatch: pytest.MonkeyPatch) -> None:
     scripted_reads(monkeypatch, [errno.EPIPE] * 1000)
 
     assert LiveHost().read("/dev/null").value == ""
+
+
+def test_dmesg_stands_in_where_the_device_cannot_be_opened(tmp_path: Path) -> None:
+    host = machine(
+        tmp_path,
+        files=SIGN,
+        host={"problems": REFUSED, "which": {"dmesg": "/usr/bin/dmesg"}},
+        commands={"dmesg": {"out": DMESG}},
+    )
+
+    log = collect(host)
+
+    assert log.xids is not None
+    assert [(event.xid, event.pci_address) for event in log.xids] == [
+        (79, "0000:01:00.0"),
+        (94, "0000:02:00.0"),
+    ]
+    assert log.source("xids") != "/dev/kmsg"
+
+
+def test_dmesg_that_may_not_ask_leaves_the_reason(tmp_path: Path) -> None:
+    host = machine(
+        tmp_path,
+        files=SIGN,
+        host={"problems": REFUSED, "which": {"dmesg": "/usr/bin/dmesg"}},
+        commands={"dmesg": {"status": 1, "err": "dmesg: klogctl: Operation not permitted"}},
+    )
+
+    assert collect(host).problem("xids") == "/dev/kmsg: EPERM: Operation not permitted"
+
+
+@pytest.mark.parametrize("is_mounted", [True, False])
+def test_dmesg_below_a_sysroot_only_if_it_has_this_kernel(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, is_mounted: bool
+) -> None:
+    for path, text in SIGN.items():
+        if is_mounted or not path.startswith("/proc"):
+            file = tmp_path / path[1:]
+            file.parent.mkdir(parents=True)
+            file.write_text(text)
+    host = LiveHost(str(tmp_path))
+    asked: list[Sequence[str]] = []
+
+    def run(argv: Sequence[str], **_: object) -> Answer[Ran]:
+        asked.append(argv)
+        return Answer(Ran(status=0, out=DMESG), "dmesg")
+
+    monkeypatch.setattr(host, "which", lambda name: Answer(f"/usr/bin/{name}", "PATH"))
+    monkeypatch.setattr(host, "run", run)
+
+    log = collect(host)
+
+    assert asked == ([("dmesg",)] if is_mounted else [])  # never the journal of the container
+    assert (log.fallen_off_bus == ["0000:01:00.0"]) is is_mounted

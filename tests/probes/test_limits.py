@@ -4,6 +4,7 @@ from pathlib import Path
 
 from support import machine
 
+from gpucheck.machine import LiveHost
 from gpucheck.probes.system.limits import collect
 
 
@@ -29,6 +30,16 @@ def test_unlimited_is_a_value(tmp_path: Path) -> None:
     limits = collect(machine(tmp_path, host={"limits": {"memlock_bytes": -1, "open_files": -1}}))
 
     assert limits.memlock_bytes == -1
+
+
+def test_limits_of_gpucheck_are_not_those_of_the_machine_below_a_sysroot(tmp_path: Path) -> None:
+    (tmp_path / "sys/class/infiniband/mlx5_0").mkdir(parents=True)
+
+    limits = collect(LiveHost(str(tmp_path)))
+
+    assert limits.infiniband_devices == ["mlx5_0"]
+    assert (limits.memlock_bytes, limits.open_files) == (None, None)
+    assert "--sysroot" in limits.problem("memlock_bytes")
 
 
 def test_without_sysfs_infiniband_is_unknown(tmp_path: Path) -> None:

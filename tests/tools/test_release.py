@@ -87,3 +87,15 @@ def test_the_conda_recipe_needs_what_pyproject_needs() -> None:
     assert needed == {one for one in own["dependencies"] if "python_version" not in one}
     script = f"gpucheck = {own['scripts']['gpucheck']}"
     assert recipe["build"]["python"]["entry_points"] == [script]
+
+
+def test_an_image_is_sent_what_it_copies_and_nothing_else() -> None:
+    dockerfile = (ROOT / "packaging" / "image" / "Dockerfile").read_text()
+    copied = re.findall(r"(?m)^COPY (?!--from)(.+) \S+$", dockerfile)
+    lines = (ROOT / ".dockerignore").read_text().splitlines()
+    rules = [line for line in lines if not line.startswith("#")]
+    assert rules[0] == "*"
+    assert {rule.removeprefix("!") for rule in rules[1:]} == {
+        path for paths in copied for path in paths.split()
+    }
+    assert all(rule.startswith("!") for rule in rules[1:])

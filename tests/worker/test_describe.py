@@ -16,7 +16,7 @@ pytestmark = pytest.mark.process
 
 SCRIPT = Path(gpucheck.worker.__file__).with_name("describe.py")
 MARK = "0123456789abcdef"
-WORTHY = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13")
+WORTHY = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 TOO_OLD = ("2.7", "3.6", "3.7")
 
 

@@ -20,6 +20,7 @@ _OOM = (
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79
 _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
+_DMESG_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? (.*)"
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -59,7 +60,16 @@ def split_kmsg(text: str) -> list[Record]:
 
 def split_journal(text: str) -> list[Record]:
     """Split ``journalctl -o short-monotonic``: ``[seconds] host kernel: message``."""
-    pattern = re.compile(_JOURNAL_LINE)
+    return _split(text, _JOURNAL_LINE)
+
+
+def split_dmesg(text: str) -> list[Record]:
+    """Split ``dmesg``: ``[seconds] message``, with the caller after the time in some kernels."""
+    return _split(text, _DMESG_LINE)
+
+
+def _split(text: str, form: str) -> list[Record]:
+    pattern = re.compile(form)
     found = (pattern.match(line) for line in text.split("\n"))
     return [Record(float(match[1]), match[2]) for match in found if match]
 

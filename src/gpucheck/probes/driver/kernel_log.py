@@ -1,5 +1,7 @@
 """The messages about GPUs in the kernel log, if this user may read it."""
 
+from collections.abc import Callable
+
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
 from gpucheck.language import say
@@ -24,6 +26,10 @@ _JOURNAL = (
     "5000",
 )
 _JOURNAL_TIMEOUT = 3.0
+_DMESG = ("dmesg",)
+_DMESG_TIMEOUT = 1.0
+_OF_THIS_KERNEL = "/proc/uptime"
+"""Below a sysroot it is there only if the system's /proc is mounted, so that it has this kernel."""
 _NVIDIA_SIGNS = (
     "/sys/module/nvidia",
     "/sys/module/nouveau",
@@ -65,7 +71,7 @@ def collect(host: Host) -> KernelLog:
 
 
 def _records(host: Host) -> Answer[list[messages.Record]]:
-    """Read the kernel's buffer, or the journal's copy of it."""
+    """Read the kernel's buffer, or what the journal or dmesg has of it."""
     buffer = host.read(_KMSG, _KMSG_LIMIT).map(messages.split_kmsg)
     if buffer.value:
         return buffer
@@ -74,12 +80,27 @@ def _records(host: Host) -> Answer[list[messages.Record]]:
         buffer = Answer(None, _KMSG, say("it is empty"))
     if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
         return buffer
-    if host.origin == "sysroot" or host.which(_JOURNAL[0]).value is None:
+    if host.origin != "sysroot":
+        journal = _said_by(host, _JOURNAL, _JOURNAL_TIMEOUT, messages.split_journal)
+        if journal.value:  # a user who may not read the journal gets an empty one
+            return journal
+    if host.exists(_OF_THIS_KERNEL).value is not True:
         return buffer
-    ran = host.run(_JOURNAL, timeout=_JOURNAL_TIMEOUT)
-    journal = ran.map(lambda end: messages.split_journal(end.out))
-    # A user who may not read the journal gets an empty one.
-    return journal if journal.value else buffer
+    # A container is refused the device, but dmesg can also ask by a system call.
+    dmesg = _said_by(host, _DMESG, _DMESG_TIMEOUT, messages.split_dmesg)
+    return dmesg if dmesg.value else buffer
+
+
+def _said_by(
+    host: Host,
+    argv: tuple[str, ...],
+    timeout: float,
+    split: Callable[[str], list[messages.Record]],
+) -> Answer[list[messages.Record]]:
+    found = host.which(argv[0])
+    if found.value is None:
+        return Answer(None, found.source, found.problem)
+    return host.run(argv, timeout=timeout).map(lambda end: split(end.out))
 
 
 def _event(

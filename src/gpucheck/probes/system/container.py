@@ -13,6 +13,7 @@ DEADLINE = 5.0
 LANE = "files"
 
 _MOUNTS = "/proc/self/mountinfo"
+_MOUNTS_OF_FIRST = "/proc/1/mountinfo"
 _MOUNTS_LIMIT = 1024 * 1024
 _MOST_CHARACTERS = 4096
 _APPTAINER_NAMES = (
@@ -60,14 +61,16 @@ _INJECTED = (
 
 def collect(host: Host) -> Container:
     """Look for the traces that container runtimes leave."""
-    # The files below a sysroot belong to another system than the environment.
-    env = {} if host.origin == "sysroot" else host.env()
+    # The files below a sysroot belong to another system than the environment and this process:
+    # "self" in the host's /proc is the container that gpucheck itself runs in.
+    elsewhere = host.origin == "sysroot"
+    env = {} if elsewhere else host.env()
     notes = Notes()
     runtime: Runtime | None = None
     injected: list[str] | None = None
     problems = not_linux(host)
     if not problems:
-        mounts = host.read(_MOUNTS, _MOUNTS_LIMIT)
+        mounts = host.read(_MOUNTS_OF_FIRST if elsewhere else _MOUNTS, _MOUNTS_LIMIT)
         runtime = notes.take("runtime", _runtime(host, env, mounts))
         injected = notes.take("injected", mounts.map(_injected))
     return Container(
@@ -95,7 +98,7 @@ def _runtime(host: Host, env: Mapping[str, str], mounts: Answer[str]) -> Answer[
     if name:
         return Answer("apptainer", f"${name}")
     if "enroot" in (root.value or ""):
-        return Answer("enroot", _MOUNTS)
+        return Answer("enroot", root.source)
     if env.get("KUBERNETES_SERVICE_HOST"):
         return Answer("kubernetes", "$KUBERNETES_SERVICE_HOST")
     for path, runtime in _MARKS:
@@ -103,7 +106,9 @@ def _runtime(host: Host, env: Mapping[str, str], mounts: Answer[str]) -> Answer[
             if _is_whole_machine(host, root.value or ""):
                 return Answer(
                     "",
-                    say("{mounts}; {path} is left over from an image", mounts=_MOUNTS, path=path),
+                    say(
+                        "{mounts}; {path} is left over from an image", mounts=root.source, path=path
+                    ),
                 )
             return Answer(runtime, path)
     return _by_manager(host, env, root)
@@ -132,7 +137,7 @@ def _by_manager(host: Host, env: Mapping[str, str], root: Answer[str]) -> Answer
             return Answer(runtime, root.source)
     if groups.value is None and root.value is None:
         return Answer(None, groups.source, groups.problem)
-    return Answer("", f"{groups.source}, {_MOUNTS}")
+    return Answer("", f"{groups.source}, {root.source}")
 
 
 def _root_mount(mounts: str) -> str:

@@ -5,7 +5,7 @@ import re
 from gpucheck.facts import Notes
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.language import say
-from gpucheck.machine import Host
+from gpucheck.machine import Host, Limits
 
 DEADLINE = 5.0
 LANE = "files"
@@ -23,10 +23,16 @@ _EVERY_USER = ["0", "0", "4294967295"]
 def collect(host: Host) -> LimitsOfProcess:
     """Query the sizes and limits."""
     notes = Notes()
-    limits = host.limits()
+    elsewhere = host.origin == "sysroot"
+    limits = Limits() if elsewhere else host.limits()
     for field in ("memlock_bytes", "open_files"):
         if getattr(limits, field) is None:
-            notes.unknown(field, say("this system has no such limit"))
+            notes.unknown(
+                field,
+                say("gpucheck runs outside of the system below --sysroot")
+                if elsewhere
+                else say("this system has no such limit"),
+            )
         else:
             notes.said(field, "getrlimit")
     space = host.space(_SHM)
