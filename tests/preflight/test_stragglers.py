@@ -44,7 +44,6 @@ def test_a_rank_that_is_late_to_every_collective(rank: int) -> None:
     assert (one.slug, one.ranks, one.confidence) == ("rank-slow", (rank,), Confidence.CERTAIN)
     assert one.severity is Severity.ERROR
     assert "made the others wait 3.0 s in each of 12 collectives (12 were" in one.evidence
-    assert stragglers.ranks(ROSTER, paced({rank: 3.0})) == {rank}
 
 
 def test_of_two_ranks_the_late_one_is_named() -> None:

@@ -171,7 +171,7 @@ class Judgement:
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
                 backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
             )  # fmt: skip
-        known = self._known(heard)
+        known = self._known(heard, stragglers.culprits(heard.roster, heard.history))
         if (pairs := pair_rounds.next_step(heard.history, known, limit)) is not None:
             return pairs
         groups = disjoint(slow_links.suspects(heard.history, known))
@@ -186,16 +186,17 @@ class Judgement:
             sizes=pair_rounds.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
-    def _known(self, heard: Heard) -> Known:
+    def _known(self, heard: Heard, slowed: Iterable[Culprit]) -> Known:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
             backend=self._wanted.backend, baseline=_baseline(heard.facts),
-            late=stragglers.ranks(heard.roster, heard.history),
+            late=frozenset(rank for one in slowed for rank in one.ranks),
         )  # fmt: skip
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history, wanted = heard.roster, heard.history, self._wanted
-        known = self._known(heard)
+        slowed = stragglers.culprits(roster, history)
+        known = self._known(heard, slowed)
         told = localise.culprits(kept_out.present(roster, heard.refused), history)
         late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
@@ -213,7 +214,7 @@ class Judgement:
                 if not _is_late(one, late)
             ),
             *slow.culprits(roster, history, known.baseline),
-            *stragglers.culprits(roster, history),
+            *slowed,
             *stragglers.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
@@ -390,11 +391,13 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
                 held_up[rank] = _held_up(step, result)
             if is_alone:
                 rates[rank].update(result.measurements)
-    found = (
-        _outcome(heard, one, results[one.rank], rates[one.rank], is_guilty=one.rank in guilty)
+    return [
+        _outcome(
+            heard, one, results[one.rank], is_guilty=one.rank in guilty,
+            rates=rates[one.rank], held_up=held_up.get(one.rank),
+        )
         for one in heard.roster.ranks
-    )
-    return [msgspec.structs.replace(one, held_up=held_up.get(one.rank)) for one in found]
+    ]  # fmt: skip
 
 
 def _held_up(step: int, result: RankResult) -> HeldUp | None:
@@ -404,8 +407,8 @@ def _held_up(step: int, result: RankResult) -> HeldUp | None:
 
 
 def _outcome(
-    heard: Heard, one: Rank, results: Sequence[RankResult], rates: dict[str, float], *,
-    is_guilty: bool,
+    heard: Heard, one: Rank, results: Sequence[RankResult], *,
+    is_guilty: bool, rates: dict[str, float], held_up: HeldUp | None,
 ) -> RankOutcome:  # fmt: skip
     """Return the overall outcome of a rank.
 
@@ -423,6 +426,7 @@ def _outcome(
         detail="" if shown is None or shown.passed else shown.detail,
         look=next((two.look for two in results if two.look is not None), None),
         rates=rates,
+        held_up=held_up,
     )  # fmt: skip
 
 

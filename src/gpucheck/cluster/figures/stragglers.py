@@ -58,11 +58,6 @@ def culprits(roster: Roster, history: Iterable[StepResult]) -> list[Culprit]:
     return list(found.values())
 
 
-def ranks(roster: Roster, history: Iterable[StepResult]) -> frozenset[int]:
-    """Return the ranks that slowed their group down."""
-    return frozenset(rank for one in culprits(roster, history) for rank in one.ranks)
-
-
 def _late(roster: Roster, paces: Mapping[int, Pace]) -> list[Culprit]:
     """Return the ranks that came last to nearly every collective, while the others waited."""
     collectives = min((_length(one) for one in paces.values()), default=0)
