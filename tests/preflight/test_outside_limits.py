@@ -37,7 +37,7 @@ def ended(folder: Path, net: net_hosts.Hosts | Names, **more: Any) -> dict[str, 
     return report
 
 
-@pytest.mark.parametrize("files", [12, 14, 16])
+@pytest.mark.parametrize("files", [12, 14, 15])
 def test_few_open_files(tmp_path: Path, files: int) -> None:
     rank = any_rank()
     report = ended(tmp_path, Names(COUNT), around={rank: limited(f"ulimit -n {files}")})
