@@ -303,6 +303,27 @@ def test_one_that_lost_a_peer_at_the_deadline_had_waited() -> None:
     assert judged.not_begun([two, msgspec.structs.replace(lost, collective=2), last]) == []
 
 
+@pytest.mark.parametrize(
+    "python",
+    [
+        ("worker/channel.py:64 plain", "worker/channel.py:28 send", "worker/trial.py:71 run"),
+        ("worker/trial.py:66 run", "worker/zygote.py:127 _be_worker"),
+    ],
+)
+def test_one_that_was_about_to_say_why_it_left_had_waited(python: tuple[str, ...]) -> None:
+    first, *rest = behind(LOOPS, 2)
+    left = msgspec.structs.replace(first, look=Look(state="sleeping", python=python))
+    assert sure(judged.not_begun([left, *rest])) == [(3, "likely")]
+    assert judged.not_begun([left, rest[-1]]) == [], "a single witness"
+
+
+def test_one_that_stands_still_before_a_collective_has_not_left_it() -> None:
+    held = ("worker/channel.py:28 send", "worker/together.py:280 _do", "worker/trial.py:61 run")
+    first, *rest = behind(LOOPS, 2)
+    also = msgspec.structs.replace(first, look=Look(state="sleeping", python=held))
+    assert judged.not_begun([also, *rest]) == [], "two are elsewhere"
+
+
 def test_witnesses_that_wait_in_different_collectives_say_nothing() -> None:
     first, *rest = behind(LOOPS, 2)
     assert judged.not_begun([msgspec.structs.replace(first, collective=2), *rest]) == []

@@ -38,6 +38,8 @@ _ZYGOTE_HELD: dict[ProcessState, str] = {
 }
 _WAITING = ("_finish",)
 """The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
+_TRIAL, _TOGETHER = "worker/trial.py run", "worker/together.py "
+"""What calls all that ranks do together, and where it is. By itself it only tells the result."""
 _LINE = re.compile(r":[0-9]{1,9}(?= )")
 """The number of a line in a frame of a stack."""
 _WITNESSES = 2
@@ -125,7 +127,7 @@ def _against_all_others(
 ) -> tuple[RankResult | None, list[RankResult]]:
     """Return the one rank that is where no rank waits, and those that waited; None if none is."""
     # One that lost a peer waited for it, until the peer was ended at its deadline.
-    lost = [one for one in known if one.kind == "peer-lost" and one.phase == "enter"]
+    lost = [one for one in known if one.phase == "enter" and _lost_a_peer(one)]
     done = [one for one in known if one.passed]
     timed = [one for one in known if one not in lost and one not in done]
     places = {
@@ -144,6 +146,17 @@ def _against_all_others(
     ):
         return None, []
     return outside[0], [one for one in known if one not in outside]
+
+
+def _lost_a_peer(one: RankResult) -> bool:
+    """Whether a rank said so, or was ended while it was about to say why it left a collective."""
+    if one.kind == "peer-lost":
+        return True
+    frames = [_LINE.sub("", frame) for frame in one.look.python] if one.look is not None else []
+    if one.status != "timed-out" or _TRIAL not in frames:
+        return False
+    inside = frames[: frames.index(_TRIAL)]
+    return not inside or not inside[-1].startswith(_TOGETHER)
 
 
 def _usual(places: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
