@@ -307,6 +307,7 @@ def test_one_that_lost_a_peer_at_the_deadline_had_waited() -> None:
     "python",
     [
         ("worker/channel.py:64 plain", "worker/channel.py:28 send", "worker/trial.py:71 run"),
+        ("errors.py:32 explain", "worker/together.py:346 meaning", "worker/trial.py:67 run"),
         ("worker/trial.py:66 run", "worker/zygote.py:127 _be_worker"),
     ],
 )
@@ -318,7 +319,7 @@ def test_one_that_was_about_to_say_why_it_left_had_waited(python: tuple[str, ...
 
 
 def test_one_that_stands_still_before_a_collective_has_not_left_it() -> None:
-    held = ("worker/channel.py:28 send", "worker/together.py:280 _do", "worker/trial.py:61 run")
+    held = ("worker/channel.py:28 send", "worker/together.py:142 check", "worker/trial.py:61 run")
     first, *rest = behind(LOOPS, 2)
     also = msgspec.structs.replace(first, look=Look(state="sleeping", python=held))
     assert judged.not_begun([also, *rest]) == [], "two are elsewhere"

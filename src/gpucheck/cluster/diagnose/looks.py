@@ -38,8 +38,8 @@ _ZYGOTE_HELD: dict[ProcessState, str] = {
 }
 _WAITING = ("_finish",)
 """The function of ``worker/together.py`` in which a rank waits for a collective that it began."""
-_TRIAL, _TOGETHER = "worker/trial.py run", "worker/together.py "
-"""What calls all that ranks do together, and where it is. By itself it only tells the result."""
+_TRIAL, _COLLECTIVES = "worker/trial.py run", "worker/together.py check"
+"""What runs a trial of a worker, and what it calls for the collectives."""
 _LINE = re.compile(r":[0-9]{1,9}(?= )")
 """The number of a line in a frame of a stack."""
 _WITNESSES = 2
@@ -156,7 +156,7 @@ def _lost_a_peer(one: RankResult) -> bool:
     if one.status != "timed-out" or _TRIAL not in frames:
         return False
     inside = frames[: frames.index(_TRIAL)]
-    return not inside or not inside[-1].startswith(_TOGETHER)
+    return inside[-1:] != [_COLLECTIVES]
 
 
 def _usual(places: Sequence[tuple[str, ...]]) -> tuple[str, ...] | None:
