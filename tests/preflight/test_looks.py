@@ -303,6 +303,13 @@ def test_one_that_lost_a_peer_at_the_deadline_had_waited() -> None:
     assert judged.not_begun([two, msgspec.structs.replace(lost, collective=2), last]) == []
 
 
+def test_a_hundred_thousand_that_lost_a_peer_are_no_square() -> None:
+    two, *_rest, last = behind(LOOPS, 2)
+    lost = RankResult(rank=4, status="failed", phase="enter", collective=3, kind="peer-lost")
+    many = [msgspec.structs.replace(lost, rank=rank) for rank in range(10, 100_010)]
+    assert sure(judged.not_begun([two, *many, last])) == [(3, "likely")]
+
+
 @pytest.mark.parametrize(
     "python",
     [

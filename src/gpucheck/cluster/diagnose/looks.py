@@ -127,15 +127,15 @@ def _against_all_others(
 ) -> tuple[RankResult | None, list[RankResult]]:
     """Return the one rank that is where no rank waits, and those that waited; None if none is."""
     # One that lost a peer waited for it, until the peer was ended at its deadline.
-    lost = [one for one in known if one.phase == "enter" and _lost_a_peer(one)]
-    done = [one for one in known if one.passed]
-    timed = [one for one in known if one not in lost and one not in done]
+    has_lost = {one.rank for one in known if one.phase == "enter" and _lost_a_peer(one)}
+    is_done = any(one.passed for one in known)
+    timed = [one for one in known if not one.passed and one.rank not in has_lost]
     places = {
         one.rank: _place(one.look)
         for one in timed
         if one.status == "timed-out" and one.phase == "enter" and one.look and one.look.python
     }
-    if len(places) < len(timed) or (done and (lost or len(timed) > 1)):
+    if len(places) < len(timed) or (is_done and (has_lost or len(timed) > 1)):
         return None, []
     usual = _usual(list(places.values()))
     outside = [
