@@ -23,9 +23,14 @@ NUMBERS = (
     0, -1, 1, 7, 2**31 - 1, 2**31, 2**32, 2**53, 2**63 - 1, 2**63, 2**64, 10**30, 10**400, 0.5,
     -0.0, 1e300, float("inf"), float("-inf"), float("nan"),
 )  # fmt: skip
+_OPENINGS = ("[", '{"":', "{", "(", "<b>", "- ", "not ", "-", "a.", "a[", "${a:-", "$(")
+_DEPTHS = (100, 1200, 3500, 20_000)
+"""How deep a value may lie: a stack takes 1,000, and a line of a ticket has 4,096 characters."""
 _WIDTHS = ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))
 _NUMBER = re.compile(r"\d+(?:\.\d+)*")
 _MOST_PLACES = 4000
+_RARELY = 0.01
+"""The share of the alterations that put a value deeper than readers expect."""
 
 
 def mutate(data: bytes, form: Form, chance: random.Random, others: Sequence[bytes],
@@ -36,7 +41,9 @@ def mutate(data: bytes, form: Form, chance: random.Random, others: Sequence[byte
     elif form == "text" and chance.random() < 0.8:
         made = _encoded(_text(data.decode("utf-8", "surrogateescape"), chance, others))
     else:
-        made = data
+        at = chance.randrange(len(data) + 1)
+        deep = _opened(chance).encode() if chance.random() < _RARELY else b""
+        made = data[:at] + deep + data[at:]
         for _ in range(chance.choice((1, 1, 2, 4, 12))):
             made = _bytes(made, chance, others, words)
     return made[:LARGEST]
@@ -128,6 +135,8 @@ def _move(lines: list[str], at: int, chance: random.Random, others: Sequence[byt
 def _line(line: str, chance: random.Random) -> str:
     kind = chance.randrange(6)
     where = chance.randrange(len(line) + 1)
+    if chance.random() < _RARELY:
+        return line[:where] + _opened(chance) + line[where:]
     if kind == 0:
         return _NUMBER.sub(lambda _: chance.choice(WORDS), line, count=chance.choice((1, 9)))
     if kind == 1:
@@ -143,6 +152,12 @@ def _line(line: str, chance: random.Random) -> str:
     return "".join(words)
 
 
+def _opened(chance: random.Random) -> str:
+    """Return the beginning of a value that lies deep."""
+    opening = chance.choice(_OPENINGS)
+    return opening * min(chance.choice(_DEPTHS), LARGEST // 2 // len(opening))
+
+
 def _times(line: str, wanted: int) -> int:
     """Return how often a line may be repeated: no input becomes much longer than it may be."""
     return min(wanted, LARGEST // 4 // (len(line) + 1))
@@ -155,7 +170,7 @@ def _json(data: bytes, chance: random.Random, others: Sequence[bytes]) -> bytes:
         value = json.loads(chance.choice(others)) if others else {}
     for _ in range(chance.choice((1, 1, 1, 2, 3, 6))):
         value = _altered(value, chance, others)
-    if chance.random() < 0.01:
+    if chance.random() < _RARELY:
         return _deep(value, chance)
     try:
         text = json.dumps(value, ensure_ascii=chance.random() < 0.5)

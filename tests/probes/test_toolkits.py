@@ -251,6 +251,7 @@ def test_windows(tmp_path: Path) -> None:
         ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2.89"),
         ({"version.json": VERSION_JSON.format("11.4.20210728")}, "11.4"),
         ({"version.json": "{", "include/cuda.h": CUDA_H.format(12010)}, "12.1"),
+        ({"version.json": '{"a": ' + "[" * 3000, "include/cuda.h": CUDA_H.format(12010)}, "12.1"),
         ({"version.json": '{"cuda_cudart": {"version": "9.9.9"}}'}, "12.4"),
         ({"targets/x86_64-linux/include/cuda.h": CUDA_H.format(13000)}, "13.0"),
         ({"include/cuda.h": "#define CUDA_VERSION twelve"}, "12.4"),

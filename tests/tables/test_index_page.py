@@ -72,6 +72,7 @@ def test_releases_of_json() -> None:
         (JSON, b'{"files": 3}'),
         (JSON, b'{"files": [{"filename": 3}]}'),
         (JSON, b"[" * 100_000),
+        (JSON, b'{"files": [{"filename": "\xff"}]}'),
         ("text/html", b"\xff\xfe"),
         ("application/pdf", b"%PDF"),
         ("application/json", b"{}"),

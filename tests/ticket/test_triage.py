@@ -248,6 +248,7 @@ def test_docker_logs_its_lines_in_json() -> None:
     text = '{"log":"ValueError: operator torchvision::roi_align does not exist\\n","stream":"e"}\n'
     assert first(text) == "torch-companion-mismatch"
     assert first(text[:-12]) == "torch-companion-mismatch"  # cut short: read as it stands
+    assert first(text + '{"log":"x","stream":' + "[" * 3000) == "torch-companion-mismatch"
 
 
 @pytest.mark.parametrize(

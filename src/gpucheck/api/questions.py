@@ -3,6 +3,7 @@
 Nothing here knows how the questions arrive. An answer is a text and data, both in English.
 """
 
+import json
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -125,7 +126,7 @@ class Compat(msgspec.Struct, forbid_unknown_fields=True):
 
     def answer(self, setting: Setting) -> Answer:
         """Judge it."""
-        if len(msgspec.json.encode(self.facts)) > _LONGEST_FACTS:
+        if len(json.dumps(self.facts)) > _LONGEST_FACTS:
             raise UsageError(say("facts has more than {size} MiB.", size=_LONGEST_FACTS >> 20))
         return _diagnosis(functions.compat(self.facts, tables=setting.tables), setting)
 
@@ -228,7 +229,7 @@ def asked(name: str, arguments: dict[str, Any]) -> Question:
         raise UsageError(with_hint(refused, meant(name, QUESTIONS)))
     try:
         question: Question = msgspec.convert(arguments, kind)
-    except msgspec.ValidationError as error:
+    except ValueError as error:
         raise UsageError(
             say("{name}: {problem}.", name=name, problem=printable(str(error)))
         ) from error

@@ -33,12 +33,12 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
         return say("{source}: {why}", source=self.source, why=why) if self.source else why
 
     def map(self, read: Callable[[T], U | None]) -> "Answer[U]":
-        """Convert the value with ``read``; a ValueError or None makes it a problem."""
+        """Convert the value with ``read``; None, or an error of a malformed value, is a problem."""
         if self.value is None:
             return Answer(None, self.source, self.problem, self.missing)
         try:
             value = read(self.value)
-        except (ValueError, LookupError) as error:
+        except (ValueError, LookupError, RecursionError) as error:
             return Answer(None, self.source, say("not understood: {error}", error=said_by(error)))
         return Answer(value, self.source, "" if value is not None else say("not understood"))
 

@@ -175,10 +175,7 @@ def _recorded(raw: dict[str, object]) -> Target:
     Raises:
         ValueError: it does not have the form described above.
     """
-    try:
-        return msgspec.convert(raw, Target)
-    except msgspec.ValidationError as error:
-        raise ValueError(str(error)) from error
+    return msgspec.convert(raw, Target)
 
 
 def this_process(host: Host, wish: TargetWish) -> ThisProcess:
@@ -435,7 +432,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
 def _understood(executable: str, text: str) -> Reply:
     try:
         said = msgspec.json.decode(text, type=_Said)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         detail = say(
             "{executable} gave an answer that is not understood: {error}",
             executable=executable,

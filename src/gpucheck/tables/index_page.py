@@ -81,7 +81,7 @@ def files(media_type: str, body: bytes) -> list[PageFile]:
 def _of_json(body: bytes) -> list[PageFile]:
     try:
         return msgspec.json.decode(body, type=_Page).files
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         message = say("the page is not the JSON of an index: {why}", why=error)
         raise PageError(message) from error
 

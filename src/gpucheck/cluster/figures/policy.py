@@ -77,7 +77,7 @@ def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
     if text.lstrip().startswith("{"):
         try:
             said = msgspec.json.decode(text, type=dict[str, Any])
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             raise PolicyError(
                 say("{file} is not a JSON object: {error}", file=name, error=error)
             ) from error
@@ -133,7 +133,7 @@ def _checked(said: Mapping[str, Any], name: str) -> Requirements:
         raise PolicyError(in_turn([refused, near]) if near else refused)
     try:
         found = msgspec.convert(plain, Requirements, strict=False)
-    except msgspec.ValidationError as error:
+    except ValueError as error:
         raise PolicyError(say("{file}: {error}", file=name, error=error)) from error
     for key in _FACTS:
         version = getattr(found, key)

@@ -119,7 +119,7 @@ def _devices(said: object) -> list[Device] | None:
     """Read the devices that a worker saw, or None if its answer is malformed."""
     try:
         return msgspec.convert(said, list[Device] | None)
-    except msgspec.ValidationError:
+    except ValueError:
         return None
 
 

@@ -236,7 +236,7 @@ def read_flight(message: Message) -> Flight | None:
     try:
         known = {name: message[name] for name in Flight.__struct_fields__ if name in message}
         return msgspec.convert(known, Flight)
-    except msgspec.ValidationError:
+    except ValueError:
         return None
 
 
@@ -265,7 +265,7 @@ def read_answer(message: Message) -> RankResult | None:
             pace=msgspec.convert(message.get("pace"), Pace | None),
             data=_checked(message.get("data") or {}),
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
+    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
         return None
 
 

@@ -91,7 +91,7 @@ def _own(raw: object) -> tuple[Fix, ...]:
     """Return the fixes that the checks of the culprit's own node have found; () if none."""
     try:
         return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
-    except msgspec.ValidationError:
+    except ValueError:
         return ()
 
 

@@ -139,7 +139,7 @@ def _logged(text: str) -> str:
     """Return the message in a JSON line of a container log; otherwise the line itself."""
     try:
         found = msgspec.json.decode(text, type=_Logged)
-    except msgspec.DecodeError:
+    except (ValueError, RecursionError):
         return text
     return found.log.rstrip("\n")
 

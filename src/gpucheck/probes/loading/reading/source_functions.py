@@ -7,6 +7,7 @@ import ast
 import re
 
 from gpucheck.language import say
+from gpucheck.machine.python_source import parsed
 
 _FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _END_OF_FUNCTION = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
@@ -55,8 +56,8 @@ class Functions:
         end = _END_OF_FUNCTION.search(self._text, end_of_name)
         source = self._text[start : end.start() if end is not None else len(self._text)]
         try:
-            node = ast.parse(source).body[0]
-        except (SyntaxError, ValueError, RecursionError, MemoryError, IndexError) as error:
+            node = parsed(source).body[0]
+        except (ValueError, IndexError) as error:
             raise ValueError(
                 say("torch/__init__.py is not Python: {error}", error=error)
             ) from error

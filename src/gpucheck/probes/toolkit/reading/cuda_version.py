@@ -95,12 +95,9 @@ def _in_json(text: str) -> str | None:
     """Return the version of the whole toolkit: ``12.4.1``, or 11.8 for ``11.8.20220929``.
 
     Raises:
-        ValueError: the text is not JSON of the known form.
+        ValueError, LookupError, RecursionError: the text is not JSON of the known form.
     """
-    try:
-        version = msgspec.json.decode(text, type=dict[str, _Part])["cuda"].version
-    except msgspec.DecodeError as error:
-        raise ValueError(str(error)) from error
+    version = msgspec.json.decode(text, type=dict[str, _Part])["cuda"].version
     parts = [part for part in version.split(".") if part.isdecimal() and len(part) < _DAY_DIGITS]
     return ".".join(parts) or None
 

@@ -9,6 +9,7 @@ from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, pattern
+from gpucheck.machine.python_source import parsed
 
 _VERSION_FILE_LIMIT = 64 * 1024
 MAX_ENTRIES = 256
@@ -94,8 +95,8 @@ def _understand(text: str) -> VersionFacts:
         ValueError: the text is not Python, or assigns no version.
     """
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+        tree = parsed(text)
+    except ValueError as error:
         raise ValueError(say("it is not Python: {error}", error=error)) from error
     said: dict[str, str] = {}
     for statement in tree.body:
