@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import time
 
 from fuzz_target import Target
 from preloading_forms import FORMS
@@ -9,11 +10,12 @@ from preloading_forms import FORMS
 from gpucheck.cluster.files import json_text
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import looks
-from gpucheck.cluster.task.rank_run import read_answer, read_flight
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer, read_flight
 from gpucheck.facts import builtins
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 from gpucheck.machine.worker_pool.messages import read_message
+from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.probes.loading.reading.preloading import understand
 from gpucheck.probes.torch.reading.files import _understand
 from gpucheck.selftests import outcome
@@ -30,8 +32,12 @@ def _answer(data: bytes) -> None:
         check_data(rank.data)
     flight = read_flight(message)
     ended = worker_exit(message, "all_reduce")
+    run = RankRun(3, WorkerProcess("1.3", 30.0, time.monotonic() + 60, grace=5.0), Deadlines())
+    run.hear(message)
+    run.hear({"event": "ended", "status": 0})
+    assert run.result is not None
     tests = [outcome.answered(_JOB, message, "matmul"), outcome.ended(_JOB, "x", "", message)]
-    json_text(builtins([rank, flight, ended.detail, tests]))
+    json_text(builtins([rank, flight, run.result, ended.detail, tests]))
 
 
 def _printed(data: bytes) -> None:
@@ -68,8 +74,16 @@ _MEASURED = {
     "said": ["max difference {found}, bound {bound}", {"found": 3.5, "bound": "1e-05"}],
     "measurements": [{"name": "max difference", "value": 3.5, "unit": "", "bound": 1e-5}],
 }  # fmt: skip
-_FLIGHT = {"begun": 7, "completed": 6, "operation": "nccl:all_reduce", "state": "started"}
+_FLIGHT = {
+    "event": "flight",
+    "begun": 7,
+    "completed": 6,
+    "operation": "nccl:all_reduce",
+    "state": "started",
+}
 _ENDS = [
+    {"event": "phase", "phase": "enter", "collective": 4},
+    {"event": "stage", "text": "all_reduce over NCCL"},
     {"event": "ended", "signal": 11, "status": None, "printed": "Fatal Python error: Aborted\n"},
     {"event": "ended", "signal": 0, "status": 1, "printed": "RuntimeError: CUDA error\n"},
     {"event": "ended", "signal": 9, "status": 0, "printed": ""},

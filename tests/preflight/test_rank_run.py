@@ -226,6 +226,7 @@ def test_an_end_without_an_answer_is_a_crash(
         {"status": "passed", "measurements": [1]},
         {"status": "passed", "data": "x"},
         {"status": "passed", "collective": "many"},
+        {"status": "passed", "collective": float("inf")},
     ],
 )
 def test_an_answer_that_is_none_is_no_pass(clock: Clock, answer: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from gpucheck.cluster.model import Flight, Pace, RankResult
+from gpucheck.cluster.model import Count, Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import looks
 from gpucheck.facts.preflight import Phase
@@ -13,7 +13,7 @@ from gpucheck.language import say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.messages import Message, count_in
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.selftests.worker_words import sentence_in
 
@@ -91,7 +91,7 @@ class RankRun:
         event = message.get("event")
         if event == "phase" and message.get("phase") in _PHASES:
             self._enter(message["phase"])
-            self.collective = int(message.get("collective") or self.collective)
+            self.collective = count_in(message, "collective") or self.collective
             self._process.allow(self._deadlines.of(self.phase))
         elif event == "stage":
             self.stage = str(message.get("text"))[:300]
@@ -254,7 +254,7 @@ def read_answer(message: Message) -> RankResult | None:
             rank=0,
             status=msgspec.convert(message["status"], Literal["passed", "failed"]),
             phase=msgspec.convert(message.get("phase", "done"), Phase),
-            collective=int(message.get("collective") or 0),
+            collective=msgspec.convert(message.get("collective") or 0, Count),
             kind=str(message.get("kind", ""))[:100],
             detail=_detail(message),
             measurements={
@@ -265,7 +265,7 @@ def read_answer(message: Message) -> RankResult | None:
             pace=msgspec.convert(message.get("pace"), Pace | None),
             data=_checked(message.get("data") or {}),
         )
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError):
+    except (KeyError, TypeError, ValueError, AttributeError):
         return None
 
 

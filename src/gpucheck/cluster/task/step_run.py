@@ -134,7 +134,7 @@ class StepRun:
         """Handle messages of a worker that its ``RankRun`` does not handle."""
         member = self._members.get(run.rank)
         if member is not None and message.get("event") == "store":
-            here = Rendezvous(host=self._address, port=int(message.get("port") or 0))
+            here = Rendezvous(host=self._address, port=worker_messages.count_in(message, "port"))
             self._store.set(messages.RENDEZVOUS.key(self.orders.step, member.group), here)
 
     def progress(self) -> dict[int, RankProgress]:

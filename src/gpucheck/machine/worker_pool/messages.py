@@ -13,6 +13,18 @@ _LARGEST = 4 * 1024 * 1024
 """The most bytes between two marks; more is not a message of a worker."""
 
 
+_MOST = 2**31
+
+
+def count_in(message: Message, field: str) -> int:
+    """Return a number of things, an identifier or a port; 0 for what is none of these.
+
+    Any code in the target interpreter may have written the message.
+    """
+    value = message.get(field)
+    return value if type(value) is int and 0 <= value < _MOST else 0
+
+
 class MessageStream:
     """Extracts messages from the output of a program."""
 

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gpucheck.language import say
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.messages import Message, count_in
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.machine.worker_pool.spawners import (
     ZYGOTE,
@@ -155,7 +155,7 @@ class WorkerPool:
             return
         event = message.get("event")
         if event == "forked":
-            worker.pid = int(message.get("pid") or 0)
+            worker.pid = count_in(message, "pid")
         elif event == "ended":
             self._conclude(worker, message)
         else:

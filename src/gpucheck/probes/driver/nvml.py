@@ -236,11 +236,10 @@ def _processes(gpu: RawAnswers) -> list[GpuProcess] | None:
     if compute is None:
         return None
     graphics = gpu.answer("graphics_processes").map(_objects).value or []
-    computing = {one.get("pid") for one in compute}
-    drawing = [one for one in graphics if one.get("pid") not in computing]
-    return [_process(one, "compute") for one in compute] + [
-        _process(one, "graphics") for one in drawing
-    ]
+    computing = [_process(one, "compute") for one in compute]
+    drawing = [_process(one, "graphics") for one in graphics]
+    counted = {one.pid for one in computing}
+    return computing + [one for one in drawing if one.pid not in counted]
 
 
 def _process(raw: dict[str, Any], kind: Literal["compute", "graphics"]) -> GpuProcess:
