@@ -152,3 +152,16 @@ def test_the_hook_of_pre_commit_runs_this_command() -> None:
     assert hook["entry"] == f"gpucheck {COMMAND.name}"
     assert (hook["id"], hook["language"]) == ("gpucheck-lint", "python")
     assert any(one.startswith("pyyaml") for one in hook["additional_dependencies"])
+
+
+def test_a_package_that_a_range_leaves_out_comes_with_one_that_fits(file: Path) -> None:
+    file.write_text("torch~=2.6.0\ntorchvision==0.20.0\n", encoding="utf-8")
+    first, fix = run(file).stdout.splitlines()
+    assert first.endswith("torchvision 0.20.0 requires torch 2.5.0, which ~=2.6.0 leaves out.")
+    assert fix.endswith("belong together, such as torch 2.6.0 and torchvision 0.21.0.")
+
+
+@pytest.mark.parametrize("pins", ["torch<0.3\ntorchvision==0.20.0\n", "torch>2.6\nvllm==0.6.3\n"])
+def test_without_a_known_pair_the_fix_names_none(file: Path, pins: str) -> None:
+    file.write_text(pins, encoding="utf-8")
+    assert run(file).stdout.splitlines()[1].endswith("Choose releases that belong together.")

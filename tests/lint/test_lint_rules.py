@@ -138,7 +138,34 @@ CASES = {
     "companion-elsewhere": Case(
         "requirements.txt", 'torch==2.6.0; python_version < "3.9"\ntorchvision==0.20.0\n'
     ),
-    "companion-with-a-range": Case("requirements.txt", "torch==2.6.*\ntorchvision==0.20.0\n"),
+    "companion-that-a-range-leaves-out": Case(
+        "requirements.txt", "torch==2.6.*\ntorchvision==0.20.0\n",
+        ("2 error package-pin-conflict",),
+    ),
+    "companion-in-a-range": Case("requirements.txt", "torch>=2.5,<2.7\ntorchvision==0.20.0\n"),
+    "companion-of-a-later-torch": Case(
+        "requirements.txt", "torch (~=2.6.0)\ntorchaudio==2.7.0\n",
+        ("2 error package-pin-conflict",),
+    ),
+    "companion-beside-another-torch": Case(
+        "requirements.txt", "torch!=2.6.0\ntorchvision==0.21.0\n",
+        ("2 error package-pin-conflict",),
+    ),
+    "package-that-a-range-leaves-out": Case(
+        "pyproject.toml",
+        '[project]\ndependencies = [\n"torch[opt] >= 2.6 , < 3",\n"xformers==0.0.23.post1",\n]\n',
+        ("4 error package-pin-conflict",),
+    ),
+    "companion-of-many-torches": Case(
+        "requirements.txt", "torch~=2.2.0\ntorchtext==0.18.0\ntorchaudio==2.11.0\n"
+    ),
+    "companion-beside-no-range": Case(
+        "requirements.txt", "torch>=x\ntorchvision==0.20.0\n"
+    ),
+    "companion-without-its-requirements": Case(
+        "Dockerfile",
+        docker("RUN pip install --no-deps 'torch~=2.6.0' torchvision==0.20.0", base="python:3.12"),
+    ),
     "torchtext": Case(
         "Dockerfile", docker("RUN pip install torch==2.1.0 \\", "  torchtext==0.15.1",
                              base="ubuntu:22.04"),

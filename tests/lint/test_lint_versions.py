@@ -58,7 +58,8 @@ CASES = {
     # A number that is left out is 0.
     "short": Case("torch==2.5\ntorchvision==0.21\n", (COMPANION,)),
     "short-that-fits": Case("torch==2.5\ntorchvision==0.20\ntorchaudio==2.5\n"),
-    "short-series": Case("torch==2.5.*\ntorchvision==0.21\n"),
+    "short-series": Case("torch==2.5.*\ntorchvision==0.20.1\n"),
+    "short-series-of-another": Case("torch==2.5.*\ntorchvision==0.21\n", (PIN,)),
     # Local versions.
     "build-of-a-companion": Case("torch==2.5.1\ntorchvision==0.20.1+cu121\n"),
     "other-release-of-a-build": Case(

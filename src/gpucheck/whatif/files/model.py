@@ -14,6 +14,8 @@ class Pin(msgspec.Struct, frozen=True):
     name: str
     version: str
     line: int
+    among: str = ""
+    """The specifier of several versions, such as ``>=2.6,<3``; "" if there is none."""
 
 
 class Index(msgspec.Struct, frozen=True):

@@ -21,6 +21,9 @@ _FORM = re.compile(
     r"([A-Za-z0-9][A-Za-z0-9._-]{0,100})[ \t]{0,20}(?:\[[^\]]{0,200}\])?[ \t]{0,20}"
     rf"(?:{_EXACTLY})?[ \t]{{0,20}}(.{{0,400}})"
 )
+_AMONG = re.compile(
+    r"(?:\[[^\]]{0,200}\])?[ \t]{0,20}\(?([<>=!~][0-9A-Za-z<>=!~.,+*_ \t-]{1,200})\)?"
+)
 
 
 def name_of(text: str) -> str:
@@ -91,7 +94,7 @@ def requested(text: str, line: int) -> tuple[Pin | Index, ...]:
 def pin_of(text: str, line: int) -> Pin | None:
     """Return the package of a requirement; None for what is none, or may not hold on Linux.
 
-    A range of versions or a wildcard is a package without a version, and so is an address.
+    A range of versions or a wildcard is a package among versions; an address is one without any.
     """
     text, _semicolon, marker = text.strip().partition(";")
     if marker and not holds_on_linux(marker):
@@ -102,5 +105,7 @@ def pin_of(text: str, line: int) -> Pin | None:
     found = _FORM.fullmatch(text)
     if found is None or found[3].lstrip().startswith(("/", ":", "=", "\\")):
         return None
-    rest = found[3].strip()
-    return Pin(name_of(found[1]), (found[2] or "") if not rest else "", line)
+    if found[2] and not found[3].strip():
+        return Pin(name_of(found[1]), found[2], line)
+    among = _AMONG.fullmatch(text, found.end(1))
+    return Pin(name_of(found[1]), "", line, among[1].strip() if among is not None else "")

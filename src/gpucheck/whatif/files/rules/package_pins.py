@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import package_pin_conflict
@@ -14,9 +15,12 @@ from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor, released
 from gpucheck.whatif.files.builds import build_with_line, has_unknown_index, torch_indexes
 from gpucheck.whatif.files.model import Install, Pin, Project, Stage
-from gpucheck.whatif.files.requirement import normal_version
+from gpucheck.whatif.files.requirement import normal_version, version_of
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
 from gpucheck.whatif.files.rules.which import certain_installs, machines_for
+
+if TYPE_CHECKING:  # imported late: packaging takes milliseconds to import
+    from packaging.specifiers import SpecifierSet
 
 _COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio", "torchtext")
 _ENVIRONMENTS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv", "pipx", "poetry")
@@ -33,9 +37,11 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
 def _all(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
     for install in certain_installs(project):
         torch = install.pin("torch")
-        if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
+        if torch is None or install.tool in ("lock", "conda") or install.without_dependencies:
             continue
-        if install.without_dependencies:
+        if torch.among:
+            yield from _of_none_among(install, torch, tables)
+        if released(torch.version) is None:
             continue
         yield from _of_others(install, torch, tables)
         machines = machines_for(install.machine, target, tables)
@@ -64,6 +70,51 @@ def _of_others(install: Install, torch: Pin, tables: Tables) -> Iterator[Complai
                 ),
                 fix=_fix(),
             )
+
+
+def _of_none_among(install: Install, torch: Pin, tables: Tables) -> Iterator[Complaint]:
+    """Yield the packages that require a torch which the range of versions leaves out."""
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+
+    try:
+        admitted = SpecifierSet(torch.among)
+    except InvalidSpecifier:
+        return
+    for pin in install.pins:
+        wanted = _only_torch(pin, tables)
+        if wanted and not admitted.contains(wanted, prereleases=True):
+            yield Complaint(
+                line=pin.line,
+                severity=Severity.ERROR,
+                rule=package_pin_conflict.RULE.slug,
+                sentence=say(
+                    "{package} {version} requires torch {wanted}, which {range} leaves out.",
+                    package=pin.name,
+                    version=pin.version,
+                    wanted=wanted,
+                    range=torch.among,
+                ),
+                fix=_fix_among(pin, admitted, tables),
+            )
+
+
+def _fix_among(pin: Pin, admitted: "SpecifierSet", tables: Tables) -> str:
+    """Name the companion of the newest torch in the range: pip would take that torch."""
+    package = next((name for name in _COMPANIONS if name == pin.name), None)
+    known = (row.torch for row in tables.get(TorchReleases).newest_first())
+    newest = next((version for version in known if admitted.contains(version)), None)
+    if package is None or newest is None:
+        return _fix()
+    right = tables.get(TorchCompanions).companion_for(newest, package)
+    if right is None:
+        return _fix()
+    return say(
+        "Choose releases that belong together, such as torch {torch} and {package} {version}.",
+        torch=newest,
+        package=package,
+        version=right,
+    )
 
 
 def _of_torch(
@@ -182,3 +233,14 @@ def _wanted_torch(
         return None
     row = table.release(pin.name, version)
     return row.torch if row is not None else None
+
+
+def _only_torch(pin: Pin, tables: Tables) -> str:
+    """Return the only torch that the metadata of a package admits; "" if that is not known."""
+    package = next((name for name in _COMPANIONS if name == pin.name), None)
+    if package is not None:
+        specifier = tables.get(TorchCompanions).pin(package, pin.version)
+    else:
+        row = tables.get(Extensions).release(pin.name, normal_version(pin.version))
+        specifier = row.torch if row is not None else None
+    return version_of(specifier or "")
