@@ -17,12 +17,23 @@ from rules_support import TABLES
 from gpucheck.cluster.coordinator import coordinator
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.exclude import exclusion, good_hosts
+from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import attempt, client, connection, hub, messages
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
-from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
+from gpucheck.output import (
+    node_line,
+    preflight_json,
+    preflight_junit,
+    preflight_markdown,
+    preflight_metrics,
+    preflight_record,
+    preflight_text,
+)
+from gpucheck.output.html import preflight as html
+from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.preflight_public import Public
 
 _TASKS, _LIARS = 4, (2, 3)
@@ -110,9 +121,22 @@ def _job(data: bytes) -> None:
             job.now += 1.0
             one.tick()
     for shown in (judge.result, Public(judge.result).result()):
-        for face in (preflight_json, preflight_junit, preflight_metrics):
-            face.render(shown).encode("utf-8", "surrogatepass")
-        preflight_text.render(shown, verbose=2)
+        _show(shown)
+    bundle("out.zip", judge.result)
+
+
+def _show(result: Result) -> None:
+    """Write what people and programs get of a judgement."""
+    for face in (preflight_json, preflight_junit, preflight_metrics, preflight_markdown, html):
+        face.render(result).encode()
+    for text in (
+        preflight_text.render(result, verbose=2),
+        preflight_record.line(result),
+        node_line.of_result(result, ()),
+        exclusion(result.preflight).text(),
+        *good_hosts(result.preflight),
+    ):
+        text.encode()
 
 
 def _meeting(data: bytes) -> None:
