@@ -1,6 +1,8 @@
 """A machine as a folder answers as the machine did."""
 
 import base64
+import os
+import sys
 import time
 from pathlib import Path
 
@@ -145,3 +147,12 @@ def test_a_path_of_many_folders_costs_little() -> None:
     host = RecordedHost(Recording(identity=Identity(os="linux"), files={"/a" * 20_000: b""}))
     assert time.process_time() - start < 4
     assert host.glob("/a/*").value == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such file")
+def test_what_is_neither_a_file_nor_a_folder_is_passed_over(tmp_path: Path) -> None:
+    machine(tmp_path, files={"/a/b": "x"})
+    os.mkfifo(tmp_path / "files/a/pipe")
+    (tmp_path / "files/a/nowhere").symlink_to("gone")
+
+    assert RecordedHost(tmp_path).glob("/a/*").value == ["/a/b"]
