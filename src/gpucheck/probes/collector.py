@@ -328,7 +328,7 @@ class Collector:
             answer = msgspec.msgpack.decode(event.data, type=_Answer)
             section = msgspec.msgpack.decode(answer.section, type=left[0].section)
             _say_again(section, answer.sentences)
-        except (ValueError, LookupError) as error:
+        except (ValueError, LookupError, RecursionError, AttributeError, TypeError) as error:
             problem = f"{type(error).__name__}: {error}"
             self._hear(children, children.give_up(event.name, problem))
             return
