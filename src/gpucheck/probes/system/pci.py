@@ -186,7 +186,8 @@ def _speed(host: Host, file: str) -> Answer[float]:
 
 def _gigatransfers(text: str) -> float | None:
     number, _, unit = text.partition(" ")
-    return float(number) if unit.startswith("GT/s") and number[:1].isdecimal() else None
+    is_speed = unit.startswith("GT/s") and re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", number)
+    return float(number) if is_speed else None
 
 
 def _jetson_gpu(host: Host) -> Answer[str]:
