@@ -23,7 +23,7 @@ from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes import collector as collect_module
-from gpucheck.probes.collector import Collected, Collector
+from gpucheck.probes.collector import Collected, Collector, _packed
 from gpucheck.tables import Tables
 from gpucheck.tables.pci_devices import PciDevices
 
@@ -377,3 +377,10 @@ def test_without_a_driver_the_machine_is_asked_in_one_child(
     snapshot = _run(monkeypatch, _probe(Nvml, one, host=Host), limits).snapshot
     pids = {snapshot.get(Nvml).init_code, snapshot.get(LimitsOfProcess).open_files}
     assert len(pids) == children
+
+
+def test_a_number_of_more_than_64_bits_leaves_the_rest_of_the_section() -> None:
+    packed = _packed(System(hostname="a", memory_total_bytes=10**23))
+
+    section = msgspec.msgpack.decode(packed, type=System)
+    assert (section.hostname, section.memory_total_bytes) == ("a", None)

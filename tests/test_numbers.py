@@ -9,7 +9,7 @@ from rules_support import snapshot
 
 import gpucheck
 from gpucheck.derived.torch_code import capabilities_of
-from gpucheck.facts.numbers import refuse_long_numbers, whole_number
+from gpucheck.facts.numbers import refuse_long_numbers, signed_number, whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.output.areas import _area_of_selftest
 from gpucheck.whatif import keys
@@ -100,3 +100,11 @@ def test_json_with_a_number_of_more_than_64_bits(data: bytes) -> None:
 
 def test_a_long_number_in_a_text_is_a_word() -> None:
     refuse_long_numbers(b'{"a": "%d"}' % 10**400)
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [("-1", -1), ("0", 0), ("12", 12), ("--1", None), ("-", None), ("9" * 23, None), ("²", None)],
+)
+def test_numbers_with_a_sign(text: str, number: int | None) -> None:
+    assert signed_number(text) == number

@@ -84,3 +84,11 @@ def test_a_damaged_snapshot_is_one_sentence() -> None:
     for cut in (1, len(whole) // 2, len(whole) - 1):
         with pytest.raises(NoAnswerError, match="damaged"):
             answered(Reply(snapshot=whole[:cut]))
+
+
+@pytest.mark.parametrize("place", [["nothing"], ["gpus", "x"], [5], ["os", "x", "y"]])
+def test_a_sentence_of_no_place_is_one_sentence(place: list[object]) -> None:
+    whole = msgspec.msgpack.decode(packed(test_machines.reported(SOME[0]).snapshot))
+    whole["sentences"]["system"] = [[place, as_said(say("x"))]]
+    with pytest.raises(NoAnswerError, match="damaged"):
+        answered(Reply(snapshot=msgspec.msgpack.encode(whole)))

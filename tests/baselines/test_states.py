@@ -13,7 +13,8 @@ from test_machines import reported
 
 from gpucheck.baselines import store
 from gpucheck.engine import Report
-from gpucheck.facts.snapshot import load
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, load
 from gpucheck.facts.system import System
 
 MACHINE = "selftest-passes"
@@ -186,3 +187,10 @@ def test_a_state_may_come_from_a_pipe(tmp_path: Path) -> None:
         thread.start()
     reader.join(30)
     assert [one.taken for one in found] == ["2026-11-23T10:05:00+00:00"]
+
+
+def test_the_place_of_an_environment_may_be_any_text() -> None:
+    snapshot = Snapshot(
+        {"interpreter": Interpreter(prefix="/\ud800")}, ProbeRuns(), tables="x", origin="live"
+    )
+    assert store.own_folder({"HOME": "/h"}, snapshot).name.startswith("host-")

@@ -55,6 +55,11 @@ def test_a_mode_for_root_alone_has_no_group() -> None:
     assert "usermod" not in commands(found)
 
 
+def test_a_mode_that_is_no_octal_number_keeps_this_user_out() -> None:
+    found = hit(judge(LINUX, HOST, dev(*PATHS, opens="EACCES", mode="rw-rw-rw-")))
+    assert "rw-rw-rw-" in found.headline
+
+
 def test_where_no_device_file_is_none_is_open() -> None:
     asked = judge(LINUX, HOST, DeviceNodes(nodes=[], uid=1000))
     assert asked == NotApplicable(say("there are no device files of NVIDIA"))

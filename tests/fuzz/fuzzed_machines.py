@@ -16,7 +16,7 @@ from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.target import TargetWish
 from gpucheck.output import terminal
-from gpucheck.probes.collector import Collector
+from gpucheck.probes.collector import Collector, _packed
 
 
 class ProbeCrashedError(AssertionError):
@@ -36,6 +36,8 @@ def _machine(data: bytes) -> None:
     ]
     if crashed:
         raise ProbeCrashedError("; ".join(crashed))
+    for section in snapshot.sections.values():  # as a child sends it
+        _packed(section)
     terminal.render(judge_machine(snapshot, TABLES), verbose=2).encode("utf-8", "surrogatepass")
 
 

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -13,6 +14,7 @@ from support import machine
 
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.loader import Process
+from gpucheck.machine.binaries.loader._cache import lookup
 
 LOADER = "/lib64/ld-linux-x86-64.so.2"
 PYTHON = "/usr/bin/python3"
@@ -343,3 +345,11 @@ class _WithVariable(LiveHost):
 
     def env(self) -> Mapping[str, str]:
         return {**os.environ, "LD_LIBRARY_PATH": self._value}
+
+
+def test_a_name_that_is_not_utf_8_is_looked_up_by_its_bytes() -> None:
+    name = b"lib\xff.so\x00"
+    head = b"glibc-ld.so.cache1.1" + struct.pack("<II", 1, len(name)).ljust(28, b"\x00")
+    at = len(head) + 24
+    cache = head + struct.pack("<iIIIQ", 0x0303, at, at, 0, 0) + name
+    assert lookup(cache, os.fsdecode(name[:-1]), "x86_64") == ["lib\ufffd.so"]

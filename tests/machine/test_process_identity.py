@@ -5,12 +5,13 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import msgspec
 import pytest
 
 from gpucheck.machine import process_identity
-from gpucheck.machine.process_identity import ProcessIdentity, own, state
+from gpucheck.machine.process_identity import ProcessIdentity, _stat, own, state
 
 pytestmark = [
     pytest.mark.process,
@@ -56,3 +57,12 @@ def test_another_machine_or_container_sees_nothing(monkeypatch: pytest.MonkeyPat
     assert state(ProcessIdentity()) is None
     monkeypatch.setattr(process_identity, "_place", lambda: "")
     assert state(mine) is None
+
+
+def test_an_empty_file_of_a_process_is_no_process(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    empty = tmp_path / "stat"
+    empty.touch()
+    monkeypatch.setattr(process_identity, "Path", lambda _path: empty)
+    assert _stat(os.getpid()) is None

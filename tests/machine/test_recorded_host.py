@@ -1,12 +1,16 @@
 """A machine as a folder answers as the machine did."""
 
 import base64
+import os
+import sys
+import time
 from pathlib import Path
 
 import pytest
 from support import machine
 
-from gpucheck.machine import RecordedHost
+from gpucheck.machine import RecordedHost, Recording
+from gpucheck.machine.base import Identity
 
 
 def test_reads_files_with_colons_in_their_paths(tmp_path: Path) -> None:
@@ -121,3 +125,34 @@ def test_a_broken_machine_is_refused_in_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "host.json").write_text("{")
     with pytest.raises(ValueError, match="cannot be read"):
         RecordedHost(tmp_path)
+
+
+def test_a_backslash_parts_a_path_on_windows_only() -> None:
+    path = "/var\\lib\\dkms\\nvidia\\570.1\\source"
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files={path: b""}))
+
+    assert host.glob("/var/lib/dkms/nvidia*/*/source").value == []
+    assert host.glob("/var*").value == [path]
+    assert host.read(path).value == ""
+
+
+def test_a_path_that_is_not_absolute_is_not_found_by_a_pattern() -> None:
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files={"a/b": b"", "/a/c": b""}))
+
+    assert host.glob("/a/*").value == ["/a/c"]
+
+
+def test_a_path_of_many_folders_costs_little() -> None:
+    start = time.process_time()
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files={"/a" * 20_000: b""}))
+    assert time.process_time() - start < 4
+    assert host.glob("/a/*").value == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there is no such file")
+def test_what_is_neither_a_file_nor_a_folder_is_passed_over(tmp_path: Path) -> None:
+    machine(tmp_path, files={"/a/b": "x"})
+    os.mkfifo(tmp_path / "files/a/pipe")
+    (tmp_path / "files/a/nowhere").symlink_to("gone")
+
+    assert RecordedHost(tmp_path).glob("/a/*").value == ["/a/b"]

@@ -388,3 +388,9 @@ def test_any_environment_gives_a_place_or_a_sentence(
     assert found.tasks == 1 or (found.master_host and found.master_port)
     assert found.hosts == () or len(found.hosts) == found.tasks
     msgspec.json.encode(found.run)
+
+
+def test_a_host_name_of_other_characters_names_no_pods() -> None:
+    """The names are sent to the other tasks, and a lone surrogate cannot be sent."""
+    pod = {"JOB_COMPLETION_INDEX": "0", "HOSTNAME": "\udcff-0"}
+    assert told(pod, nodes=2, master="127.0.0.1").hosts == ()

@@ -341,3 +341,21 @@ def test_dmesg_below_a_sysroot_only_if_it_has_this_kernel(
 
     assert asked == ([("dmesg",)] if is_mounted else [])  # never the journal of the container
     assert (log.fallen_off_bus == ["0000:01:00.0"]) is is_mounted
+
+
+def test_a_time_that_is_no_time_is_no_record() -> None:
+    large, odd = "9" * 400, "²"
+    assert messages.split_kmsg(f"6,1,{large},-;x\n6,1,{odd},-;y\n6,1,9000000,-;z") == [
+        messages.Record(9.0, "z")
+    ]
+
+
+@pytest.mark.parametrize("uptime", ["inf 1", "nan 1"])
+def test_a_time_since_the_boot_that_is_no_time_is_unknown(tmp_path: Path, uptime: str) -> None:
+    line = "6,1,1000000,-;NVRM: Xid (PCI:0000:01:00): 79, pid=1, GPU has fallen off the bus.\n"
+    host = machine(tmp_path, files={"/dev/kmsg": line, "/proc/uptime": uptime})
+
+    xids = collect(host).xids
+
+    assert xids is not None
+    assert xids[0].seconds_ago is None

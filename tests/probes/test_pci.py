@@ -224,3 +224,25 @@ def test_elsewhere_there_is_no_tree(
 
     assert pci.gpus is None
     assert pci.problem("gpus") == f"the PCI bus is read on Linux only, and this is {name}"
+
+
+def test_numbers_that_no_message_takes_are_unknown(tmp_path: Path, devices: PciDevices) -> None:
+    bus = Bus()
+    large = "9" * 23
+    bus.add(
+        "0000:01:00.0", "10de:2684", "0x030000",
+        numa_node=large, max_link_width=large, enable=large, max_link_speed=f"{'9' * 400} GT/s",
+    )  # fmt: skip
+
+    gpu = only_gpu(bus.host(tmp_path), devices)
+
+    assert (gpu.numa_node, gpu.link_width_max, gpu.enabled) == (None, None, None)
+    assert "not understood" in gpu.problem("numa_node")
+    assert gpu.link_speed_max is None
+
+
+def test_no_node_of_memory_is_a_number(tmp_path: Path, devices: PciDevices) -> None:
+    bus = Bus()
+    bus.add("0000:01:00.0", "10de:2684", "0x030000", numa_node="-1")
+
+    assert only_gpu(bus.host(tmp_path), devices).numa_node == -1

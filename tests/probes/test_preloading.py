@@ -1,6 +1,7 @@
 """What torch loads by path, read from its functions in the forms that they have had."""
 
 import ast
+import time
 
 import preloading_forms
 import pytest
@@ -218,3 +219,22 @@ def test_the_real_torch_of_this_interpreter_is_understood() -> None:
 def test_the_text_between_functions_does_not_matter() -> None:
     body = "x = (\n    1,\n)\n"
     assert understand(body + OF_2_1 + body) == understand(OF_2_1)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["x = int(1e999)"],
+        ["x = ['a']", *["x = [x, x]"] * 26, "y = str(x)"],
+        ["x = ['a']", *["x = [x, x]"] * 26, "y = f'{x}'"],
+        ["x = ['a']", "y = ['a']", *["x = [x, x]", "y = [y, y]"] * 28, "z = x == y"],
+    ],
+)
+def test_values_without_an_end_are_unknown_at_once(lines: list[str]) -> None:
+    at = '            _preload_cuda_deps("nvjitlink"'
+    assert at in OF_2_6
+    text = OF_2_6.replace(at, "".join(f"            {line}\n" for line in lines) + at)
+
+    start = time.process_time()
+    assert understand(text, "12.6") == understand(OF_2_6, "12.6")
+    assert time.process_time() - start < 5

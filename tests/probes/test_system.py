@@ -217,3 +217,12 @@ def test_windows_machine_word(tmp_path: Path) -> None:
     assert system.machine == "x86_64"
     assert system.user is None
     assert system.problem("user") == "$USER does not say it"
+
+
+def test_a_size_that_no_message_takes_is_unknown(tmp_path: Path) -> None:
+    files = {"/proc/meminfo": f"MemTotal: {'9' * 23} kB\n"}
+
+    system = collect(machine(tmp_path, files=files))
+
+    assert system.memory_total_bytes is None
+    assert "not understood" in system.problem("memory_total_bytes")

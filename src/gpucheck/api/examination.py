@@ -73,7 +73,7 @@ def _understood(said: bytes, mark: bytes, printed: Callable[[], str]) -> Snapsho
         reply = msgspec.msgpack.decode(parts[1], type=Reply)
         if reply.refused is None and not reply.fault:
             return unpacked(reply.snapshot)
-    except (ValueError, LookupError) as error:
+    except (ValueError, LookupError, RecursionError, AttributeError, TypeError) as error:
         raise NoAnswerError(
             say(
                 "the answer of the process that examines the machine is damaged: {why}",

@@ -100,7 +100,7 @@ def host_of(snapshot: Snapshot) -> str:
 def _environment(snapshot: Snapshot) -> str:
     target = snapshot.get(Interpreter)
     place = target.prefix or target.executable or ""
-    return hashlib.sha256(place.encode("utf-8", "surrogateescape")).hexdigest()[:12]
+    return hashlib.sha256(place.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 def save(report: Report, folder: Path, note: str) -> Path:

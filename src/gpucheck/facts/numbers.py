@@ -21,6 +21,12 @@ def whole_number(text: str, digits: int = _MOST_DIGITS) -> int | None:
     return None
 
 
+def signed_number(text: str, digits: int = _MOST_DIGITS) -> int | None:
+    """Return the number in a text of some ASCII digits, perhaps after a minus; None for others."""
+    number = whole_number(text.removeprefix("-"), digits)
+    return -number if number is not None and text.startswith("-") else number
+
+
 def refuse_long_numbers(data: bytes) -> None:
     """Refuse JSON with a whole number of more than 64 bits, which no float and few readers take.
 

@@ -18,6 +18,7 @@ When it is reported: not in a Slurm job that was given no GPU. There the refusal
 Fix: change the group or the file mode; or start the container, job or service with the GPU.
 """
 
+import re
 import shlex
 
 from gpucheck.facts import known
@@ -183,7 +184,8 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
 
 
 def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
-    mode = int(node.mode, 8) if node.mode else 0
+    octal = re.fullmatch(r"[0-7]{1,7}", node.mode or "")
+    mode = int(octal[0], 8) if octal else 0
     if mode & _ALL_MAY == _ALL_MAY:
         return (
             Fix(

@@ -62,7 +62,7 @@ def _stat(pid: int) -> tuple[str, int] | None:
     """Return the state of a process, and when it was started; None if there is none."""
     with contextlib.suppress(OSError, IndexError):
         text = Path(f"/proc/{pid}/stat").read_text("ascii", "replace")
-        state_letter, *fields = text.rpartition(")")[2].split()
+        state_letter, *fields = text.rpartition(")")[2].split() or [""]
         started = whole_number(fields[_STARTED])
         if started is not None:
             return state_letter, started

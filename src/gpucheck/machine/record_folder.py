@@ -104,7 +104,7 @@ def _read_files(files: "Path", recording: Recording) -> None:
             recording.links[path.removesuffix(_LINK)] = file.read_text().strip()
         elif file.is_file():
             recording.files[path] = file.read_bytes()
-        elif not any(file.iterdir()):
+        elif file.is_dir() and not any(file.iterdir()):
             recording.stat.setdefault(path, Stat(kind="directory", mode=0o755))
 
 

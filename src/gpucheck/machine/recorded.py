@@ -30,6 +30,9 @@ if TYPE_CHECKING:  # importing it takes two milliseconds
 T = TypeVar("T")
 
 _MAX_LINKS = 40
+_LONGEST_PATH = 4096
+_DEEPEST = 128
+"""More folders than any real path names; those above each path are listed, too."""
 _NOT_FOUND = say("not found")
 
 
@@ -47,7 +50,7 @@ class RecordedHost(Host):
         self._paths = self._known_paths()
         self._by_depth: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)
         for path in self._paths:
-            parts = _parts(path)
+            parts = self._parts(path)
             self._by_depth[len(parts)].append((path, parts))
         self._followed: dict[str, str] = {}
         answer = (self._record.worker or {}).get("answer")
@@ -110,7 +113,7 @@ class RecordedHost(Host):
         """Return the recorded paths that match a shell pattern, sorted."""
         if problem := self._record.problems.get(pattern):
             return Answer(None, pattern, problem)
-        wanted = _parts(pattern)
+        wanted = self._parts(pattern)
         deep = self._by_depth.get(len(wanted), ())
         found = [path for path, parts in deep if _matches(parts, wanted)]
         return Answer(sorted(found), pattern)
@@ -123,7 +126,7 @@ class RecordedHost(Host):
         if self.stat(folder).value is None:
             return self._unrecorded(folder)
         paths = self.glob(f"{glob.escape(folder.rstrip('/'))}/*").value or []
-        return Answer([_parts(path)[-1] for path in paths], folder)
+        return Answer([self._parts(path)[-1] for path in paths], folder)
 
     def stat(self, path: str) -> Answer[Stat]:
         """Describe the file that was at the path."""
@@ -214,7 +217,7 @@ class RecordedHost(Host):
         return Answer(None, path, _NOT_FOUND, missing=True)
 
     def _file(self, path: str) -> bytes | None:
-        real = "\\".join(_parts(path)) if self._windows else self._follow(path)
+        real = "\\".join(self._parts(path)) if self._windows else self._follow(path)
         return self._record.files.get(real)
 
     def _follow(self, path: str) -> str:
@@ -244,19 +247,32 @@ class RecordedHost(Host):
             todo[:0] = [piece for piece in target.split("/") if piece]
         return done or "/"
 
+    def _parts(self, path: str) -> list[str]:
+        parts = re.split(r"[/\\]", path) if self._windows else path.split("/")
+        return [part for part in parts if part]
+
     def _known_paths(self) -> set[str]:
-        """Return every recorded path, with the folders above it."""
+        """Return every recorded path, with the folders above it.
+
+        A path that no kernel takes is left out: not absolute, or too long or too deep.
+        """
         record = self._record
-        paths = {*record.files, *record.links}
+        alone = set(filter(self._is_possible, (*record.stat, *record.open)))
+        paths = set(filter(self._is_possible, (*record.files, *record.links)))
         if not self._windows:
-            paths |= {*record.stat, *record.open}
+            paths |= alone
         sign = "\\" if self._windows else "/"
         for path in tuple(paths):
             above = path.rpartition(sign)[0]
             while above and above not in paths:
                 paths.add(above)
                 above = above.rpartition(sign)[0]
-        return {*paths, *record.stat, *record.open}
+        return paths | alone
+
+    def _is_possible(self, path: str) -> bool:
+        if not self._windows and not path.startswith("/"):
+            return False
+        return len(path) <= _LONGEST_PATH and len(self._parts(path)) <= _DEEPEST
 
 
 def _raw(
@@ -273,10 +289,6 @@ def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
     """Return the kept content from ``start`` on; parts that were never read are missing."""
     parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
     return max(parts, key=len, default=b"")
-
-
-def _parts(path: str) -> list[str]:
-    return [part for part in re.split(r"[/\\]", path) if part]
 
 
 def _matches(parts: list[str], wanted: list[str]) -> bool:

@@ -4,8 +4,11 @@ import re
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
+
 _MICROSECONDS = 1_000_000
 _LONGEST = 400
+_TIME_DIGITS = 18
 
 _XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
 _ADDRESS = (
@@ -53,8 +56,11 @@ def split_kmsg(text: str) -> list[Record]:
         head, semicolon, message = line.partition(";")
         fields = head.split(",")
         # Lines that begin with a blank are key=value pairs of the previous record.
-        if semicolon and line[:1].isdigit() and len(fields) >= 4 and fields[2].isdecimal():  # noqa: PLR2004
-            records.append(Record(int(fields[2]) / _MICROSECONDS, message))
+        if not semicolon or not line[:1].isdigit() or len(fields) < 4:  # noqa: PLR2004
+            continue
+        time = whole_number(fields[2], _TIME_DIGITS)
+        if time is not None:
+            records.append(Record(time / _MICROSECONDS, message))
     return records
 
 

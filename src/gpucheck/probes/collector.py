@@ -52,7 +52,7 @@ def _packed(section: Section) -> bytes:
     """Encode a section, which may contain file names that are not UTF-8."""
     try:
         return msgspec.msgpack.encode(section, enc_hook=plain)
-    except UnicodeEncodeError:
+    except (UnicodeEncodeError, OverflowError):
         return msgspec.msgpack.encode(_told(msgspec.to_builtins(section, enc_hook=plain)))
 
 
@@ -97,7 +97,13 @@ def _groups(group: Facts) -> Iterator[Facts]:
 
 
 def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
-    """Return the value with lone surrogates (Python's form of invalid bytes) as escapes."""
+    """Return the value as MessagePack takes it.
+
+    Lone surrogates (Python's form of invalid bytes) become escapes. A number of more than 64 bits
+    becomes unknown.
+    """
+    if isinstance(value, int) and not -(2**63) <= value < 2**64:
+        return None
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
@@ -322,7 +328,7 @@ class Collector:
             answer = msgspec.msgpack.decode(event.data, type=_Answer)
             section = msgspec.msgpack.decode(answer.section, type=left[0].section)
             _say_again(section, answer.sentences)
-        except (ValueError, LookupError) as error:
+        except (ValueError, LookupError, RecursionError, AttributeError, TypeError) as error:
             problem = f"{type(error).__name__}: {error}"
             self._hear(children, children.give_up(event.name, problem))
             return

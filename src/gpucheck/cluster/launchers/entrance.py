@@ -389,7 +389,7 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
 def _pods(hostname: str, index: int, count: int) -> tuple[str, ...]:
     """Return the host names of an indexed Job's pods: the Job's name and the index."""
     job, _, end = hostname.rpartition("-")
-    if not job or end != str(index) or count > _TASKS:
+    if not job or not is_host(hostname) or end != str(index) or count > _TASKS:
         return ()
     return tuple(f"{job}-{pod}" for pod in range(count))
 

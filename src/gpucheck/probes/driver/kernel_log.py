@@ -1,5 +1,6 @@
 """The messages about GPUs in the kernel log, if this user may read it."""
 
+import math
 from collections.abc import Callable
 
 from gpucheck.facts import Answer, Notes
@@ -49,7 +50,7 @@ def collect(host: Host) -> KernelLog:
     log = _records(host)
     if log.value is None:
         return KernelLog(problems={"*": log.complaint})
-    uptime = host.line("/proc/uptime").map(lambda text: float(text.split()[0]))
+    uptime = host.line("/proc/uptime").map(_uptime)
     xids: list[XidEvent] = []
     nvrm: list[str] = []
     kills: dict[int, OomKill] = {}
@@ -133,6 +134,11 @@ def _kill(
         seconds_ago=_ago(record, uptime).value,
         sources={"*": source},
     )
+
+
+def _uptime(text: str) -> float | None:
+    seconds = float(text.split(maxsplit=1)[0])
+    return seconds if math.isfinite(seconds) else None
 
 
 def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:

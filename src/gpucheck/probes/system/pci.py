@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.facts.numbers import signed_number, whole_number
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import OS_NAMES
 from gpucheck.language import say
@@ -156,8 +157,8 @@ def _gpu(host: Host, path: str, devices: PciDevices) -> PciGpu:
         port_width_max=lanes("port_width_max", f"{above}/max_link_width"),
         link_speed=notes.take("link_speed", _speed(host, f"{path}/current_link_speed")),
         link_speed_max=notes.take("link_speed_max", _speed(host, f"{path}/max_link_speed")),
-        numa_node=notes.take("numa_node", host.line(f"{path}/numa_node").map(int)),
-        enabled=notes.take("enabled", host.line(f"{path}/enable").map(lambda text: int(text) > 0)),
+        numa_node=notes.take("numa_node", host.line(f"{path}/numa_node").map(signed_number)),
+        enabled=notes.take("enabled", host.line(f"{path}/enable").map(_is_enabled)),
         sources=notes.sources,
         problems=notes.problems,
     )
@@ -168,8 +169,13 @@ def _bound_driver(host: Host, path: str) -> Answer[str]:
     return link.map(lambda real: real.rpartition("/")[2]).absent("")
 
 
+def _is_enabled(text: str) -> bool | None:
+    count = whole_number(text)
+    return None if count is None else count > 0
+
+
 def _lanes(text: str) -> int | None:
-    width = int(text)
+    width = whole_number(text)
     return None if width in _NO_LANES else width
 
 
@@ -180,7 +186,8 @@ def _speed(host: Host, file: str) -> Answer[float]:
 
 def _gigatransfers(text: str) -> float | None:
     number, _, unit = text.partition(" ")
-    return float(number) if unit.startswith("GT/s") and number[:1].isdecimal() else None
+    is_speed = unit.startswith("GT/s") and re.fullmatch(r"[0-9]{1,6}(\.[0-9]{1,6})?", number)
+    return float(number) if is_speed else None
 
 
 def _jetson_gpu(host: Host) -> Answer[str]:

@@ -4,6 +4,7 @@ import re
 from typing import Any
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import PackageManager, System
 from gpucheck.language import say
 from gpucheck.machine import Host
@@ -201,5 +202,6 @@ def _total_memory(text: str) -> int | None:
     for line in text.splitlines():
         words = line.split()
         if words[:1] == ["MemTotal:"] and words[2:] == ["kB"]:
-            return int(words[1]) * 1024
+            kibibytes = whole_number(words[1])
+            return None if kibibytes is None else kibibytes * 1024
     return None

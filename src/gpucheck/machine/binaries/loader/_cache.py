@@ -4,6 +4,7 @@ Only the current format (``glibc-ld.so.cache1.1``) counts, alone or after one of
 header, entries of flags and two offsets, and the strings. Offsets are relative to the header.
 """
 
+import os
 import struct
 
 _MAGIC = b"glibc-ld.so.cache1.1"
@@ -31,7 +32,7 @@ def lookup(cache: bytes, soname: str, machine: str) -> list[str]:
     if start < 0 or architecture is None or len(cache) < start + _HEADER_SIZE:
         return []
     count, _string_bytes = _COUNTS.unpack_from(cache, start)
-    keys = _places(cache, soname.encode() + b"\x00", start)
+    keys = _places(cache, os.fsencode(soname) + b"\x00", start)
     if not keys:
         return []
     entries = memoryview(cache)[start + _HEADER_SIZE :]

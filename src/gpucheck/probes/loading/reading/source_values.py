@@ -37,7 +37,7 @@ def value_of(node: ast.expr, values: Values) -> Any:  # noqa: ANN401  # the text
     read = _READERS.get(type(node))
     try:
         found = read(node, values) if read is not None else UNKNOWN
-    except (TypeError, ValueError, LookupError, AttributeError):
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         return UNKNOWN
     if isinstance(found, str) and len(found) > _LONGEST:
         return UNKNOWN
@@ -99,7 +99,22 @@ def _formatted(node: ast.JoinedStr, values: Values) -> object:
         value_of(part.value if isinstance(part, ast.FormattedValue) else part, values)
         for part in node.values
     ]
-    return "".join(map(str, parts)) if known(*parts) else UNKNOWN
+    return _joined("", [_text(part) for part in parts])
+
+
+def _text(value: object) -> object:
+    """Return ``str(value)``: a list may contain itself many times, so its text may have no end."""
+    return str(value) if _is_plain(value) else UNKNOWN
+
+
+def _joined(between: str, parts: list[Any]) -> object:
+    if not known(*parts) or sum(map(len, parts)) > _LONGEST:
+        return UNKNOWN
+    return between.join(parts)
+
+
+def _is_plain(value: object) -> bool:
+    return value is None or isinstance(value, str | int | float)
 
 
 def _binary(node: ast.BinOp, values: Values) -> object:
@@ -128,6 +143,9 @@ def _and_or(node: ast.BoolOp, values: Values) -> object:
 def _comparison(node: ast.Compare, values: Values) -> object:
     left, right = value_of(node.left, values), value_of(node.comparators[0], values)
     if len(node.ops) > 1 or not known(left, right):
+        return UNKNOWN
+    inner = right if isinstance(right, list | dict) else [right]
+    if not all(map(_is_plain, [left, *inner])):
         return UNKNOWN
     return _COMPARISONS[type(node.ops[0])](left, right)
 
@@ -161,9 +179,9 @@ def _call(node: ast.Call, values: Values) -> object:
     if isinstance(node.func, ast.Attribute) and not _is_module(node.func.value, values):
         return _method(value_of(node.func.value, values), name, given)
     if name == "join":
-        return "/".join(given)
+        return _joined("/", given)
     if name in ("str", "Path", "open", "fspath"):
-        return str(given[0])
+        return _text(given[0])
     return int(given[0]) if name == "int" else UNKNOWN
 
 

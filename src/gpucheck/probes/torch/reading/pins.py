@@ -20,6 +20,9 @@ _SYSTEMS = {
 _MACHINES = {"amd64": "AMD64", "win32": "x86"}
 _IMPLEMENTATIONS = {"cpython": "CPython", "pypy": "PyPy"}
 
+_Parts = dict[str, dict[str, None]]
+"""The parts of the specifier of each project, each once and in the order of the metadata."""
+
 
 def marker_environment(python: Interpreter) -> dict[str, str]:
     """Return the variables of the target that markers may use; unknown ones are left out."""
@@ -51,7 +54,7 @@ def pins(
     lines = header(host, info)
     if lines.value is None:
         return Answer(None, lines.source, lines.problem, lines.missing)
-    found: dict[str, str] = {}
+    found: _Parts = {}
     for requirement in _that_matter(values(lines.value, "Requires-Dist"), environment):
         _add(found, requirement)
         if requirement.project != _META:
@@ -62,7 +65,7 @@ def pins(
             required = _naming(extra, values(inner or [], "Requires-Dist"))
             for follow in _that_matter(required, {**environment, "extra": extra}):
                 _add(found, follow)
-    return Answer(found, lines.source)
+    return Answer({name: ",".join(parts) for name, parts in found.items()}, lines.source)
 
 
 def exact(specifier: str) -> str:
@@ -95,8 +98,6 @@ def _that_matter(lines: list[str], environment: Mapping[str, str]) -> list[Requi
     return kept
 
 
-def _add(found: dict[str, str], requirement: Requirement) -> None:
-    before = found.get(requirement.project, "")
-    parts = [part for part in before.split(",") if part]
-    parts += [p for p in requirement.specifier.split(",") if p and p not in parts]
-    found[requirement.project] = ",".join(parts)
+def _add(found: _Parts, requirement: Requirement) -> None:
+    parts = found.setdefault(requirement.project, {})
+    parts.update((part, None) for part in requirement.specifier.split(",") if part)
