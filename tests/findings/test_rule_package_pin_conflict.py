@@ -166,3 +166,12 @@ def test_what_is_installed_may_be_unknown() -> None:
 )
 def test_versions(specifier: str, version: str, answer: bool | None) -> None:  # noqa: FBT001  # a parameter of the test
     assert admits(specifier, version) is answer
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version"), [(f"<{'9' * 4999}", "1.0"), ("<2", "9" * 4999), ("==1.*,<2", "1.x")]
+)
+def test_a_number_that_python_does_not_convert_is_no_version(specifier: str, version: str) -> None:
+    assert admits(specifier, version) is None
+    owner = Package("xformers", "0.0.30", {"numpy": specifier})
+    fine(judge(owner, Package("numpy", version)))

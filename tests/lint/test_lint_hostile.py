@@ -8,6 +8,7 @@ import pytest
 from gpucheck.tables import Tables
 from gpucheck.whatif.files import text as limits
 from gpucheck.whatif.files.lint import lint
+from gpucheck.whatif.files.requirement import normal_version
 from gpucheck.whatif.files.rules.complaint import Target
 from gpucheck.whatif.files.text import UnreadableError
 
@@ -158,3 +159,13 @@ def test_escape_sequences_do_not_reach_the_terminal() -> None:
     for text in (terminal([file]), github([file])):
         assert "\x1b" not in text
         assert not any(line.startswith("::error::") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("marker", ["platform_machine ~= 'x86'", "os_name ~= 'posix'"])
+def test_a_marker_that_compares_what_has_no_order_may_not_hold(marker: str) -> None:
+    text = f"torch==2.6.0 ; {marker}\ntorchvision==0.20.0\n"
+    assert not lint("requirements.txt", text.encode(), TARGET, TABLES).complaints
+
+
+def test_a_number_that_python_does_not_convert_is_no_version() -> None:
+    assert normal_version("9" * 4999) == ""

@@ -132,16 +132,16 @@ def admits(specifier: str, version: str) -> bool | None:
     if answer is not None:
         return answer
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+    from packaging.version import Version  # noqa: PLC0415
 
     try:
         accepted, parsed = SpecifierSet(specifier), Version(version)
-    except (InvalidSpecifier, InvalidVersion):
+        return accepted.contains(parsed, prereleases=True) or (
+            parsed.is_prerelease and accepted.contains(parsed.base_version)
+        )
+    except ValueError:  # neither is a version, or a number is too long for Python to convert
         return None
-    return accepted.contains(parsed, prereleases=True) or (
-        parsed.is_prerelease and accepted.contains(parsed.base_version)
-    )
 
 
 def _is_newer_of_same_major(version: str, specifier: str) -> bool:
