@@ -41,7 +41,7 @@ def _compat(data: bytes) -> None:
         report = judge_described(read_object(facts), TABLES).report
     except (GivenError, RecursionError):  # both become the line's error
         return
-    none_crashed(report.diagnosis.checks)
+    none_crashed(report.checks)
     json.dumps(report.as_line("x"))
     for face in (json_format, terminal, markdown):
         face.render(report).encode("utf-8", "surrogatepass")

@@ -50,7 +50,7 @@ def _saved(data: bytes) -> None:
         return
     before = machines()[0]
     report = judge_machine(snapshot, TABLES)
-    none_crashed(report.diagnosis.checks)
+    none_crashed(report.checks)
     for face in (json_format, terminal, markdown, junit, html_report):
         face.render(report).encode("utf-8", "surrogatepass")
     terminal.render(report, verbose=2, color=True, width=40)
