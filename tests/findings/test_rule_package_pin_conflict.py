@@ -1,3 +1,4 @@
+import time
 from dataclasses import dataclass
 
 import msgspec
@@ -166,6 +167,13 @@ def test_what_is_installed_may_be_unknown() -> None:
 )
 def test_versions(specifier: str, version: str, answer: bool | None) -> None:  # noqa: FBT001  # a parameter of the test
     assert admits(specifier, version) is answer
+
+
+def test_packages_are_not_each_compared_with_all() -> None:
+    many = [Package(f"p{n}", "1.0", {f"p{n + 1}": ">=1.0"}) for n in range(40_000)]
+    began = time.process_time()
+    fine(judge(*many))
+    assert time.process_time() - began < 12
 
 
 @pytest.mark.parametrize(
