@@ -186,3 +186,13 @@ def test_a_state_may_come_from_a_pipe(tmp_path: Path) -> None:
         thread.start()
     reader.join(30)
     assert [one.taken for one in found] == ["2026-11-23T10:05:00+00:00"]
+
+
+def test_a_folder_whose_name_no_file_system_takes_is_refused_or_empty(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 300)
+    assert not list(store.states(folder))
+    for refuse in (store.save, store.save_for_fleet):
+        with pytest.raises(store.BaselineError, match="cannot be written|is not a folder"):
+            refuse(_at(5), folder, "")
+    with pytest.raises(store.BaselineError, match="cannot be read"):
+        store.fleet(folder)
