@@ -192,7 +192,7 @@ def test_a_folder_whose_name_no_file_system_takes_is_refused_or_empty(tmp_path: 
     folder = tmp_path / ("x" * 300)
     assert not list(store.states(folder))
     for refuse in (store.save, store.save_for_fleet):
-        with pytest.raises(store.BaselineError, match="cannot be written|is not a folder"):
+        with pytest.raises(store.BaselineError, match=r"cannot be written|is not a folder"):
             refuse(_at(5), folder, "")
     with pytest.raises(store.BaselineError, match="cannot be read"):
         store.fleet(folder)
