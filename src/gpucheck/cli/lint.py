@@ -64,10 +64,10 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     Nothing is executed. Apart from these files, only the override file of a Compose project is
     read. What is not certain is not reported.
     """
-    tables = open_tables(options["tables"])
-    target = _target(options, tables)
     from gpucheck.cli.lint_beside import compose_files  # noqa: PLC0415
 
+    tables = open_tables(options["tables"])
+    target = _target(options, tables)
     given = compose_files(files)
     found = [_linted(file, given, target, tables) for file in files]
     _write(found, options, tables)
