@@ -169,9 +169,19 @@ def test_a_gpu_or_platform_without_builds_is_said() -> None:
     )
 
 
+@pytest.mark.parametrize("capability", ["9", "1.2.3", "nan", ""])
+def test_a_gpu_whose_capability_is_none_goes_by_its_name(capability: str) -> None:
+    assert str(Card("H100", capability)) == "H100"
+    why_nothing(recommend(Card("H100", capability), driver="580"))
+
+
 def test_what_is_neither_version_nor_specifier_is_refused() -> None:
     with pytest.raises(SpecifierError):
         recommend(H100, torch="newest please")
+    for sign in ("<", "==1.*,<", "==", "~="):
+        with pytest.raises(SpecifierError) as refused:
+            recommend(H100, torch=sign + "9" * 5000)  # Python converts no such number
+        assert len(str(refused.value)) < 200
 
 
 @pytest.mark.parametrize(

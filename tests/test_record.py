@@ -105,6 +105,8 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
         _write(tmp_path / "file")
     with pytest.raises(RecordError, match="cannot be written"):
         _write(tmp_path / "file" / "below")
+    with pytest.raises(RecordError, match="cannot be written: File name too long"):
+        _write(tmp_path / ("x" * 300))
 
 
 def test_no_path_leaves_the_folder(tmp_path: Path) -> None:

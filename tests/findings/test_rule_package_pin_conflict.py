@@ -1,3 +1,4 @@
+import time
 from dataclasses import dataclass
 
 import msgspec
@@ -166,3 +167,19 @@ def test_what_is_installed_may_be_unknown() -> None:
 )
 def test_versions(specifier: str, version: str, answer: bool | None) -> None:  # noqa: FBT001  # a parameter of the test
     assert admits(specifier, version) is answer
+
+
+def test_packages_are_not_each_compared_with_all() -> None:
+    many = [Package(f"p{n}", "1.0", {f"p{n + 1}": ">=1.0"}) for n in range(40_000)]
+    began = time.process_time()
+    fine(judge(*many))
+    assert time.process_time() - began < 12
+
+
+@pytest.mark.parametrize(
+    ("specifier", "version"), [(f"<{'9' * 4999}", "1.0"), ("<2", "9" * 4999), ("==1.*,<2", "1.x")]
+)
+def test_a_number_that_python_does_not_convert_is_no_version(specifier: str, version: str) -> None:
+    assert admits(specifier, version) is None
+    owner = Package("xformers", "0.0.30", {"numpy": specifier})
+    fine(judge(owner, Package("numpy", version)))

@@ -207,3 +207,8 @@ def test_what_it_has_nothing_to_say_about() -> None:
         ask(SLUG, CU124)
     with pytest.raises(UnknownFactError, match=r"torch\.version"):
         judge(msgspec.structs.replace(CU124, version=None), torchvision="0.21.0")
+
+
+def test_a_requirement_with_a_number_that_python_does_not_convert_is_unknown() -> None:
+    with pytest.raises(UnknownFactError, match="which torch torchvision"):
+        judge(CU124, torchvision=("0.99", f"<{'9' * 4999}"))

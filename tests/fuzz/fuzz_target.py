@@ -2,9 +2,11 @@
 
 import resource
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from gpucheck.findings.form import Check, Outcome
 
 LARGEST = 64 * 1024
 """Bytes of an input; the bounds below hold for every input up to this size."""
@@ -36,6 +38,16 @@ class Target:
     """Inputs in a run of the tests: some four seconds of one core."""
     words: tuple[bytes, ...] = ()
     """What the reader looks for, and a mutation would hardly make."""
+
+
+def none_crashed(checks: Iterable[Check]) -> None:
+    """Fail if a check raised: what a rule cannot judge is unknown.
+
+    Raises:
+        AssertionError: one did.
+    """
+    crashed = [f"{one.slug}: {one.reason}" for one in checks if one.outcome is Outcome.CRASHED]
+    assert not crashed, crashed
 
 
 def feed(target: Target, data: bytes) -> float:

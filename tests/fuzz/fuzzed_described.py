@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 import msgspec
-from fuzz_target import Target
+from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
 from gpucheck.cluster.figures.baseline import Baseline, _sound
@@ -41,6 +41,7 @@ def _compat(data: bytes) -> None:
         report = judge_described(read_object(facts), TABLES).report
     except (GivenError, RecursionError):  # both become the line's error
         return
+    none_crashed(report.checks)
     json.dumps(report.as_line("x"))
     for face in (json_format, terminal, markdown):
         face.render(report).encode("utf-8", "surrogatepass")

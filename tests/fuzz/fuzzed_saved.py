@@ -8,7 +8,7 @@ import machine_files
 import msgspec
 import preflight_samples
 import report_samples
-from fuzz_target import Target
+from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
 from gpucheck.engine import Report, judge_machine
@@ -50,6 +50,7 @@ def _saved(data: bytes) -> None:
         return
     before = machines()[0]
     report = judge_machine(snapshot, TABLES)
+    none_crashed(report.checks)
     for face in (json_format, terminal, markdown, junit, html_report):
         face.render(report).encode("utf-8", "surrogatepass")
     terminal.render(report, verbose=2, color=True, width=40)

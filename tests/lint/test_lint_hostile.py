@@ -2,12 +2,15 @@
 
 import contextlib
 import time
+from pathlib import Path
 
 import pytest
 
+from gpucheck.cli.lint_beside import beside, compose_files
 from gpucheck.tables import Tables
 from gpucheck.whatif.files import text as limits
 from gpucheck.whatif.files.lint import lint
+from gpucheck.whatif.files.requirement import normal_version
 from gpucheck.whatif.files.rules.complaint import Target
 from gpucheck.whatif.files.text import UnreadableError
 
@@ -66,6 +69,36 @@ ALSO = {
 CASES = [("Dockerfile", what) for what in LONG] + [
     (name, what) for name, many in ALSO.items() for what in many
 ]
+
+
+MANY = {
+    "uv.lock": b"version = 1\n"
+    + b'[[package]]\nname="torch"\nversion="2.6.0+cpu"\nsource={registry="https://a"}\n' * 20_000,
+    "Dockerfile": b"FROM python:3.12\n"
+    + b"".join(b"ENV V%d=1\n" % n for n in range(45_000))
+    + b"RUN pip install torch==2.6.0\n" * 45_000,
+    "pod.yaml": b"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n"
+    + b"  - {name: a, image: a}\n" * 6000
+    + b"  volumes:\n"
+    + b"  - {name: v, emptyDir: {}}\n" * 5000,
+}
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_many_lines_of_two_sorts_are_not_each_compared_with_all(name: str) -> None:
+    began = time.process_time()
+    with contextlib.suppress(UnreadableError):
+        lint(name, MANY[name], TARGET, TABLES)
+    assert time.process_time() - began < 15
+
+
+def test_many_compose_files_are_not_each_compared_with_all(tmp_path: Path) -> None:
+    files = [str(tmp_path / f"{n}.compose.yml") for n in range(6000)]
+    began = time.process_time()
+    given = compose_files(files)
+    for file in files:
+        assert beside(file, given, lambda _: b"").maybe
+    assert time.process_time() - began < 15
 
 
 @pytest.mark.parametrize(("name", "what"), CASES)
@@ -158,3 +191,13 @@ def test_escape_sequences_do_not_reach_the_terminal() -> None:
     for text in (terminal([file]), github([file])):
         assert "\x1b" not in text
         assert not any(line.startswith("::error::") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("marker", ["platform_machine ~= 'x86'", "os_name ~= 'posix'"])
+def test_a_marker_that_compares_what_has_no_order_may_not_hold(marker: str) -> None:
+    text = f"torch==2.6.0 ; {marker}\ntorchvision==0.20.0\n"
+    assert not lint("requirements.txt", text.encode(), TARGET, TABLES).complaints
+
+
+def test_a_number_that_python_does_not_convert_is_no_version() -> None:
+    assert normal_version("9" * 4999) == ""

@@ -169,6 +169,7 @@ def test_extensions(tables: Tables) -> None:
     assert table.fits_torch("xformers", "0.0.30", "2.7.0+cu126") is True
     assert table.fits_torch("xformers", "0.0.30", "2.7.1") is False
     assert table.fits_torch("xformers", "0.0.30", "junk") is None
+    assert table.fits_torch("xformers", "0.0.30", "9" * 4999) is None
     assert table.fits_torch("flash-attn", "2.8.3", "2.7.1") is None
     assert table.for_torch("xformers", "2.7.1") == ("0.0.31", "0.0.31.post1")
     assert table.for_torch("vllm", "2.14.0")[-1] == "0.33.0"

@@ -16,9 +16,10 @@ from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
-from gpucheck.tables.versions import at_least, numbers, parse, released
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 Limit = Literal["torch", "python", "driver", "glibc"]
+_LONGEST_SHOWN = 80
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
 
 
@@ -30,8 +31,10 @@ class Card(Struct, frozen=True):
 
     def __str__(self) -> str:
         """Return ``NVIDIA H100 (sm_90)``, as a sentence: ``say`` keeps it one."""
-        major, minor = self.capability.split(".")
-        code = f"sm_{major}{minor}"
+        capability = capability_numbers(self.capability)
+        if capability is None:  # a saved snapshot may say anything
+            return self.label
+        code = f"sm_{capability[0]}{capability[1]}"
         if self.label == self.capability:
             return code
         return say("{gpu} ({code})", gpu=self.label, code=code)
@@ -236,14 +239,15 @@ def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str],
         length = len(version)
         return frozenset(torch for torch in releases if numbers(torch)[:length] == version), build
     # Imported late: packaging takes milliseconds to import, and a specifier is rare.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         wanted = SpecifierSet(text)
         return frozenset(torch for torch in releases if wanted.contains(torch)), build
-    except InvalidSpecifier as error:
+    except ValueError as error:  # InvalidSpecifier, or a number that Python does not convert
+        said = repr(specifier[:_LONGEST_SHOWN])
         raise SpecifierError(
-            say("{specifier} is neither a version nor a specifier", specifier=repr(specifier))
+            say("{specifier} is neither a version nor a specifier", specifier=said)
         ) from error
 
 

@@ -24,7 +24,7 @@ def one_of(name: str, value: T, choices: Sequence[T]) -> T:
             "{name} must be {choices}, not {value}.",
             name=name,
             choices=any_of([str(one) for one in choices]),
-            value=printable(repr(value)),
+            value=_shown(value),
         )
         hint = meant(value, [str(one) for one in choices]) if isinstance(value, str) else ""
         raise UsageError(with_hint(refused, hint))
@@ -42,7 +42,7 @@ def seconds(value: object, least: float) -> float:
             say(
                 "timeout must be a number of at least {least:g} seconds, not {value}.",
                 least=least,
-                value=printable(repr(value)),
+                value=_shown(value),
             )
         )
     return float(value)
@@ -61,7 +61,7 @@ def count(name: str, value: int | None, least: int, most: int) -> int | None:
                 name=name,
                 least=least,
                 most=most,
-                value=printable(repr(value)),
+                value=_shown(value),
             )
         )
     return value
@@ -88,10 +88,16 @@ def text(name: str, value: str | None) -> str | None:
         UsageError: it is something else.
     """
     if value is not None and not isinstance(value, str):
-        raise UsageError(
-            say("{name} must be a text, not {value}.", name=name, value=printable(repr(value)))
-        )
+        raise UsageError(say("{name} must be a text, not {value}.", name=name, value=_shown(value)))
     return value
+
+
+def _shown(value: object) -> str:
+    """Return a value as a sentence shows it; a program may give anything."""
+    try:
+        return printable(repr(value))
+    except (ValueError, RecursionError):  # Python does not write out an integer of 5000 digits
+        return say("a value that is too long to show")
 
 
 def wheel_mirror(value: str) -> str:

@@ -32,6 +32,7 @@ def examined(order: Order, seconds: float) -> Snapshot:
         UsageError, RefusedError: what was asked makes no sense, or cannot be used.
         NoAnswerError: the process gave no answer.
     """
+    told = _told(order)
     command = own_command(_MODULE)
     if not command:
         raise NoAnswerError(say("the path of the running Python is not known (sys.executable)"))
@@ -40,11 +41,20 @@ def examined(order: Order, seconds: float) -> Snapshot:
         raise NoAnswerError(say("{source}: {why}", source=command[0], why=answer.problem))
     program, mark = answer.value, os.urandom(16).hex().encode()
     try:
-        program.send(mark + b"\n" + msgspec.json.encode(order) + b"\n")
+        program.send(mark + b"\n" + told + b"\n")
         said = _heard(program, mark, time.monotonic() + seconds + _GRACE)
         return _understood(said, mark, program.printed)
     finally:
         _end(program)
+
+
+def _told(order: Order) -> bytes:
+    try:
+        return msgspec.json.encode(order)
+    except UnicodeEncodeError as error:  # a name of bytes that are no UTF-8
+        raise UsageError(
+            say("{name} cannot be written in UTF-8.", name=repr(printable(error.object)))
+        ) from error
 
 
 def _heard(program: Supervised, mark: bytes, end: float) -> bytes:

@@ -400,7 +400,7 @@ class Task:
         parts, lines = [], []
         try:
             for text in self._wish.require:
-                if "=" in text and not Path(text).is_file():
+                if "=" in text and not os.path.isfile(text):  # noqa: PTH113  # never raises
                     lines.append(text)
                 else:
                     parts.append(policy.parse_file(_content(text), text))
@@ -445,12 +445,12 @@ def _content(name: str) -> str:
     try:
         with Path(name).open("rb") as opened:
             return opened.read(_LONGEST_FILE).decode("utf-8", "replace")
-    except OSError as error:
+    except (OSError, ValueError) as error:  # ValueError: no file can have such a name
         raise UsageError(
             say(
                 "--require {name}: neither KEY=VALUE nor a file that can be read ({strerror})",
                 name=printable(name),
-                strerror=error.strerror,
+                strerror=getattr(error, "strerror", None) or printable(str(error)),
             )
         ) from error
 

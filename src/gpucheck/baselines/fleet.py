@@ -98,7 +98,7 @@ def _below(path: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 
             yield from _below(f"{path}.{key}", one)
     elif isinstance(value, list):
         yield path, ", ".join(map(str, value))
-    elif path.endswith("_bytes"):
+    elif path.endswith("_bytes") and isinstance(value, int):  # a key of a foreign report may end so
         yield path, f"{value:{_SAME_SIZE}}"
     else:
         yield path, str(value)

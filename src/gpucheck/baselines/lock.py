@@ -23,10 +23,12 @@ SIZE_LIMIT = 1 << 20
 _HEAD = "# gpucheck-lock/1"
 _FIRST = re.compile(
     r"# gpucheck-lock/1 torch=(?P<torch>[0-9][0-9A-Za-z.+]{0,40}) "
-    r"python=(?P<python>\d{1,2}\.\d{1,3})"
+    r"python=(?P<python>[0-9]{1,2}\.[0-9]{1,3})"
 )
 _PIN = re.compile(r"(?m)^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})==(?P<version>[^\s;#]{1,60})")
+_PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9._!-]{0,59}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,99}")
+_LONGEST_SHOWN = 80
 
 
 class Locked(msgspec.Struct, frozen=True):
@@ -41,7 +43,8 @@ def text(snapshot: Snapshot, tool: Tool) -> str:
     """Return the file for the packages that matter to PyTorch.
 
     Raises:
-        BaselineError: there is no PyTorch, or its packages are unknown.
+        BaselineError: there is no PyTorch, its version or that of Python is none, or the packages
+            are unknown.
     """
     torch, packages = snapshot.get(TorchBuild), snapshot.get(Packages)
     version = snapshot.get(Interpreter).version or ""
@@ -55,6 +58,14 @@ def text(snapshot: Snapshot, tool: Tool) -> str:
     release = torch.version if "+" in torch.version else f"{torch.version}+{built}"
     python = ".".join(version.split(".")[:2])
     head = f"{_HEAD} torch={release} python={python}"
+    if not _FIRST.fullmatch(head):  # a report may be a stranger's: an installer reads this file
+        raise BaselineError(
+            say(
+                "its versions are not those of a release: PyTorch {torch}, Python {python}",
+                torch=repr(release[:_LONGEST_SHOWN]),
+                python=repr(version[:_LONGEST_SHOWN]),
+            )
+        )
     lines = list(_of_conda(packages) if tool == "conda" else _of_pip(packages))
     return "\n".join((head, *_comments(tool), *lines)) + "\n"
 
@@ -74,10 +85,11 @@ def _of_pip(packages: Packages) -> Iterator[str]:
     """
     pins: dict[str, str] = {}
     for one in packages.distributions or ():
-        if one.project and one.version and _WORD.fullmatch(one.project + one.version):
+        if one.project and one.version:
             pins.setdefault(one.project, one.version.partition("+")[0])
     for project, version in sorted(pins.items()):
-        yield f"{project}=={version}"
+        if _PINNED.fullmatch(pin := f"{project}=={version}"):
+            yield pin
 
 
 def _of_conda(packages: Packages) -> Iterator[str]:

@@ -121,7 +121,7 @@ def save(report: Report, folder: Path, note: str) -> Path:
             file.unlink()
         raise
     # If the clock was set back, the new file is not the last one, and yet it stays.
-    others = (one for one in folder.glob(f"*{_SUFFIX}") if one != file)
+    others = (one for one in _saved(folder) if one != file)
     for old in sorted(others)[: 1 - MOST_KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()
@@ -153,10 +153,22 @@ def _newest_number(folder: Path, stamp: str) -> int:
 
     The files before it may have been deleted. A new one in their place would count as the oldest.
     """
-    names = (_NUMBERED.fullmatch(file.name) for file in folder.glob(f"{stamp}*{_SUFFIX}"))
+    names = (_NUMBERED.fullmatch(file.name) for file in _saved(folder))
     return max(
         (int(name["number"] or 1) for name in names if name and name["stamp"] == stamp), default=0
     )
+
+
+def _saved(folder: Path) -> list[Path]:
+    """Return the files of a folder by their names; none if there can be no such folder."""
+    try:
+        return sorted(file for file in folder.iterdir() if file.name.endswith(_SUFFIX))
+    except (OSError, ValueError):
+        return []
+
+
+def _is_file(file: Path) -> bool:
+    return os.path.isfile(file)  # noqa: PTH113  # Path.is_file may raise
 
 
 def save_for_fleet(report: Report, folder: Path, note: str) -> Path:
@@ -165,7 +177,7 @@ def save_for_fleet(report: Report, folder: Path, note: str) -> Path:
     Raises:
         BaselineError: there is no such folder, or it cannot be written.
     """
-    if not folder.is_dir():
+    if not os.path.isdir(folder):  # noqa: PTH112  # Path.is_dir may raise
         raise BaselineError(say("{folder} is not a folder", folder=folder))
     file = folder / f"{host_of(report.snapshot)}{_SUFFIX}"
     _write(file, _text(report, public(report), note), 0o644)
@@ -201,8 +213,8 @@ def _unwritten(file: Path, error: OSError | ValueError) -> BaselineError:
 
 def states(folder: Path) -> Iterator[State]:
     """Yield the states in a folder, the newest first. A file that is no state is passed over."""
-    for file in sorted(folder.glob(f"*{_SUFFIX}"), reverse=True)[:MOST_KEPT]:
-        if not file.is_file():  # a pipe would never end
+    for file in _saved(folder)[::-1][:MOST_KEPT]:
+        if not _is_file(file):  # a pipe would never end
             continue
         with contextlib.suppress(BaselineError):
             yield read(file)
@@ -230,7 +242,7 @@ def read(file: Path) -> State:
 
 
 def _head(file: Path) -> _Head:
-    if not file.is_file():  # a pipe can be read only once
+    if not _is_file(file):  # a pipe can be read only once
         return _Head()
     try:
         with file.open("rb") as opened:
@@ -254,7 +266,7 @@ def fleet(folder: Path) -> tuple[list[State], list[str]]:
     found: list[State] = []
     refused: list[str] = []
     for file in files:
-        if not file.is_file():  # a pipe would never end
+        if not _is_file(file):  # a pipe would never end
             refused.append(say("{file} is not a regular file", file=file))
             continue
         try:

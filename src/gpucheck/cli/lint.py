@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,9 +64,12 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     Nothing is executed. Apart from these files, only the override file of a Compose project is
     read. What is not certain is not reported.
     """
+    from gpucheck.cli.lint_beside import compose_files  # noqa: PLC0415
+
     tables = open_tables(options["tables"])
     target = _target(options, tables)
-    found = [_linted(file, files, target, tables) for file in files]
+    given = compose_files(files)
+    found = [_linted(file, given, target, tables) for file in files]
     _write(found, options, tables)
     for one in found:
         if one.problem:
@@ -108,7 +112,9 @@ def _explain(file: "LintedFile") -> None:
         echo(line)
 
 
-def _linted(file: str, given: tuple[str, ...], target: "Target", tables: "Tables") -> "LintedFile":
+def _linted(
+    file: str, given: Mapping[str, Sequence[str]], target: "Target", tables: "Tables"
+) -> "LintedFile":
     from gpucheck.cli.lint_beside import beside  # noqa: PLC0415
     from gpucheck.output.lint_text import LintedFile  # noqa: PLC0415
     from gpucheck.whatif.files.lint import lint as judge  # noqa: PLC0415

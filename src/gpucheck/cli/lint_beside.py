@@ -3,7 +3,8 @@
 import itertools
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 
 from gpucheck.whatif.files.composed import Beside
 from gpucheck.whatif.files.text import UnreadableError
@@ -24,12 +25,22 @@ _MOST_FILES = 10
 Read = Callable[[str], bytes]
 
 
-def beside(file: str, given: Sequence[str], read: Read) -> Beside:
+def compose_files(files: Sequence[str]) -> Mapping[str, Sequence[str]]:
+    """Return those of the files that Compose may merge, by their folders."""
+    found = defaultdict(list)
+    for one in files:
+        folder, base = os.path.split(one)
+        if _COMPOSE.fullmatch(base):
+            found[os.path.abspath(folder)].append(one)  # noqa: PTH100  # no link is followed
+    return found
+
+
+def beside(file: str, given: Mapping[str, Sequence[str]], read: Read) -> Beside:
     """Return what is merged with a file: files named with it, and Docker's override file.
 
     Args:
         file: the file that is judged.
-        given: all files of the command line.
+        given: what :func:`compose_files` found among the files of the command line.
         read: returns the content of a file within the limits, or raises OSError or UnreadableError.
     """
     folder, base = os.path.split(file)
@@ -37,7 +48,8 @@ def beside(file: str, given: Sequence[str], read: Read) -> Beside:
         return Beside()
     if not _COMPOSE.fullmatch(base):
         return Beside(maybe=_first_of(_KUSTOMIZATIONS, folder))
-    named = [one for one in given if one != file and _is_merged(one, folder)]
+    there = given.get(os.path.abspath(folder), ())  # noqa: PTH100  # no link is followed
+    named = list(itertools.islice((one for one in there if one != file), _MOST_FILES + 1))
     wanted = _OVERRIDES if base in _BASES else _BASES if base in _OVERRIDES else ()
     implied = _first_of(wanted, folder)
     if implied and implied not in [os.path.basename(one) for one in named]:  # noqa: PTH119
@@ -52,13 +64,6 @@ def beside(file: str, given: Sequence[str], read: Read) -> Beside:
             return Beside(maybe=os.path.basename(one))  # noqa: PTH119
     maybe = "" if _FOR_GPUS.search(base) else _for_gpus(folder, named)
     return Beside(files=tuple(files), maybe=maybe, readable=True)
-
-
-def _is_merged(other: str, folder: str) -> bool:
-    place, base = os.path.split(other)
-    return os.path.abspath(place) == os.path.abspath(folder) and bool(  # noqa: PTH100  # no link is followed
-        _COMPOSE.fullmatch(base)
-    )
 
 
 def _first_of(names: Sequence[str], folder: str) -> str:

@@ -55,6 +55,10 @@ class PackagePins(Derived):
     def __init__(self, packages: Packages, torch: TorchBuild) -> None:
         self._packages = packages
         self._torch = torch
+        self._first: dict[str | None, tuple[int, Distribution]] = {}
+        """What an import would take of each project, and its place."""
+        for at, one in enumerate(packages.distributions or ()):
+            self._first.setdefault(one.project, (at, one))
 
     def owners(self) -> list[tuple[int, Distribution]]:
         """Return the packages that are judged, each as an import would take it.
@@ -68,7 +72,7 @@ class PackagePins(Derived):
         return [
             (at, one)
             for at, one in enumerate(found)
-            if one is self._packages.find(one.project or "")
+            if self._first.get(one.project or "", (-1,))[0] == at
             and one.requirements is not None
             and one.project != "torch"
             and one.installer != "conda"
@@ -114,10 +118,9 @@ class PackagePins(Derived):
         """Return the version of a project and the fact that has it; "" if it is not installed."""
         if project == "torch" and self._torch.version:
             return self._torch.version, "torch.version"
-        found = self._packages.find(project)
+        at, found = self._first.get(project, (0, None))
         if found is None or found.installer == "conda":
             return "", ""
-        at = (self._packages.distributions or []).index(found)
         return found.version or "", f"packages.distributions.{at}.version"
 
 
@@ -132,16 +135,16 @@ def admits(specifier: str, version: str) -> bool | None:
     if answer is not None:
         return answer
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+    from packaging.version import Version  # noqa: PLC0415
 
     try:
         accepted, parsed = SpecifierSet(specifier), Version(version)
-    except (InvalidSpecifier, InvalidVersion):
+        return accepted.contains(parsed, prereleases=True) or (
+            parsed.is_prerelease and accepted.contains(parsed.base_version)
+        )
+    except ValueError:  # neither is a version, or a number is too long for Python to convert
         return None
-    return accepted.contains(parsed, prereleases=True) or (
-        parsed.is_prerelease and accepted.contains(parsed.base_version)
-    )
 
 
 def _is_newer_of_same_major(version: str, specifier: str) -> bool:

@@ -202,11 +202,11 @@ def _satisfies(version: str, requirement: str) -> bool | None:
     if released(version) is None:
         return None
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         return SpecifierSet(requirement).contains(_plain(version))
-    except InvalidSpecifier:
+    except ValueError:  # no specifier, or a number that is too long for Python to convert
         return None
 
 

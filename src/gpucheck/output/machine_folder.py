@@ -2,6 +2,7 @@
 
 import base64
 import json
+import os
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -52,10 +53,6 @@ def write(
     Raises:
         RecordError: the folder exists and is not empty, or cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise RecordError(
-            say("{folder} is there already and is not an empty folder", folder=folder)
-        )
     merged: dict[str, dict[str, Any]] = {kind: {} for kind in (*_KINDS, "ranges")}
     for entry in log:
         for kind in _KINDS:
@@ -63,6 +60,10 @@ def write(
         for path, parts in entry.get("ranges", {}).items():
             merged["ranges"].setdefault(path, []).extend(parts)
     try:
+        if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):  # noqa: PTH110, PTH112, PTH208  # Path's may raise
+            raise RecordError(
+                say("{folder} is there already and is not an empty folder", folder=folder)
+            )
         _write_all(folder, host, merged, snapshot, expect, redact)
     except OSError as error:
         raise RecordError(

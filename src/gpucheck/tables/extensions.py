@@ -82,11 +82,11 @@ class Extensions(Table, frozen=True):
             return None
         # Imported late: packaging takes milliseconds to import, and few questions need it.
         from packaging.specifiers import SpecifierSet  # noqa: PLC0415
-        from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+        from packaging.version import Version  # noqa: PLC0415
 
         try:
             return SpecifierSet(row.torch).contains(Version(torch).public)
-        except InvalidVersion:
+        except ValueError:  # no version, or a number that is too long for Python to convert
             return None
 
     def for_torch(self, package: str, torch: str) -> tuple[str, ...]:

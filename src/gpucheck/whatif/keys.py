@@ -306,10 +306,17 @@ def read_object(facts: object) -> Given:
     if not isinstance(facts, Mapping):
         raise GivenError(say("the facts must be a JSON object."))
     given: Given = {}
-    for name, value in _flat(facts):
-        key = _key(name)
-        plain = _listed_packages(value) if key.name == "nvidia_packages" else value
-        _add(given, key, _texts(key, plain))
+    try:
+        for name, value in _flat(facts):
+            key = _key(name)
+            plain = _listed_packages(value) if key.name == "nvidia_packages" else value
+            _add(given, key, _texts(key, plain))
+    except GivenError:
+        raise
+    except ValueError as error:  # Python does not write out an integer of 5000 digits
+        raise GivenError(say("the facts have a number with too many digits.")) from error
+    except RecursionError as error:
+        raise GivenError(say("the facts are nested too deeply.")) from error
     return given
 
 

@@ -60,14 +60,15 @@ def install_of(
         variables: the variables of its environment, each with the line that sets it.
     """
     words = list(command.words)
-    variables = {**variables, **variables_in(command.assigned, command.line)}
+    own = variables_in(command.assigned, command.line)
     uv = bool(words) and words[0].rpartition("/")[2] == "uv"
     if uv:
         words = words[1:]
     elif words and _PYTHON.fullmatch(words[0]) and "-m" in words[1:4]:
         words = words[words.index("-m") + 1 :]
     if len(words) > 1 and _PIP.fullmatch(words[0]) and words[1] == "install":
-        return _by_pip(command, words[2:], image, variables, "uv" if uv else "pip")
+        indexes = _indexes_of(own, variables, "uv" if uv else "pip")
+        return _by_pip(command, words[2:], image, indexes, "uv" if uv else "pip")
     is_conda = bool(words) and words[0].rpartition("/")[2] in _CONDAS
     if is_conda and len(words) > 1 and words[1] in ("install", "create"):
         return _by_conda(command, words[2:], image)
@@ -87,11 +88,10 @@ def _by_pip(
     command: Command,
     words: list[str],
     image: Image | None,
-    variables: Mapping[str, tuple[str, int]],
+    indexes: list[Index],
     tool: str,
 ) -> Install | None:
-    indexes = _indexes_of(variables, tool)
-    indexes += [Index(UNKNOWN, command.line) for word in words if word == "--no-index"]
+    indexes = indexes + [Index(UNKNOWN, command.line) for word in words if word == "--no-index"]
     pins: list[Pin] = []
     conditional = command.conditional
     at = 0
@@ -120,12 +120,18 @@ def _by_pip(
     )  # fmt: skip
 
 
-def _indexes_of(variables: Mapping[str, tuple[str, int]], tool: str) -> list[Index]:
-    """Return the indexes that the environment names, and one that is not known if it may."""
+def _indexes_of(
+    assigned: Mapping[str, tuple[str, int]], variables: Mapping[str, tuple[str, int]], tool: str
+) -> list[Index]:
+    """Return the indexes that the environment names, and one that is not known if it may.
+
+    Only the variables that matter are looked up: a Dockerfile may set many before many commands.
+    """
     own = {
-        name: found
-        for name, found in variables.items()
+        name: assigned[name] if name in assigned else variables[name]
+        for name in (*_VARIABLES, *_OTHER_SOURCES)
         if name.startswith("PIP" if tool == "pip" else "UV")
+        and (name in assigned or name in variables)
     }
     named = [
         Index(address, own[name][1], role)

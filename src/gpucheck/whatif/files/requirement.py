@@ -34,11 +34,11 @@ def name_of(text: str) -> str:
 def normal_version(text: str) -> str:
     """Return a version as indexes write it: 0.0.28.post3 for 0.0.28-3; "" for what is none."""
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.version import InvalidVersion, Version  # noqa: PLC0415
+    from packaging.version import Version  # noqa: PLC0415
 
     try:
         return str(Version(text))
-    except InvalidVersion:
+    except ValueError:  # no version, or a number that is too long for Python to convert
         return ""
 
 
@@ -71,12 +71,12 @@ def holds_on_linux(marker: str) -> bool | None:
     if len(marker) > _LONGEST_MARKER or _OTHER_VARIABLES.search(marker):
         return None
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName  # noqa: PLC0415
+    from packaging.markers import Marker  # noqa: PLC0415
 
     try:
         parsed = Marker(marker)
         found = {parsed.evaluate({**_LINUX, "platform_machine": one}) for one in KNOWN}
-    except (InvalidMarker, UndefinedEnvironmentName, RecursionError):
+    except (ValueError, RecursionError):  # what packaging raises are ValueErrors
         return None
     return found.pop() if len(found) == 1 else None
 

@@ -2,7 +2,8 @@
 
 import re
 import shlex
-from collections.abc import Iterator
+from collections import ChainMap
+from collections.abc import Iterator, Mapping
 
 import msgspec
 
@@ -210,7 +211,8 @@ def _add(one: _Instruction, draft: _Draft) -> None:
         draft.commands.append(Command(("COPY", *one.text.text.split()[:20]), one.line))
     if one.name != "RUN":
         return
-    variables = dict(draft.variables)
+    # What the script exports ends with it; a copy for each RUN would take too long.
+    variables = ChainMap[str, tuple[str, int]]({}, draft.variables)
     for raw in commands_of(_script(one)):
         words = tuple(_substituted(word, variables) for word in raw.words)
         while words and words[0].startswith("--"):
@@ -251,7 +253,7 @@ def _script(one: _Instruction) -> Lines:
     return script
 
 
-def _substituted(text: str, variables: Variables) -> str:
+def _substituted(text: str, variables: Mapping[str, tuple[str, int]]) -> str:
     """Return the text with the values of variables; what is not known becomes UNKNOWN."""
 
     def value(match: re.Match[str]) -> str:

@@ -1,5 +1,7 @@
 """Manifests of Kubernetes: the containers of pods, jobs and deployments."""
 
+import msgspec
+
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.machines import machine_of_platform
 from gpucheck.whatif.files.model import UNKNOWN, Pin, Project, Workload, hides_gpus
@@ -37,22 +39,31 @@ def read(nodes: list[Node]) -> Project:
 
 def _containers(pod: Node) -> list[Workload]:
     runtime = pod.get("runtimeClassName")
-    return [_container(one, pod, runtime) for one in pod.get("containers").list()]
-
-
-def _container(one: Node, pod: Node, runtime: Node) -> Workload:
-    image = one.get("image")
-    limits = one.get("resources", "limits")
-    return Workload(
-        name=one.get("name").text,
-        line=one.line,
-        image=image_of(image.text, image.line) if image.text else None,
-        asks_for_gpu=_asks(one, pod),
-        gpus=number_of(limits.get(_GPU).text),
-        shared_memory=_has_shared_memory(one, pod),
+    common = Workload(
+        name="",
+        line=pod.line,
+        image=None,
+        asks_for_gpu=_asks_for_all(pod),
+        shared_memory=bool(pod.get("hostIPC")),
         machine=_machine(pod),
         runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
         by="kubernetes",
+    )
+    return [_container(one, common) for one in pod.get("containers").list()]
+
+
+def _container(one: Node, pod: Workload) -> Workload:
+    """Return a container with what all of its pod have: that is read once, not for each."""
+    image = one.get("image")
+    limits = one.get("resources", "limits")
+    return msgspec.structs.replace(
+        pod,
+        name=one.get("name").text,
+        line=one.line,
+        image=image_of(image.text, image.line) if image.text else None,
+        asks_for_gpu=pod.asks_for_gpu or _asks(one),
+        gpus=number_of(limits.get(_GPU).text),
+        shared_memory=pod.shared_memory or _has_shared_memory(one),
         complete=not hides_gpus(
             (entry.get("name").text, entry.get("value").text)
             for entry in one.get("env").list()
@@ -77,7 +88,16 @@ def _machine(pod: Node) -> str:
     return machine_of_platform(f"linux/{said.pop()}") if len(said) == 1 else UNKNOWN
 
 
-def _asks(one: Node, pod: Node) -> bool:
+def _asks_for_all(pod: Node) -> bool:
+    """Whether every container of the pod may get a GPU by what the pod says."""
+    return bool(
+        pod.get("resourceClaims")
+        or pod.get("hostPID")
+        or any(volume.get("hostPath") for volume in pod.get("volumes").list())
+    )
+
+
+def _asks(one: Node) -> bool:
     """Whether it gets a GPU in any way, also one of a plug-in that has names of its own."""
     asked = [
         name for part in ("limits", "requests") for name, _ in one.get("resources", part).items()
@@ -85,18 +105,15 @@ def _asks(one: Node, pod: Node) -> bool:
     return bool(
         any("/" in name for name in asked)
         or one.get("resources", "claims")
-        or pod.get("resourceClaims")
-        or pod.get("hostPID")
         or one.get("securityContext", "privileged")
         or one.get("resources", "<<")
         or any(key == "<<" for key, _ in one.items())
         or any(
             entry.get("name").text == "NVIDIA_VISIBLE_DEVICES" for entry in one.get("env").list()
         )
-        or any(volume.get("hostPath") for volume in pod.get("volumes").list())
     )
 
 
-def _has_shared_memory(one: Node, pod: Node) -> bool:
+def _has_shared_memory(one: Node) -> bool:
     mounts = [mount.get("mountPath").text.rstrip("/") for mount in one.get("volumeMounts").list()]
-    return bool(pod.get("hostIPC") or "/dev/shm" in mounts)  # noqa: S108  # as above
+    return "/dev/shm" in mounts  # noqa: S108  # as above

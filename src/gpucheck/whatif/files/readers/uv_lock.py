@@ -11,12 +11,13 @@ _WANTED = ("torch", "torchvision", "torchaudio")
 def read(content: str) -> Project:
     """Return PyTorch's packages; a package with several versions (forks) has none for certain."""
     data, lines = table_of(content), content.split("\n")
+    line_of = {name: line_with(lines, (f'name = "{name}"',)) for name in _WANTED}
     pins, indexes = [], []
     for package in tables(data.get("package")):
         name = name_of(text(package.get("name")))
         if name not in _WANTED:
             continue
-        line = line_with(lines, (f'name = "{name}"',))
+        line = line_of[name]
         pins.append(Pin(name, text(package.get("version")), line))
         if text(package.get("version")):
             registry = text(table(package, "source").get("registry"))

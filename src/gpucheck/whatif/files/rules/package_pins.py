@@ -75,11 +75,11 @@ def _of_others(install: Install, torch: Pin, tables: Tables) -> Iterator[Complai
 def _of_none_among(install: Install, torch: Pin, tables: Tables) -> Iterator[Complaint]:
     """Yield the packages that require a torch which the range of versions leaves out."""
     # Imported late: packaging takes milliseconds to import, and few questions need it.
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 
     try:
         admitted = SpecifierSet(torch.among)
-    except InvalidSpecifier:
+    except ValueError:  # no specifier, or a number that is too long for Python to convert
         return
     for pin in install.pins:
         wanted = _only_torch(pin, tables)
