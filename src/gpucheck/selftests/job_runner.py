@@ -1,5 +1,6 @@
 """Runs jobs in workers, until each of their tests has an outcome."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -182,7 +183,7 @@ class JobRunner:
             run.reach(_stage(message))
             self._grid.stages[run.job.place] = run.stage
         elif event == "ready":
-            self.import_seconds = (message.get("notes") or {}).get("import_seconds")
+            self.import_seconds = _import_seconds(message)
         elif event == "begin":
             run.begin(self._headers[run.test].seconds[self._wish.level])
             self._grid.stages.pop(run.job.place, None)
@@ -234,6 +235,13 @@ class JobRunner:
 def _stage(message: Message) -> str:
     said = sentence_in(message, "text")
     return said if isinstance(said, Sentence) else said[:_LONGEST_STAGE]
+
+
+def _import_seconds(message: Message) -> float | None:
+    """Return how long a worker says that importing torch took; None if it says nothing sound."""
+    notes = message.get("notes")
+    said = notes.get("import_seconds") if isinstance(notes, dict) else None
+    return said if type(said) in (int, float) and math.isfinite(said) else None
 
 
 def _too_old(run: JobRun, message: Message) -> SelfTest:
