@@ -13,11 +13,15 @@ def say(message):
 say({ready!r})
 for line in sys.stdin:
     told = json.loads(line)
-    if "order" not in told:
+    if "signal" in told:
         continue
-    key, test = told["worker"], told["order"]["tests"][0]
+    order = told.get("order", told)
+    result = {{"event": "result", "test": order["tests"][0], "status": "passed", **{answer!r}}}
+    if order is told:  # it is a worker of its own
+        say(result)
+        break
+    key = told["worker"]
     say({{"event": "forked", "worker": key, "pid": os.getpid()}})
-    result = {{"event": "result", "test": test, "status": "passed", **{answer!r}}}
     for _time in range({times}):
         say({{"event": "said", "worker": key, "said": json.dumps(result)}})
     say({{"event": "ended", "worker": key, "status": 0, "signal": None, "printed": ""}})

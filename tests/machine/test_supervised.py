@@ -79,6 +79,23 @@ def test_one_that_holds_the_pipes_open_is_not_waited_for() -> None:
     child.abandon()
 
 
+def test_one_whose_offspring_goes_on_writing_is_not_read_for_ever() -> None:
+    child = program(
+        "import os\nif os.fork() == 0:\n    os.setsid()\n    while 1: os.write(1, b'x' * 65536)\n"
+        "os.read(0, 1)"
+    )
+    watchdog = threading.Timer(15, child._open["said"].close)  # noqa: SLF001  # it would read on
+    watchdog.start()
+    wait([child], 5)
+    child.send(b"x")
+    begun = time.monotonic()
+    ended(child)
+    watchdog.cancel()
+    assert time.monotonic() - begun < 10  # seconds
+    assert len(child.said()) < 2**24
+    child.abandon()
+
+
 def test_what_still_runs_is_killed_when_it_is_abandoned() -> None:
     child = program("import time; time.sleep(60)")
     child.abandon()

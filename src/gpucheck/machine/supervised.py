@@ -25,6 +25,8 @@ from gpucheck.machine.sessions import end_session, has_ended
 _CHUNK = 65536
 _TAIL = 32 * 1024
 """Bytes kept of the end of what the program prints on stderr."""
+_REST = 1024 * 1024
+"""The most bytes that a pipe holds; what comes after them, another process is still writing."""
 _TICK = 0.05
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
@@ -167,8 +169,10 @@ class Supervised:
         for name, stream in list(self._open.items()):
             with contextlib.suppress(OSError):
                 os.set_blocking(stream.fileno(), False)
-                while data := os.read(stream.fileno(), _CHUNK):
+                left = _REST
+                while left > 0 and (data := os.read(stream.fileno(), _CHUNK)):
                     self._take(name, data)
+                    left -= len(data)
             self._open.pop(name).close()
 
     def _pump(self, name: str, stream: IO[bytes]) -> None:

@@ -177,7 +177,11 @@ class JobRunner:
         event = message.get("event")
         if run is None:
             return
-        if "too_old" in message:
+        if event == "ended":
+            self._take_end(run, process, message)
+        elif run.left is None:
+            return  # it may repeat its answers without end
+        elif "too_old" in message:
             self._note(run, _too_old(run, message))
         elif event == "stage":
             run.reach(_stage(message))
@@ -192,8 +196,6 @@ class JobRunner:
             self._note(run, self._marked(outcome.answered(run.job, message, run.stage)))
         elif event == "import-failed":
             self._note(run, outcome.import_failed(run.job, message))
-        elif event == "ended":
-            self._take_end(run, process, message)
 
     def _take_end(self, run: JobRun, process: WorkerProcess, message: Message) -> None:
         """Note the end of a process; a fresh process runs the rest of its tests."""
