@@ -344,3 +344,19 @@ def test_half_a_character_from_a_lying_zygote_ends_nothing(said: str) -> None:
     (key, message), *_rest = heard
     assert key == "a"
     str(message).encode()
+
+
+def test_a_worker_that_says_twice_that_it_has_ended() -> None:
+    say_twice = (
+        "import json, sys; m = sys.argv[-2]; "
+        "e = m + json.dumps({'event': 'ended', 'status': 0}) + m; "
+        "sys.stdout.write(e + e); sys.stdout.flush(); sys.stdin.read()"
+    )
+    spawner = SeparateSpawner(LiveHost().supervise, [sys.executable, "-c", say_twice])
+    assert spawner.start("a", {}) == ""
+    heard: list[tuple[str, Message]] = []
+    end = time.monotonic() + 20
+    while not heard and time.monotonic() < end:
+        heard += spawner.events(0.1)
+    spawner.close()
+    assert [message["event"] for _key, message in heard] == ["ended", "ended"]

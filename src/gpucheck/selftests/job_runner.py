@@ -243,7 +243,9 @@ def _import_seconds(message: Message) -> float | None:
     """Return how long a worker says that importing torch took; None if it says nothing sound."""
     notes = message.get("notes")
     said = notes.get("import_seconds") if isinstance(notes, dict) else None
-    return said if type(said) in (int, float) and math.isfinite(said) else None
+    if not isinstance(said, int | float) or isinstance(said, bool):
+        return None
+    return said if math.isfinite(said) else None
 
 
 def _too_old(run: JobRun, message: Message) -> SelfTest:
