@@ -285,3 +285,59 @@ def test_the_last_deadline_is_never_put_off(monkeypatch: pytest.MonkeyPatch) -> 
 
 def test_the_waiting_of_an_unknown_process_is_none() -> None:
     assert waited_for_processor(2**30) == 0.0
+
+
+def test_a_signal_without_a_name_is_a_result() -> None:
+    """A library may send itself a real-time signal."""
+
+    def work(tell: Tell) -> None:
+        tell.stage("dlopen libcuda.so.1")
+        os.kill(os.getpid(), 40)
+
+    done = _all(("cuda", work))["cuda"]
+    assert (done.status, done.problem) == ("crashed", "killed by signal 40 in dlopen libcuda.so.1")
+
+
+def test_one_that_closes_every_file_and_goes_on_ends_at_its_deadline() -> None:
+    def work(tell: Tell) -> None:
+        tell.stage("cuInit")
+        os.closerange(3, 1000)
+        time.sleep(20)
+
+    start = time.monotonic()
+    heard = _hear(("a", work), ("b", _says(b"ok")), seconds=2 * SHORT)
+    done = {event.name: event for event in heard if isinstance(event, Done)}
+    assert 2 * SHORT <= time.monotonic() - start < 10  # seconds
+    assert (done["a"].status, done["b"].status) == ("timed-out", "ok")
+    assert "cuInit" in done["a"].problem
+
+
+@pytest.mark.parametrize("said", [b"0", b"1", b"99999999999", b"-1", b"x"])
+def test_a_library_that_reports_no_real_process_gets_nobody_killed(said: bytes) -> None:
+    """0 would be our own process group, and 1 in a container everything."""
+    assert children_module._leader_in(said) == ()  # noqa: SLF001
+    assert children_module._leader_in(b"4711") == (4711,)  # noqa: SLF001
+
+
+def test_one_that_is_stuck_after_its_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The kernel may take a process apart only when a driver lets it."""
+    children = Children()
+    children.start("a", _says(b"fine"), _soon())
+    while children.names():
+        children.wait(_soon())
+    real, asked = os.waitpid, list[int]()
+
+    def stuck(pid: int, options: int) -> tuple[int, int]:
+        asked.append(options)
+        return (0, 0) if options else real(pid, options)
+
+    children.start("b", _says(b"fine"), _soon())
+    monkeypatch.setattr(os, "waitpid", stuck)
+    while children.names():
+        children.wait(_soon())
+    start = time.monotonic()
+    children.stop()
+    assert time.monotonic() - start < 5  # seconds
+    assert set(asked) == {os.WNOHANG}

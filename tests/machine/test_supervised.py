@@ -2,10 +2,12 @@
 
 import os
 import sys
+import threading
 import time
 
 import pytest
 
+from gpucheck.machine import outbox
 from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, start, wait
 
 pytestmark = pytest.mark.process
@@ -77,6 +79,20 @@ def test_one_that_holds_the_pipes_open_is_not_waited_for() -> None:
     child.abandon()
 
 
+def test_one_whose_offspring_goes_on_writing_is_not_read_for_ever(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A process in another session may hold the pipe, and fill it as fast as it is read."""
+    child = program("")
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    reads = iter([b"x" * 65536] * 1000)
+    monkeypatch.setattr("gpucheck.machine.supervised.os.read", lambda _handle, _size: next(reads))
+    assert child.status() == 0
+    monkeypatch.undo()
+    assert 0 < len(child.said()) < 4 * 2**20
+    child.abandon()
+
+
 def test_what_still_runs_is_killed_when_it_is_abandoned() -> None:
     child = program("import time; time.sleep(60)")
     child.abandon()
@@ -87,6 +103,51 @@ def test_writing_to_one_that_has_ended_is_no_fault() -> None:
     child = program("")
     ended(child)
     child.send(b"x" * 100_000)
+    child.abandon()
+
+
+@pytest.mark.parametrize("can_wait", [True, False])
+def test_one_that_does_not_read_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, can_wait: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    """A pipe takes 64 KiB. Windows has no pipes that refuse more instead of waiting."""
+    monkeypatch.setattr(outbox, "_CAN_WAIT", can_wait)
+    child = program("import time; time.sleep(60)")
+    begun = time.monotonic()
+    watchdog = threading.Timer(15, os.kill, (child.pid, KILL))
+    watchdog.start()
+    for _ in range(10):
+        child.send(b"x" * 200_000)
+        wait([child], 0.01)
+    child.hang_up()
+    child.abandon()
+    watchdog.cancel()
+    assert time.monotonic() - begun < 10  # seconds
+
+
+@pytest.mark.parametrize("can_wait", [True, False])
+def test_one_that_reads_late_gets_everything(
+    monkeypatch: pytest.MonkeyPatch, can_wait: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    monkeypatch.setattr(outbox, "_CAN_WAIT", can_wait)
+    child = program(
+        "import sys, time; time.sleep(0.3)\n"
+        "print(sum(len(sys.stdin.readline()) for _ in range(3)), flush=True)"
+    )
+    for _ in range(3):
+        child.send(b"x" * 199_999 + b"\n")
+    assert ended(child) == 0
+    assert child.said() == b"600000\n"
+    child.abandon()
+
+
+def test_one_that_leaves_too_much_unread_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(outbox, "_MOST", 300_000)
+    child = program("import sys, time; time.sleep(0.3); print(len(sys.stdin.read()))")
+    for _ in range(5):
+        child.send(b"x" * 100_000)
+    assert ended(child) == 0
+    assert 0 < int(child.said()) < 400_000
     child.abandon()
 
 

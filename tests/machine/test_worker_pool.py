@@ -326,3 +326,37 @@ def test_what_a_process_printed_is_kept_from_its_stack_on() -> None:
     assert (found.status, found.kind, found.detail) == ("timed-out", "timed-out", "no end")
     assert found.data["printed"].startswith("Current thread")
     assert found.data["nccl_warnings"] == ["no"]
+
+
+@pytest.mark.parametrize("said", [r'"\ud800"', r'"{\"event\": \"\\ud800\"}"'])
+def test_half_a_character_from_a_lying_zygote_ends_nothing(said: str) -> None:
+    """Nobody wrote the worker's side: any code in the target interpreter may speak for it."""
+    line = f'{{"event": "said", "worker": "a", "said": {said}}}'
+    spawner = ForkingSpawner(
+        LiveHost().supervise,
+        [sys.executable, "-c", f"import sys; m = sys.argv[1]; print(m + {line!r} + m)"],
+    )
+    heard: list[tuple[str, Message]] = []
+    end = time.monotonic() + 20
+    while not heard and time.monotonic() < end:
+        heard += spawner.events(0.1)
+    spawner.close()
+    (key, message), *_rest = heard
+    assert key == "a"
+    str(message).encode()
+
+
+def test_a_worker_that_says_twice_that_it_has_ended() -> None:
+    say_twice = (
+        "import json, sys; m = sys.argv[-2]; "
+        "e = m + json.dumps({'event': 'ended', 'status': 0}) + m; "
+        "sys.stdout.write(e + e); sys.stdout.flush(); sys.stdin.read()"
+    )
+    spawner = SeparateSpawner(LiveHost().supervise, [sys.executable, "-c", say_twice])
+    assert spawner.start("a", {}) == ""
+    heard: list[tuple[str, Message]] = []
+    end = time.monotonic() + 20
+    while not heard and time.monotonic() < end:
+        heard += spawner.events(0.1)
+    spawner.close()
+    assert [message["event"] for _key, message in heard] == ["ended", "ended"]

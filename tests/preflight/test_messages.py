@@ -29,8 +29,10 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
+from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Culprit
+from gpucheck.language import plain
 
 FACTS = TaskFacts(
     task=3, host="node03", node=1, pid=77, address="10.0.0.3", python="3.11", torch="2.9.1",
@@ -172,6 +174,10 @@ def _orders(**more: object) -> dict[str, Any]:
         (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "3-1", "mine": []}])),
         (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "a", "mine": []}])),
         (messages.ORDERS, _orders(groups=[{"number": 0, "ranks": "0-9999999", "mine": []}])),
+        (
+            messages.ORDERS,
+            _orders(groups=[{"number": 0, "ranks": "0-99999", "mine": []}] * 10_000),
+        ),
         (messages.ORDERS, _orders(env={"LD_PRELOAD": "/tmp/x.so"})),
         (messages.VERDICT, {"message": "verdict", "exit": 2, "class": "healthy"}),
         (messages.VERDICT, {"message": "verdict", "exit": 0, "class": "fine"}),
@@ -245,3 +251,16 @@ def _with(plain: Any, path: tuple[Any, ...], value: object) -> Any:  # noqa: ANN
     copy = dict(plain) if isinstance(plain, dict) else list(plain)
     copy[path[0]] = _with(plain[path[0]], path[1:], value)
     return copy
+
+
+def test_a_verdict_on_very_many_ranks_fits_into_the_store() -> None:
+    ranks = tuple(range(56_000))
+    hosts = tuple(f"gpu-node-{at:05}" for at in range(7000))
+    one = Culprit(slug="rank-slow", ranks=ranks, hosts=hosts)
+    few = messages.Verdict(exit=4, exit_class="misconfiguration", culprits=(one,))
+    assert messages.fitting(few) is few
+    many = msgspec.structs.replace(few, culprits=(one,) * 100)
+    told = messages.fitting(many)
+    assert len(msgspec.json.encode(told, enc_hook=plain)) <= VALUE_LIMIT
+    assert len(told.culprits) == 100
+    assert told.culprits[0].ranks == ranks[: len(told.culprits[0].ranks)] != ()

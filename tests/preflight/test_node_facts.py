@@ -8,7 +8,8 @@ import pytest
 from rules_support import snapshot
 from support import machine
 
-from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_snapshot
+from gpucheck.cluster.model import TaskFacts
+from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_census, with_snapshot
 from gpucheck.facts import Answer
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
@@ -109,3 +110,10 @@ def test_a_long_answer_of_the_static_probes_does_not_hold_them_up() -> None:
     while not check.tick():
         time.sleep(0.01)
     assert "was not understood" in check.problem
+
+
+def test_a_list_of_devices_that_no_machine_has_is_unknown() -> None:
+    facts = TaskFacts(task=0, host="h", node=0, pid=1)
+    few = with_census(facts, {"devices": [{"name": "x"}] * 16}, cuda=True)
+    assert len(few.devices or ()) == 16
+    assert with_census(facts, {"devices": [{"name": "x"}] * 30_000}, cuda=True).devices is None

@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.model import RankResult
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer
 from gpucheck.machine.supervised import KILL, TERMINATE
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.messages import Message, read_message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 
 CLOCKS = (
@@ -234,3 +234,16 @@ def test_an_answer_that_is_none_is_no_pass(clock: Clock, answer: dict[str, Any])
     run.hear({"event": "result", **answer})
     run.hear({"event": "ended", "signal": None, "status": 0, "printed": ""})
     assert not run.result.passed
+
+
+def test_numbers_that_are_none_and_data_that_are_too_large_are_left_out() -> None:
+    """Task 0 would refuse the first, and the store the second; it waits for each rank."""
+    said = read_message(
+        b'{"status": "passed", "measurements": {"a": NaN, "b": 1e999, "c": 2}, "data": {"x": 1}}'
+    )
+    answer = read_answer(said)
+    assert answer is not None
+    assert (answer.measurements, answer.data) == ({"c": 2.0}, {"x": 1})
+    large = read_answer({**said, "data": {"x": "y" * 100_000}})
+    assert large is not None
+    assert list(large.data) == ["left_out"]

@@ -8,6 +8,7 @@ from memory_store import MemoryStore
 from gpucheck.cluster.model import Kind, RankResult
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults
+from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.machine.worker_pool.process import WorkerProcess
@@ -200,3 +201,25 @@ def test_a_malformed_end_of_the_group_ends_nobody(table: Table, said: object) ->
     table.store.set("rendezvous/1/0", Rendezvous(host="10.0.0.0", port=1))
     table.workers[1].says(1, status="passed")
     assert step_run.tick()
+
+
+def test_results_that_the_store_refuses_go_one_by_one(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step_run = table.task({0: "0", 1: "1"}, {0: (0,), 1: (1,)}, "alone")
+    sent = table.store.set
+
+    def limited(key: str, value: messages.Message) -> None:
+        if isinstance(value, StepResults) and any(one.data for one in value.results):
+            raise StoreError("a request of 2000000 bytes, more than a line of the store takes")
+        sent(key, value)
+
+    monkeypatch.setattr(table.store, "set", limited)
+    for rank in (0, 1):
+        table.workers[rank].says(rank, status="failed", kind="x", data={"a": "b"})
+    for _time in range(5):
+        step_run.tick()
+    found = table.done()
+    assert {rank: (one.kind, one.data) for rank, one in found.items()} == {
+        0: ("x", {}), 1: ("x", {}),
+    }  # fmt: skip

@@ -57,6 +57,19 @@ def test_errors_that_come_under_load_are_seen() -> None:
     assert not isinstance(ask("gpu-hardware-fault", nvml(A100), quiet, sound), Hit)
 
 
+@pytest.mark.process
+@pytest.mark.parametrize("damaged", [b"", b"\xc1", b"\x91" * 5000, b"\x92\x01\x02"])
+def test_a_damaged_look_is_left_out(monkeypatch: pytest.MonkeyPatch, damaged: bytes) -> None:
+    """A driver library in the child may have overwritten its memory."""
+    monkeypatch.setattr(Watch, "_work", lambda _watch, tell: tell.answer(damaged))
+    watch = Watch(LiveHost(), 20.0)
+    end = time.monotonic() + 20
+    while watch._children.names() and time.monotonic() < end:  # noqa: SLF001
+        watch.look()
+        time.sleep(0.01)
+    assert watch.stop() is None
+
+
 def test_a_gpu_slowed_down_under_load_is_found() -> None:
     hot = summary([look({"temperature_c": 91, "throttle": ["hw-thermal-slowdown"]})])
     tests = msgspec.structs.replace(ran(result("sustained")), under_load=hot)

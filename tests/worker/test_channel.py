@@ -30,6 +30,26 @@ def test_what_is_sent_is_what_is_read(pipe: tuple[int, Channel]) -> None:
     assert messages[0]["text"].startswith('a "quoted" \u00e9')
 
 
+def test_half_a_character_is_replaced_by_both_sides(pipe: tuple[int, Channel]) -> None:
+    """A file name that is no UTF-8, in an exception: nothing could write it further."""
+    reads, channel = pipe
+    channel.send({"event": "result", "detail": "/opt/\udcff/torch", "\udcff": "\U0001f600"})
+    sent = json.loads(os.read(reads, 65536).decode().strip().removeprefix(MARK).removesuffix(MARK))
+    assert sent == {"event": "result", "detail": "/opt/\ufffd/torch", "\ufffd": "\U0001f600"}
+
+
+@pytest.mark.parametrize(
+    "half", [rb"\ud800", rb"\uDFFF", "\ud800".encode("utf-8", "surrogatepass")]
+)
+def test_whatever_is_read_can_be_written_again(half: bytes) -> None:
+    message = read_message(
+        b'{"%s": ["%s", {"a": "x%sy"}], "whole": "\\ud83d\\ude00"}' % (half, half, half)
+    )
+    assert message["whole"] == "\U0001f600"
+    assert "\ufffd" in message or "\ufffd\ufffd\ufffd" in message
+    json.dumps(message, ensure_ascii=False).encode()
+
+
 def test_a_message_too_large_goes_without_its_data(pipe: tuple[int, Channel]) -> None:
     reads, channel = pipe
     channel.send({"event": "result", "data": {str(at): "x" * 1000 for at in range(2000)}})

@@ -42,7 +42,7 @@ from gpucheck.cluster.model import (
     TaskFacts,
 )
 from gpucheck.cluster.outcome import Ending
-from gpucheck.cluster.store.messages import GroupBandwidth, Verdict
+from gpucheck.cluster.store.messages import GroupBandwidth, Verdict, fitting
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss
 from gpucheck.cluster.survivors.section import section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
@@ -149,16 +149,18 @@ class Judgement:
     def _verdict(self, preflight: Preflight, groups: tuple[GroupBandwidth, ...] = ()) -> Verdict:
         """Judge everything that was found; return the verdict for every task."""
         result = self.result = self._judged(preflight)
-        return Verdict(
-            exit=result.ending.status,
-            exit_class=result.ending.word,
-            why=result.ending.why,
-            verdict=result.report.verdict,
-            root_causes=result.report.root_causes,
-            culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
-            drill=self._wanted.drill,
-            world_size=preflight.world_size,
-            groups=groups,
+        return fitting(
+            Verdict(
+                exit=result.ending.status,
+                exit_class=result.ending.word,
+                why=result.ending.why,
+                verdict=result.report.verdict,
+                root_causes=result.report.root_causes,
+                culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
+                drill=self._wanted.drill,
+                world_size=preflight.world_size,
+                groups=groups,
+            )
         )
 
     def _measured_again(self, heard: Heard) -> Step | None:

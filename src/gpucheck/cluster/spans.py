@@ -4,7 +4,8 @@ from collections.abc import Iterable
 
 from gpucheck.facts.numbers import whole_number
 
-_MOST = 1_000_000
+MOST = 1_000_000
+"""Ranks in a list, and in all groups of a step: a rank is in one of them."""
 
 
 def pack(ranks: Iterable[int]) -> str:
@@ -28,7 +29,7 @@ def unpack(text: str) -> tuple[int, ...]:
     for part in filter(None, text.split(",")):
         first, dash, last = part.partition("-")
         low, high = whole_number(first), whole_number(last if dash else first)
-        if low is None or high is None or low > high or len(found) + high - low >= _MOST:
+        if low is None or high is None or low > high or len(found) + high - low >= MOST:
             raise ValueError(f"no list of ranks: {text[:80]!r}")
         found += range(low, high + 1)
     return tuple(found)

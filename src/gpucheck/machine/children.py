@@ -25,6 +25,7 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
+from gpucheck.machine.signal_names import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
@@ -36,6 +37,10 @@ _FORKS = hasattr(os, "fork")
 _SHORTEST_WAIT = 0.02
 _LAST_MESSAGES = 0.1
 """Seconds for the last messages of a child that was killed."""
+_FAREWELL = 0.5
+"""Seconds for children that have said everything to be taken apart by the kernel."""
+_TICK = 0.002
+_MOST_PID = 2**31
 
 
 class Tell(Protocol):
@@ -134,8 +139,10 @@ class Children:
         """Kill the children that still run, and reap those that have ended."""
         for child in self._under_way.values():
             child.kill()
-        for child in self._leaving:
-            child.gone(wait=True)
+        end = time.monotonic() + _FAREWELL
+        left = self._leaving
+        while (left := [child for child in left if not child.gone()]) and time.monotonic() < end:
+            time.sleep(_TICK / 4)
         self._under_way.clear()
         self._leaving.clear()
 
@@ -144,7 +151,9 @@ class Children:
         forked = {
             child.pipe: child for child in self._under_way.values() if isinstance(child, _Forked)
         }
-        for pipe in forked:
+        if closed := [pipe for pipe, child in forked.items() if child.has_closed]:
+            end = min(end, time.monotonic() + _TICK)
+        for pipe in forked.keys() - closed:
             poll.register(pipe, select.POLLIN)
         for pipe, _events in poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
             forked[pipe].read()
@@ -192,6 +201,8 @@ class _Forked(_Child):
         self._events: list[Said | Done] = []
         self._ended = False
         self._exits = False
+        self.has_closed = False
+        """Whether its pipe is closed. It has ended, or some library closed every file."""
         self._sessions: list[int] = []
         sys.stdout.flush()
         sys.stderr.flush()
@@ -204,7 +215,7 @@ class _Forked(_Child):
         self._sessions.append(self._pid)
 
     def read(self) -> None:
-        """Read the child's messages; the end of its pipe is the end of the child."""
+        """Read the child's messages."""
         data = os.read(self.pipe, 1 << 18)
         self._bytes += data
         if len(self._bytes) > _LIMIT:
@@ -212,11 +223,12 @@ class _Forked(_Child):
             return
         while not self._ended and (frame := _take_frame(self._bytes)):
             self._hear(*frame)
-        if not data and not self._ended:
-            self._end("crashed", self._how_it_died())
+        self.has_closed = not data
 
     def events(self) -> list[Said | Done]:
         """Return the messages since the last call; kill the child first if its time is over."""
+        if self.has_closed and not self._ended:
+            self._see_its_end()
         late = time.monotonic() >= self.deadline
         if late and not self._ended and not self._events and not self._put_off():
             self._end("timed-out", self._late())
@@ -276,10 +288,10 @@ class _Forked(_Child):
         with contextlib.suppress(OSError):
             os.killpg(self._pid, signal.SIGKILL)
 
-    def gone(self, *, wait: bool = False) -> bool:
+    def gone(self) -> bool:
         """Whether nothing is left to wait for; a child that had to be killed is not waited for."""
         with contextlib.suppress(OSError):
-            return not self._exits or os.waitpid(self._pid, 0 if wait else os.WNOHANG)[0] != 0
+            return not self._exits or os.waitpid(self._pid, os.WNOHANG)[0] != 0
         return True
 
     def _hear(self, kind: bytes, payload: bytes) -> None:
@@ -305,12 +317,19 @@ class _Forked(_Child):
         os.close(self.pipe)
         self._exits = True
 
-    def _how_it_died(self) -> str:
-        with contextlib.suppress(OSError):
-            _pid, status = os.waitpid(self._pid, 0)
-            if os.WIFSIGNALED(status):
-                return self._killed_by(signal.Signals(os.WTERMSIG(status)).name)
-            return self._ended_with(os.waitstatus_to_exitcode(status))
+    def _see_its_end(self) -> None:
+        """Note how it died, once it has; it may also go on without its pipe."""
+        try:
+            pid, status = os.waitpid(self._pid, os.WNOHANG)
+        except OSError:
+            self._end("crashed", self._without_answer())
+            return
+        if pid and os.WIFSIGNALED(status):
+            self._end("crashed", self._killed_by(signal_name(os.WTERMSIG(status))))
+        elif pid:
+            self._end("crashed", self._ended_with(os.waitstatus_to_exitcode(status)))
+
+    def _without_answer(self) -> str:
         if self._stage:
             return say("ended without an answer in {stage}", stage=self._stage)
         return say("ended without an answer")
@@ -329,9 +348,12 @@ class _Forked(_Child):
 
 
 def _leader_in(payload: bytes) -> tuple[int, ...]:
-    """Return the process that a message names; () if it names none."""
+    """Return the process that a message names; () if it names none.
+
+    A library in the child may have written the message. 0 would stand for this process's own group.
+    """
     number = whole_number(payload.decode("ascii", "replace"))
-    return () if number is None else (number,)
+    return (number,) if number is not None and 1 < number < _MOST_PID else ()
 
 
 def _kill_session(leader: int) -> None:
@@ -446,7 +468,7 @@ class _Threaded(_Child):
     def kill(self) -> None:
         """Abandon the thread: it cannot be killed, but a daemon does not keep the process alive."""
 
-    def gone(self, *, wait: bool = False) -> bool:  # noqa: ARG002  # as of a process
+    def gone(self) -> bool:
         """Whether nothing is left to wait for: a daemon thread needs no reaping."""
         return True
 

@@ -19,11 +19,14 @@ from typing import IO
 
 from gpucheck.facts import Answer
 from gpucheck.language import say
+from gpucheck.machine.outbox import Outbox
 from gpucheck.machine.sessions import end_session, has_ended
 
 _CHUNK = 65536
 _TAIL = 32 * 1024
 """Bytes kept of the end of what the program prints on stderr."""
+_REST = 1024 * 1024
+"""The most bytes that a pipe holds; what comes after them, another process is still writing."""
 _TICK = 0.05
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
@@ -36,6 +39,7 @@ class Supervised:
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         self._process = process
+        self._outbox = Outbox(process.stdin) if process.stdin is not None else None
         self._said = bytearray()
         self._tail = bytearray()
         self._open: dict[str, IO[bytes]] = {}
@@ -53,17 +57,17 @@ class Supervised:
         return self._process.pid
 
     def send(self, data: bytes) -> None:
-        """Write to its stdin; if it has ended, do nothing, because ``status`` reports that."""
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._process.stdin.write(data)
-                self._process.stdin.flush()
+        """Write to its stdin; if it has ended, do nothing, because ``status`` reports that.
+
+        What it does not read at once is written while somebody waits for it to say something.
+        """
+        if self._outbox is not None:
+            self._outbox.put(data)
 
     def hang_up(self) -> None:
         """Close its stdin."""
-        if self._process.stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._process.stdin.close()
+        if self._outbox is not None:
+            self._outbox.close()
 
     def read_now(self) -> None:
         """Read what it has written so far. A program that is not read stops at a full pipe."""
@@ -109,10 +113,10 @@ class Supervised:
         if self._poll() is None:
             self.signal(KILL)
             end_session(self.pid)
-        for stream in (self._process.stdin, *self._open.values()):
-            if stream is not None:
-                with contextlib.suppress(OSError, ValueError):
-                    stream.close()
+        self.hang_up()
+        for stream in self._open.values():
+            with contextlib.suppress(OSError, ValueError):
+                stream.close()
         self._open.clear()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(_TICK)
@@ -124,9 +128,14 @@ class Supervised:
         """Register its streams with the selector."""
         for stream in self._open.values():
             selector.register(stream, selectors.EVENT_READ, self)
+        if self._outbox is not None and self._outbox.stream is not None:
+            selector.register(self._outbox.stream, selectors.EVENT_WRITE, self)
 
-    def read(self, stream: object) -> None:
-        """Read from one of the streams."""
+    def serve(self, stream: object) -> None:
+        """Read from one of the streams, or write to stdin what it has not read yet."""
+        if self._outbox is not None and self._outbox.stream is stream:
+            self._outbox.flush()
+            return
         name = next((name for name, one in self._open.items() if one is stream), None)
         if name is None:
             return
@@ -160,8 +169,10 @@ class Supervised:
         for name, stream in list(self._open.items()):
             with contextlib.suppress(OSError):
                 os.set_blocking(stream.fileno(), False)
-                while data := os.read(stream.fileno(), _CHUNK):
+                left = _REST
+                while left > 0 and (data := os.read(stream.fileno(), _CHUNK)):
                     self._take(name, data)
+                    left -= len(data)
             self._open.pop(name).close()
 
     def _pump(self, name: str, stream: IO[bytes]) -> None:
@@ -201,7 +212,7 @@ def wait(programs: Sequence[Supervised], seconds: float) -> None:
             time.sleep(min(seconds, _TICK))
             return
         for key, _events in selector.select(seconds):
-            key.data.read(key.fileobj)
+            key.data.serve(key.fileobj)
 
 
 def is_running(pid: int) -> bool:

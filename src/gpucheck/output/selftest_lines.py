@@ -172,13 +172,15 @@ def measured(tests: SelfTests) -> Iterator[str]:
 def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
     """Return each library that was loaded from another file than gpucheck had predicted."""
     for result in tests.results or ():
-        for one in result.data.get("loaded_otherwise") or ():
-            yield say(
-                "{library}: expected {predicted}, loaded {loaded}",
-                library=clean(str(one.get("soname"))),
-                predicted=clean(one.get("predicted") or say("none")),
-                loaded=clean(one.get("loaded") or say("none")),
-            )
+        told = result.data.get("loaded_otherwise")
+        for one in told if isinstance(told, list) else ():
+            if isinstance(one, dict):
+                yield say(
+                    "{library}: expected {predicted}, loaded {loaded}",
+                    library=clean(str(one.get("soname"))),
+                    predicted=clean(str(one.get("predicted") or "")) or say("none"),
+                    loaded=clean(str(one.get("loaded") or "")) or say("none"),
+                )
 
 
 def in_words(one: Measurement) -> str:

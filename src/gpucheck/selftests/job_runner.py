@@ -1,5 +1,6 @@
 """Runs jobs in workers, until each of their tests has an outcome."""
 
+import math
 import time
 from collections.abc import Callable, Mapping
 
@@ -176,13 +177,17 @@ class JobRunner:
         event = message.get("event")
         if run is None:
             return
-        if "too_old" in message:
+        if event == "ended":
+            self._take_end(run, process, message)
+        elif run.left is None:
+            return  # it may repeat its answers without end
+        elif "too_old" in message:
             self._note(run, _too_old(run, message))
         elif event == "stage":
             run.reach(_stage(message))
             self._grid.stages[run.job.place] = run.stage
         elif event == "ready":
-            self.import_seconds = (message.get("notes") or {}).get("import_seconds")
+            self.import_seconds = _import_seconds(message)
         elif event == "begin":
             run.begin(self._headers[run.test].seconds[self._wish.level])
             self._grid.stages.pop(run.job.place, None)
@@ -191,8 +196,6 @@ class JobRunner:
             self._note(run, self._marked(outcome.answered(run.job, message, run.stage)))
         elif event == "import-failed":
             self._note(run, outcome.import_failed(run.job, message))
-        elif event == "ended":
-            self._take_end(run, process, message)
 
     def _take_end(self, run: JobRun, process: WorkerProcess, message: Message) -> None:
         """Note the end of a process; a fresh process runs the rest of its tests."""
@@ -234,6 +237,15 @@ class JobRunner:
 def _stage(message: Message) -> str:
     said = sentence_in(message, "text")
     return said if isinstance(said, Sentence) else said[:_LONGEST_STAGE]
+
+
+def _import_seconds(message: Message) -> float | None:
+    """Return how long a worker says that importing torch took; None if it says nothing sound."""
+    notes = message.get("notes")
+    said = notes.get("import_seconds") if isinstance(notes, dict) else None
+    if not isinstance(said, int | float) or isinstance(said, bool):
+        return None
+    return said if math.isfinite(said) else None
 
 
 def _too_old(run: JobRun, message: Message) -> SelfTest:

@@ -20,6 +20,9 @@ from gpucheck.selftests.progress import ProgressGrid
 _OF_A_FORK = ("cuda-error", "cuda-unavailable", "python-exception")
 """Kinds of failure that a fork itself might have caused."""
 
+_MOST_DEVICES = 256
+"""More than any machine has: any code in the target interpreter may have written the list."""
+
 Progress = Callable[[ProgressGrid], None]
 
 
@@ -86,7 +89,8 @@ class Launcher:
 
     def _rest(self, first: SelfTest) -> None:
         """Run the tests that are possible according to the first one."""
-        self._devices = [str(one.get("device")) for one in first.data.get("devices") or ()]
+        seen = first.data.get("devices", [])[:_MOST_DEVICES]
+        self._devices = [str(one.get("device")) for one in seen]
         if (first.went_wrong and self._wish.devices != (CPU,)) or first.status == "crashed":
             on_cpu = msgspec.structs.replace(self._wish, devices=(CPU,))
             for step in plan(on_cpu, self._headers).steps:

@@ -12,6 +12,17 @@ from gpucheck.selftests.plan import Job
 from gpucheck.selftests.worker_words import sentence_in
 
 _LONGEST = 2000
+_OURS = (
+    "after_fork", "confirmed", "control", "forked", "loaded_otherwise", "saw", "waited_in",
+)  # fmt: skip
+"""What gpucheck adds to the data of a result, and no worker says."""
+
+
+class _Data(msgspec.Struct):
+    """The part of a result's data that decides what is run next, and who is to blame."""
+
+    devices: list[dict[str, Any]] = []
+    ranks: list[int] = []
 
 
 def answered(job: Job, message: Message, stage: str) -> SelfTest:
@@ -23,7 +34,7 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
             msgspec.structs.replace(measured, bound_from=sentence_in(one, "bound_from"))
             for measured, one in zip(msgspec.convert(raw, list[Measurement]), raw, strict=True)
         ]
-        data = msgspec.convert(message.get("data") or {}, dict[str, Any])
+        data = _data(message)
         return made(
             job,
             str(message["test"]),
@@ -40,6 +51,17 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
             job, str(message.get("test", job.tests[0])), "crashed", stage=stage,
             kind="bad-answer", detail=say("its answer is not understood: {error}", error=error),
         )  # fmt: skip
+
+
+def _data(message: Message) -> dict[str, Any]:
+    """Return the data in a worker's answer.
+
+    Raises:
+        ValueError: they are malformed.
+    """
+    data = msgspec.convert(message.get("data") or {}, dict[str, Any])
+    msgspec.convert(data, _Data)
+    return {name: value for name, value in data.items() if name not in _OURS}
 
 
 def import_failed(job: Job, message: Message) -> SelfTest:

@@ -42,9 +42,10 @@ class Watch:
         """Process the samples taken since the last call."""
         for event in self._children.wait(time.monotonic()):
             if isinstance(event, Said):
-                at, raw = msgspec.msgpack.decode(event.data, type=tuple[float, dict[str, Any]])
-                self._looks.append(nvml.decode(raw).gpus or [])
-                self._times.append(at)
+                with contextlib.suppress(msgspec.MsgspecError, ValueError, RecursionError):
+                    at, raw = msgspec.msgpack.decode(event.data, type=tuple[float, dict[str, Any]])
+                    self._looks.append(nvml.decode(raw).gpus or [])
+                    self._times.append(at)
 
     def stop(self) -> list[GpuUnderLoad] | None:
         """End the child and return all samples in summary; None if NVML reported nothing."""

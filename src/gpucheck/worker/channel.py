@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import math
 import os
+import re
 from typing import Any, Dict
 
 Message = Dict[str, Any]
 
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a UTF-16 pair: Python's form of a byte in a file name that is not UTF-8."""
 _DEEPEST = 8
 _LONGEST_TEXT = 4000
 _MOST_ITEMS = 2000
@@ -70,4 +73,4 @@ def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # anything in, JS
 
 def _text(value: Any) -> str:  # noqa: ANN401  # whatever has a text
     words = value if isinstance(value, str) else str(value)
-    return words[:_LONGEST_TEXT]
+    return _HALF.sub("\ufffd", words[:_LONGEST_TEXT])

@@ -25,6 +25,8 @@ Message = Dict[str, Any]
 _CHUNK = 65536
 _TAIL = 16 * 1024
 """Bytes kept of what a worker prints."""
+_REST = 1024 * 1024
+"""The most bytes that a pipe holds; what comes after them, another process is still writing."""
 _LONGEST_LINE = 1024 * 1024
 _AT_WORK = 0.02
 """Seconds between two looks at whether a worker has ended."""
@@ -165,8 +167,10 @@ class Zygote:
         """Read what is left in the pipes of a worker that has ended, and close them."""
         for handle in (worker.said, worker.printed):
             with contextlib.suppress(OSError):
-                while True:
+                left = _REST
+                while left > 0:
                     data = os.read(handle, _CHUNK)
+                    left -= len(data)
                     if not data:
                         break
                     if handle == worker.said:

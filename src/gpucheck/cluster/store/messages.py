@@ -29,10 +29,12 @@ from gpucheck.cluster.model import (
     TaskNumber,
     Text,
 )
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.spans import MOST, unpack
+from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.engine import Verdict as ReportVerdict
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.language import plain
 from gpucheck.machine.process_identity import ProcessIdentity
 
 Mark = Annotated[str, Meta(max_length=32)]
@@ -229,6 +231,20 @@ class Verdict(Message, frozen=True, tag="verdict"):
     """Whether every task was refused, so that each has the status of that."""
 
 
+def fitting(verdict: Verdict) -> Verdict:
+    """Return the verdict as the store takes it: of very many ranks it names only the first ones."""
+    told = verdict
+    for most in (4096, 512, 64, 8, 0):
+        if len(msgspec.json.encode(told, enc_hook=plain)) <= VALUE_LIMIT:
+            return told
+        some = tuple(
+            msgspec.structs.replace(one, ranks=one.ranks[:most], hosts=one.hosts[:most])
+            for one in verdict.culprits
+        )
+        told = msgspec.structs.replace(verdict, culprits=some)
+    return msgspec.structs.replace(verdict, culprits=())
+
+
 class Leaving(Message, frozen=True, tag="leaving"):
     """A task has taken the verdict and has written everything."""
 
@@ -332,9 +348,14 @@ def _check_roll(message: Roll) -> None:
 
 def _check_orders(message: StepOrders) -> None:
     """Refuse malformed groups, and variables that no control run sets."""
+    named = 0
     for group in message.groups:
-        if not set(group.mine).issubset(unpack(group.ranks)):
+        ranks = unpack(group.ranks)
+        if not set(group.mine).issubset(ranks):
             raise ValueError(f"group {group.number} does not have the ranks of this task")
+        named += len(ranks)
+        if named > MOST:
+            raise ValueError(f"groups of more than {MOST} ranks in all")
     if not VARIABLES.issuperset(message.env):
         raise ValueError("orders with variables that no control run has")
 

@@ -29,6 +29,8 @@ from gpucheck.probes.system import environment, limits
 _UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
+_MOST_DEVICES = 256
+"""More than any machine has: any code in the target interpreter may have written the list."""
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
 _COLLECTIVE = (
     "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
@@ -117,6 +119,8 @@ def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
 
 def _devices(said: object) -> list[Device] | None:
     """Read the devices that a worker saw, or None if its answer is malformed."""
+    if isinstance(said, list) and len(said) > _MOST_DEVICES:
+        return None
     try:
         return msgspec.convert(said, list[Device] | None)
     except ValueError:

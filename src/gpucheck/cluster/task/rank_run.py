@@ -1,5 +1,6 @@
 """One rank in one step: how far its worker is, how long it may take, and its result."""
 
+import math
 import time
 from typing import Any, Literal, get_args
 
@@ -9,7 +10,7 @@ from gpucheck.cluster.model import Count, Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import looks
 from gpucheck.facts.preflight import Phase
-from gpucheck.language import say
+from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
@@ -20,6 +21,8 @@ from gpucheck.selftests.worker_words import sentence_in
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
 _LONGEST = 1000
+_MOST_DATA = 64 * 1024
+"""Bytes of the data of one result: several results go into one message to task 0."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -260,7 +263,7 @@ def read_answer(message: Message) -> RankResult | None:
             measurements={
                 str(name)[:80]: float(value)
                 for name, value in list(measured.items())[:100]
-                if isinstance(value, (int, float))
+                if isinstance(value, (int, float)) and math.isfinite(value)
             },
             pace=msgspec.convert(message.get("pace"), Pace | None),
             data=_checked(message.get("data") or {}),
@@ -277,4 +280,5 @@ def _checked(said: object) -> dict[str, Any]:
     """
     data = msgspec.convert(said, dict[str, Any])
     check_data(data)
-    return data
+    size = len(msgspec.json.encode(data, enc_hook=plain))
+    return data if size <= _MOST_DATA else {"left_out": f"{size} bytes, too many for a message"}

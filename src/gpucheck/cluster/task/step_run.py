@@ -17,6 +17,7 @@ from gpucheck.cluster.store.messages import (
     StepOrders,
     StepResults,
 )
+from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.language import say
@@ -272,7 +273,14 @@ class StepRun:
             some = tuple(found[at : at + _RESULTS])
             key = messages.RESULTS.key(self.orders.step, some[0].rank)
             grown = self._counters.grown if self._counters is not None and at == 0 else {}
-            self._store.set(key, StepResults(results=some, grown=grown))
+            try:
+                self._store.set(key, StepResults(results=some, grown=grown))
+            except StoreError:  # task 0 waits for every rank: each goes alone, without its data
+                for one in some:
+                    key = messages.RESULTS.key(self.orders.step, one.rank)
+                    bare = msgspec.structs.replace(one, data={}, flight=None)
+                    self._store.set(key, StepResults(results=(bare,), grown=grown))
+                    grown = {}
 
 
 def _no_store(first: int, found: Malformed | None) -> str:

@@ -244,6 +244,13 @@ class Supervisor:
         at = 0
         while True:
             orders = yield from self._await(messages.ORDERS, place.task, at)
+            if any(not self._devices.keys() >= set(group.mine) for group in orders.groups):
+                self._not_understood = say(
+                    "task 0 sent {key}, which is malformed: {problem}",
+                    key=messages.ORDERS.key(place.task, at),
+                    problem="ranks that this task does not have",
+                )
+                return
             yield from self._run_step(orders)
             at += 1
 

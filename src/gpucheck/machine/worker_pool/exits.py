@@ -1,12 +1,12 @@
 """What the end of a worker's process means, and which part of its output to keep."""
 
 import re
-import signal
 from typing import Any, Literal
 
 import msgspec
 
 from gpucheck.language import say
+from gpucheck.machine.signal_names import signal_name
 from gpucheck.machine.worker_pool.messages import Message
 
 _PRINTED, _BEFORE = 3000, 600
@@ -53,7 +53,7 @@ def worker_exit(message: Message, stage: str, *, killed: str = "") -> WorkerExit
         return WorkerExit(status="timed-out", kind="timed-out", detail=killed, data=data)
     number, status = message.get("signal"), message.get("status")
     if number:
-        name = _signal_name(number)
+        name = signal_name(number)
         detail = _killed_by(name, stage)
         if number == _KILLED:
             detail = say(
@@ -114,10 +114,3 @@ def _lost_peer(printed: str) -> str:
     lines = printed.splitlines()
     found = (line.strip() for line in lines if any(words in line for words in _PEER_LOST))
     return next(found, "")[:300]
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

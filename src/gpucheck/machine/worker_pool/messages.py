@@ -4,6 +4,7 @@ Anything else that a broken environment prints on stdout is skipped.
 """
 
 import json
+import re
 from typing import Any
 
 from gpucheck.facts.numbers import refuse_long_numbers
@@ -14,6 +15,8 @@ _LARGEST = 4 * 1024 * 1024
 
 
 _MOST = 2**31
+_HALF = re.compile("[\ud800-\udfff]")
+"""Half of a UTF-16 pair: Python's form of a byte in a file name that is not UTF-8."""
 
 
 def count_in(message: Message, field: str) -> int:
@@ -46,9 +49,16 @@ def read_message(text: bytes) -> Message:
     """Parse one message; any other text becomes the message ``bad-answer``."""
     try:
         refuse_long_numbers(text)
-        message = json.loads(text)
+        message = json.loads(text.decode("utf-8", "replace"))
+        if b"\\ud" in text.lower():
+            message = _encodable(message)
     except (ValueError, RecursionError):
         message = None
     if not isinstance(message, dict):
         return {"event": "bad-answer", "text": text[:200].decode("utf-8", "replace")}
     return message
+
+
+def _encodable(message: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return the message without halves of UTF-16 pairs, which no file or connection takes."""
+    return json.loads(_HALF.sub("\ufffd", json.dumps(message, ensure_ascii=False)))

@@ -130,9 +130,9 @@ class SeparateSpawner:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        child = self._programs.pop(key).child
-        if child is not None:
-            child.abandon()
+        program = self._programs.pop(key, None)  # a worker may say twice that it has ended
+        if program is not None and program.child is not None:
+            program.child.abandon()
 
 
 class ForkingSpawner:
