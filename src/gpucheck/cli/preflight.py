@@ -66,7 +66,10 @@ from gpucheck.language import say
     help=say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
 )
 @click.option(
-    "--nodes", metavar="N", type=click.IntRange(min=1, max=1_000_000), help=say("How many nodes the job has.")
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(min=1, max=1_000_000),
+    help=say("How many nodes the job has."),
 )
 @click.option(
     "--node",
