@@ -193,3 +193,32 @@ def test_a_python_that_nobody_named_is_never_refused(monkeypatch: pytest.MonkeyP
     assert refusal(LiveHost(""), TargetWish()) == ""
     monkeypatch.setenv("GPUCHECK_PYTHON", "/no/python")
     assert refusal(LiveHost(""), TargetWish()) == "$GPUCHECK_PYTHON: /no/python does not exist"
+
+
+@pytest.mark.parametrize("command", ["check", "recommend", "selftest", "preflight"])
+@pytest.mark.parametrize("limit", ["nan", "inf", "1e300", "-1"])
+@pytest.mark.usefixtures("no_work")
+def test_a_time_limit_that_is_no_time_is_refused(command: str, limit: str) -> None:
+    done = run(command, "--timeout", limit)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert "Invalid value for '--timeout'" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("selftest", "--seed"),
+        ("selftest", "--ranks"),
+        ("check", "--gpus"),
+        ("preflight", "--ranks"),
+        ("preflight", "--nodes"),
+        ("preflight", "--port"),
+        ("triage", "--jobs"),
+    ],
+)
+@pytest.mark.parametrize("number", [10**30, -1])
+@pytest.mark.usefixtures("no_work")
+def test_a_number_out_of_every_range_is_refused(words: tuple[str, ...], number: int) -> None:
+    done = run(*words, str(number))
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert f"{number} is not in the range" in done.stderr

@@ -9,6 +9,7 @@ import pytest
 import test_machines
 
 from gpucheck.api.errors import UsageError
+from gpucheck.api.functions import compat
 from gpucheck.api.questions import (
     QUESTIONS,
     Setting,
@@ -48,6 +49,18 @@ def test_no_question_names_a_program_a_folder_or_an_address(name: str) -> None:
     assert not names & {"python", "tables", "wheel_mirror", "sysroot", "file", "path", "output"}
     with pytest.raises(UsageError, match="unknown field"):
         asked(name, {"python": "/bin/sh"})
+
+
+@pytest.mark.parametrize("deep", [500, 100_000])
+def test_facts_deeper_than_a_stack_are_refused(deep: int) -> None:
+    nested: list[Any] = []
+    for _ in range(deep):
+        nested = [nested]
+    for facts in ({"torch": nested}, {"gpu": [nested]}, {"torch": 10**5000}):
+        with pytest.raises(UsageError):
+            asked("compat", {"facts": facts}).answer(Setting())
+        with pytest.raises(UsageError):
+            compat(facts)
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,10 @@ import pytest
 
 import gpucheck
 from gpucheck import triage
-from gpucheck.ticket import given
+from gpucheck.facts import streams
+from gpucheck.facts.streams import Rejoined
 from gpucheck.ticket.batch import Batch
-from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
+from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import WHOLE, Intake
 
 TELLING = b"one\nFailed to initialize NVML: Driver/library version mismatch\n"
@@ -92,7 +93,7 @@ def test_a_command_that_says_nothing_ends_at_once() -> None:
     begun = time.monotonic()
     found = shell("GPUCHECK triage <(true)")
     assert (found.returncode, b"is empty" in found.stderr) == (2, True)
-    assert time.monotonic() - begun < given.WAIT
+    assert time.monotonic() - begun < streams.WAIT
 
 
 @pytest.mark.parametrize(("after", "pause"), [(0.0, 0.0), (0.3, 0.0), (0.0, 0.5)])
@@ -105,7 +106,7 @@ def test_a_named_pipe_waits_for_its_writer(pipe: Path, after: float, pause: floa
 
 
 def test_nobody_writes_into_a_named_pipe(pipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(given, "WAIT", 0.2)
+    monkeypatch.setattr(streams, "WAIT", 0.2)
     with pytest.raises(IntakeError, match=r"pipe, and nothing was written to it for 0\.2 s"):
         Intake().add_file(pipe)
     (answer,) = Batch([pipe], "", 1).answers()

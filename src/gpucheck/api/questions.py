@@ -126,7 +126,13 @@ class Compat(msgspec.Struct, forbid_unknown_fields=True):
 
     def answer(self, setting: Setting) -> Answer:
         """Judge it."""
-        if len(json.dumps(self.facts)) > _LONGEST_FACTS:
+        try:
+            length = len(json.dumps(self.facts))
+        except (TypeError, ValueError, RecursionError) as error:  # from a program, or very deep
+            raise UsageError(
+                say("facts is not JSON: {error}.", error=printable(str(error)))
+            ) from error
+        if length > _LONGEST_FACTS:
             raise UsageError(say("facts has more than {size} MiB.", size=_LONGEST_FACTS >> 20))
         return _diagnosis(functions.compat(self.facts, tables=setting.tables), setting)
 
@@ -229,7 +235,7 @@ def asked(name: str, arguments: dict[str, Any]) -> Question:
         raise UsageError(with_hint(refused, meant(name, QUESTIONS)))
     try:
         question: Question = msgspec.convert(arguments, kind)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             say("{name}: {problem}.", name=name, problem=printable(str(error)))
         ) from error

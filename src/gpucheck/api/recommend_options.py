@@ -60,12 +60,13 @@ def with_lock(wish: RecommendWish) -> RecommendWish:
 
     from gpucheck.baselines import lock  # noqa: PLC0415
     from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
+    from gpucheck.facts.streams import reading  # noqa: PLC0415
 
     if wish.torch:
         raise UsageError(say("--like names a PyTorch, so --torch cannot name one as well."))
     file = printable(wish.like)
     try:
-        with Path(wish.like).open("rb") as opened:
+        with reading(Path(wish.like)) as opened:
             text = opened.read(lock.SIZE_LIMIT).decode("utf-8", "replace")
         locked = lock.read(text)
     except (OSError, ValueError) as error:

@@ -46,7 +46,7 @@ _HASH_SECONDS = 10.0
 @click.option(
     "--gpus",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=1024),
     help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
 )
 @click.option(

@@ -12,6 +12,7 @@ from gpucheck.cli.check import show_report
 from gpucheck.cli.options import examples, fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import printable, words_of, write_out
+from gpucheck.facts.streams import reading
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -94,7 +95,7 @@ def _content(file: str) -> bytes:
         if file == _STDIN:
             data = sys.stdin.buffer.read(_FACTS_LIMIT + 1)
         else:
-            with Path(file).open("rb") as opened:
+            with reading(Path(file)) as opened:
                 data = opened.read(_FACTS_LIMIT + 1)
     except OSError as error:
         why = error.strerror or error
@@ -119,15 +120,7 @@ def _answer_batch(options: dict[str, Any], tables: "Tables") -> None:
         if file == _STDIN:
             lines.extend(_answers(sys.stdin.buffer, tables))
         else:
-            if Path(file).stat().st_size > _BATCH_LIMIT:
-                raise click.UsageError(
-                    say(
-                        "{file} is larger than {size} MiB.",
-                        file=printable(file),
-                        size=_BATCH_LIMIT >> 20,
-                    )
-                )
-            with Path(file).open("rb") as opened:
+            with reading(Path(file)) as opened:
                 lines.extend(_answers(opened, tables))
     except OSError as error:
         why = error.strerror or error
@@ -144,7 +137,7 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
         number += 1
         read += len(line)
         too_long = len(line) > _LINE_LIMIT
-        while too_long and line and not line.endswith(b"\n"):
+        while too_long and line and not line.endswith(b"\n") and read <= _BATCH_LIMIT:
             line = source.readline(_LINE_LIMIT)  # skip the rest of the line
             read += len(line)
         if read > _BATCH_LIMIT:

@@ -1,6 +1,7 @@
 """Options that several commands share."""
 
 import importlib
+import math
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -31,7 +32,31 @@ LANGUAGE = "gpucheck.lang"
 LANGUAGES = ("auto", "en", "zh")
 """The values of ``--lang``."""
 _TABLES = "gpucheck.tables"
+_MOST_SECONDS = 1_000_000
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Seconds(click.FloatRange):
+    """A time limit, with the limit that the API has too; click's own range lets NaN through."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(min=least, max=_MOST_SECONDS, max_open=True)
+
+    def convert(
+        self,
+        value: Any,  # noqa: ANN401  # click's signature
+        param: click.Parameter | None,
+        ctx: click.Context | None,
+    ) -> Any:  # noqa: ANN401  # click's signature
+        """Return the time limit.
+
+        Raises:
+            click.BadParameter: it is no number, or out of the range.
+        """
+        seconds = super().convert(value, param, ctx)
+        if math.isnan(seconds):
+            self.fail(say("{value} is not a number of seconds.", value=value), param, ctx)
+        return seconds
 
 
 def _options(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -169,7 +194,7 @@ machine_options = _options(
     click.option(
         "--timeout",
         metavar="SECONDS",
-        type=click.FloatRange(min=0.1),
+        type=Seconds(0.1),
         default=120.0,
         show_default=True,
         help=say("Time limit of the whole run."),

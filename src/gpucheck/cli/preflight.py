@@ -7,6 +7,7 @@ import click
 from click.core import ParameterSource
 
 from gpucheck.cli.options import (
+    Seconds,
     examples,
     fail_on_option,
     level_option,
@@ -65,7 +66,10 @@ from gpucheck.language import say
     help=say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
 )
 @click.option(
-    "--nodes", metavar="N", type=click.IntRange(min=1), help=say("How many nodes the job has.")
+    "--nodes",
+    metavar="N",
+    type=click.IntRange(min=1, max=1_000_000),
+    help=say("How many nodes the job has."),
 )
 @click.option(
     "--node",
@@ -139,7 +143,7 @@ from gpucheck.language import say
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=10, max=86400),
+    type=Seconds(10),
     default=300.0,
     show_default=True,
     help=say("Time limit of the whole run, on every task."),

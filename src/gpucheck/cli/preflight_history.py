@@ -1,5 +1,6 @@
 """``gpucheck preflight --history FILE``: which nodes did earlier runs name?"""
 
+import errno
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +11,11 @@ from gpucheck.cli.text import printable, write_out
 from gpucheck.cluster.files import json_text
 from gpucheck.cluster.history import LONGEST_LINE, History, Past, of_lines
 from gpucheck.facts import builtins
+from gpucheck.facts.streams import reading
 from gpucheck.language import say, say_many, spoken
 
 _ROWS = 50
+_LARGEST = 512 << 20
 
 
 def show(options: dict[str, Any]) -> None:
@@ -25,7 +28,7 @@ def show(options: dict[str, Any]) -> None:
         raise click.UsageError(say("--history has no page: use --format terminal or json."))
     name = options["history"]
     try:
-        with Path(name).open("rb") as opened:
+        with reading(Path(name)) as opened:
             found = of_lines(_lines(opened))
     except OSError as error:
         raise click.UsageError(
@@ -36,7 +39,11 @@ def show(options: dict[str, Any]) -> None:
 
 
 def _lines(opened: Any) -> Iterator[bytes]:  # noqa: ANN401  # a binary file
+    read = 0
     while line := opened.readline(LONGEST_LINE):
+        read += len(line)
+        if read > _LARGEST:
+            raise OSError(errno.EFBIG, say("it is larger than {size} MiB", size=_LARGEST >> 20))
         yield line
 
 

@@ -7,6 +7,7 @@ import click
 from gpucheck.api.selftests import devices, judge_selftests, selftests_alone, test_names
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
+    Seconds,
     examples,
     fail_on_option,
     level_option,
@@ -54,14 +55,14 @@ from gpucheck.language import say
 @click.option(
     "--seed",
     metavar="N",
-    type=click.IntRange(min=0),
+    type=click.IntRange(min=0, max=2**63 - 1),
     default=0,
     help=say("The seed of all random numbers."),
 )
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=click.FloatRange(min=1),
+    type=Seconds(1),
     default=300.0,
     show_default=True,
     help=say("Time limit of the whole run."),

@@ -146,10 +146,13 @@ def _replace(path: str, data: bytes) -> None:
     """
     from pathlib import Path  # noqa: PLC0415  # as above
 
-    target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        target.write_bytes(data)
+    from gpucheck.facts.streams import write_into  # noqa: PLC0415
+
+    named = Path(path)
+    if named.exists() and not named.is_file():  # by its own name: a shell's >(command) has no other
+        write_into(named, data)
         return
+    target = Path(os.path.realpath(path))
     beside = target.with_name(f".gpucheck-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         handle = os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)

@@ -50,7 +50,7 @@ _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 )
 @click.option(
     "--jobs",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=256),
     help=say("How many processes --batch uses; by default one for each processor."),
 )
 @click.option(

@@ -189,11 +189,13 @@ def load(file: "Path") -> Snapshot:
     Raises:
         SnapshotError: it cannot be read; the message is one sentence.
     """
+    from gpucheck.facts.streams import reading  # noqa: PLC0415  # a check reads no snapshot
+
     try:
-        with file.open("rb") as opened:  # a pipe is fine: diff <(ssh ...) b.json
+        with reading(file) as opened:  # a pipe is fine: diff <(ssh ...) b.json
             data = opened.read(FILE_LIMIT + 1)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
+    except OSError as error:
+        why = error.strerror or error
         raise SnapshotError(say("{file} cannot be read: {why}", file=file, why=why)) from error
     if len(data) > FILE_LIMIT:
         raise SnapshotError(

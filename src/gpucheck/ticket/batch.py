@@ -8,16 +8,17 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import msgspec
 
 from gpucheck.engine import Report
+from gpucheck.facts.streams import Rejoined
 from gpucheck.language import in_series, say, say_many
 from gpucheck.tables import Tables
 from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
 from gpucheck.ticket.entrance import judge_given
-from gpucheck.ticket.given import Given, IntakeError, Rejoined, opened
+from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake
 from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.tally import Counting, Tally
@@ -219,17 +220,24 @@ def _of_lines(path: Path) -> Iterator[Ticket]:
             number = 0
             while line := lines.readline(_LONGEST_LINE + 1):
                 number += 1
-                if line.strip():
+                if len(line) > _LONGEST_LINE:
+                    _skip(line, lines)
+                    yield Ticket(None, error=_too_long(number))
+                elif line.strip():
                     yield _of_line(line, number, decoder)
     except IntakeError as error:
         yield Ticket(path.stem, error=error.about(""))
 
 
+def _skip(line: bytes, lines: BinaryIO) -> None:
+    """Read the rest of a line that is too long."""
+    while line and not line.endswith(b"\n"):
+        line = lines.readline(_LONGEST_LINE)
+
+
 def _of_line(line: bytes, number: int, decoder: Decoder) -> Ticket:
     """Read one line; a bad one gets its own answer."""
     name: Any = None
-    if len(line) > _LONGEST_LINE:
-        return Ticket(name, error=_too_long(number))
     try:
         item = json.loads(decoder.text(line).removeprefix("\ufeff"))
     except (ValueError, RecursionError):

@@ -10,7 +10,7 @@ import re
 
 import msgspec
 
-from gpucheck.ticket.given import Reads
+from gpucheck.facts.streams import Reads
 
 UTF_8 = "utf-8"
 _SIMPLIFIED = (

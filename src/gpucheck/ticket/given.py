@@ -1,35 +1,25 @@
 """Input files, pipes and devices. Each is opened once, and a pipe is read once."""
 
 import contextlib
-import io
-import os
 import re
-import select
-import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, Protocol
 
 import msgspec
 
 from gpucheck.facts.snapshot import FILE_LIMIT, REPORT_SCHEMA, SCHEMA, Snapshot, decode
+from gpucheck.facts.streams import Reads, Rejoined, reading
 from gpucheck.language import Sentence, say
 from gpucheck.ticket.saved_inside import SAVED_KEYS, find_saved
 
 SNIFF = 8192
 """The number of bytes at the beginning that show what it is."""
-WAIT = 10.0
-"""The time in seconds within which somebody must start to write into a named pipe."""
-_GLANCE = 0.05
-_FIRST = 64 * 1024
 SCHEMAS = tuple(f'"{schema}"'.encode() for schema in (REPORT_SCHEMA, SCHEMA))
 """One of them is in every file that gpucheck saved."""
 _BEGINNING = re.compile(rb'\{\s{0,80}"(?:' + "|".join(SAVED_KEYS).encode() + rb')"\s{0,8}:')
 """The beginning of a saved file, whichever of its keys was sorted to the first place."""
 _BEFORE = b"\xef\xbb\xbf\xff\xfe \t\r\n"
 """Bytes that may stand before it: marks of the order of bytes, and white space."""
-_OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 
 
 THE_INPUT = say("The input")
@@ -45,13 +35,6 @@ class IntakeError(ValueError):
         if not isinstance(said, Sentence):
             return str(self)
         return said.mapped(lambda part: name if part == THE_INPUT else part) if name else said
-
-
-class Reads(Protocol):
-    """Something that bytes are read from."""
-
-    def read(self, size: int = -1, /) -> bytes | None:
-        """Return the next bytes, b"" at the end."""
 
 
 class Given:
@@ -80,32 +63,6 @@ class Given:
         return self.head + (self.stream.read(max(0, most - len(self.head))) or b"")
 
 
-class Rejoined(io.RawIOBase):
-    """A stream whose first bytes were read already."""
-
-    def __init__(self, head: bytes, stream: Reads) -> None:
-        super().__init__()
-        self._head = head
-        self._stream = stream
-
-    def readable(self) -> bool:
-        """Whether it can be read: yes."""
-        return True
-
-    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
-        """Fill the buffer with the bytes that were read before, then with the stream's."""
-        part = self._head[: len(buffer)] or self._stream.read(len(buffer)) or b""
-        self._head = self._head[len(part) :]
-        buffer[: len(part)] = part
-        return len(part)
-
-    def close(self) -> None:
-        """Close the stream as well."""
-        if isinstance(self._stream, io.IOBase):
-            self._stream.close()
-        super().close()
-
-
 @contextlib.contextmanager
 def opened(path: Path, name: str = "") -> Iterator[Given]:
     """Open a file, a pipe or a device.
@@ -114,7 +71,7 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
         IntakeError: it cannot be read, or nobody writes into the pipe.
     """
     try:
-        with _stream(path) as stream:
+        with reading(path) as stream:
             yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
     except OSError as error:
         raise IntakeError(
@@ -159,55 +116,3 @@ def saved(data: bytes) -> Snapshot | None:
 
 def _begins_saved(head: bytes) -> bool:
     return _BEGINNING.match(head.replace(b"\0", b"").lstrip(_BEFORE)) is not None
-
-
-def _stream(path: Path) -> BinaryIO:
-    try:
-        mode = path.stat().st_mode
-    except ValueError as error:  # a null byte
-        raise IntakeError(say("{file} cannot be read: {why}.", file=path, why=error)) from error
-    own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
-    if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): opening it may block
-        return os.fdopen(os.dup(int(own[1])), "rb")
-    return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
-
-
-def _named_pipe(path: Path) -> BinaryIO:
-    """Open a pipe without waiting for its writer, who may never come."""
-    pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # the reader closes it
-    try:
-        first = _awaited(pipe.fileno(), path)
-        os.set_blocking(pipe.fileno(), True)
-    except BaseException:
-        pipe.close()
-        raise
-    return io.BufferedReader(Rejoined(first, pipe))
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NONBLOCK)
-
-
-def _awaited(pipe: int, path: Path) -> bytes:
-    """Return the first bytes as soon as somebody writes, b"" if a writer stays silent.
-
-    Raises:
-        IntakeError: nobody came.
-    """
-    until = time.monotonic() + WAIT
-    while True:
-        ready, _, _ = select.select([pipe], [], [], _GLANCE)
-        try:
-            first = os.read(pipe, _FIRST)
-        except BlockingIOError:
-            return b""
-        if first or ready:
-            return first
-        if time.monotonic() > until:
-            raise IntakeError(
-                say(
-                    "{file} is a pipe, and nothing was written to it for {seconds:g} s.",
-                    file=path,
-                    seconds=WAIT,
-                )
-            )

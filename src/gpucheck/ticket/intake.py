@@ -18,6 +18,7 @@ from typing import BinaryIO, cast
 import msgspec
 
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.streams import Reads, Rejoined
 from gpucheck.language import say
 from gpucheck.messages.matcher import candidates
 from gpucheck.messages.text import Line, Text
@@ -28,8 +29,6 @@ from gpucheck.ticket.given import (
     THE_INPUT,
     Given,
     IntakeError,
-    Reads,
-    Rejoined,
     opened,
 )
 from gpucheck.ticket.not_text import GZIP, refuse, refuse_binary

@@ -17,6 +17,7 @@ from gpucheck.tables.versions import capability_numbers, minor, parse
 
 LONGEST_VALUE = 200
 MOST_VALUES = 1024
+_LARGEST_NUMBER = 10**18
 NONE_WORDS = ("none", "null")
 _TORCH = re.compile(r"[0-9]{1,4}\.[0-9A-Za-z][0-9A-Za-z.+_-]{0,60}")
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{1,40})?")
@@ -350,19 +351,7 @@ def _texts(key: Key, value: object) -> list[str] | None:
     if value is None:
         return None
     if isinstance(value, list):
-        if not key.many and len(value) != 1:
-            raise GivenError(
-                say("{name} takes one value, {form}, not a list.", name=key.name, form=key.form)
-            )
-        if len(value) > MOST_VALUES:
-            raise GivenError(
-                say(
-                    "{name} has more than {most} values.",
-                    name=key.name,
-                    most=MOST_VALUES,
-                )
-            )
-        return [text for one in value for text in _texts(key, one) or ()]
+        return _of_list(key, value)
     if isinstance(value, bool):
         return ["true" if value else "false"]
     if isinstance(value, float) and not key.decimal:
@@ -370,10 +359,34 @@ def _texts(key: Key, value: object) -> list[str] | None:
             say("{name} must be a string: as a number, 3.10 would be 3.1.", name=key.name)
         )
     if isinstance(value, (int, float)):
+        if abs(value) > _LARGEST_NUMBER:  # Python refuses to write more than 4300 digits
+            raise GivenError(
+                say("{name} must be {form}, not a number this large.", name=key.name, form=key.form)
+            )
         return [str(value)]
     if isinstance(value, str):
         return _split(key, value)
     raise GivenError(say("{name} must be {form}, not an object.", name=key.name, form=key.form))
+
+
+def _of_list(key: Key, value: "list[object]") -> list[str]:
+    if not key.many and len(value) != 1:
+        raise GivenError(
+            say("{name} takes one value, {form}, not a list.", name=key.name, form=key.form)
+        )
+    if len(value) > MOST_VALUES:
+        raise GivenError(
+            say(
+                "{name} has more than {most} values.",
+                name=key.name,
+                most=MOST_VALUES,
+            )
+        )
+    if any(isinstance(one, list) for one in value):
+        raise GivenError(
+            say("{name} must be {form}, not a list of lists.", name=key.name, form=key.form)
+        )
+    return [text for one in value for text in _texts(key, one) or ()]
 
 
 def _listed_packages(value: object) -> object:

@@ -1,0 +1,141 @@
+"""Files, pipes and devices that a user names: none of them keeps gpucheck waiting for ever."""
+
+import errno
+import io
+import os
+import re
+import select
+import stat
+import time
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+from gpucheck.language import say
+
+WAIT = 10.0
+"""The time in seconds within which somebody must come to the other end of a named pipe."""
+_GLANCE = 0.05
+_FIRST = 64 * 1024
+_OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
+
+
+class Reads(Protocol):
+    """Something that bytes are read from."""
+
+    def read(self, size: int = -1, /) -> bytes | None:
+        """Return the next bytes, b"" at the end."""
+
+
+class Rejoined(io.RawIOBase):
+    """A stream whose first bytes were read already."""
+
+    def __init__(self, head: bytes, stream: Reads) -> None:
+        super().__init__()
+        self._head = head
+        self._stream = stream
+
+    def readable(self) -> bool:
+        """Whether it can be read: yes."""
+        return True
+
+    def readinto(self, buffer: bytearray | memoryview) -> int:  # type: ignore[override]
+        """Fill the buffer with the bytes that were read before, then with the stream's."""
+        part = self._head[: len(buffer)] or self._stream.read(len(buffer)) or b""
+        self._head = self._head[len(part) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+    def close(self) -> None:
+        """Close the stream as well."""
+        if isinstance(self._stream, io.IOBase):
+            self._stream.close()
+        super().close()
+
+
+def reading(path: Path) -> BinaryIO:
+    """Open something to read it; a pipe, such as a shell's <(command), is fine.
+
+    Raises:
+        OSError: it cannot be read, or nobody writes into the pipe.
+    """
+    mode = _mode(path)
+    own = _OWN_STREAM.fullmatch("/dev/fd/0" if str(path) == "/dev/stdin" else str(path))
+    if own is not None and not stat.S_ISREG(mode):  # a shell's <(command): opening it may block
+        return os.fdopen(os.dup(int(own[1])), "rb")
+    return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
+
+
+def write_into(path: Path, data: bytes) -> None:
+    """Write into a file, a device or a pipe.
+
+    Raises:
+        OSError: it cannot be written, or nobody reads from the pipe.
+    """
+    handle = _for_writing(path) if stat.S_ISFIFO(path.stat().st_mode) else None
+    with path.open("wb") if handle is None else os.fdopen(handle, "wb") as opened:
+        opened.write(data)
+
+
+def _mode(path: Path) -> int:
+    try:
+        return path.stat().st_mode
+    except ValueError as error:  # a null byte in the name
+        raise OSError(errno.EINVAL, str(error)) from error
+
+
+def _named_pipe(path: Path) -> BinaryIO:
+    """Open a pipe without waiting for its writer, who may never come."""
+    pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # the reader closes it
+    try:
+        first = _awaited(pipe.fileno())
+        os.set_blocking(pipe.fileno(), True)
+    except BaseException:
+        pipe.close()
+        raise
+    return io.BufferedReader(Rejoined(first, pipe))
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+def _awaited(pipe: int) -> bytes:
+    """Return the first bytes as soon as somebody writes, b"" if a writer stays silent.
+
+    Raises:
+        OSError: nobody came.
+    """
+    until = time.monotonic() + WAIT
+    while True:
+        ready, _, _ = select.select([pipe], [], [], _GLANCE)
+        try:
+            first = os.read(pipe, _FIRST)
+        except BlockingIOError:
+            return b""
+        if first or ready:
+            return first
+        if time.monotonic() > until:
+            why = say("it is a pipe, and nothing was written to it for {seconds:g} s", seconds=WAIT)
+            raise OSError(errno.ETIMEDOUT, why)
+
+
+def _for_writing(path: Path) -> int:
+    """Return a pipe whose reader is there.
+
+    Raises:
+        OSError: nobody came.
+    """
+    until = time.monotonic() + WAIT
+    while True:
+        try:
+            handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+        except OSError as error:
+            if error.errno != errno.ENXIO:  # which says that there is no reader
+                raise
+        else:
+            os.set_blocking(handle, True)
+            return handle
+        if time.monotonic() > until:
+            why = say("it is a pipe, and nobody read from it for {seconds:g} s", seconds=WAIT)
+            raise OSError(errno.ETIMEDOUT, why)
+        time.sleep(_GLANCE)
