@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from gpucheck.language import Sentence, in_series, phrase, say, say_many
+from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
@@ -115,10 +115,7 @@ def bracketed(text: str, more: str) -> str:
 
 def in_line(parts: Sequence[str]) -> str:
     """Return ``A, B, C``: several things about one thing, not several things of one kind."""
-    words = parts[0] if parts else ""
-    for part in parts[1:]:
-        words = say("{first}, {then}", first=words, then=part)
-    return words
+    return folded(parts, lambda first, then: say("{first}, {then}", first=first, then=then))
 
 
 def listing(names: Sequence[str], limit: int = LONGEST) -> str:
@@ -131,10 +128,8 @@ def listing(names: Sequence[str], limit: int = LONGEST) -> str:
 
 def in_parts(parts: Sequence[str]) -> str:
     """Return ``A; B; C`` without the empty parts."""
-    words = ""
-    for part in parts:
-        words = say("{those}; {next}", those=words, next=part) if words and part else words or part
-    return words
+    some = [part for part in parts if part]
+    return folded(some, lambda those, next_: say("{those}; {next}", those=those, next=next_))
 
 
 def and_more(those: str, count: int) -> str:

@@ -13,7 +13,7 @@ from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
-from gpucheck.language import in_series, listed, say, say_many
+from gpucheck.language import and_more, in_series, listed, say, say_many
 
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
@@ -57,6 +57,8 @@ VARIABLES_OF_THE_HOST = (
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
+_MOST_SAID = 16
+"""Differences that are told of one set of tasks."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,7 +144,9 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
         [rank.rank for rank in roster.ranks if rank.task in these],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
-        evidence=clauses([_said(one, facts) for one in same]),
+        evidence=and_more(
+            clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
+        ),
         data={"differs": [str(one.what) for one in same], "tied": tied},
     )
 
