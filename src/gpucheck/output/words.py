@@ -1,8 +1,9 @@
 """Values in words. What was read from a machine is untrusted; it is cleaned here and only here."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
 from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
@@ -92,10 +93,12 @@ def size(number: int) -> str:
 
 def counted(names: Sequence[str]) -> str:
     """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single item without its count."""
-    kinds = dict.fromkeys(names)
     if len(names) == 1:
         return clean(names[0])
-    return in_series([times(names.count(kind), clean(kind)) for kind in kinds])
+    kinds = Counter(names)
+    some = [(kind, kinds[kind]) for kind in islice(kinds, MOST_ITEMS)]
+    words = in_series([times(count, clean(kind)) for kind, count in some])
+    return and_more(words, len(names) - sum(count for _kind, count in some))
 
 
 def times(count: int, name: str) -> str:
