@@ -57,6 +57,8 @@ VARIABLES_OF_THE_HOST = (
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
+_MOST_FURTHER = 256
+"""Variables that no list names and that are compared: each is, for every task."""
 _MOST_SAID = 16
 """Differences that are told of one set of tasks."""
 
@@ -86,6 +88,7 @@ def differences(facts: Facts) -> list[Difference]:
     where one has less than half of another, because nodes differ a little in their memory.
     """
     varying = _varying(facts)
+    further = _further(varying, facts)
     found = [
         _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
         _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
@@ -96,12 +99,15 @@ def differences(facts: Facts) -> list[Difference]:
         *_of_hosts(facts),
         *(
             _variable(name, facts)
-            for name in (*VARIABLES, *_further(varying, is_of_host=False))
+            for name in (*VARIABLES, *(one for one in further if not one.endswith(_OF_AN_ADAPTER)))
             if name in varying
         ),
         *(
             _set_or_not(name, facts)
-            for name in (*VARIABLES_OF_THE_HOST, *_further(varying, is_of_host=True))
+            for name in (
+                *VARIABLES_OF_THE_HOST,
+                *(one for one in further if one.endswith(_OF_AN_ADAPTER)),
+            )
             if name in varying
         ),
         _differing("CUDA_VISIBLE_DEVICES", facts, _forms(facts)),
@@ -248,14 +254,17 @@ def _varying(facts: Facts) -> set[str]:
     return {name for one in kinds for name, _value in one ^ next(iter(kinds))}
 
 
-def _further(varying: set[str], *, is_of_host: bool) -> list[str]:
-    """Return those of the variables that are read by collectives, and that no list names."""
+def _further(varying: set[str], facts: Facts) -> list[str]:
+    """Return those of the variables that are read by collectives, and that no list names.
+
+    Of very many, those that most tasks have: a task that invents names hides none of theirs.
+    """
     listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
-    return sorted(
-        name
-        for name in varying - listed
-        if name.startswith(_PREFIXES) and name.endswith(_OF_AN_ADAPTER) == is_of_host
-    )
+    names = {name for name in varying - listed if name.startswith(_PREFIXES)}
+    if len(names) <= _MOST_FURTHER:
+        return sorted(names)
+    tasks = Counter(name for one in facts.values() for name in names & (one.variables or {}).keys())
+    return sorted(sorted(names, key=lambda name: (-tasks[name], name))[:_MOST_FURTHER])
 
 
 def _set_or_not(name: str, facts: Facts) -> Difference | None:
