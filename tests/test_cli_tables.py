@@ -1,17 +1,22 @@
 """``gpucheck tables`` as a user meets it."""
 
 import json
+import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from click.testing import CliRunner, Result
 from index_server import Reply, Served, index_of, page
 
 from gpucheck import cli
 from gpucheck.machine.package_index import PipSettings
-from gpucheck.tables import tables_dir
+from gpucheck.output.table_text import _compared
+from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.xids import Xids
 
 
 def run(*args: str) -> Result:
@@ -334,3 +339,18 @@ def test_tables_with_problems_are_not_compared(copy: Path, monkeypatch: pytest.M
     monkeypatch.setattr("gpucheck.machine.package_index.read_page", refuse)
     edit(copy, "triton", '"triton": "', '"tritium": "')
     assert run("check", "--against-index", "--tables", str(copy)).exit_code == 1
+
+
+def test_thousands_of_rows_that_differ_are_paired_by_their_subject(copy: Path) -> None:
+    xids = Tables(copy).get(Xids)
+
+    def rows(name: str) -> Xids:
+        row = partial(msgspec.structs.replace, xids.rows[0], short_name=name)
+        return msgspec.structs.replace(xids, rows=tuple(row(xid=at) for at in range(6000)))
+
+    begun = time.process_time()
+    found = _compared("xids", rows("old"), rows("new"))
+    assert time.process_time() - begun < 10
+    assert len(found) == 6000
+    assert {one.change for one in found} == {"changed"}
+    assert all(one.before["xid"] == one.after["xid"] for one in found if one.before and one.after)

@@ -1,4 +1,5 @@
 import json
+import time
 
 from rules_support import snapshot
 
@@ -263,3 +264,17 @@ def test_a_verdict_that_changed_says_why() -> None:
     text = " ".join(overview(snapshot(venv), snapshot(venv, missing)).split())
     assert "Verdict UNKNOWN -> BROKEN: PyTorch is not installed in" in text
     assert "[torch-missing]" in text
+
+
+def test_a_hundred_thousand_changes_are_told_apart_in_one_pass() -> None:
+    changes = [
+        Change(fact=f"environment.variables.V{at}", change="added", before=None, after="1")
+        for at in range(100_000)
+    ]
+    changes.append(Change(fact="limits.memlock_bytes", change="changed", before=1, after=2))
+    report = judge_machine(snapshot(Environment(variables={})), Tables())
+    begun = time.process_time()
+    text = render(report, report, changes)
+    assert time.process_time() - begun < 10
+    assert "and 99988 more: see -v" in text
+    assert "limits.memlock_bytes" in text

@@ -17,6 +17,7 @@ from gpucheck.output.diff import _by_name
 from gpucheck.output.diff_text import _lists
 from gpucheck.output.redact.pseudonyms import Pseudonyms
 from gpucheck.probes.torch.reading.files import MAX_ENTRIES, find_torch
+from gpucheck.tables import tables_dir
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 pytestmark = [
@@ -73,6 +74,41 @@ def test_no_error_passes_escape_sequences_on(words: tuple[str, ...]) -> None:
     assert ran.returncode == 2
     assert b"\x1b" not in ran.stderr
     assert "\u202e".encode() not in ran.stderr
+
+
+@pytest.mark.parametrize("encoding", [b"ascii", b"utf-8"])
+def test_lines_of_json_are_json_and_harmless_on_every_stdout(
+    encoding: bytes, tmp_path: Path
+) -> None:
+    evil = "\x9b2J\u202eabc \u00e9\U0001f600"
+    file = tmp_path / "tickets.jsonl"
+    file.write_text(json.dumps({"id": evil, "text": "CUDA error: out of memory"}), "utf-8")
+    ran = gpucheck("triage", "--batch", str(file), "-q", env={b"PYTHONIOENCODING": encoding})
+    assert (ran.returncode, ran.stderr) == (0, b"")
+    assert ran.stdout.isascii()
+    assert json.loads(ran.stdout)["id"] == evil
+
+
+def test_the_json_of_tables_is_ascii(tmp_path: Path) -> None:
+    for table in tables_dir().glob("*.json"):
+        text = table.read_text("utf-8")
+        if table.stem == "xid":
+            before, mark, after = text.partition('"short_name": "')
+            text = f"{before}{mark}\u202e{after}"
+        (tmp_path / table.name).write_text(text, "utf-8")
+    ran = gpucheck("tables", "diff", str(tmp_path), "--format", "json")
+    assert (ran.returncode, ran.stderr) == (1, b"")
+    assert ran.stdout.isascii()
+    assert len(json.loads(ran.stdout)["changes"]) == 1
+
+
+@pytest.mark.parametrize("words", [("--help",), ("check", "--help"), ("--nope",)])
+def test_a_stdout_that_lacks_chinese_gets_escapes(words: tuple[str, ...]) -> None:
+    env = {b"PYTHONIOENCODING": b"latin-1"}
+    ran = gpucheck("--lang", "zh", *words, env=env)
+    assert ran.returncode == (2 if "--nope" in words else 0)
+    assert rb"\u" in ran.stdout + ran.stderr
+    assert b"UnicodeEncodeError" not in ran.stderr
 
 
 def test_variables_and_folders_that_are_no_utf8(tmp_path: Path) -> None:

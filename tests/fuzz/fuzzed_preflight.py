@@ -23,6 +23,7 @@ from gpucheck.cluster.store import attempt, client, connection, hub, messages
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
+from gpucheck.language import speaking
 from gpucheck.output import (
     node_line,
     preflight_json,
@@ -129,6 +130,10 @@ def _show(result: Result) -> None:
     """Write what people and programs get of a judgement."""
     for face in (preflight_json, preflight_junit, preflight_metrics, preflight_markdown, html):
         face.render(result).encode()
+    with speaking("zh"):
+        for face in (preflight_junit, preflight_markdown, html):
+            face.render(result).encode()
+        preflight_text.render(result, verbose=2).encode()
     for text in (
         preflight_text.render(result, verbose=2),
         preflight_record.line(result),

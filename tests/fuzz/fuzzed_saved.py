@@ -14,6 +14,7 @@ from rules_support import TABLES
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.language import speaking
 from gpucheck.machine.target import TargetWish
 from gpucheck.output import diff, diff_overview, json_format, junit, markdown, terminal
 from gpucheck.output.html import diff as html_diff
@@ -53,7 +54,10 @@ def _saved(data: bytes) -> None:
     none_crashed(report.checks)
     for face in (json_format, terminal, markdown, junit, html_report):
         face.render(report).encode("utf-8", "surrogatepass")
-    terminal.render(report, verbose=2, color=True, width=40)
+    with speaking("zh"):
+        terminal.render(report, verbose=2, color=True, width=40)
+        for face in (markdown, html_report):
+            face.render(report).encode("utf-8", "surrogatepass")
     changes = diff.compare(before, snapshot)
     json.dumps(diff.as_json(changes))
     diff_overview.render(_first(), report, changes, verbose=True, color=False, width=80)
@@ -105,10 +109,28 @@ def _said(value: object) -> object:
     return [_said(one) for one in value] if isinstance(value, list | tuple) else value
 
 
+_FORGED = json.dumps(
+    {
+        "schema": "gpucheck.snapshot/1", "gpucheck": {"version": "0.1.0"}, "origin": "recorded",
+        "facts": {"selftests": {
+            "problems": {"results": "X hides the GPU"},
+            "said": {"problems": {"results": {
+                "key": "{setting} hides the GPU", "params": {"setting": "X"},
+            }}},
+        }},
+    }
+).encode()  # fmt: skip
+"""A sentence without the parameters that its translation has."""
+
+
 def _reports() -> list[bytes]:
     made = [sample() for sample in report_samples.ALL.values()]
     made += [preflight_samples.hang(2, 2).report, preflight_samples.several().report]
-    return [*_snapshots(), *(json.dumps(_said(report.as_json())).encode() for report in made)]
+    return [
+        _FORGED,
+        *_snapshots(),
+        *(json.dumps(_said(report.as_json())).encode() for report in made),
+    ]
 
 
 TARGETS = (

@@ -9,7 +9,9 @@ import report_samples
 from fuzz_target import Target
 from rules_support import TABLES
 
+from gpucheck.engine import Report
 from gpucheck.engine.trailer import parse, trailer
+from gpucheck.language import speaking
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.text import Line, Text
 from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
@@ -33,9 +35,15 @@ def _triage(data: bytes) -> None:
         ticket_reply.reply(report, "zh"),
         markdown.render(report),
         html_report.render(report),
+        _in_chinese(report),
         json_format.render(report),
     ):
         text.encode("utf-8", "surrogatepass")
+
+
+def _in_chinese(report: Report) -> str:
+    with speaking("zh"):
+        return ticket_text.render(report, lines=True) + markdown.render(report)
 
 
 def _own(data: bytes) -> None:

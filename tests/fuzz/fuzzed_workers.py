@@ -12,6 +12,7 @@ from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import looks
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer, read_flight
 from gpucheck.facts import builtins
+from gpucheck.language import speaking, spoken
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 from gpucheck.machine.worker_pool.messages import read_message
@@ -37,7 +38,19 @@ def _answer(data: bytes) -> None:
     run.hear({"event": "ended", "status": 0})
     assert run.result is not None
     tests = [outcome.answered(_JOB, message, "matmul"), outcome.ended(_JOB, "x", "", message)]
-    json_text(builtins([rank, flight, run.result, ended.detail, tests]))
+    made = builtins([rank, flight, run.result, ended.detail, tests])
+    json_text(made)
+    with speaking("zh"):
+        for text in _texts(made):
+            spoken(text).encode("utf-8", "surrogatepass")
+
+
+def _texts(data: object) -> list[str]:
+    """Return the texts and sentences in what was made of an answer."""
+    if isinstance(data, str):
+        return [data]
+    inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
+    return [text for one in inner for text in _texts(one)]
 
 
 def _printed(data: bytes) -> None:

@@ -78,6 +78,24 @@ def test_a_forged_sentence_stays_text(said: object) -> None:
     assert back == {"why": "the text"}
 
 
+@pytest.mark.parametrize(
+    ("text", "key", "params"),
+    [
+        ("X hides the GPU", "{setting} hides the GPU", {"setting": "X"}),
+        ("x node", "{count} node", {"count": "x"}),
+        ("None node", "{count} node", {"count": None}),
+    ],
+)
+def test_one_without_the_parameters_of_its_translation_is_shown_in_english(
+    text: str, key: str, params: dict[str, Any]
+) -> None:
+    back = said_again(text, {"key": key, "params": params})
+    outer = say("It may also be: {cause} ({finding}).", cause=back, finding="f")
+    with speaking("zh"):
+        assert spoken(back) == text
+        assert text in spoken(outer) != outer
+
+
 def test_sentences_within_sentences_do_not_multiply() -> None:
     said: Any = "x"
     for _ in range(60):

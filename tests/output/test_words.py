@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from gpucheck.language import speaking, spoken
@@ -83,3 +85,13 @@ def test_phrases_of_gpucheck_among_the_facts_are_translated_and_words_of_others_
         assert spoken(shown("not found", "why")) == "没有找到"
         assert spoken(shown("none", "NVIDIA_VISIBLE_DEVICES")) == "none"
         assert spoken(shown("file too short", "why")) == "file too short"
+
+
+def test_of_many_kinds_a_few_are_counted() -> None:
+    assert counted(["A", "B", "A"]) == "2 x A, 1 x B"
+    names = ["A", "A", *(f"X{number}" for number in range(60_000))]
+    begun = time.process_time()
+    words = counted(names)
+    assert time.process_time() - begun < 5
+    assert words.startswith("2 x A, 1 x X0, ")
+    assert words.endswith("1 x X10 and 59989 more")

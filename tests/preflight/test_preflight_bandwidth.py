@@ -280,3 +280,12 @@ def test_of_very_many_pairs_the_slowest_are_reported() -> None:
     assert len(found) == 2016
     assert found[0].ends == (0, 1)
     assert (68, 69) not in {one.ends for one in found}
+
+
+def test_a_collective_of_no_bytes_is_no_measurement() -> None:
+    whole = step("together", {tuple(range(4)): 10.0})
+    results = {
+        rank: msgspec.structs.replace(one, measurements={"all-reduce 0 B s": 1.0})
+        for rank, one in whole.results.items()
+    }
+    assert timed(gpus(2, 2), [msgspec.structs.replace(whole, results=results)]) == []

@@ -197,3 +197,17 @@ def test_how_gpus_are_made_visible_is_compared_and_not_which_ones() -> None:
     assert found.odd == {"set to no GPU": (3,)}
     (found,) = seen(None, None, None, "0")
     assert found.odd == {"set to numbers": (3,)}
+
+
+def test_names_that_one_task_invents_do_not_hide_those_of_the_others() -> None:
+    roster = cpus(4, 1)
+    usual = {"UCX_ZZ": "1"}
+    invented = {f"UCX_A{number}": "1" for number in range(900)}
+    found = differences(
+        {
+            at: TaskFacts(task=at, host=f"n{at}", variables=invented if at == 3 else usual)
+            for at in range(len(roster.ranks))
+        }
+    )
+    assert len(found) == 256
+    assert "UCX_ZZ" in {one.what for one in found}

@@ -1,5 +1,6 @@
 """GPUs of a node that no task takes."""
 
+import time
 from collections.abc import Mapping
 
 import msgspec
@@ -49,3 +50,15 @@ def test_many_hosts_are_a_few_sentences() -> None:
     assert len(found) == 5
     assert found[0].startswith("n0: 1 of its 3 GPUs has no rank and got no test (GPU 2)")
     assert found[-1] == "96 more hosts with GPUs that have no rank: n4, n5, n6, n7 and 92 more"
+
+
+def test_thousands_of_gpus_are_looked_up_once() -> None:
+    came = {
+        task: TaskFacts(task=task, host="a", devices=_gpus("a", *range(4000))) for task in (0, 1)
+    }
+    job = assign_ranks(JobSpec(tasks=2, cuda=True), came)
+    many = msgspec.structs.replace(job, ranks=job.ranks * 40_000)
+    begun = time.process_time()
+    (said,) = notices(many, came)
+    assert time.process_time() - begun < 2
+    assert "3998 of its 4000 GPUs" in said

@@ -1,5 +1,7 @@
 """Who makes the others wait, and who does not although it looks like that."""
 
+import time
+
 import msgspec
 import pytest
 from fabric_support import roster
@@ -142,3 +144,13 @@ def test_a_limit_on_processor_time(
     for one in entries:
         assert "in 119 of 124 periods" in one.evidence
         assert one.data["fixes"]
+
+
+def test_of_thousands_of_ranks_a_fifth_is_late() -> None:
+    job = roster(*[10] * 200)
+    late = {rank: 3.0 for rank in range(2000) if rank // 10 % 5 == 0}
+    history = paced(late, of=64, times=64, job=job)
+    begun = time.process_time()
+    causes = found(history, job)
+    assert time.process_time() - begun < 3
+    assert sorted(rank for one in causes for rank in one.ranks) == sorted(late)

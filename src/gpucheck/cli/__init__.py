@@ -142,6 +142,7 @@ def gpucheck() -> None:
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; any internal error becomes one sentence, never a traceback."""
     _open_closed_streams()
+    _let_every_character_through()
     with _leaving_when_told():
         _run(args)
 
@@ -219,6 +220,13 @@ def _open_closed_streams() -> None:
             # Opened in ascending order, each gets the number of its stream.
             stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
             setattr(sys, name, stream)
+
+
+def _let_every_character_through() -> None:
+    """Make the standard streams escape what their encoding lacks: click writes the help to them."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
 
 
 @contextlib.contextmanager

@@ -182,7 +182,7 @@ def _write(data: object, text: str, options: dict[str, Any]) -> None:
     if options["form"] == "json":
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
-        text = json_text(data, ascii_only=False)
+        text = json_text(data)
     write_out(text, options["output"])
 
 

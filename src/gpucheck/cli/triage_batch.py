@@ -25,7 +25,7 @@ def answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Table
         raise click.UsageError(words_of(error)) from error
     from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
-    lines = [json_text(answer, indent=None, ascii_only=False) for answer in batch.answers()]
+    lines = [json_text(answer, indent=None) for answer in batch.answers()]
     write_out(_numbers(batch, options) if options["summary"] else "".join(lines), options["output"])
     if not options["quiet"]:
         said = batch.notes() if options["summary"] else batch.summary()

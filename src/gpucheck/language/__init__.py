@@ -14,7 +14,7 @@ from gpucheck.language.catalogue import (
     speaking,
     spoken,
 )
-from gpucheck.language.connectives import and_more, any_of, in_series, in_turn, listed
+from gpucheck.language.connectives import and_more, any_of, folded, in_series, in_turn, listed
 from gpucheck.language.sentence import (
     Part,
     Sentence,
@@ -35,6 +35,7 @@ __all__ = [
     "as_said",
     "catalogue_of",
     "current_language",
+    "folded",
     "from_said",
     "in_series",
     "in_turn",

@@ -17,6 +17,7 @@ from gpucheck.language.sentence import Sentence
 Language = Literal["en", "zh"]
 _VARIABLES = ("LC_ALL", "LC_MESSAGES", "LANG")
 """Those that name the language of messages, the strongest first (POSIX, 8.2)."""
+_NOT_ITS_PARAMETERS = (LookupError, ValueError, TypeError, OverflowError)
 _FOLDER = path.dirname(__file__)  # noqa: PTH120  # pathlib would cost every check two milliseconds
 
 _now: contextvars.ContextVar[Language] = contextvars.ContextVar("language", default="en")
@@ -31,12 +32,17 @@ class Catalogue:
     def words(self, text: str) -> str:
         """Return a sentence in this language; one that it lacks is English as a whole.
 
-        Other text is somebody else's, and is returned as it is.
+        So is one that was read back with other parameters than our code gives it: a translation
+        has the fields of the plural, with their formats. Other text is somebody else's, and is
+        returned as it is.
         """
         if not isinstance(text, Sentence) or not text.key:  # gettext has its header under ""
             return text
         template = self._translations.translation(text.key)
-        return text.in_words(template, self.words) if template else str(text)
+        try:
+            return text.in_words(template, self.words) if template else str(text)
+        except _NOT_ITS_PARAMETERS:
+            return str(text)
 
 
 def speak(language: Language) -> None:

@@ -1,6 +1,6 @@
 """How things are listed in a sentence: each language has its own commas and conjunctions."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpucheck.language.sentence import say
 
@@ -26,19 +26,23 @@ def and_more(words: str, count: int) -> str:
 
 def in_turn(sentences: Sequence[str]) -> str:
     """Return sentences one after another; "" without any."""
-    if not sentences:
-        return ""
-    words: str = sentences[0]
-    for sentence in sentences[1:]:
-        words = say("{sentences} {next}", sentences=words, next=sentence)
-    return words
+    return folded(
+        sentences, lambda those, next_: say("{sentences} {next}", sentences=those, next=next_)
+    )
 
 
 def in_series(items: Sequence[str]) -> str:
     """Return ``A, B, C``; "" without items."""
-    if not items:
-        return ""
-    words: str = items[0]
-    for item in items[1:]:
-        words = say("{those}, {next}", those=words, next=item)
-    return words
+    return folded(items, lambda those, next_: say("{those}, {next}", those=those, next=next_))
+
+
+def folded(items: Sequence[str], joined: Callable[[str, str], str]) -> str:
+    """Return items joined two by two; "" without items.
+
+    Each half is joined first. So a list of a thousand items is ten sentences deep, not a thousand,
+    and every item is copied ten times.
+    """
+    if len(items) <= 1:
+        return items[0] if items else ""
+    middle = len(items) // 2
+    return joined(folded(items[:middle], joined), folded(items[middle:], joined))

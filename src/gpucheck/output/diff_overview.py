@@ -66,8 +66,11 @@ def render(
         page.labelled(term(label), words, column=_COLUMN)
     for head, named in groups(changes):
         _listed(page, head, named)
-    above = [change for change in changes if _is_of_package(change) or _is_of_variable(change)]
-    rest = [change for change in changes if change not in above and not _is_above(change, told)]
+    rest = [
+        change
+        for change in changes
+        if not (_is_of_package(change) or _is_of_variable(change) or _is_above(change, told))
+    ]
     _rest(page, changes if verbose else rest, verbose=bool(verbose))
     return page.text()
 

@@ -10,12 +10,12 @@ _NOTES = ("sources", "problems")
 """Fields that hold a sentence for each of several others."""
 
 
-def json_text(data: object, *, indent: int | None = 2, ascii_only: bool = True) -> str:
-    """Return JSON with a final newline.
+def json_text(data: object, *, indent: int | None = 2) -> str:
+    """Return JSON with a final newline, in ASCII: no character takes effect in a terminal.
 
     An object with sentences gets ``said``: by the field, ``key`` (the template) and ``params``.
     """
-    return json.dumps(with_said(data), indent=indent, ensure_ascii=ascii_only) + "\n"
+    return json.dumps(with_said(data), indent=indent, ensure_ascii=True) + "\n"
 
 
 def with_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data

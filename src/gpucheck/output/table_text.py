@@ -1,6 +1,7 @@
 """Compatibility tables as aligned text and as JSON-like data, and differences between sets."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
 
@@ -19,6 +20,8 @@ _APART = ("source", "note")
 """Columns of every table that are too long for the aligned columns."""
 _WIDEST = 40
 _MOST_NEAR = 5
+_MOST_HEIRS = 100
+"""Rows of a subject among which the one is sought that a row became."""
 DIFF_SCHEMA = "gpucheck.tables-diff/1"
 
 How = Literal["added", "removed", "changed"]
@@ -192,19 +195,40 @@ def _compared(name: str, ours: Table, theirs: Table) -> list[RowChange]:
     """Pair rows that only one table has by their subject; the others were added or removed."""
     before = [data for row in ours.rows if (data := _data(row))]
     after = [data for row in theirs.rows if (data := _data(row))]
-    gone = [data for data in before if data not in after]
-    new = [data for data in after if data not in before]
+    ours_said, theirs_said = set(map(_whole, before)), set(map(_whole, after))
+    new = {at: data for at, data in enumerate(after) if _whole(data) not in ours_said}
+    heirs: dict[tuple[tuple[str, str], ...], list[int]] = {}
+    for at, data in new.items():
+        heirs.setdefault(_subject(data), []).append(at)
     found = []
-    for data in gone:
-        heirs = [other for other in new if _subject(other) == _subject(data)]
-        if heirs:
-            heir = max(heirs, key=lambda other: sum(data.get(k) == v for k, v in other.items()))
-            new.remove(heir)
-            found.append(RowChange(table=name, change="changed", before=data, after=heir))
-        else:
-            found.append(RowChange(table=name, change="removed", before=data, after=None))
-    added = [RowChange(table=name, change="added", before=None, after=data) for data in new]
+    for data in before:
+        if _whole(data) in theirs_said:
+            continue
+        nearest = _nearest(data, heirs.get(_subject(data), []), new)
+        heir = None if nearest is None else new.pop(nearest)
+        change: How = "removed" if heir is None else "changed"
+        found.append(RowChange(table=name, change=change, before=data, after=heir))
+    added = [
+        RowChange(table=name, change="added", before=None, after=data) for data in new.values()
+    ]
     return found + added
+
+
+def _nearest(data: Data, heirs: list[int], new: Mapping[int, Data]) -> int | None:
+    """Take the row that has most values of this one from the first few of its subject."""
+    if not heirs:
+        return None
+    at = max(
+        heirs[:_MOST_HEIRS],
+        key=lambda one: sum(data.get(key) == value for key, value in new[one].items()),
+    )
+    heirs.remove(at)
+    return at
+
+
+def _whole(data: Data) -> str:
+    """Return a row as a text that only an equal row has."""
+    return json.dumps(data, sort_keys=True)
 
 
 def _subject(data: Data) -> tuple[tuple[str, str], ...]:

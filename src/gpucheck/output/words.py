@@ -1,11 +1,12 @@
 """Values in words. What was read from a machine is untrusted; it is cleaned here and only here."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import groupby
+from itertools import groupby, islice
 from typing import Any
 
-from gpucheck.language import Sentence, in_series, phrase, say, say_many
+from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
@@ -92,10 +93,12 @@ def size(number: int) -> str:
 
 def counted(names: Sequence[str]) -> str:
     """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single item without its count."""
-    kinds = dict.fromkeys(names)
     if len(names) == 1:
         return clean(names[0])
-    return in_series([times(names.count(kind), clean(kind)) for kind in kinds])
+    kinds = Counter(names)
+    some = [(kind, kinds[kind]) for kind in islice(kinds, MOST_ITEMS)]
+    words = in_series([times(count, clean(kind)) for kind, count in some])
+    return and_more(words, len(names) - sum(count for _kind, count in some))
 
 
 def times(count: int, name: str) -> str:
@@ -115,10 +118,7 @@ def bracketed(text: str, more: str) -> str:
 
 def in_line(parts: Sequence[str]) -> str:
     """Return ``A, B, C``: several things about one thing, not several things of one kind."""
-    words = parts[0] if parts else ""
-    for part in parts[1:]:
-        words = say("{first}, {then}", first=words, then=part)
-    return words
+    return folded(parts, lambda first, then: say("{first}, {then}", first=first, then=then))
 
 
 def listing(names: Sequence[str], limit: int = LONGEST) -> str:
@@ -131,10 +131,8 @@ def listing(names: Sequence[str], limit: int = LONGEST) -> str:
 
 def in_parts(parts: Sequence[str]) -> str:
     """Return ``A; B; C`` without the empty parts."""
-    words = ""
-    for part in parts:
-        words = say("{those}; {next}", those=words, next=part) if words and part else words or part
-    return words
+    some = [part for part in parts if part]
+    return folded(some, lambda those, next_: say("{those}; {next}", those=those, next=next_))
 
 
 def and_more(those: str, count: int) -> str:

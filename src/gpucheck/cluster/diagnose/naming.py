@@ -8,7 +8,7 @@ import msgspec
 from gpucheck.cluster.model import Roster
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import folded, in_series, say, say_many
 
 _MOST = 4
 
@@ -61,10 +61,7 @@ def words_of(names: Sequence[object]) -> str:
 
 def clauses(parts: Sequence[str]) -> str:
     """Return parts of a sentence with semicolons between them."""
-    words = parts[0] if parts else ""
-    for part in parts[1:]:
-        words = say("{said}; {more}", said=words, more=part)
-    return words
+    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))
 
 
 def in_ranks(number: int) -> str:

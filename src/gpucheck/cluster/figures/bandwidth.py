@@ -13,7 +13,7 @@ from gpucheck.language import in_series, say
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _PER_GB = 1e9
-_TIMED = re.compile(r"all-reduce (\d{1,15}) B s")
+_TIMED = re.compile(r"all-reduce ([1-9]\d{0,14}) B s")
 _MIB = 1024 * 1024
 
 

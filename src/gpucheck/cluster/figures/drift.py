@@ -13,7 +13,7 @@ from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
-from gpucheck.language import in_series, listed, say, say_many
+from gpucheck.language import and_more, in_series, listed, say, say_many
 
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
@@ -57,6 +57,10 @@ VARIABLES_OF_THE_HOST = (
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
+_MOST_FURTHER = 256
+"""Variables that no list names and that are compared: each is, for every task."""
+_MOST_SAID = 16
+"""Differences that are told of one set of tasks."""
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +88,7 @@ def differences(facts: Facts) -> list[Difference]:
     where one has less than half of another, because nodes differ a little in their memory.
     """
     varying = _varying(facts)
+    further = _further(varying, facts)
     found = [
         _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
         _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
@@ -94,12 +99,15 @@ def differences(facts: Facts) -> list[Difference]:
         *_of_hosts(facts),
         *(
             _variable(name, facts)
-            for name in (*VARIABLES, *_further(varying, is_of_host=False))
+            for name in (*VARIABLES, *(one for one in further if not one.endswith(_OF_AN_ADAPTER)))
             if name in varying
         ),
         *(
             _set_or_not(name, facts)
-            for name in (*VARIABLES_OF_THE_HOST, *_further(varying, is_of_host=True))
+            for name in (
+                *VARIABLES_OF_THE_HOST,
+                *(one for one in further if one.endswith(_OF_AN_ADAPTER)),
+            )
             if name in varying
         ),
         _differing("CUDA_VISIBLE_DEVICES", facts, _forms(facts)),
@@ -142,7 +150,9 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
         [rank.rank for rank in roster.ranks if rank.task in these],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
-        evidence=clauses([_said(one, facts) for one in same]),
+        evidence=and_more(
+            clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
+        ),
         data={"differs": [str(one.what) for one in same], "tied": tied},
     )
 
@@ -244,14 +254,17 @@ def _varying(facts: Facts) -> set[str]:
     return {name for one in kinds for name, _value in one ^ next(iter(kinds))}
 
 
-def _further(varying: set[str], *, is_of_host: bool) -> list[str]:
-    """Return those of the variables that are read by collectives, and that no list names."""
+def _further(varying: set[str], facts: Facts) -> list[str]:
+    """Return those of the variables that are read by collectives, and that no list names.
+
+    Of very many, those that most tasks have: a task that invents names hides none of theirs.
+    """
     listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
-    return sorted(
-        name
-        for name in varying - listed
-        if name.startswith(_PREFIXES) and name.endswith(_OF_AN_ADAPTER) == is_of_host
-    )
+    names = {name for name in varying - listed if name.startswith(_PREFIXES)}
+    if len(names) <= _MOST_FURTHER:
+        return sorted(names)
+    tasks = Counter(name for one in facts.values() for name in names & (one.variables or {}).keys())
+    return sorted(sorted(names, key=lambda name: (-tasks[name], name))[:_MOST_FURTHER])
 
 
 def _set_or_not(name: str, facts: Facts) -> Difference | None:

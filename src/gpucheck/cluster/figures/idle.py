@@ -49,7 +49,8 @@ def _on(ranks: list[Rank], facts: Facts) -> str:
             seen[device.uuid] = number
     if len(here) < len(tasks):
         return ""
-    left = sorted(index for uuid, index in seen.items() if uuid not in {one.uuid for one in ranks})
+    used = {one.uuid for one in ranks}
+    left = sorted(index for uuid, index in seen.items() if uuid not in used)
     if not left:
         return ""
     names = in_series([str(one) for one in left[:_MOST_GPUS]])

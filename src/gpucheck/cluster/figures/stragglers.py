@@ -11,6 +11,7 @@ from statistics import median
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed
+from gpucheck.cluster.figures.peers import Peers
 from gpucheck.cluster.model import Facts, Pace, Roster, StepResult, TaskFacts, Throttling
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
@@ -63,7 +64,9 @@ def _late(roster: Roster, paces: Mapping[int, Pace]) -> list[Culprit]:
     collectives = min((_length(one) for one in paces.values()), default=0)
     if len(paces) < 2 or collectives < _COLLECTIVES:  # noqa: PLR2004  # a pair
         return []
-    late = [one for rank in _suspects(paces, collectives) if (one := _of(rank, paces, collectives))]
+    suspects = _suspects(paces, collectives)
+    every = _Paces(paces, collectives) if suspects else None
+    late = [one for rank in suspects if every and (one := every.late(rank))]
     by_node: dict[int, list[_Late]] = {}
     for one in late if 2 * len(late) <= len(paces) else ():
         by_node.setdefault(roster.ranks[one.rank].node, []).append(one)
@@ -81,20 +84,28 @@ def _suspects(paces: Mapping[int, Pace], collectives: int) -> list[int]:
     return [rank for rank, seconds in own.items() if seconds - usual > least]
 
 
-def _of(rank: int, paces: Mapping[int, Pace], collectives: int) -> _Late | None:
-    """Return how late a rank was; None unless it was late nearly every time."""
-    own = paces[rank]
-    others = [one for other, one in paces.items() if other != rank]
-    found = []
-    for at in range(collectives):
-        usual = median(one.own[at] for one in others)
-        waited = median(one.waited[at] for one in others)
-        by = own.own[at] - own.delayed[at] - usual
-        if by > _LATE and waited > _WAITED * by and own.waited[at] < waited:
-            found.append(by)
-    if len(found) < _MOST_TIMES * collectives:
-        return None
-    return _Late(rank, len(found), collectives, median(found))
+class _Paces:
+    """The times of every rank in each collective, sorted once for all that may be late."""
+
+    def __init__(self, paces: Mapping[int, Pace], collectives: int) -> None:
+        self._paces, self._collectives = paces, collectives
+        each, numbers = paces.values(), range(collectives)
+        self._own = Peers((at, one.own[at]) for one in each for at in numbers)
+        self._waited = Peers((at, one.waited[at]) for one in each for at in numbers)
+
+    def late(self, rank: int) -> _Late | None:
+        """Return how late a rank was; None unless it was late nearly every time."""
+        pace = self._paces[rank]
+        found = []
+        for at in range(self._collectives):
+            usual, _others = self._own.others(at, pace.own[at])
+            waited, _others = self._waited.others(at, pace.waited[at])
+            by = pace.own[at] - pace.delayed[at] - usual
+            if by > _LATE and waited > _WAITED * by and pace.waited[at] < waited:
+                found.append(by)
+        if len(found) < _MOST_TIMES * self._collectives:
+            return None
+        return _Late(rank, len(found), self._collectives, median(found))
 
 
 def _entry(roster: Roster, same: Sequence[_Late]) -> Culprit:

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpucheck.cluster.store.attempt import Attempt, AttemptError, Reason, Secret, Who, words_of
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.language import in_series, say
+from gpucheck.language import folded, in_series, say
 
 _WORST_FIRST: tuple[Reason, ...] = (
     "task-taken", "wrong-token", "full", "another-run", "refused", "timed-out", "no-store",
@@ -311,7 +311,4 @@ def _rank(error: AttemptError) -> int:
 
 
 def _joined(parts: Sequence[str]) -> str:
-    words = parts[0]
-    for part in parts[1:]:
-        words = say("{said}; {more}", said=words, more=part)
-    return words
+    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))
