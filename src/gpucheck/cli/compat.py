@@ -12,7 +12,6 @@ from gpucheck.cli.check import show_report
 from gpucheck.cli.options import examples, fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import printable, words_of, write_out
-from gpucheck.facts.streams import reading
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -95,6 +94,8 @@ def _content(file: str) -> bytes:
         if file == _STDIN:
             data = sys.stdin.buffer.read(_FACTS_LIMIT + 1)
         else:
+            from gpucheck.facts.streams import reading  # noqa: PLC0415
+
             with reading(Path(file)) as opened:
                 data = opened.read(_FACTS_LIMIT + 1)
     except OSError as error:
@@ -120,6 +121,8 @@ def _answer_batch(options: dict[str, Any], tables: "Tables") -> None:
         if file == _STDIN:
             lines.extend(_answers(sys.stdin.buffer, tables))
         else:
+            from gpucheck.facts.streams import reading  # noqa: PLC0415
+
             with reading(Path(file)) as opened:
                 lines.extend(_answers(opened, tables))
     except OSError as error:

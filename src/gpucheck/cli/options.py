@@ -51,7 +51,7 @@ class Seconds(click.FloatRange):
         """Return the time limit.
 
         Raises:
-            click.BadParameter: it is no number, or out of the range.
+            click.BadParameter: it is not a number, or out of the range.
         """
         seconds = super().convert(value, param, ctx)
         if math.isnan(seconds):

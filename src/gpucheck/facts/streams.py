@@ -7,10 +7,12 @@ import re
 import select
 import stat
 import time
-from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO, Protocol
 
 from gpucheck.language import say
+
+if TYPE_CHECKING:  # importing it takes two milliseconds
+    from pathlib import Path
 
 WAIT = 10.0
 """The time in seconds within which somebody must come to the other end of a named pipe."""
@@ -52,7 +54,7 @@ class Rejoined(io.RawIOBase):
         super().close()
 
 
-def reading(path: Path) -> BinaryIO:
+def reading(path: "Path") -> BinaryIO:
     """Open something to read it; a pipe, such as a shell's <(command), is fine.
 
     Raises:
@@ -65,7 +67,7 @@ def reading(path: Path) -> BinaryIO:
     return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
 
 
-def write_into(path: Path, data: bytes) -> None:
+def write_into(path: "Path", data: bytes) -> None:
     """Write into a file, a device or a pipe.
 
     Raises:
@@ -76,14 +78,14 @@ def write_into(path: Path, data: bytes) -> None:
         opened.write(data)
 
 
-def _mode(path: Path) -> int:
+def _mode(path: "Path") -> int:
     try:
         return path.stat().st_mode
     except ValueError as error:  # a null byte in the name
         raise OSError(errno.EINVAL, str(error)) from error
 
 
-def _named_pipe(path: Path) -> BinaryIO:
+def _named_pipe(path: "Path") -> BinaryIO:
     """Open a pipe without waiting for its writer, who may never come."""
     pipe = open(path, "rb", buffering=0, opener=_without_waiting)  # noqa: SIM115  # the reader closes it
     try:
@@ -119,7 +121,7 @@ def _awaited(pipe: int) -> bytes:
             raise OSError(errno.ETIMEDOUT, why)
 
 
-def _for_writing(path: Path) -> int:
+def _for_writing(path: "Path") -> int:
     """Return a pipe whose reader is there.
 
     Raises:
