@@ -109,7 +109,7 @@ def test_another_language_is_refused(run: Run) -> None:
         (("explain", "driver-to-old"), "没有名为 'driver-to-old' 的问题。是不是 driver-too-old？"),
         (("cheek",), "错误：没有命令 'cheek'。是不是 check？"),
         (("check", "--level", "quik"), "不是 'quick', 'standard', 'stress' 之一。是不是 quick？"),
-        (("check", "--timeout", "0"), "不在范围 x>=0.1 内。"),
+        (("check", "--timeout", "0"), "不在范围 0.1<=x<1000000 内。"),
         (("check", "--timeout", "soon"), "'soon' 不是有效的小数范围。"),
         (("check", "--timeout"), "需要一个值。"),
         (("check", "--no-color=1"), "不带值。"),
