@@ -316,8 +316,6 @@ def read_object(facts: object) -> Given:
         raise
     except ValueError as error:  # Python does not write out an integer of 5000 digits
         raise GivenError(say("the facts have a number with too many digits.")) from error
-    except RecursionError as error:
-        raise GivenError(say("the facts are nested too deeply.")) from error
     return given
 
 
