@@ -11,11 +11,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
 from gpucheck.api.errors import AskError, NoAnswerError, RefusedError, UsageError
+from gpucheck.api.examination import _understood
+from gpucheck.api.examiner import Order
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
@@ -166,6 +169,30 @@ def test_an_interrupted_check_leaves_no_process_behind(monkeypatch: pytest.Monke
 
 
 @process
+def test_a_process_that_is_never_told_what_to_examine_ends() -> None:
+    """A program may be interrupted between the start and the order, and keep the pipe open."""
+    code = "from gpucheck.api import examiner; examiner._PATIENCE = 0.2; examiner.main()"
+    told = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    try:
+        assert told.wait(30) == 1
+    finally:
+        told.kill()
+        told.communicate()
+
+
+@process
+def test_pipes_that_cannot_be_waited_for_stop_no_check() -> None:
+    """As on Windows, whose select takes sockets only."""
+    code = "import select; from gpucheck.api import examiner; examiner._SELECTS = False; "
+    code += "select.select = None; examiner.main()"
+    order = msgspec.json.encode(Order(what="facts", python=sys.executable))
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=b"mark\n" + order, capture_output=True, check=True
+    )
+    assert _understood(done.stdout, b"mark", str).get(Interpreter).executable
+
+
+@process
 def test_a_killed_program_takes_its_check_with_it(tmp_path: Path) -> None:
     slow = tmp_path / "python"
     slow.write_text("#!/bin/sh\nexec sleep 30\n")
@@ -236,6 +263,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.check(level="fast"), UsageError, "level must be quick, standard or stress"),  # type: ignore[arg-type]
     (lambda: gpucheck.check(timeout=float("nan")), UsageError, "timeout must be a number"),
     (lambda: gpucheck.check(timeout=-1), UsageError, "timeout must be a number"),
+    (lambda: gpucheck.check(timeout=1e6), UsageError, "from 0.1 to less than 1000000, not 1000000"),
     (lambda: gpucheck.check(gpus=-1), UsageError, "gpus must be a whole number from 0 to 1024"),
     (lambda: gpucheck.check(gpus=True), UsageError, "gpus must be a whole number"),
     (lambda: gpucheck.check(selftest="no"), UsageError, "selftest must be None, True or False"),  # type: ignore[arg-type]
@@ -256,7 +284,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
     (lambda: gpucheck.preflight(device="tpu"), UsageError, "device must be cuda or cpu"),  # type: ignore[arg-type]
     (lambda: gpucheck.preflight(require="x=1"), UsageError, "is not one of gpus-per-node"),
     (lambda: gpucheck.preflight(drill="x"), UsageError, "drill"),
-    (lambda: gpucheck.preflight(timeout=1), UsageError, "at least 10 seconds"),
+    (lambda: gpucheck.preflight(timeout=1), UsageError, "from 10 to less than"),
     (lambda: gpucheck.check(gpus=HUGE), UsageError, "gpus must be a whole number from 0 to 1024"),
     (lambda: gpucheck.check(timeout=-HUGE), UsageError, "not a value that is too long to show"),
     (lambda: gpucheck.check(timeout=HUGE), UsageError, "not a value that is too long to show"),

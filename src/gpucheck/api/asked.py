@@ -4,13 +4,12 @@ from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
 from gpucheck.api.errors import UsageError
+from gpucheck.api.time_limits import MOST
 from gpucheck.api.words import meant, printable, with_hint
 from gpucheck.facts.addresses import is_plain, names_a_build
 from gpucheck.language import any_of, say
 
 T = TypeVar("T")
-_MOST = 1e6
-"""Seconds: whatever is longer is a mistake."""
 
 
 def one_of(name: str, value: T, choices: Sequence[T]) -> T:
@@ -35,13 +34,15 @@ def seconds(value: object, least: float) -> float:
     """Return a time limit.
 
     Raises:
-        UsageError: it is not a number, or too short.
+        UsageError: it is not a number, too short or too long.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < _MOST:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < MOST:
         raise UsageError(
             say(
-                "timeout must be a number of at least {least:g} seconds, not {value}.",
+                "timeout must be a number of seconds from {least:g} to less than {most:d}, not "
+                "{value}.",
                 least=least,
+                most=MOST,
                 value=_shown(value),
             )
         )

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from gpucheck.tables import Tables
 
 ORDER_LIMIT = 1 << 20
+_PATIENCE = 30.0
+"""Seconds within which an order must come: whoever asks may have been interrupted before."""
+_SELECTS = os.name != "nt"
+"""Whether pipes can be waited for. Where not, its own time limits end it."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,6 +63,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 def main() -> NoReturn:
     """Examine the machine, and end the process."""
     signal.signal(signal.SIGTERM, _leave)
+    if _SELECTS and not _has_come(_PATIENCE):
+        os._exit(1)
     mark = sys.stdin.buffer.readline(100).strip()
     order = sys.stdin.buffer.readline(ORDER_LIMIT)
     data = msgspec.msgpack.encode(_reply(order))
@@ -118,5 +124,10 @@ def _collected(
 
 def _go_on_if_asked(*_state: object) -> None:
     """End the process if nobody waits for its answer any more."""
-    if select.select([sys.stdin], [], [], 0)[0] and not os.read(sys.stdin.fileno(), 1):
+    if _SELECTS and _has_come(0) and not os.read(sys.stdin.fileno(), 1):
         sys.exit(1)
+
+
+def _has_come(seconds: float) -> bool:
+    """Whether something comes on stdin within so many seconds, or its end."""
+    return bool(select.select([sys.stdin], [], [], seconds)[0])

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpucheck.api import asked
 from gpucheck.api.errors import UsageError
 from gpucheck.api.results import CheckReport, Recommended, check_report, recommended
+from gpucheck.api.time_limits import LEAST, LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS
 from gpucheck.api.with_tables import open_tables
 from gpucheck.api.words import words_of
 from gpucheck.language import say
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 Level = Literal["quick", "standard", "stress"]
 _LEVELS: tuple[Level, ...] = ("quick", "standard", "stress")
 _MOST_GPUS, _MOST_RANKS, _MOST_NODES, _LAST_PORT = 1024, 64, 1_000_000, 65535
-_LEAST, _LEAST_OF_A_JOB = 0.1, 10.0
 _LONGEST_MESSAGE = 10_000
 _CALLING, _ARGUMENT = "the calling Python", "the argument python"
 """What named the target; ``machine/target.py`` has their translations."""
@@ -76,7 +76,7 @@ def check(  # noqa: PLR0913  # each by its name
         level=asked.one_of("level", level, _LEVELS),
         only=asked.words("only", only),
         skip=asked.words("skip", skip),
-        timeout=asked.seconds(timeout, _LEAST),
+        timeout=asked.seconds(timeout, LEAST),
         by_program=True,
     )
     return checked(wish, _order("check", python, tables, wish=wish))
@@ -128,7 +128,7 @@ def selftest(
         devices=selftests.devices(named),
         ranks=asked.count("ranks", ranks, 1, _MOST_RANKS),
         seed=asked.count("seed", seed, 0, 2**63 - 1) or 0,
-        timeout=asked.seconds(timeout, 1.0),
+        timeout=asked.seconds(timeout, LEAST_OF_SELF_TESTS),
     )
     known = _tables(tables)
     snapshot = _examined(_order("self-tests", python, tables, tests=wish), wish.timeout)
@@ -179,7 +179,7 @@ def preflight(  # noqa: PLR0913  # each by its name
         links=asked.one_of("links", links, (True, False)),
         drill=asked.words("drill", drill),
         fail_on=asked.one_of("fail_on", fail_on, ("error", "warning", "never")),
-        timeout=asked.seconds(timeout, _LEAST_OF_A_JOB),
+        timeout=asked.seconds(timeout, LEAST_OF_A_JOB),
     )
     return outcome_of(wish, _tables(tables), begun)
 
@@ -212,7 +212,7 @@ def recommend(  # noqa: PLR0913  # each by its name
     from gpucheck.api.recommend_options import RecommendWish  # noqa: PLC0415
     from gpucheck.api.recommending import Recommending  # noqa: PLC0415
 
-    limit, known = asked.seconds(timeout, _LEAST), _tables(tables)
+    limit, known = asked.seconds(timeout, LEAST), _tables(tables)
     wish = RecommendWish(
         torch=asked.text("torch", torch) or "",
         gpu=asked.words("gpu", gpu),

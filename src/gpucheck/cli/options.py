@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpucheck.api.time_limits import LEAST, MOST
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import language_named, named, writable
 from gpucheck.language import say, speak
@@ -32,7 +33,6 @@ LANGUAGE = "gpucheck.lang"
 LANGUAGES = ("auto", "en", "zh")
 """The values of ``--lang``."""
 _TABLES = "gpucheck.tables"
-_MOST_SECONDS = 1_000_000
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -40,7 +40,7 @@ class Seconds(click.FloatRange):
     """A time limit, with the limit that the API has too; click's own range lets NaN through."""
 
     def __init__(self, least: float) -> None:
-        super().__init__(min=least, max=_MOST_SECONDS, max_open=True)
+        super().__init__(min=least, max=MOST, max_open=True)
 
     def convert(
         self,
@@ -194,7 +194,7 @@ machine_options = _options(
     click.option(
         "--timeout",
         metavar="SECONDS",
-        type=Seconds(0.1),
+        type=Seconds(LEAST),
         default=120.0,
         show_default=True,
         help=say("Time limit of the whole run."),

@@ -6,6 +6,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpucheck.api.time_limits import LEAST_OF_A_JOB
 from gpucheck.cli.options import (
     Seconds,
     examples,
@@ -143,7 +144,7 @@ from gpucheck.language import say
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=Seconds(10),
+    type=Seconds(LEAST_OF_A_JOB),
     default=300.0,
     show_default=True,
     help=say("Time limit of the whole run, on every task."),

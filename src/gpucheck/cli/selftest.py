@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from gpucheck.api.selftests import devices, judge_selftests, selftests_alone, test_names
+from gpucheck.api.time_limits import LEAST_OF_SELF_TESTS
 from gpucheck.cli.check import show_report
 from gpucheck.cli.options import (
     Seconds,
@@ -62,7 +63,7 @@ from gpucheck.language import say
 @click.option(
     "--timeout",
     metavar="SECONDS",
-    type=Seconds(1),
+    type=Seconds(LEAST_OF_SELF_TESTS),
     default=300.0,
     show_default=True,
     help=say("Time limit of the whole run."),

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Literal, NoReturn, Protocol
 
 import msgspec
@@ -29,6 +29,8 @@ from gpucheck.machine.signal_names import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
+
+    _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
@@ -102,8 +104,11 @@ class Children:
 
     def start(self, name: str, work: Work, deadline: float) -> None:
         """Start a task; ``deadline`` is a time of ``time.monotonic()``."""
-        kind = _Forked if _FORKS else _Threaded
-        self._under_way[name] = kind(name, work, deadline, self._latest)
+        if not _FORKS:
+            self._under_way[name] = _Threaded(name, work, deadline, self._latest)
+            return
+        with _signals_held():
+            self._under_way[name] = _Forked(name, work, deadline, self._latest)
 
     def extend(self, name: str, deadline: float) -> None:
         """Give a running task another deadline."""
@@ -157,6 +162,20 @@ class Children:
             poll.register(pipe, select.POLLIN)
         for pipe, _events in poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
             forked[pipe].read()
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Hold back the signals whose handlers may raise an exception.
+
+    Otherwise it could come after a fork and before the child is known, and nobody would kill that
+    child. In the child itself, it would go on into the parent's code.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Child:
@@ -395,8 +414,9 @@ def _be_child(handle: int, work: Work) -> NoReturn:
         faulthandler.disable()
         _no_core_dump()
         # The parent notices a signal by itself. It could not name one that became an exception.
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in _ENDING:
             signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
         pipe = _Pipe(handle)
         try:
             work(pipe)

@@ -1,0 +1,5 @@
+"""The range of time limits in seconds, for a program and on the command line alike."""
+
+LEAST, LEAST_OF_SELF_TESTS, LEAST_OF_A_JOB = 0.1, 1, 10
+MOST = 1_000_000
+"""Whatever is as long as this is a mistake."""
