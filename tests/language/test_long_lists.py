@@ -9,7 +9,6 @@ import pytest
 from rule_facts import A100, CUDA_TORCH, HOST, LINUX, nvml
 from rules_support import TABLES, snapshot
 
-from gpucheck.cluster.diagnose.naming import clauses
 from gpucheck.cluster.figures import drift
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.engine import Report, judge_machine
@@ -19,6 +18,7 @@ from gpucheck.language import (
     Sentence,
     any_of,
     as_said,
+    in_clauses,
     in_series,
     in_turn,
     listed,
@@ -40,7 +40,7 @@ _LISTS: dict[Callable[[Sequence[str]], str], tuple[str, str, str]] = {
     in_turn: (" ", " ", ""),
     in_line: (", ", ", ", "，"),  # a Chinese comma
     in_parts: ("; ", "; ", "；"),  # a Chinese semicolon
-    clauses: ("; ", "; ", "；"),  # a Chinese semicolon
+    in_clauses: ("; ", "; ", "；"),  # a Chinese semicolon
 }
 
 

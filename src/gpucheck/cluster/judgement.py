@@ -12,7 +12,7 @@ import msgspec
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
 from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
-from gpucheck.cluster.diagnose.naming import clauses, words_of
+from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
 from gpucheck.cluster.diagnose.uncollected import uncollected
@@ -51,7 +51,7 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import rank_missing
-from gpucheck.language import say, say_many
+from gpucheck.language import in_clauses, say, say_many
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
@@ -267,7 +267,7 @@ class Judgement:
         """Return which demands could not be judged: nobody may claim that these are met."""
         if not self._wanted.requirements:
             return ""
-        return clauses(
+        return in_clauses(
             policy.unknown(
                 self._wanted.requirements, heard.facts, ranks=len(heard.roster.ranks),
                 timed=bandwidth.timed(heard.roster, heard.history),

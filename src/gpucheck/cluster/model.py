@@ -261,11 +261,15 @@ Grown = Annotated[
 """By how much error counters of ports have grown since the run began, by port and name."""
 
 
+Devices = Annotated[list[Device], Meta(max_length=256)]
+"""Those of a task, in the order of torch. No machine has more: a longer list is malformed."""
+
+
 class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What a task reports about itself and its node, before and after torch is imported.
 
     None is unknown. ``variables`` are those that collectives read; values that look like secrets
-    are left out. ``devices`` are in the order of torch.
+    are left out.
     """
 
     task: TaskNumber
@@ -280,7 +284,7 @@ class TaskFacts(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     cudnn: Name | None = None
     nccl: Name | None = None
     driver: Name | None = None
-    devices: Annotated[list[Device], Meta(max_length=256)] | None = None
+    devices: Devices | None = None
     gpu_numbers: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None
     """The number of each GPU in nvidia-smi, by its UUID; only from a task that asked NVML."""
     nvlinks: Annotated[dict[Name, int], Meta(max_length=1000)] | None = None

@@ -14,7 +14,15 @@ from gpucheck.language.catalogue import (
     speaking,
     spoken,
 )
-from gpucheck.language.connectives import and_more, any_of, folded, in_series, in_turn, listed
+from gpucheck.language.connectives import (
+    and_more,
+    any_of,
+    folded,
+    in_clauses,
+    in_series,
+    in_turn,
+    listed,
+)
 from gpucheck.language.sentence import (
     Part,
     Sentence,
@@ -37,6 +45,7 @@ __all__ = [
     "current_language",
     "folded",
     "from_said",
+    "in_clauses",
     "in_series",
     "in_turn",
     "language_is_set",

@@ -36,6 +36,11 @@ def in_series(items: Sequence[str]) -> str:
     return folded(items, lambda those, next_: say("{those}, {next}", those=those, next=next_))
 
 
+def in_clauses(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with semicolons between them; "" without any."""
+    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))
+
+
 def folded(items: Sequence[str], joined: Callable[[str, str], str]) -> str:
     """Return items joined two by two; "" without items.
 

@@ -9,7 +9,7 @@ from gpucheck.cluster.diagnose import direct_evidence, finding_of, looks, ways
 from gpucheck.cluster.diagnose.causes import Cause, causes, scale
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
-from gpucheck.cluster.diagnose.naming import between, blamed, clauses, words_of
+from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.sentences import HOW, Sentence, form_of, phase_of
 from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Roster, StepResult
@@ -17,7 +17,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
-from gpucheck.language import say
+from gpucheck.language import in_clauses, say
 
 _ORDER = tuple(Confidence)
 _FEW_NODES = 2
@@ -47,7 +47,7 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
         slow = [one for _rank, one in sorted(evidence.slow.items())]
         questions.insert(0, looks.slow_hosts(slow))
     found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
-    return Conclusion(culprits=found, inconclusive=clauses(questions))
+    return Conclusion(culprits=found, inconclusive=in_clauses(questions))
 
 
 def _missing(evidence: Evidence) -> list[Culprit]:

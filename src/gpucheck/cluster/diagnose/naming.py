@@ -8,7 +8,7 @@ import msgspec
 from gpucheck.cluster.model import Roster
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.language import folded, in_series, say, say_many
+from gpucheck.language import in_series, say, say_many
 
 _MOST = 4
 
@@ -57,11 +57,6 @@ def words_of(names: Sequence[object]) -> str:
     more = len(names) - _MOST
     few = in_series([str(name) for name in names[:_MOST]])
     return say("{names} and {count} more", names=few, count=more) if more > 0 else few
-
-
-def clauses(parts: Sequence[str]) -> str:
-    """Return parts of a sentence with semicolons between them."""
-    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))
 
 
 def in_ranks(number: int) -> str:

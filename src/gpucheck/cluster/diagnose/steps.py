@@ -1,8 +1,8 @@
 """A step in one line: which groups it tried, how they ended, and what it measured."""
 
-from gpucheck.cluster.diagnose.naming import clauses, words_of
+from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.model import RankResult, StepResult
-from gpucheck.language import Sentence, say, say_many
+from gpucheck.language import Sentence, in_clauses, say, say_many
 
 _MOST = 4
 
@@ -31,7 +31,7 @@ def in_words(done: StepResult) -> str:
     parts += _went(results)
     parts += _measured([one for one in results if one.passed])
     slowest = max((one.seconds for one in results), default=0.0)
-    return clauses([*parts, say("{seconds:.1f} s", seconds=slowest)])
+    return in_clauses([*parts, say("{seconds:.1f} s", seconds=slowest)])
 
 
 def _went(results: list[RankResult]) -> list[Sentence]:

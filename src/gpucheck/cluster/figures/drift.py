@@ -7,13 +7,13 @@ from itertools import chain
 
 import msgspec
 
-from gpucheck.cluster.diagnose.naming import blamed, clauses, words_of
+from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.node_settings import by_setting
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
-from gpucheck.language import and_more, in_series, listed, say, say_many
+from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
 
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
@@ -151,7 +151,7 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
         evidence=and_more(
-            clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
+            in_clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
         ),
         data={"differs": [str(one.what) for one in same], "tied": tied},
     )

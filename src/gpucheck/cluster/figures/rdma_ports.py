@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose.naming import blamed, clauses, words_of
+from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, Facts, Roster
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_infiniband
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import in_clauses, in_series, say, say_many
 
 _ACTIVE = "ACTIVE"
 _SYMBOLS = "symbol_error"
@@ -93,7 +93,7 @@ def ports_slow(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
                 )  # fmt: skip
                 slow.setdefault(host, []).append(words)
     return [
-        _of_host(roster, host, ports, severity, clauses(ports[:_MOST_TOLD]))
+        _of_host(roster, host, ports, severity, in_clauses(ports[:_MOST_TOLD]))
         for host, ports in sorted(slow.items())
     ]
 
@@ -112,7 +112,7 @@ def errors(roster: Roster, facts: Facts, grown: GrownByTask, seconds: float) -> 
         ]
         if said and task in facts:
             entry = _of_host(
-                roster, facts[task].host, said, Severity.WARNING, clauses(said[:_MOST_TOLD])
+                roster, facts[task].host, said, Severity.WARNING, in_clauses(said[:_MOST_TOLD])
             )
             found.append(entry)
     return found

@@ -14,7 +14,7 @@ from typing import Any
 
 from gpucheck.cluster.store.attempt import Attempt, AttemptError, Reason, Secret, Who, words_of
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.language import folded, in_series, say
+from gpucheck.language import in_clauses, in_series, say
 
 _WORST_FIRST: tuple[Reason, ...] = (
     "task-taken", "wrong-token", "full", "another-run", "refused", "timed-out", "no-store",
@@ -281,7 +281,7 @@ def _in_all(host: str, failures: Mapping[Place, AttemptError], seconds: float) -
     where: dict[str, list[str]] = {}
     for port, error in of_port.items():
         where.setdefault(error.words, []).append(str(port))
-    told = _joined(
+    told = in_clauses(
         [
             say("port {ports}: {why}", ports=in_series(numbers), why=words)
             for words, numbers in where.items()
@@ -308,7 +308,3 @@ def _with_addresses(host: str, places: Iterable[Place]) -> str:
 
 def _rank(error: AttemptError) -> int:
     return _WORST_FIRST.index(error.reason)
-
-
-def _joined(parts: Sequence[str]) -> str:
-    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))

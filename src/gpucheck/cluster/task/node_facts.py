@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.model import Device, RdmaPort, TaskFacts, Throttling
+from gpucheck.cluster.model import Device, Devices, RdmaPort, TaskFacts, Throttling
 from gpucheck.cluster.task.inquiry import Inquiry
 from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings, module_settings
 from gpucheck.cluster.task.pcie_settings import pcie_settings
@@ -29,8 +29,6 @@ from gpucheck.probes.system import environment, limits
 _UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
-_MOST_DEVICES = 256
-"""More than any machine has: any code in the target interpreter may have written the list."""
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
 _COLLECTIVE = (
     "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
@@ -119,10 +117,8 @@ def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
 
 def _devices(said: object) -> list[Device] | None:
     """Read the devices that a worker saw, or None if its answer is malformed."""
-    if isinstance(said, list) and len(said) > _MOST_DEVICES:
-        return None
     try:
-        return msgspec.convert(said, list[Device] | None)
+        return msgspec.convert(said, Devices | None)
     except ValueError:
         return None
 

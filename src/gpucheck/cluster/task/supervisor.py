@@ -248,7 +248,7 @@ class Supervisor:
                 self._not_understood = say(
                     "task 0 sent {key}, which is malformed: {problem}",
                     key=messages.ORDERS.key(place.task, at),
-                    problem="ranks that this task does not have",
+                    problem=say("it names ranks that this task does not have"),
                 )
                 return
             yield from self._run_step(orders)
