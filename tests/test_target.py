@@ -4,13 +4,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from support import machine
 
+from gpucheck.facts import Answer
 from gpucheck.facts.interpreter import Status
-from gpucheck.machine import LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine.base import Ran
 from gpucheck.machine.target import TargetWish, ThisProcess, ask, choose, find
 
 VENV = "/home/user/venv/bin/python"
@@ -85,6 +87,32 @@ def test_own_folder_behind_a_link_is_still_its_own(tmp_path: Path) -> None:
 def test_python_without_three(tmp_path: Path) -> None:
     door = host(tmp_path, "/opt/conda/bin/python", env={"PATH": "bin::/opt/conda/bin"})
     assert chosen(door) == ["/opt/conda/bin/python | the first python on PATH"]
+
+
+def test_aliases_of_the_store_come_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    r"""Windows has a ``python.exe`` that opens the Store: a Python behind it is the real one."""
+    store, real = "/c/Microsoft\\WindowsApps", "/c/Python312"
+    monkeypatch.setattr(os, "name", "nt")
+    path = os.pathsep.join((store, real))
+    door = host(tmp_path, f"{store}/python.exe", f"{real}/python.exe", env={"PATH": path})
+    assert chosen(door) == [f"{real}/python.exe | the first python.exe on PATH"]
+    door = host(tmp_path / "alone", f"{store}/python.exe", env={"PATH": store})
+    assert chosen(door) == [f"{store}/python.exe | the first python.exe on PATH"]
+
+
+def test_the_alias_of_the_store_is_no_interpreter() -> None:
+    class Door:
+        def stage(self, _name: str) -> None:
+            pass
+
+        def run(self, _argv: list[str], timeout: float) -> Answer[Ran]:
+            assert timeout
+            said = "Python was not found; run without arguments to install from the Store"
+            return Answer(Ran(status=9009, out="", err=said), "python.exe")
+
+    reply = ask(cast("Host", Door()), "python.exe")
+    assert reply.status == "not-found"
+    assert reply.detail.startswith("no interpreter was found")
 
 
 def test_a_stale_environment_is_passed_over(tmp_path: Path) -> None:

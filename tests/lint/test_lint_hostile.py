@@ -2,14 +2,21 @@
 
 import contextlib
 import time
+import tracemalloc
 from pathlib import Path
 
 import pytest
+import yaml
 
 from gpucheck.cli.lint_beside import beside, compose_files
 from gpucheck.tables import Tables
+from gpucheck.whatif.files import lint as lint_module
 from gpucheck.whatif.files import text as limits
+from gpucheck.whatif.files.composed import Beside
+from gpucheck.whatif.files.kinds import project_of
 from gpucheck.whatif.files.lint import lint
+from gpucheck.whatif.files.model import Project
+from gpucheck.whatif.files.readers.yaml import _refuse_bombs
 from gpucheck.whatif.files.requirement import normal_version
 from gpucheck.whatif.files.rules.complaint import Target
 from gpucheck.whatif.files.text import UnreadableError
@@ -76,7 +83,7 @@ MANY = {
     + b'[[package]]\nname="torch"\nversion="2.6.0+cpu"\nsource={registry="https://a"}\n' * 20_000,
     "Dockerfile": b"FROM python:3.12\n"
     + b"".join(b"ENV V%d=1\n" % n for n in range(45_000))
-    + b"RUN pip install torch==2.6.0\n" * 45_000,
+    + b"RUN pip install torch==2.6.0\n" * 19_000,
     "pod.yaml": b"apiVersion: v1\nkind: Pod\nspec:\n  containers:\n"
     + b"  - {name: a, image: a}\n" * 6000
     + b"  volumes:\n"
@@ -108,6 +115,56 @@ def test_a_large_file_is_judged_or_refused_in_time(name: str, what: str) -> None
     with contextlib.suppress(UnreadableError):
         lint(name, head + LONG[what], TARGET, TABLES)
     assert time.process_time() - began < 15
+
+
+def test_each_compose_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is judged together with every other."""
+    read: list[str] = []
+
+    def counted(name: str, text: str) -> Project | None:
+        read.append(name)
+        return project_of(name, text)
+
+    monkeypatch.setattr(lint_module, "project_of", counted)
+    files = [(f"{n}.compose.yml", b"services: {a: {image: x}} # %d" % n) for n in range(9)]
+    files.append(("9.compose.yml", b"services: ["))
+    for file in files:
+        others = tuple(one for one in files if one != file)
+        with contextlib.suppress(UnreadableError):
+            lint(*file, TARGET, TABLES, Beside(files=others, readable=True))
+    assert sorted(read) == [name for name, _ in files]
+
+
+_PARTS = b"a." * 3900
+
+
+@pytest.mark.parametrize("before", [b"", b"a = {", b'"a=b".', b"["])
+def test_keys_of_thousands_of_parts_are_refused(before: bytes) -> None:
+    with pytest.raises(UnreadableError, match="nested too deeply"):
+        lint("pyproject.toml", before + _PARTS + b"b = 1\n", TARGET, TABLES)
+
+
+_RUN = b"RUN " + b"a;" * 400 + b"\n"
+_COPIES = b"".join(b"FROM s%d AS s%d\n" % (n, n + 1) for n in range(60))
+
+
+@pytest.mark.parametrize("stages", [_RUN * 51, _RUN + _COPIES])
+def test_commands_of_all_stages_are_counted(stages: bytes) -> None:
+    with pytest.raises(UnreadableError, match="more than 20000 commands"):
+        lint("Dockerfile", b"FROM a AS s0\n" + stages, TARGET, TABLES)
+
+
+def test_aliases_are_followed_one_by_one() -> None:
+    """Of a sequence that holds itself many times, each level would be a list of all of them."""
+    text = "a: &a [" + ",\n".join(["*a"] * 20_000) + "]\n"
+    document = yaml.compose(text, Loader=yaml.SafeLoader)
+    tracemalloc.start()
+    try:
+        with pytest.raises(UnreadableError, match="nested too deeply"):
+            _refuse_bombs(document)
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_aliases_that_multiply_are_refused() -> None:
@@ -179,6 +236,21 @@ def test_values_of_other_types_break_nothing(name: str, text: str) -> None:
 def test_documents_of_other_forms_break_nothing(text: str) -> None:
     for name in ("compose.yaml", "environment.yml"):
         assert lint(name, text.encode(), TARGET, TABLES).complaints == ()
+
+
+@pytest.mark.parametrize(
+    "name", ["::stop-commands::x", "  ::error file=a::b", "a##[stop-commands]x", "\n::error::x"]
+)
+def test_a_name_of_a_file_is_no_command_of_a_runner(name: str) -> None:
+    """GitHub executes lines of a log that begin with ``::``, or have ``##[`` anywhere."""
+    from gpucheck.output.lint_text import LintedFile, reasons, terminal  # noqa: PLC0415
+
+    data = b"services:\n  a: {image: nvidia/cuda:12.4.1-base-ubuntu22.04}\n"
+    done = lint("compose.yaml", data, TARGET, TABLES)
+    file = LintedFile(file=name, complaints=done.complaints, unjudged=("x",))
+    lines = [*terminal([file]).splitlines(), *reasons(file)]
+    assert len(lines) > 1
+    assert not [line for line in lines if line.lstrip().startswith("::") or "##[" in line]
 
 
 def test_escape_sequences_do_not_reach_the_terminal() -> None:

@@ -52,14 +52,32 @@ def test_which_takes_the_first_executable(tmp_path: Path, monkeypatch: pytest.Mo
     assert which("nvcc") == own
 
 
-@pytest.mark.parametrize("path", ["", None, ":", "::/bin"])
-def test_which_reads_an_odd_path_as_shutil_does(
+@pytest.mark.parametrize("path", ["", None, ":", "::/bin", ".", "./here:/bin"])
+def test_which_takes_nothing_from_the_current_folder(
     path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "tool").touch(mode=0o755)
+    (tmp_path / "here").mkdir()
+    for folder in (tmp_path, tmp_path / "here"):
+        (folder / "tool").touch(mode=0o755)
     monkeypatch.chdir(tmp_path)
     if path is None:
         monkeypatch.delenv("PATH")
     else:
         monkeypatch.setenv("PATH", path)
-    assert which("tool") == shutil.which("tool")
+    assert which("tool") is None
+    assert which("./tool") == "./tool"
+
+
+def test_which_completes_a_name_on_windows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's own looks into the current folder first there."""
+    for name in ("tool.bat", "tool.exe", "tool.txt", "other.exe.txt"):
+        (tmp_path / name).touch(mode=0o755)
+    monkeypatch.setattr(os, "name", "nt")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("PATHEXT", os.pathsep.join((".EXE", ".exe", ".bat")))
+    assert which("tool") == str(tmp_path / "tool.exe")
+    assert which("tool.bat") == str(tmp_path / "tool.bat")
+    assert which("tool.txt") is None
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", "")
+    assert which("tool") is None

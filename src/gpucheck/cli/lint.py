@@ -11,7 +11,7 @@ import click
 from gpucheck.cli.options import examples, fail_on_option, output_options
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf
-from gpucheck.cli.text import colored, echo, printable, words_of, write_out
+from gpucheck.cli.text import colored, echo, words_of, write_out
 from gpucheck.language import say, say_many
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -65,6 +65,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     read. What is not certain is not reported.
     """
     from gpucheck.cli.lint_beside import compose_files  # noqa: PLC0415
+    from gpucheck.output.lint_text import shown_name  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
     target = _target(options, tables)
@@ -72,10 +73,11 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     found = [_linted(file, given, target, tables) for file in files]
     _write(found, options, tables)
     for one in found:
+        name = shown_name(one.file)
         if one.problem:
-            echo(say("{file}: {problem}.", file=printable(one.file), problem=one.problem))
+            echo(say("{file}: {problem}.", file=name, problem=one.problem))
         elif not one.kind and not options["quiet"]:
-            echo(say("{file} is not a kind of file that lint knows.", file=printable(one.file)))
+            echo(say("{file} is not a kind of file that lint knows.", file=name))
         elif not options["quiet"]:
             _explain(one)
     if not options["quiet"]:

@@ -1,12 +1,15 @@
 """Finds files by a shell pattern and programs on PATH, without modules that are slow to import."""
 # Names are strings here, as the door to the machine hands them out.
-# ruff: noqa: PTH113, PTH118, PTH207, PTH208
+# ruff: noqa: PTH113, PTH117, PTH118, PTH120, PTH207, PTH208
 
 import fnmatch
 import glob
 import os
 import re
 from collections.abc import Iterable
+
+_PROGRAMS = ".COM;.EXE;.BAT;.CMD"
+"""What Windows takes for programs if PATHEXT is not set."""
 
 
 def matching(pattern: str) -> Iterable[str]:
@@ -28,15 +31,23 @@ def matching(pattern: str) -> Iterable[str]:
 
 
 def which(name: str) -> str | None:
-    """Return the first executable of that name on PATH."""
-    if os.name == "nt":
-        import shutil  # noqa: PLC0415  # slow to import, and needed on Windows only
+    """Return the first executable of that name on PATH; never one of the current folder.
 
-        return shutil.which(name)
+    A name with a folder is looked up there. Windows completes a name by the endings of programs.
+    """
     path = os.environ.get("PATH", os.defpath)
-    folders = [""] if "/" in name else path.split(os.pathsep) if path else []
-    for folder in folders:
-        file = os.path.join(folder, name)
-        if os.path.isfile(file) and os.access(file, os.X_OK):
-            return file
+    folders = [one for one in path.split(os.pathsep) if os.path.isabs(one)]
+    for folder in [""] if os.path.dirname(name) else folders:
+        for ending in _endings(name):
+            file = os.path.join(folder, name + ending)
+            if os.path.isfile(file) and os.access(file, os.X_OK):
+                return file
     return None
+
+
+def _endings(name: str) -> Iterable[str]:
+    if os.name != "nt":
+        return ("",)
+    known = [one for one in os.environ.get("PATHEXT", _PROGRAMS).split(os.pathsep) if one]
+    has_one = name.lower().endswith(tuple(one.lower() for one in known))
+    return ("",) if has_one else known

@@ -36,6 +36,8 @@ _COMMAND_LINE_LIMIT = 64 * 1024
 _MESSAGE_LIMIT = 300
 _SHIM_START = 400
 """Characters at the start of a program in which a shim of pyenv names pyenv."""
+_STORE_ALIAS = 9009
+"""Exit status of the ``python.exe`` that Windows has where no Python is: it opens the Store."""
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 _TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_FILES = ("torchrun", "torchrun.exe", "torchrun-script.py")
@@ -334,7 +336,8 @@ def _on_path(host: Host, this: ThisProcess) -> Candidate | None:
         if folder
     }
     names = ("python3.exe", "python.exe") if os.name == "nt" else ("python3", "python")
-    for folder in host.env().get("PATH", "").split(os.pathsep):
+    folders = host.env().get("PATH", "").split(os.pathsep)
+    for folder in sorted(folders, key=_has_store_aliases):
         if not os.path.isabs(folder) or _real(host, folder) in own:
             continue
         for name in names:
@@ -342,6 +345,11 @@ def _on_path(host: Host, this: ThisProcess) -> Candidate | None:
             if _is_program(host, path):
                 return _candidate(path, f"the first {name} on PATH")
     return None
+
+
+def _has_store_aliases(folder: str) -> bool:
+    """Whether Windows keeps aliases there; a Python in another folder of PATH is a real one."""
+    return folder.lower().rstrip("\\/").endswith("microsoft\\windowsapps")
 
 
 def _bin_folders(prefix: str) -> tuple[str, ...]:
@@ -409,6 +417,8 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
     if len(parts) > 1:
         return _understood(executable, parts[1])
     printed = ran.value.err
+    if ran.value.status == _STORE_ALIAS:
+        return Reply(status="not-found", detail=_NONE_FOUND)
     if ran.value.status < 0:
         detail = say(
             "{executable} was killed by signal {number}",

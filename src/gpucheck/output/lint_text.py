@@ -43,7 +43,7 @@ def terminal(files: Sequence[LintedFile], *, color: bool = False) -> str:
 def _lines(file: str, one: Complaint, *, color: bool) -> Iterator[str]:
     severity = one.severity.value
     shown = f"\033[{_COLORS[one.severity]}m{severity}\033[0m" if color else severity
-    yield f"{_safe(file)}:{one.line}: {shown} {one.rule}: {_words(one.sentence)}"
+    yield f"{shown_name(file)}:{one.line}: {shown} {one.rule}: {_words(one.sentence)}"
     if one.fix:
         yield "    " + _words(say("Fix: {fix}", fix=one.fix))
 
@@ -99,7 +99,16 @@ def _data(one: Complaint) -> str:
 def reasons(file: LintedFile) -> Iterator[str]:
     """Yield a line for each thing that is not judged."""
     for one in file.unjudged:
-        yield f"{_safe(file.file)}: {_words(one)}"
+        yield f"{shown_name(file.file)}: {_words(one)}"
+
+
+def shown_name(file: str) -> str:
+    """Return the name of a file as a line may begin with it.
+
+    A runner of GitHub executes a line of a log that begins with ``::``, or has ``##[`` anywhere.
+    """
+    name = _safe(file).replace("##[", "##?[")
+    return f"./{name}" if name.lstrip().startswith("::") else name
 
 
 def _property(text: str) -> str:

@@ -1,5 +1,7 @@
 """Judges the content of one project file."""
 
+import functools
+
 import msgspec
 
 from gpucheck.facts.claims import Severity
@@ -41,7 +43,7 @@ def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside 
     Raises:
         UnreadableError: it cannot be read.
     """
-    project = project_of(name, text_of(data))
+    project = _project(name, data)
     if project is None:
         return Linted(kind="")
     project, beside = _together(project, beside)
@@ -65,12 +67,28 @@ def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside 
     )
 
 
+def _project(name: str, data: bytes) -> Project | None:
+    found = _read(name, data)
+    if isinstance(found, UnreadableError):
+        raise found
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _read(name: str, data: bytes) -> Project | UnreadableError | None:
+    """Read a file once: each file of a Compose project is judged together with every other."""
+    try:
+        return project_of(name, text_of(data))
+    except UnreadableError as error:
+        return error
+
+
 def _together(project: Project, beside: Beside) -> tuple[Project, Beside]:
     """Merge the files of a Compose project; one that cannot be read may say anything."""
     others = []
     for name, data in beside.files:
         try:
-            other = project_of(name, text_of(data))
+            other = _project(name, data)
         except UnreadableError:
             other = None
         if other is None:

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
+from gpucheck.language import say
 from gpucheck.whatif.files.images import image_of
 from gpucheck.whatif.files.install_commands import SETTINGS, install_of, variables_in
 from gpucheck.whatif.files.machines import machine_of_platform
 from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Install, Project, Stage
 from gpucheck.whatif.files.shell import Lines, commands_of
+from gpucheck.whatif.files.text import UnreadableError
 
 _INSTRUCTION = re.compile(r"[ \t]{0,200}([A-Za-z]{2,20})(?:[ \t]{1,200}|$)")
 _HEREDOC = re.compile(r"<<-?[ \t]{0,9}(['\"]?)([A-Za-z_][A-Za-z0-9_]{0,60})\1")
@@ -33,6 +35,8 @@ _SETTINGS = re.compile(
 """Words of a file, or of a command, by which pip or uv may get indexes of their own."""
 _TOOLKIT = re.compile(r"--from=[^\n]{0,300}/usr/local/cuda")
 _MOST_STAGES = 200
+_MOST_COMMANDS = 20_000
+"""In all stages; a stage has those of the stages that it builds on, too."""
 _SHELL = 3
 """Words of ``["/bin/sh", "-c", "..."]``."""
 _LONGEST_VALUE = 4000
@@ -61,7 +65,11 @@ class _Draft(msgspec.Struct):
 
 
 def read(text: str) -> Project:
-    """Return the stages of a Dockerfile, in order; the last one is what a plain build makes."""
+    """Return the stages of a Dockerfile, in order; the last one is what a plain build makes.
+
+    Raises:
+        UnreadableError: it has more commands than anybody writes.
+    """
     before: Variables = {}
     drafts: list[_Draft] = []
     for one in _instructions(text):
@@ -71,6 +79,7 @@ def read(text: str) -> Project:
             _set(one, drafts[-1].variables if drafts else before, before)
         elif drafts:
             _add(one, drafts[-1])
+    _refuse_many_commands(drafts)
     final: set[int] = set()
     last = drafts[-1] if drafts else None
     while last is not None:
@@ -82,6 +91,14 @@ def read(text: str) -> Project:
         stages=stages,
         installs=tuple(install for stage in stages for install in stage.installs),
     )
+
+
+def _refuse_many_commands(drafts: list[_Draft]) -> None:
+    counts: dict[int, int] = {}
+    for one in drafts:
+        counts[id(one)] = len(one.commands) + (counts[id(one.base)] if one.base else 0)
+    if sum(counts.values()) > _MOST_COMMANDS:
+        raise UnreadableError(say("it has more than {most} commands", most=_MOST_COMMANDS))
 
 
 def _built(one: _Draft, drafts: list[_Draft], in_final: bool) -> Stage:  # noqa: FBT001  # a field

@@ -7,6 +7,8 @@ from gpucheck.language import say
 from gpucheck.whatif.files.text import UnreadableError
 
 _DEEPEST = 50
+_MOST_STEPS = 10_000_000
+"""The parser keeps every beginning of ``a.b.c``: memory grows with the square of the dots."""
 
 
 def table_of(text: str) -> dict[str, Any]:
@@ -19,7 +21,10 @@ def table_of(text: str) -> dict[str, Any]:
         import tomllib  # noqa: PLC0415  # only these files need it
     else:
         import tomli as tomllib  # noqa: PLC0415
-    if any(line.count("[") + line.count("{") > _DEEPEST * 4 for line in text.split("\n")):
+    lines = text.split("\n")
+    if any(line.count("[") + line.count("{") > _DEEPEST * 4 for line in lines):
+        raise UnreadableError(say("it is nested too deeply"))
+    if sum(line.count(".") ** 2 for line in lines) > _MOST_STEPS:
         raise UnreadableError(say("it is nested too deeply"))
     try:
         data: dict[str, Any] = tomllib.loads(text)

@@ -1,5 +1,6 @@
 """YAML files as nodes with their lines, through PyYAML's parser, which builds no objects."""
 
+import itertools
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -128,11 +129,14 @@ def _refuse_bombs(document: Any) -> None:  # noqa: ANN401  # as above
 
 
 def _depths(document: Any) -> Iterator[int]:  # noqa: ANN401  # as above
-    waiting = [(document, 0)]
-    while waiting:
-        node, depth = waiting.pop()
-        yield depth
+    within = [iter((document,))]
+    while within:
+        node = next(within[-1], None)
+        if node is None:
+            within.pop()
+            continue
+        yield len(within) - 1
         if node.id == "mapping":
-            waiting += [(one, depth + 1) for pair in node.value for one in pair]
+            within.append(itertools.chain.from_iterable(node.value))
         elif node.id == "sequence":
-            waiting += [(one, depth + 1) for one in node.value]
+            within.append(iter(node.value))
