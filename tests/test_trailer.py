@@ -11,6 +11,7 @@ from readers_support import TABLES
 
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK, Trailer, parse, start_of, trailer
+from gpucheck.findings import all_rules
 from gpucheck.output import (
     markdown,
     preflight_markdown,
@@ -141,6 +142,22 @@ def test_a_slug_that_nobody_knows_is_ignored() -> None:
     said = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
     assert triage(f"BROKEN\n{said}\n").root_causes == ("driver-too-old",)
     assert triage(f"BROKEN\n{trailer('broken', ('made-up',), 'BROKEN')}\n").root_causes == ()
+
+
+@pytest.mark.parametrize("slug", sorted(all_rules()))
+def test_whatever_a_report_names_is_taken(slug: str) -> None:
+    """No message of a program points to some findings: gpucheck alone names them."""
+    found = triage(f"Hello\n{trailer('broken', (slug,), 'BROKEN')}\n", TABLES)
+    assert (found.verdict, found.root_causes) == ("broken", (slug,))
+    assert found.findings[0].fixes
+
+
+@pytest.mark.parametrize("verdict", ["unknown", "broken", "warning"])
+def test_a_report_without_a_cause_is_not_healthy(verdict: str) -> None:
+    """A newer gpucheck may name what this one does not know."""
+    for causes in ((), ("not-yet-known",)):
+        found = triage(f"My training fails.\n{trailer(verdict, causes, 'X')}\n", TABLES)
+        assert (found.verdict, found.root_causes) == ("unknown", ())
 
 
 def test_hostile_trailers_take_no_time() -> None:

@@ -79,6 +79,14 @@ def test_a_healthy_machine_does_not_hide_what_failed() -> None:
     assert found.root_causes == ("out-of-memory",)
 
 
+@pytest.mark.parametrize(
+    "name", sorted(name for name in NAMES if reported(name).verdict == "unknown")
+)
+def test_an_undecided_machine_stays_so_in_a_text(name: str) -> None:
+    found = triage(f"My training fails:\n```\n{json_format.render(reported(name))}\n```\n", TABLES)
+    assert (found.verdict, found.snapshot.origin) == ("unknown", "recorded")
+
+
 def test_the_machines_of_several_reports_are_all_judged() -> None:
     two = f"{SNAPSHOT}\n{json_format.render(reported(NAME))}\n"
     assert triage(two, TABLES).root_causes == CAUSES

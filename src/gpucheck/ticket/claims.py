@@ -15,6 +15,7 @@ from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.ticket import weighing
 from gpucheck.ticket.failure import About
+from gpucheck.ticket.own_report import words_about
 from gpucheck.ticket.owner import finding_of
 
 _MOST_LINES = 8
@@ -87,7 +88,7 @@ def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
 
 
 def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
-    finding = all_messages()[slug]
+    finding = words_about(slug)
     at, best = max(own, key=lambda one: finding.rank(one[1].message))
     message = best.message
     lines = {best.line.source: at}

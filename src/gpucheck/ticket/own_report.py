@@ -16,7 +16,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import REPORT_SCHEMA, SCHEMA
 from gpucheck.findings import all_rules
 from gpucheck.language import plain, say
-from gpucheck.messages.form import Message, Strength
+from gpucheck.messages.form import FindingMessages, Message, MessageFix, Strength
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line, Text
@@ -29,6 +29,7 @@ _FOOTER = re.compile(r"^(?:gpucheck \d[\w.+]{0,20}, tables \d|Read {5}\S)")
 _VERDICT = re.compile(r"^\*{0,2}(?:HEALTHY|WARNING|BROKEN|UNKNOWN)\b")
 """The last and the first line of a report by the first version, which had no trailer."""
 _SAYS_SO = say("A report of gpucheck says so: {slug}").key
+_AS_SAID = say("Follow the advice of that report. This command shows what the finding means.").key
 _SLUG = r"(?P<slug>.+)"
 _TIE_BREAKS = (3, 2, 1)
 """The tie-breaks of the first, second and further findings: a report has the cause first."""
@@ -102,7 +103,7 @@ def _without_older(text: Text) -> Text:
 def _matches(verdict: str, causes: Sequence[str], line: Line) -> tuple[Match, ...]:
     """Return what a report names as if messages had named it; unknown slugs are left out."""
     severity = "warning" if verdict == "warning" else "error"
-    known = [slug for slug in causes if slug in all_rules() and slug in all_messages()]
+    known = [slug for slug in causes if slug in all_rules()]
     return tuple(own_match(slug, severity, line, at) for at, slug in enumerate(known))
 
 
@@ -140,6 +141,16 @@ def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
     slugs = re.findall(r'"([a-z][a-z0-9-]{3,50})"', causes[1]) if causes is not None else []
     rest = Text(text.lines[:begin] + text.lines[end:])
     return rest, OwnReport(said, first, _matches(said, slugs, first))
+
+
+def words_about(slug: str) -> FindingMessages:
+    """Return the messages of a finding, and what to do about it; some only gpucheck itself names.
+
+    What it then advised stands in its report, and depends on facts that are not in the text.
+    """
+    return all_messages().get(slug) or FindingMessages(
+        fixes=(MessageFix(text=_AS_SAID, commands=(f"gpucheck explain {slug}",)),), messages=()
+    )
 
 
 def own_match(slug: str, severity: str, line: Line, at: int = 0) -> Match:

@@ -31,6 +31,10 @@ def open_questions(
         return ()
     if pasted.own_verdict == "healthy":
         return ()
+    if pasted.own_verdict is not None:
+        reason = say("the report of gpucheck in the text names no cause")
+        question = say("What is wrong on this machine?")
+        return (_question(question, "pasted.own_verdict", reason, "gpucheck -v"),)
     if pasted.gpu_error is not None:
         reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
         question = say("What fails on the GPU?")
