@@ -162,11 +162,12 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
 
 def _in_utf_8(source: BinaryIO) -> BinaryIO:
     """Return a stream of UTF-8: in UTF-16, which Windows PowerShell writes, no byte ends a line."""
-    from gpucheck.facts.streams import Rejoined  # noqa: PLC0415
+    from gpucheck.facts.streams import ReadOnce, Rejoined  # noqa: PLC0415
     from gpucheck.ticket.encoding import Transcoded, utf_16  # noqa: PLC0415
 
-    head = source.read(_HEAD)
-    whole, encoding = Rejoined(head.removeprefix(codecs.BOM_UTF8), source), utf_16(head)
+    given = ReadOnce(source)
+    head = given.read(_HEAD)
+    whole, encoding = Rejoined(head.removeprefix(codecs.BOM_UTF8), given), utf_16(head)
     return io.BufferedReader(Transcoded(whole, encoding) if encoding else whole)
 
 
