@@ -1,5 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import errno
 import os
 import sys
 from typing import Any
@@ -15,6 +16,8 @@ __all__ = [
     "NO_ROOM", "NotWrittenError", "RefusedError", "colored", "echo", "language_named", "named",
     "no_room", "page_width", "printable", "refuse_unwritable", "words_of", "writable", "write_out",
 ]  # fmt: skip
+
+_WINDOWS = os.name == "nt"
 
 
 def colored(options: dict[str, Any]) -> bool:
@@ -173,4 +176,15 @@ def _replace(path: str, data: bytes) -> None:
 def _print(text: str) -> None:
     from gpucheck.output.layout import encodable  # noqa: PLC0415
 
-    click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+    try:
+        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+    except OSError as error:
+        if not _says_that_the_reader_left(error):
+            raise
+        # Without its number: of that, click makes the status of an error that was found.
+        raise BrokenPipeError(None, os.strerror(errno.EPIPE)) from error
+
+
+def _says_that_the_reader_left(error: OSError) -> bool:
+    """Whether a pipe was closed by its reader; Python on Windows calls that a wrong argument."""
+    return error.errno == errno.EPIPE or (_WINDOWS and error.errno == errno.EINVAL)
