@@ -21,8 +21,9 @@ _WINDOWS = os.name == "nt"
 
 
 def colored(options: dict[str, Any]) -> bool:
-    """Whether to colour: on a terminal, unless the user or NO_COLOR disables it."""
+    """Whether to colour: on a terminal that can, unless the user or NO_COLOR disables it."""
     from gpucheck.machine import LiveHost  # noqa: PLC0415
+    from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
 
     env = LiveHost().env()
     return bool(
@@ -31,6 +32,7 @@ def colored(options: dict[str, Any]) -> bool:
         and not options["no_color"]
         and not env.get("NO_COLOR")
         and env.get("TERM") != "dumb"
+        and takes_escapes(sys.stdout)
     )
 
 
