@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from gpucheck import cli
+from gpucheck.api import examiner
 from gpucheck.cli.run import live_table
 from gpucheck.cli.text import colored
 from gpucheck.machine import console
@@ -13,6 +15,8 @@ from gpucheck.machine import console
 _USUAL = 0x0003
 """Processed output, and lines that are wrapped at their end."""
 _WITH_ESCAPES = 0x0007
+_NO_DIALOGS = 0x8007
+"""All of them, and what somebody else has set."""
 _ERROR, _OUT = -12, -11
 OPTIONS = {"output": None, "no_color": False, "quiet": False}
 
@@ -23,6 +27,14 @@ class Kernel32:
     def __init__(self, mode: int | None = _USUAL, *, can_escape: bool = True) -> None:
         self.modes = dict.fromkeys((_OUT, _ERROR), mode)
         self._can_escape = can_escape
+        self.error_mode = 0x0004  # one that somebody else has set
+
+    def GetErrorMode(self) -> int:  # noqa: N802
+        return self.error_mode
+
+    def SetErrorMode(self, mode: int) -> int:  # noqa: N802
+        before, self.error_mode = self.error_mode, mode
+        return before
 
     def GetStdHandle(self, number: int) -> int:  # noqa: N802  # Windows' name
         return number
@@ -99,3 +111,25 @@ def test_a_stream_that_is_no_standard_stream_gets_none(
 def test_other_systems_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_kernel32", None)
     assert console.takes_escapes(Terminal(1))
+    console.no_error_dialogs()
+
+
+def test_the_command_line_begins_without_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel32 = Kernel32()
+    be_windows(monkeypatch, kernel32)
+    monkeypatch.setattr(cli, "_WINDOWS", True)
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert kernel32.error_mode == _NO_DIALOGS
+
+
+def test_the_examiner_begins_without_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ends(*_handler: object) -> None:
+        raise SystemExit
+
+    kernel32 = Kernel32()
+    be_windows(monkeypatch, kernel32)
+    monkeypatch.setattr("signal.signal", ends)
+    with pytest.raises(SystemExit):
+        examiner.main()
+    assert kernel32.error_mode == _NO_DIALOGS

@@ -1,4 +1,4 @@
-"""The console of Windows, which must be told what other terminals do by themselves."""
+"""What Windows must be told: to follow escape sequences, and to open no window for an error."""
 
 import os
 from typing import Any, TextIO
@@ -8,6 +8,8 @@ _HANDLES = {1: -11, 2: -12}
 """The numbers of the handles of stdout and stderr."""
 _PROCESSED_OUTPUT, _VIRTUAL_TERMINAL = 0x0001, 0x0004
 """What SetConsoleMode calls them: the second switches escape sequences on, and needs the first."""
+_NO_DIALOGS = 0x8003
+"""SEM_FAILCRITICALERRORS, SEM_NOGPFAULTERRORBOX and SEM_NOOPENFILEERRORBOX of SetErrorMode."""
 
 
 def takes_escapes(stream: TextIO) -> bool:
@@ -25,6 +27,16 @@ def takes_escapes(stream: TextIO) -> bool:
         return False
     wanted = mode.value | _PROCESSED_OUTPUT | _VIRTUAL_TERMINAL
     return wanted == mode.value or bool(windows.SetConsoleMode(handle, wanted))
+
+
+def no_error_dialogs() -> None:
+    """Keep Windows from asking about a damaged DLL in a window: that would look like a hang.
+
+    It then reports an error, as other systems do. Processes that are started inherit this.
+    """
+    if _WINDOWS:
+        windows = _kernel32()
+        windows.SetErrorMode(windows.GetErrorMode() | _NO_DIALOGS)
 
 
 def _kernel32() -> Any:  # noqa: ANN401  # functions of Windows
