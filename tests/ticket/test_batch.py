@@ -1,7 +1,10 @@
 """Many tickets at once: an answer each, in order, and none stops another."""
 
+import contextlib
 import gzip
 import json
+import multiprocessing
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +12,7 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.tables import Tables
+from gpucheck.ticket import batch
 from gpucheck.ticket.batch import Batch, BatchError
 from gpucheck.ticket.intake import HEAD
 
@@ -164,3 +168,30 @@ def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
         "1 ticket: 1 broken",
         "Note: bomb: only its first 64 MiB were read.",
     ]
+
+
+@pytest.mark.parametrize(("windows", "most"), [(True, 60), (False, 90)])
+def test_windows_waits_for_so_many_processes_only(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, *, windows: bool
+) -> None:
+    class Pool(contextlib.nullcontext[None]):
+        """Starts no processes."""
+
+        def __init__(self, jobs: int, *_begin: object) -> None:
+            super().__init__()
+            asked.append(jobs)
+
+        def __enter__(self) -> Any:  # noqa: ANN401  # itself
+            return self
+
+        def imap(self, *_work: object) -> Iterator[Any]:
+            return iter(())
+
+    asked: list[int] = []
+    monkeypatch.setattr(batch, "_WINDOWS", windows)
+    monkeypatch.setattr(multiprocessing, "Pool", Pool)
+    file = tmp_path / "tickets.jsonl"
+    file.write_text('{"id": 1, "text": "a"}\n' * 64 * 90)
+    for jobs in (200, 40):
+        assert answers(file, jobs=jobs) == []
+    assert asked == [most, 40]

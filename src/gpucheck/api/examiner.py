@@ -24,6 +24,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import as_said
 from gpucheck.machine import LiveHost
+from gpucheck.machine.console import no_error_dialogs
 from gpucheck.machine.target import TargetWish
 from gpucheck.selftests.plan import Wish
 
@@ -62,6 +63,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
 def main() -> NoReturn:
     """Examine the machine, and end the process."""
+    no_error_dialogs()
     signal.signal(signal.SIGTERM, _leave)
     if _SELECTS and not _has_come(_PATIENCE):
         os._exit(1)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from gpucheck.api import asked
 from gpucheck.api.errors import UsageError
+from gpucheck.api.preflight_place import refuse_windows
 from gpucheck.api.results import CheckReport, Recommended, check_report, recommended
 from gpucheck.api.time_limits import LEAST, LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS
 from gpucheck.api.with_tables import open_tables
@@ -159,9 +160,11 @@ def preflight(  # noqa: PLR0913  # each by its name
     fabric is an outcome, not an exception. The arguments are the options of ``gpucheck preflight``.
 
     Raises:
-        AskError: what is asked, or what the launcher says, makes no sense (a ValueError).
+        AskError: what is asked, or what the launcher says, makes no sense, or this is Windows (a
+            ValueError).
     """
     begun = time.monotonic()
+    refuse_windows()
     from gpucheck.api.preflight import PreflightWish  # noqa: PLC0415
     from gpucheck.api.preflight_outcome import outcome_of  # noqa: PLC0415
 

@@ -30,6 +30,7 @@ from gpucheck.cluster.store.messages import Verdict
 from gpucheck.cluster.store.wire import SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
+from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.streams import reading
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
@@ -445,7 +446,7 @@ def _status(verdict: Mapping[str, Any]) -> int:
 def _content(name: str) -> str:
     try:
         with reading(Path(name)) as opened:
-            return opened.read(_LONGEST_FILE).decode("utf-8", "replace")
+            return in_utf_8(opened.read(_LONGEST_FILE)).decode("utf-8", "replace")
     except (OSError, ValueError) as error:  # ValueError: no file can have such a name
         raise UsageError(
             say(

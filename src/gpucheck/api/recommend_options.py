@@ -60,6 +60,7 @@ def with_lock(wish: RecommendWish) -> RecommendWish:
 
     from gpucheck.baselines import lock  # noqa: PLC0415
     from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
+    from gpucheck.facts.encoding import in_utf_8  # noqa: PLC0415
     from gpucheck.facts.streams import reading  # noqa: PLC0415
 
     if wish.torch:
@@ -67,7 +68,7 @@ def with_lock(wish: RecommendWish) -> RecommendWish:
     file = printable(wish.like)
     try:
         with reading(Path(wish.like)) as opened:
-            text = opened.read(lock.SIZE_LIMIT).decode("utf-8", "replace")
+            text = in_utf_8(opened.read(lock.SIZE_LIMIT)).decode("utf-8", "replace")
         locked = lock.read(text)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error

@@ -33,6 +33,7 @@ _NOT_COMMANDS = (
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
+_WINDOWS = os.name == "nt"
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _BY_SIGNAL = 128
@@ -141,6 +142,10 @@ def gpucheck() -> None:
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; any internal error becomes one sentence, never a traceback."""
+    if _WINDOWS:
+        from gpucheck.machine.console import no_error_dialogs  # noqa: PLC0415
+
+        no_error_dialogs()
     _open_closed_streams()
     _let_every_character_through()
     with _leaving_when_told():

@@ -1,5 +1,7 @@
 """``gpucheck compat``: what if, judged by the same rules as a live machine."""
 
+import codecs
+import io
 import json
 import sys
 from collections.abc import Iterator
@@ -21,6 +23,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _FACTS_LIMIT = 1024 * 1024
 _BATCH_LIMIT = 64 * 1024 * 1024
 _LINE_LIMIT = 1024 * 1024
+_HEAD = 8192
+"""Bytes at the beginning of a batch that show its encoding."""
 _STDIN = "-"
 _LONGEST_MESSAGE = 10_000
 """Of one of our messages, which may list every key."""
@@ -136,6 +140,7 @@ def _answer_batch(options: dict[str, Any], tables: "Tables") -> None:
 def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
     """Answer each line that is not empty; a bad one gets its own answer and stops no other."""
     read, number = 0, 0
+    source = _in_utf_8(source)
     while line := source.readline(_LINE_LIMIT + 1):
         number += 1
         read += len(line)
@@ -153,6 +158,17 @@ def _answers(source: BinaryIO, tables: "Tables") -> Iterator[str]:
             )
         elif line.strip():
             yield _line(_answer(line, number, tables))
+
+
+def _in_utf_8(source: BinaryIO) -> BinaryIO:
+    """Return a stream of UTF-8: in UTF-16, which Windows PowerShell writes, no byte ends a line."""
+    from gpucheck.facts.streams import ReadOnce, Rejoined  # noqa: PLC0415
+    from gpucheck.ticket.encoding import Transcoded, utf_16  # noqa: PLC0415
+
+    given = ReadOnce(source)
+    head = given.read(_HEAD)
+    whole, encoding = Rejoined(head.removeprefix(codecs.BOM_UTF8), given), utf_16(head)
+    return io.BufferedReader(Transcoded(whole, encoding) if encoding else whole)
 
 
 def _line(answer: dict[str, Any]) -> str:

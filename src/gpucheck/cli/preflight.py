@@ -169,6 +169,9 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
         show(options)
         return
+    from gpucheck.api.preflight_place import refuse_windows  # noqa: PLC0415
+
+    refuse_windows()
     if options.pop("node"):
         from gpucheck.cli.preflight_node import NodeRun, seconds  # noqa: PLC0415
 

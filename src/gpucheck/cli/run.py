@@ -53,7 +53,7 @@ def run_probes(
     from gpucheck.machine.target import TargetWish  # noqa: PLC0415
 
     wish, quiet = TargetWish(python=options["python"]), options["quiet"]
-    progress = Progress(sys.stderr) if sys.stderr.isatty() and not quiet else None
+    progress = Progress(sys.stderr) if _can_redraw(quiet=quiet) else None
     try:
         return collect(
             host,
@@ -74,7 +74,7 @@ def run_probes(
 @contextlib.contextmanager
 def live_table(options: dict[str, Any]) -> "Iterator[Callable[[ProgressGrid], None] | None]":
     """Show the state of the self-tests on a terminal; None where nothing is shown."""
-    if options["quiet"] or not sys.stderr.isatty():
+    if not _can_redraw(quiet=options["quiet"]):
         yield None
         return
     from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
@@ -84,6 +84,15 @@ def live_table(options: dict[str, Any]) -> "Iterator[Callable[[ProgressGrid], No
         yield table
     finally:
         table.clear()
+
+
+def _can_redraw(*, quiet: bool) -> bool:
+    """Whether stderr can show what is replaced later: a terminal that follows escape sequences."""
+    if quiet or not sys.stderr.isatty():
+        return False
+    from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
+
+    return takes_escapes(sys.stderr)
 
 
 @contextlib.contextmanager

@@ -1,5 +1,6 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import errno
 import os
 import sys
 from typing import Any
@@ -16,10 +17,13 @@ __all__ = [
     "no_room", "page_width", "printable", "refuse_unwritable", "words_of", "writable", "write_out",
 ]  # fmt: skip
 
+_WINDOWS = os.name == "nt"
+
 
 def colored(options: dict[str, Any]) -> bool:
-    """Whether to colour: on a terminal, unless the user or NO_COLOR disables it."""
+    """Whether to colour: on a terminal that can, unless the user or NO_COLOR disables it."""
     from gpucheck.machine import LiveHost  # noqa: PLC0415
+    from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
 
     env = LiveHost().env()
     return bool(
@@ -28,6 +32,7 @@ def colored(options: dict[str, Any]) -> bool:
         and not options["no_color"]
         and not env.get("NO_COLOR")
         and env.get("TERM") != "dumb"
+        and takes_escapes(sys.stdout)
     )
 
 
@@ -173,4 +178,15 @@ def _replace(path: str, data: bytes) -> None:
 def _print(text: str) -> None:
     from gpucheck.output.layout import encodable  # noqa: PLC0415
 
-    click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+    try:
+        click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)
+    except OSError as error:
+        if not _says_that_the_reader_left(error):
+            raise
+        # Without its number: of that, click makes the status of an error that was found.
+        raise BrokenPipeError(None, os.strerror(errno.EPIPE)) from error
+
+
+def _says_that_the_reader_left(error: OSError) -> bool:
+    """Whether a pipe was closed by its reader; Python on Windows calls that a wrong argument."""
+    return error.errno == errno.EPIPE or (_WINDOWS and error.errno == errno.EINVAL)

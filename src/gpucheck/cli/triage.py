@@ -1,6 +1,7 @@
 """``gpucheck triage``: name the cause from whatever a user pasted."""
 
 import contextlib
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.ticket.language import Language
 
 _STDIN = "-"
+_WINDOWS = os.name == "nt"
 _UNREADABLE = 2
 _FORMATS = ("terminal", "json", "markdown", "html")
 _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
@@ -140,7 +142,7 @@ class _Ticket:
         from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
 
         if self._files == (_STDIN,) and sys.stdin.isatty():
-            echo(say("Paste the text, then end it with Ctrl-D."))
+            echo(how_to_end())
         try:
             if len(self._files) == 1:
                 with _given(self._files[0], "") as given:
@@ -176,6 +178,13 @@ class _Ticket:
         if wanted in (None, "auto"):
             return language_of(self._intake.lines)
         return "zh" if wanted == "zh" else "en"
+
+
+def how_to_end() -> str:
+    """Return how a text is ended that is typed into a terminal of this system."""
+    if _WINDOWS:
+        return say("Paste the text, then end it with Ctrl-Z and Enter.")
+    return say("Paste the text, then end it with Ctrl-D.")
 
 
 def _given(file: str, name: str) -> "contextlib.AbstractContextManager[Given]":

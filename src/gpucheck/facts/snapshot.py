@@ -9,6 +9,7 @@ import msgspec
 from gpucheck import __version__
 from gpucheck.facts import Facts, Section, builtins
 from gpucheck.facts.answer import said_by
+from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.request import Request
 from gpucheck.facts.sections import all_sections
@@ -227,7 +228,7 @@ def decode(data: bytes) -> Snapshot:
         msgspec.DecodeError: the data is neither a snapshot nor a report.
         UnicodeDecodeError: the data is not text.
     """
-    data = _in_utf_8(data)
+    data = in_utf_8(data)
     if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:
         raise msgspec.DecodeError(say("it has far more entries than any snapshot or report"))
     try:
@@ -265,14 +266,6 @@ def _read_back(part: msgspec.Raw, kind: type[T]) -> T:
 
     data = with_sentences(msgspec.json.decode(part))
     return msgspec.convert(data, type=kind, str_keys=True)
-
-
-def _in_utf_8(data: bytes) -> bytes:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return data.decode("utf-16").encode()
-    if b"\0" in data[:2]:
-        return data.decode("utf-16-be" if data[:1] == b"\0" else "utf-16-le").encode()
-    return data.removeprefix(b"\xef\xbb\xbf")
 
 
 def _now() -> str:

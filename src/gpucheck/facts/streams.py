@@ -54,6 +54,25 @@ class Rejoined(io.RawIOBase):
         super().close()
 
 
+class ReadOnce:
+    """A stream that is not asked again after its end: on a terminal, a user would end it again."""
+
+    def __init__(self, stream: Reads) -> None:
+        self._stream = stream
+        self._tells_its_end = isinstance(stream, io.BufferedIOBase)
+        """Whether it gives less than it is asked for only at its end."""
+        self._ended = False
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Return the next bytes, b"" at the end."""
+        if self._ended or size == 0:
+            return b""
+        data = self._stream.read(size) or b""
+        is_short = size < 0 or len(data) < size
+        self._ended = not data or (is_short and self._tells_its_end)
+        return data
+
+
 def reading(path: "Path") -> BinaryIO:
     """Open something to read it; a pipe, such as a shell's <(command), is fine.
 

@@ -30,6 +30,9 @@ _AT_ONCE = 16
 """The number of tickets that a process gets at a time."""
 _WORTH_A_PROCESS = 64
 """With fewer tickets than this a second process costs more than it saves."""
+_WINDOWS = os.name == "nt"
+_MOST_ON_WINDOWS = 60
+"""Processes: Python waits for 63 handles at most there, and a pool needs some for itself."""
 
 
 class BatchError(ValueError):
@@ -67,6 +70,8 @@ class Batch:
         self._tickets = [ticket for path in paths for ticket in _tickets(path)]
         self._tables = str(tables)
         self._jobs = jobs or os.cpu_count() or 1
+        if _WINDOWS:
+            self._jobs = min(self._jobs, _MOST_ON_WINDOWS)
         self._counting = Counting()
         self._verdicts: Counter[str] = Counter()
         self._notes: list[str] = []

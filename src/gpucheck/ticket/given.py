@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 
 from gpucheck.facts.snapshot import FILE_LIMIT, REPORT_SCHEMA, SCHEMA, Snapshot, decode
-from gpucheck.facts.streams import Reads, Rejoined, reading
+from gpucheck.facts.streams import ReadOnce, Reads, Rejoined, reading
 from gpucheck.language import Sentence, say
 from gpucheck.ticket.saved_inside import SAVED_KEYS, find_saved
 
@@ -43,8 +43,8 @@ class Given:
     def __init__(self, stream: Reads, name: str = "", size: int = 0) -> None:
         self.name = name
         self.size = size
-        self.head = stream.read(SNIFF) or b""
-        self.stream = stream
+        self.stream: Reads = ReadOnce(stream)
+        self.head = self.stream.read(SNIFF) or b""
 
     def saved(self) -> Snapshot | None:
         """Return the snapshot if this is a file that gpucheck wrote; else nothing is lost.

@@ -2,6 +2,7 @@
 
 import re
 
+from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
@@ -23,12 +24,15 @@ def text_of(data: bytes) -> str:
     """
     if len(data) > LARGEST:
         raise UnreadableError(say("it is larger than {size} MiB", size=LARGEST >> 20))
-    if b"\0" in data:
-        raise UnreadableError(say("it is not a text file"))
     try:
-        text = data.decode("utf-8-sig")
+        data = in_utf_8(data)
+        text = data.decode()
     except UnicodeDecodeError as error:
+        if b"\0" in data:
+            raise UnreadableError(say("it is not a text file")) from error
         raise UnreadableError(say("it is not encoded in UTF-8")) from error
+    if "\0" in text:
+        raise UnreadableError(say("it is not a text file"))
     lines = text.replace("\r\n", "\n").split("\n")
     if len(lines) > MOST_LINES:
         raise UnreadableError(say("it has more than {most} lines", most=MOST_LINES))
