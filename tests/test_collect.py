@@ -1,6 +1,7 @@
 """The collector: probes side by side, in the order of their needs, whatever they do."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -19,6 +20,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
+from gpucheck.machine import children as children_module
 from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
@@ -377,6 +379,33 @@ def test_without_a_driver_the_machine_is_asked_in_one_child(
     snapshot = _run(monkeypatch, _probe(Nvml, one, host=Host), limits).snapshot
     pids = {snapshot.get(Nvml).init_code, snapshot.get(LimitsOfProcess).open_files}
     assert len(pids) == children
+
+
+def test_where_threads_take_the_place_of_children_each_probe_tells_its_own_stage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(children_module, "_FORKS", False)
+    staged, release = threading.Event(), threading.Event()
+
+    def hangs(host: Host) -> Driver:
+        staged.wait(10)
+        host.stage("open of /dev/nvidia0")
+        release.wait(10)
+        return Driver()
+
+    def follows(host: Host) -> Pci:
+        host.stage("nvmlInit")
+        staged.set()
+        release.wait(10)
+        return Pci()
+
+    snapshot = _run(
+        monkeypatch, _probe(Driver, hangs, host=Host), _probe(Pci, follows, host=Host)
+    ).snapshot
+    release.set()
+    problems = {run.name: run.problem or "" for run in snapshot.runs.runs}
+    assert "open of /dev/nvidia0" in problems["driver"]
+    assert "nvmlInit" in problems["pci"]
 
 
 def test_a_number_of_more_than_64_bits_leaves_the_rest_of_the_section() -> None:
