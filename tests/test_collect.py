@@ -17,7 +17,7 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import OsFamily, System
 from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine import children as children_module
@@ -363,10 +363,16 @@ def test_a_recorded_machine_is_asked_in_this_process(
     assert [run.status for run in snapshot.runs.runs] == ["crashed", "ok"]
 
 
-@pytest.mark.parametrize(("driver", "children"), [(True, 2), (False, 1)])
-def test_without_a_driver_the_machine_is_asked_in_one_child(
-    monkeypatch: pytest.MonkeyPatch, *, driver: bool, children: int
+@pytest.mark.parametrize(
+    ("system", "driver", "children"),
+    [("linux", True, 2), ("linux", False, 1), ("windows", False, 2), ("macos", False, 2)],
+)
+def test_without_a_driver_a_linux_machine_is_asked_in_one_child(
+    monkeypatch: pytest.MonkeyPatch, system: OsFamily, *, driver: bool, children: int
 ) -> None:
+    """Elsewhere nobody knows where to look for one."""
+    identity = msgspec.structs.replace(LiveHost().identity(), os=system)
+    monkeypatch.setattr(LiveHost, "identity", lambda _self: identity)
     monkeypatch.setattr(LiveHost, "exists", lambda _self, path: Answer(driver, path))
 
     def one(host: Host) -> Nvml:  # noqa: ARG001

@@ -129,6 +129,13 @@ class _Answer(msgspec.Struct):
     sentences: list[_Spoken]
 
 
+def _is_without_driver(host: Host) -> bool:
+    """Whether this machine surely has no driver; the signs of one are known for Linux only."""
+    if host.origin != "live" or host.identity().os != "linux":
+        return False
+    return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
+
+
 class Collector:
     """One collection in progress.
 
@@ -167,9 +174,7 @@ class Collector:
         self._skip = skip
         self._waiting: list[Probe] = []
         self._sections: dict[type[Section], Section] = {Request: request}
-        self._without_driver = host.origin == "live" and not any(
-            host.exists(sign).value for sign in _DRIVER_SIGNS
-        )
+        self._without_driver = _is_without_driver(host)
         self._under_way: dict[str, list[Probe]] = {}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
