@@ -1,12 +1,10 @@
 """Why torch sees no GPU: its own message, and the answer of the driver's library."""
 
 import ctypes
-import importlib.util
-import os
-import sys
-from types import ModuleType, SimpleNamespace
+from types import SimpleNamespace
 
 import pytest
+from windows_support import as_on_windows
 
 from gpucheck.worker.bench import Bench, Failed
 from gpucheck.worker.tests import import_torch
@@ -40,20 +38,6 @@ def blind_torch() -> SimpleNamespace:
     )
 
 
-def on_windows(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Return a copy of the self-test that was imported on Windows."""
-    name = f"{import_torch.__name__}_on_windows"
-    spec = importlib.util.spec_from_file_location(name, import_torch.__file__)
-    assert spec is not None
-    assert spec.loader is not None
-    copy = importlib.util.module_from_spec(spec)
-    with monkeypatch.context() as windows:
-        windows.setattr(os, "name", "nt")
-        spec.loader.exec_module(copy)
-    assert name not in sys.modules
-    return copy
-
-
 def test_on_windows_the_driver_there_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     loaded: list[str] = []
 
@@ -63,7 +47,7 @@ def test_on_windows_the_driver_there_is_asked(monkeypatch: pytest.MonkeyPatch) -
             raise FileNotFoundError(f"Could not find module '{name}' (or one of its dependencies).")
         return SimpleNamespace(cuInit=lambda _flags: 100)
 
-    test = on_windows(monkeypatch)
+    test = as_on_windows(monkeypatch, import_torch)
     monkeypatch.setattr(ctypes, "WinDLL", load, raising=False)
     with pytest.raises(Failed) as caught:
         test.run(Bench(blind_torch(), expect_gpu=True))
