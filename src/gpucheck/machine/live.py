@@ -51,9 +51,9 @@ _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
 """In bytes; the largest libraries have about 2 GiB, but a sparse file may claim any size."""
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-"""A FIFO where a file is expected must not block; sysfs ignores the second flag."""
-_BINARY = getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A FIFO where a file is expected must not block; sysfs ignores the second flag. Without the third,
+Windows ends a file at its first byte 26, and turns CR LF into LF."""
 
 
 class _Listener(threading.local):
@@ -145,7 +145,7 @@ class LiveHost(Host):
         """Find a literal in a file of any size; each hit with its surroundings."""
 
         def find() -> list[bytes]:
-            handle = os.open(self._at(path), _READ | _BINARY)
+            handle = os.open(self._at(path), _READ)
             try:
                 seen = os.fstat(handle)
                 if not stat_module.S_ISREG(seen.st_mode):
@@ -168,7 +168,7 @@ class LiveHost(Host):
         def read() -> list[bytes]:
             if sum(length for _, length in ranges) > RANGES_LIMIT:
                 raise OSError(errno.EFBIG, say("more than is read at once"))
-            handle = os.open(self._at(path), _READ | _BINARY)
+            handle = os.open(self._at(path), _READ)
             try:
                 if not stat_module.S_ISREG(os.fstat(handle).st_mode):
                     raise OSError(errno.EINVAL, say("not a regular file"))
