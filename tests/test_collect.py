@@ -414,6 +414,34 @@ def test_where_threads_take_the_place_of_children_each_probe_tells_its_own_stage
     assert "nvmlInit" in problems["pci"]
 
 
+def test_a_thread_that_was_given_up_changes_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children_module, "_FORKS", False)
+    given_up, ended = threading.Event(), threading.Event()
+
+    def late(host: Host) -> Driver:  # noqa: ARG001
+        given_up.wait(10)
+        ended.set()
+        return Driver(module_release="580.95.05")
+
+    def goes_on(host: Host) -> Pci:  # noqa: ARG001
+        ended.wait(10)
+        time.sleep(0.3)
+        return Pci(nvswitches=2)
+
+    failed = Collector._failed  # noqa: SLF001
+
+    def noted(self: Collector, probe: Probe, *more: Any) -> None:  # noqa: ANN401
+        failed(self, probe, *more)
+        given_up.set()
+
+    monkeypatch.setattr(Collector, "_failed", noted)
+    patient = msgspec.structs.replace(_probe(Pci, goes_on, host=Host), deadline=10.0)
+    snapshot = _run(monkeypatch, _probe(Driver, late, host=Host), patient).snapshot
+    assert snapshot.get(Pci).nvswitches == 2
+    assert snapshot.get(Driver).module_release is None
+    assert "timed-out" in snapshot.get(Driver).problem("module_release")
+
+
 def test_a_number_of_more_than_64_bits_leaves_the_rest_of_the_section() -> None:
     packed = _packed(System(hostname="a", memory_total_bytes=10**23))
 

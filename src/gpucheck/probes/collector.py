@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -224,7 +224,7 @@ class Collector:
             for probe in itertools.chain.from_iterable(ready.values()):
                 start = time.perf_counter()
                 try:
-                    section = self._call(probe)
+                    section = self._call(probe, self._sections)
                 except Exception as error:  # noqa: BLE001  # a crash of a probe is a result
                     problem = f"{type(error).__name__}: {error}"
                     self._failed(probe, "crashed", problem, time.perf_counter() - start)
@@ -294,10 +294,11 @@ class Collector:
             live = self._host.live if isinstance(self._host, RecordingHost) else self._host
             if isinstance(live, LiveHost):
                 live.speak_to(tell)
+            known = dict(self._sections)  # a thread that was given up must not change the parent's
             for probe in probes:
                 start = time.perf_counter()
-                section = self._call(probe)
-                self._sections[probe.section] = section
+                section = self._call(probe, known)
+                known[probe.section] = section
                 raw = msgspec.Raw(_packed(section))
                 log = _told(self._host.recorded())
                 answer = _Answer(raw, time.perf_counter() - start, log, _sentences(section))
@@ -343,12 +344,13 @@ class Collector:
         if left:
             children.extend(event.name, self._deadline(left[0]))
 
-    def _call(self, probe: Probe) -> Section:
-        return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})
+    def _call(self, probe: Probe, known: Mapping[type[Section], Section]) -> Section:
+        needs = probe.needs.items()
+        return probe.collect(**{name: self._supply(need, known) for name, need in needs})
 
-    def _supply(self, need: type[Any]) -> object:
+    def _supply(self, need: type[Any], known: Mapping[type[Section], Section]) -> object:
         if issubclass(need, Section):
-            return self._sections[need]
+            return known[need]
         if issubclass(need, Table):
             return self._tables.get(need)
         if issubclass(need, TargetWish):
