@@ -1,6 +1,7 @@
 """The exit status of a program, with the meaning of the codes by which Windows ends one.
 
-Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values". POSIX has no exit status above 255.
+Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values", and its header ``ntstatus.h`` (as in
+the crate ``windows-sys``) for the heap. POSIX has no exit status above 255.
 """
 
 from gpucheck.language import Sentence, say
