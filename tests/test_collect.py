@@ -1,6 +1,7 @@
 """The collector: probes side by side, in the order of their needs, whatever they do."""
 
 import os
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -16,9 +17,10 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import OsFamily, System
 from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
+from gpucheck.machine import children as children_module
 from gpucheck.machine.children import Children, Tell, Work
 from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
@@ -361,10 +363,16 @@ def test_a_recorded_machine_is_asked_in_this_process(
     assert [run.status for run in snapshot.runs.runs] == ["crashed", "ok"]
 
 
-@pytest.mark.parametrize(("driver", "children"), [(True, 2), (False, 1)])
-def test_without_a_driver_the_machine_is_asked_in_one_child(
-    monkeypatch: pytest.MonkeyPatch, *, driver: bool, children: int
+@pytest.mark.parametrize(
+    ("system", "driver", "children"),
+    [("linux", True, 2), ("linux", False, 1), ("windows", False, 2), ("macos", False, 2)],
+)
+def test_without_a_driver_a_linux_machine_is_asked_in_one_child(
+    monkeypatch: pytest.MonkeyPatch, system: OsFamily, *, driver: bool, children: int
 ) -> None:
+    """Elsewhere nobody knows where to look for one."""
+    identity = msgspec.structs.replace(LiveHost().identity(), os=system)
+    monkeypatch.setattr(LiveHost, "identity", lambda _self: identity)
     monkeypatch.setattr(LiveHost, "exists", lambda _self, path: Answer(driver, path))
 
     def one(host: Host) -> Nvml:  # noqa: ARG001
@@ -377,6 +385,61 @@ def test_without_a_driver_the_machine_is_asked_in_one_child(
     snapshot = _run(monkeypatch, _probe(Nvml, one, host=Host), limits).snapshot
     pids = {snapshot.get(Nvml).init_code, snapshot.get(LimitsOfProcess).open_files}
     assert len(pids) == children
+
+
+def test_where_threads_take_the_place_of_children_each_probe_tells_its_own_stage(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(children_module, "_FORKS", False)
+    staged, release = threading.Event(), threading.Event()
+
+    def hangs(host: Host) -> Driver:
+        staged.wait(10)
+        host.stage("open of /dev/nvidia0")
+        release.wait(10)
+        return Driver()
+
+    def follows(host: Host) -> Pci:
+        host.stage("nvmlInit")
+        staged.set()
+        release.wait(10)
+        return Pci()
+
+    snapshot = _run(
+        monkeypatch, _probe(Driver, hangs, host=Host), _probe(Pci, follows, host=Host)
+    ).snapshot
+    release.set()
+    problems = {run.name: run.problem or "" for run in snapshot.runs.runs}
+    assert "open of /dev/nvidia0" in problems["driver"]
+    assert "nvmlInit" in problems["pci"]
+
+
+def test_a_thread_that_was_given_up_changes_nothing_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(children_module, "_FORKS", False)
+    given_up, ended = threading.Event(), threading.Event()
+
+    def late(host: Host) -> Driver:  # noqa: ARG001
+        given_up.wait(10)
+        ended.set()
+        return Driver(module_release="580.95.05")
+
+    def goes_on(host: Host) -> Pci:  # noqa: ARG001
+        ended.wait(10)
+        time.sleep(0.3)
+        return Pci(nvswitches=2)
+
+    failed = Collector._failed  # noqa: SLF001
+
+    def noted(self: Collector, probe: Probe, *more: Any) -> None:  # noqa: ANN401
+        failed(self, probe, *more)
+        given_up.set()
+
+    monkeypatch.setattr(Collector, "_failed", noted)
+    patient = msgspec.structs.replace(_probe(Pci, goes_on, host=Host), deadline=10.0)
+    snapshot = _run(monkeypatch, _probe(Driver, late, host=Host), patient).snapshot
+    assert snapshot.get(Pci).nvswitches == 2
+    assert snapshot.get(Driver).module_release is None
+    assert "timed-out" in snapshot.get(Driver).problem("module_release")
 
 
 def test_a_number_of_more_than_64_bits_leaves_the_rest_of_the_section() -> None:

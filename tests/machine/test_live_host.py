@@ -2,12 +2,17 @@
 
 import hashlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from windows_support import as_on_windows
 
-from gpucheck.machine import LiveHost
+from gpucheck.machine import LiveHost, live
 from gpucheck.machine.live import surroundings
+
+BINARY = 0x8000
+"""``os.O_BINARY`` of Windows."""
 
 as_user = pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
 
@@ -53,6 +58,33 @@ def test_a_huge_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
         out.truncate(1 << 40)
     answer = LiveHost().read_bytes(str(file), 1000)
     assert answer.value == bytes(1000)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda host, path: host.read_bytes(path).value,
+        lambda host, path: host.read_ranges(path, [(0, 9)]).value[0],
+        lambda host, path: host.find_in_file(path, b"a").value[0],
+    ],
+)
+def test_on_windows_a_file_is_read_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, read: Callable[[LiveHost, str], bytes]
+) -> None:
+    """In the other mode of Windows this file would be of three bytes."""
+    flags: list[int] = []
+    real = os.open
+
+    def noted(path: str, flag: int) -> int:
+        flags.append(flag)
+        return real(path, flag & ~BINARY)
+
+    monkeypatch.setattr(os, "O_BINARY", BINARY, raising=False)
+    host = as_on_windows(monkeypatch, live).LiveHost()
+    monkeypatch.setattr(os, "open", noted)
+    (tmp_path / "file").write_bytes(b"a\r\n\x1ab")
+    assert read(host, str(tmp_path / "file")) == b"a\r\n\x1ab"
+    assert [flag & BINARY for flag in flags] == [BINARY]
 
 
 def test_a_fifo_does_not_block(tmp_path: Path) -> None:

@@ -1,11 +1,14 @@
 """The real nvidia-ml-py over a fake driver library, in a child as the collector runs it."""
 
+import os
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from fakes_build import ask_fake, build_fake
+from windows_support import as_on_windows
 
 from gpucheck.machine import LiveHost
 from gpucheck.machine import nvml as nvml_host
@@ -286,3 +289,23 @@ def test_wsl_keeps_its_library_where_the_loader_does_not_look(
 )
 def test_only_the_base_name_of_a_program_is_kept(words: str, windows: bool, name: str) -> None:  # noqa: FBT001  # a parameter of the table above
     assert nvml_host.program(words, windows=windows) == name
+
+
+def test_on_windows_the_library_there_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    stages: list[str] = []
+
+    class NotThere(Exception):  # noqa: N818  # as NVMLError
+        value = 12
+
+    def init() -> None:
+        raise NotThere
+
+    nvml = as_on_windows(monkeypatch, nvml_host)
+    host = LiveHost()
+    monkeypatch.setattr(host, "stage", stages.append)
+    monkeypatch.setitem(sys.modules, "pynvml", SimpleNamespace(NVMLError=NotThere, nvmlInit=init))
+    with monkeypatch.context() as windows:
+        windows.setattr(os, "name", "nt")
+        answer = nvml.ask(host)
+    assert stages == ["loading nvml.dll", "nvmlInit"]
+    assert (answer.missing, answer.problem) == (True, "no nvml.dll")

@@ -2,6 +2,7 @@
 
 import base64
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -11,6 +12,7 @@ from support import machine
 
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
+from gpucheck.machine.record_folder import read_folder
 
 
 def test_reads_files_with_colons_in_their_paths(tmp_path: Path) -> None:
@@ -31,6 +33,34 @@ def test_follows_links_kept_as_text(tmp_path: Path) -> None:
         "/usr/lib/libcuda.so.1",
         "/usr/lib/libcuda.so.535.54.03",
     ]
+
+
+def test_a_link_is_read_as_it_was_written(tmp_path: Path) -> None:
+    """Its target may be no UTF-8; ``collect --record`` writes the bytes that the machine has."""
+    machine(tmp_path, links={"/lib/liba.so": "a", "/lib/libb.so": "b"})
+    (tmp_path / "files/lib/liba.so%link").write_bytes("/opt/müller/liba.so".encode())
+    (tmp_path / "files/lib/libb.so%link").write_bytes(b"/opt/m\xfcller/libb.so")
+    assert read_folder(tmp_path).links == {
+        "/lib/liba.so": "/opt/müller/liba.so",
+        "/lib/libb.so": "/opt/m\udcfcller/libb.so",
+    }
+
+
+@pytest.mark.process
+def test_a_machine_is_read_alike_whatever_encoding_the_system_prefers(tmp_path: Path) -> None:
+    machine(tmp_path, links={"/lib": "usr/lib"}, files={"/etc/os-release": "ID=ubuntu"})
+    code = (
+        "import sys; from pathlib import Path; from gpucheck.machine import RecordedHost\n"
+        "RecordedHost(Path(sys.argv[1]))"
+    )
+    subprocess.run(
+        [
+            *(sys.executable, "-X", "warn_default_encoding", "-W", "error::EncodingWarning"),
+            *("-c", code, str(tmp_path)),
+        ],
+        check=True,
+        timeout=60,
+    )
 
 
 def test_parts_of_large_files_are_kept_by_their_offsets(tmp_path: Path) -> None:

@@ -4,10 +4,11 @@ import os
 import sys
 import threading
 import time
+from typing import IO
 
 import pytest
 
-from gpucheck.machine import outbox
+from gpucheck.machine import outbox, supervised
 from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, start, wait
 
 pytestmark = pytest.mark.process
@@ -39,7 +40,11 @@ def vanishes(pid: int) -> bool:
     return False
 
 
-def test_it_is_written_to_and_heard() -> None:
+@pytest.mark.parametrize("selects", [True, False])
+def test_it_is_written_to_and_heard(
+    monkeypatch: pytest.MonkeyPatch, selects: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    monkeypatch.setattr(supervised, "_SELECTS", selects)
     child = program("import sys; print(sys.stdin.readline().upper()); print('no', file=sys.stderr)")
     child.send(b"hello\n")
     assert ended(child) == 0
@@ -91,6 +96,78 @@ def test_one_whose_offspring_goes_on_writing_is_not_read_for_ever(
     monkeypatch.undo()
     assert 0 < len(child.said()) < 4 * 2**20
     child.abandon()
+
+
+LEAVES_BEHIND = (
+    "import subprocess, sys\n"
+    "left = subprocess.Popen([sys.executable, '-S', '-c', {code!r}], start_new_session=True)\n"
+    "print(left.pid, flush=True)"
+)
+"""A program that ends; what it has started holds its pipes."""
+
+
+@pytest.fixture
+def pumped(monkeypatch: pytest.MonkeyPatch) -> list[IO[bytes]]:
+    """Return the streams that threads read, as on Windows, whose pipes cannot be selected."""
+    streams: list[IO[bytes]] = []
+    pump = Supervised._pump  # noqa: SLF001
+
+    def late(self: Supervised, name: str, stream: IO[bytes]) -> None:
+        streams.append(stream)
+        time.sleep(0.4)
+        pump(self, name, stream)
+
+    monkeypatch.setattr(supervised, "_SELECTS", False)
+    monkeypatch.setattr(Supervised, "_pump", late)
+    return streams
+
+
+def are_closed(streams: list[IO[bytes]]) -> bool:
+    """Whether the streams are closed within five seconds."""
+    end = time.monotonic() + 5
+    while time.monotonic() < end:
+        if streams and all(stream.closed for stream in streams):
+            return True
+        time.sleep(0.01)
+    return False
+
+
+def test_the_last_words_are_heard_where_threads_read(pumped: list[IO[bytes]]) -> None:
+    child = program("print('x' * 40000 + 'end')")
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert child.status() == 0
+    assert child.said().endswith(b"xend\n")
+    child.abandon()
+    assert are_closed(pumped)
+
+
+def test_a_stream_that_a_thread_reads_is_closed_by_that_thread(pumped: list[IO[bytes]]) -> None:
+    """The C runtime of Windows locks a descriptor while it is read: closing it would wait."""
+    child = program(LEAVES_BEHIND.format(code="import time; time.sleep(60)"))
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    begun = time.monotonic()
+    assert [child.status() for _ in range(9)] == [0] * 9
+    assert time.monotonic() - begun < 4  # it waits for the threads once
+    left = int(child.said())
+    child.abandon()
+    time.sleep(0.1)
+    assert [stream.closed for stream in pumped] == [False, False]
+    os.kill(left, KILL)
+    assert are_closed(pumped)
+
+
+def test_offspring_that_goes_on_writing_is_not_read_for_ever_where_threads_read(
+    pumped: list[IO[bytes]],
+) -> None:
+    code = "import time\nwhile True: print('x' * 999, flush=True); time.sleep(0.01)"
+    child = program(LEAVES_BEHIND.format(code=code))
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert child.status() == 0
+    left = int(child.said().split()[0])
+    child.abandon()
+    # Its stdout breaks once nobody reads that, and so it ends.
+    assert vanishes(left)
+    assert are_closed(pumped)
 
 
 def test_what_still_runs_is_killed_when_it_is_abandoned() -> None:

@@ -126,6 +126,22 @@ def test_pip_on_windows(tmp_path: Path) -> None:
     assert sources(tmp_path, files, os="windows", python=python).pip_index == A
 
 
+def test_files_with_the_line_ends_of_windows(tmp_path: Path) -> None:
+    home = r"C:\Users\ana"
+    files = {
+        rf"{home}\AppData\Roaming\pip\pip.ini": f"{conf(A)}extra-index-url =\n  {B}\n  {C}\n",
+        rf"{home}\AppData\Roaming\uv\uv.toml": f'index-url = "{B}"\n',
+        rf"{home}\.condarc": "channels:\n  - nvidia\n  - r\n",
+    }
+    files = {path: text.replace("\n", "\r\n") for path, text in files.items()}
+    python = Interpreter(status="ok", prefix=r"C:\venv", kind="venv")
+    found = sources(
+        tmp_path, files, {"APPDATA": rf"{home}\AppData\Roaming"}, os="windows", python=python
+    )
+    assert (found.pip_index, found.pip_extra_indexes) == (A, [B, C])
+    assert (found.uv_index, found.conda_channels) == (B, ["nvidia", "r"])
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -7,6 +7,7 @@ import mmap
 import os
 import stat as stat_module
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -50,9 +51,15 @@ _MAX_LINKS = 40
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
 """In bytes; the largest libraries have about 2 GiB, but a sparse file may claim any size."""
-_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0)
-"""A FIFO where a file is expected must not block; sysfs ignores the second flag."""
-_BINARY = getattr(os, "O_BINARY", 0)
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+"""A FIFO where a file is expected must not block; sysfs ignores the second flag. Without the third,
+Windows ends a file at its first byte 26, and turns CR LF into LF."""
+
+
+class _Listener(threading.local):
+    """Whom the probe of this thread tells its stages; without ``fork`` many probes share a host."""
+
+    tell: Tell | None = None
 
 
 class LiveHost(Host):
@@ -65,11 +72,11 @@ class LiveHost(Host):
     def __init__(self, sysroot: str = "") -> None:
         self.origin = "sysroot" if sysroot else "live"
         self._root = sysroot.rstrip("/")
-        self._tell: Tell | None = None
+        self._listener = _Listener()
 
     def speak_to(self, tell: Tell) -> None:
-        """Send the names of stages and of started processes to the parent."""
-        self._tell = tell
+        """Send the names of stages and of started processes of this thread to the parent."""
+        self._listener.tell = tell
 
     def clock(self) -> float:
         """Return seconds for time limits, without this process's waiting for a processor."""
@@ -77,8 +84,9 @@ class LiveHost(Host):
 
     def stage(self, name: str) -> None:
         """Name the dangerous step that comes next."""
-        if self._tell is not None:
-            self._tell.stage(name)
+        tell = self._listener.tell
+        if tell is not None:
+            tell.stage(name)
 
     def identity(self) -> Identity:
         """Return the user who asks, and ``uname``."""
@@ -137,7 +145,7 @@ class LiveHost(Host):
         """Find a literal in a file of any size; each hit with its surroundings."""
 
         def find() -> list[bytes]:
-            handle = os.open(self._at(path), _READ | _BINARY)
+            handle = os.open(self._at(path), _READ)
             try:
                 seen = os.fstat(handle)
                 if not stat_module.S_ISREG(seen.st_mode):
@@ -160,7 +168,7 @@ class LiveHost(Host):
         def read() -> list[bytes]:
             if sum(length for _, length in ranges) > RANGES_LIMIT:
                 raise OSError(errno.EFBIG, say("more than is read at once"))
-            handle = os.open(self._at(path), _READ | _BINARY)
+            handle = os.open(self._at(path), _READ)
             try:
                 if not stat_module.S_ISREG(os.fstat(handle).st_mode):
                     raise OSError(errno.EINVAL, say("not a regular file"))
@@ -266,12 +274,13 @@ class LiveHost(Host):
         """Run a command without a shell, in the C locale, bounded in time and output."""
         from gpucheck.machine import commands  # noqa: PLC0415  # in the children only
 
+        tell = self._listener.tell
         return commands.run(
             argv,
             timeout=timeout,
             stdin=stdin,
             env=dict(self.env()),
-            started=None if self._tell is None else self._tell.started,
+            started=None if tell is None else tell.started,
         )
 
     def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":

@@ -49,7 +49,7 @@ from gpucheck.language import say
 if TYPE_CHECKING:
     from gpucheck.machine.base import Host
 
-LIBRARY = "libnvidia-ml.so.1"
+LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
 WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
 _INVALID_ARGUMENT, _NOT_FOUND, _LIBRARY_NOT_FOUND, _NO_FUNCTION, _LOST = 2, 6, 12, 13, 15

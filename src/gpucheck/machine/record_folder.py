@@ -101,7 +101,8 @@ def _read_files(files: "Path", recording: Recording) -> None:
         name = file.relative_to(files).as_posix().replace("%3A", ":")
         path = name.replace("/", "\\") if windows else f"/{name}"
         if name.endswith(_LINK):
-            recording.links[path.removesuffix(_LINK)] = file.read_text().strip()
+            target = file.read_text(encoding="utf-8", errors="surrogateescape")
+            recording.links[path.removesuffix(_LINK)] = target.strip()
         elif file.is_file():
             recording.files[path] = file.read_bytes()
         elif file.is_dir() and not any(file.iterdir()):

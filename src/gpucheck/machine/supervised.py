@@ -27,6 +27,8 @@ _TAIL = 32 * 1024
 """Bytes kept of the end of what the program prints on stderr."""
 _REST = 1024 * 1024
 """The most bytes that a pipe holds; what comes after them, another process is still writing."""
+_REST_SECONDS = 1.0
+"""How long the threads may read what an ended program has left in its pipes."""
 _TICK = 0.05
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
@@ -47,9 +49,14 @@ class Supervised:
             if stream is not None:
                 self._open[name] = stream
         self._queue: queue.SimpleQueue[tuple[str, bytes]] = queue.SimpleQueue()
+        self._is_read = False
+        """Whether nobody wants what the program, or what it has left behind, writes from now on."""
+        self._pumps: list[threading.Thread] = []
         if not _SELECTS:
             for name, stream in self._open.items():
-                threading.Thread(target=self._pump, args=(name, stream), daemon=True).start()
+                pump = threading.Thread(target=self._pump, args=(name, stream), daemon=True)
+                pump.start()
+                self._pumps.append(pump)
 
     @property
     def pid(self) -> int:
@@ -114,7 +121,10 @@ class Supervised:
             self.signal(KILL)
             end_session(self.pid)
         self.hang_up()
-        for stream in self._open.values():
+        self._is_read = True
+        self._pumps.clear()
+        # Elsewhere a thread may be reading, and closing would wait for it: it closes what it reads.
+        for stream in self._open.values() if _SELECTS else ():
             with contextlib.suppress(OSError, ValueError):
                 stream.close()
         self._open.clear()
@@ -147,12 +157,10 @@ class Supervised:
 
     def take_pumped(self) -> bool:
         """Take what the threads have read on systems whose pipes cannot be selected (Windows)."""
-        some = False
-        with contextlib.suppress(queue.Empty):
-            while True:
-                self._take(*self._queue.get_nowait())
-                some = True
-        return some
+        size = self._queue.qsize()
+        for _ in range(size):
+            self._take(*self._queue.get_nowait())
+        return size > 0
 
     def _take(self, name: str, data: bytes) -> None:
         if name == "said":
@@ -164,7 +172,7 @@ class Supervised:
     def _take_rest(self) -> None:
         """Read what is left in the pipes, which another process may still hold open."""
         if not _SELECTS:
-            self.take_pumped()
+            self._take_last_pumped()
             return
         for name, stream in list(self._open.items()):
             with contextlib.suppress(OSError):
@@ -175,9 +183,19 @@ class Supervised:
                     left -= len(data)
             self._open.pop(name).close()
 
+    def _take_last_pumped(self) -> None:
+        """Take what the threads read until the pipes end; wait for them once, for a second."""
+        end = time.monotonic() + _REST_SECONDS
+        for pump in self._pumps:
+            pump.join(max(0.0, end - time.monotonic()))
+        self._pumps.clear()
+        self._is_read = True
+        self.take_pumped()
+
     def _pump(self, name: str, stream: IO[bytes]) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while data := os.read(stream.fileno(), _CHUNK):
+        """Read a stream to its end and close it; no other thread may, while this one reads."""
+        with contextlib.suppress(OSError, ValueError), stream:
+            while (data := os.read(stream.fileno(), _CHUNK)) and not self._is_read:
                 self._queue.put((name, data))
 
 

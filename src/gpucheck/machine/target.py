@@ -27,6 +27,7 @@ from gpucheck.facts import Answer, builtins
 from gpucheck.facts.interpreter import Status
 from gpucheck.language import say
 from gpucheck.machine import Host, RecordedHost, RecordingHost, Stat
+from gpucheck.machine.exit_statuses import exit_status
 
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
@@ -432,7 +433,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
         detail = say(
             "{executable} ended with exit status {status}",
             executable=executable,
-            status=ran.value.status,
+            status=exit_status(ran.value.status),
         )
         return Reply(status="exit-status", detail=_with_last_line(detail, printed))
     detail = say("{executable} ended without an answer", executable=executable)

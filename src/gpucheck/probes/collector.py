@@ -2,7 +2,7 @@
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -129,6 +129,13 @@ class _Answer(msgspec.Struct):
     sentences: list[_Spoken]
 
 
+def _is_without_driver(host: Host) -> bool:
+    """Whether this machine surely has no driver; the signs of one are known for Linux only."""
+    if host.origin != "live" or host.identity().os != "linux":
+        return False
+    return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
+
+
 class Collector:
     """One collection in progress.
 
@@ -167,9 +174,7 @@ class Collector:
         self._skip = skip
         self._waiting: list[Probe] = []
         self._sections: dict[type[Section], Section] = {Request: request}
-        self._without_driver = host.origin == "live" and not any(
-            host.exists(sign).value for sign in _DRIVER_SIGNS
-        )
+        self._without_driver = _is_without_driver(host)
         self._under_way: dict[str, list[Probe]] = {}
         self._runs: list[ProbeRun] = []
         self._log: list[dict[str, Any]] = []
@@ -219,7 +224,7 @@ class Collector:
             for probe in itertools.chain.from_iterable(ready.values()):
                 start = time.perf_counter()
                 try:
-                    section = self._call(probe)
+                    section = self._call(probe, self._sections)
                 except Exception as error:  # noqa: BLE001  # a crash of a probe is a result
                     problem = f"{type(error).__name__}: {error}"
                     self._failed(probe, "crashed", problem, time.perf_counter() - start)
@@ -289,10 +294,11 @@ class Collector:
             live = self._host.live if isinstance(self._host, RecordingHost) else self._host
             if isinstance(live, LiveHost):
                 live.speak_to(tell)
+            known = dict(self._sections)  # a thread that was given up must not change the parent's
             for probe in probes:
                 start = time.perf_counter()
-                section = self._call(probe)
-                self._sections[probe.section] = section
+                section = self._call(probe, known)
+                known[probe.section] = section
                 raw = msgspec.Raw(_packed(section))
                 log = _told(self._host.recorded())
                 answer = _Answer(raw, time.perf_counter() - start, log, _sentences(section))
@@ -338,12 +344,13 @@ class Collector:
         if left:
             children.extend(event.name, self._deadline(left[0]))
 
-    def _call(self, probe: Probe) -> Section:
-        return probe.collect(**{name: self._supply(need) for name, need in probe.needs.items()})
+    def _call(self, probe: Probe, known: Mapping[type[Section], Section]) -> Section:
+        needs = probe.needs.items()
+        return probe.collect(**{name: self._supply(need, known) for name, need in needs})
 
-    def _supply(self, need: type[Any]) -> object:
+    def _supply(self, need: type[Any], known: Mapping[type[Section], Section]) -> object:
         if issubclass(need, Section):
-            return self._sections[need]
+            return known[need]
         if issubclass(need, Table):
             return self._tables.get(need)
         if issubclass(need, TargetWish):

@@ -6,6 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.language import say
+from gpucheck.machine.exit_statuses import exit_status
 from gpucheck.machine.signal_names import signal_name
 from gpucheck.machine.worker_pool.messages import Message
 
@@ -80,11 +81,12 @@ def _killed_by(name: str, stage: str) -> str:
 
 
 def _ended_with(status: int, stage: str) -> str:
+    shown = exit_status(status)
     if stage:
         return say(
-            "its process ended with exit status {status} in: {stage}", status=status, stage=stage
+            "its process ended with exit status {status} in: {stage}", status=shown, stage=stage
         )
-    return say("its process ended with exit status {status}", status=status)
+    return say("its process ended with exit status {status}", status=shown)
 
 
 def last_words(printed: str) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import os
 from typing import Any, Dict
 
 from ..bench import Bench, Failed
@@ -17,6 +18,8 @@ LEVELS = ("quick", "standard", "stress")
 ABOUT = "import torch: its time, the devices it sees, why it sees no GPU"
 
 Message = Dict[str, Any]
+
+_DRIVER = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 
 
 def run(bench: Bench) -> None:
@@ -76,7 +79,7 @@ def devices(torch: Any) -> list[Message]:  # noqa: ANN401  # the module
 
 
 def why_not(bench: Bench) -> Message:
-    """Return the error of initialising CUDA, by torch and by libcuda directly."""
+    """Return the error of initialising CUDA, by torch and by the driver's library directly."""
     data: Message = {}
     bench.stage("torch.cuda.init()")
     try:
@@ -90,10 +93,12 @@ def why_not(bench: Bench) -> Message:
     return data
 
 
-def cu_init(name: str = "libcuda.so.1") -> tuple[int | None, str]:
-    """Return the result of ``cuInit(0)``, or why libcuda cannot be loaded."""
+def cu_init() -> tuple[int | None, str]:
+    """Return the result of ``cuInit(0)``, or why the driver's library cannot be loaded."""
+    # On Windows the driver's functions have their own calling convention.
+    kind = getattr(ctypes, "WinDLL", ctypes.CDLL)
     try:
-        return int(ctypes.CDLL(name).cuInit(0)), ""
+        return int(kind(_DRIVER).cuInit(0)), ""
     except (OSError, AttributeError) as error:
         return None, str(error)[:300]
 

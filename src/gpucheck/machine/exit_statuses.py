@@ -1,0 +1,36 @@
+"""The exit status of a program, with the meaning of the codes by which Windows ends one.
+
+Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values", and its header ``ntstatus.h`` (as in
+the crate ``windows-sys``) for the heap. POSIX has no exit status above 255.
+"""
+
+from gpucheck.language import Sentence, say
+
+_MEANINGS: dict[int, Sentence] = {
+    0xC0000005: say("access violation"),
+    0xC000001D: say("illegal instruction"),
+    0xC000007B: say("a DLL is damaged or not for this system"),
+    0xC00000FD: say("stack overflow"),
+    0xC0000135: say("a DLL was not found"),
+    0xC0000139: say("a DLL lacks a function that is needed"),
+    0xC000013A: say("ended by Ctrl-C"),
+    0xC0000142: say("a DLL could not be initialised"),
+    0xC0000374: say("the heap was damaged"),
+    0xC0000409: say("fail fast, or a buffer overrun on the stack"),
+}
+_ERROR = 0xC
+"""The first hexadecimal digit: an error, and a code of Microsoft."""
+
+
+def exit_status(status: object) -> object:
+    """Return the exit status as users know it: in hexadecimal digits if Windows ended the program.
+
+    Python returns such a code as a positive number: 3221225477 is an access violation. Anything
+    else, which a lying worker may have sent, is returned as it is.
+    """
+    if not isinstance(status, int) or status >> 28 != _ERROR:
+        return status
+    code = f"0x{status:08X}"
+    if status not in _MEANINGS:
+        return code
+    return say("{code} ({meaning})", code=code, meaning=_MEANINGS[status])
