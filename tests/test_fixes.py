@@ -24,9 +24,11 @@ from rules_machines import (
 from rules_support import TABLES, snapshot
 
 from gpucheck.advice import DriverFixes, Python, TorchFixes
+from gpucheck.advice.interruption import Interruption
 from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived import Gpu
+from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.engine import supply
 from gpucheck.facts import Section
@@ -91,6 +93,12 @@ def test_a_uv_environment_without_pip_is_served_by_uv() -> None:
         (WINDOWS, "numpy<2", '"numpy<2"'),
         (WINDOWS, "torch==2.6.0", "torch==2.6.0"),
         (WINDOWS, "C:\\Program Files\\x", '"C:\\Program Files\\x"'),
+        (WINDOWS, "C:\\R&D\\x", '"C:\\R&D\\x"'),
+        (WINDOWS, "C:\\it\u2019s\\x", '"C:\\it\u2019s\\x"'),
+        (WINDOWS, 'C:\\a"&calc&"\\x', ""),
+        (WINDOWS, "C:\\a\u201d;calc;\u201cb\\x", ""),
+        (WINDOWS, "C:\\$(calc)\\x", ""),
+        (WINDOWS, "C:\\a\ncalc", ""),
     ],
 )
 def test_words_are_quoted_for_the_shell(system: Section, word: str, quoted: str) -> None:
@@ -119,7 +127,31 @@ def test_conda_removes_what_conda_installed() -> None:
 
 def test_variables_are_set_as_the_shell_does() -> None:
     assert python(UBUNTU).variable("A", "1") == "export A=1"
-    assert python(WINDOWS).variable("A", "1") == "set A=1"
+    assert python(WINDOWS).variable("A", "1") == 'set "A=1"'
+
+
+@pytest.mark.parametrize(
+    ("value", "commands"),
+    [
+        ("0,1", ("$env:A = '0,1'", 'set "A=0,1"')),
+        ("C:\\R&D $(calc)", ("$env:A = 'C:\\R&D $(calc)'", 'set "A=C:\\R&D $(calc)"')),
+        ("C:\\a';calc", ("$env:A = 'C:\\a'';calc'", 'set "A=C:\\a\';calc"')),
+        ("a\u2019;calc", ("$env:A = 'a\u2019\u2019;calc'", 'set "A=a\u2019;calc"')),
+        ('C:\\a"&calc', ()),
+        ("a\ncalc", ()),
+    ],
+)
+def test_a_value_is_quoted_for_powershell_and_for_cmd(
+    value: str, commands: tuple[str, ...]
+) -> None:
+    around: Surroundings = supply(Surroundings, snapshot(WINDOWS), TABLES)
+    assert around.set("A", value) == commands
+
+
+def test_a_fix_with_a_command_that_no_shell_takes_has_only_its_sentence() -> None:
+    careful: Interruption = supply(Interruption, snapshot(WINDOWS), TABLES)
+    fix = Fix(text="Do it.", commands=("pip list", ""), verify="")
+    assert careful.careful(fix, is_hardware=False) == Fix(text="Do it.")
 
 
 # Which torch.

@@ -1,20 +1,26 @@
 """Culprits of a pre-flight as findings: any slug, who and where, and what to do about it."""
 
+import json
+
 import pytest
 from rules_machines import NO_TORCH
 from rules_support import TABLES, ask, snapshot
 
+from gpucheck.cluster.diagnose.control_runs import _CONTROL_RUNS
+from gpucheck.derived.nccl_control import control_run
 from gpucheck.engine import diagnose
-from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts import builtins
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import decode
-from gpucheck.findings import all_rules
+from gpucheck.findings import all_rules, rank_hangs, rank_slow
 from gpucheck.findings.form import Fine, Hit, NotApplicable
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.output.redact import redact, redaction
+from gpucheck.selftests.control import CONTROL_RUNS
 
 pytestmark = pytest.mark.every_finding
 
@@ -173,7 +179,9 @@ def test_a_way_is_looked_at_from_both_its_ends() -> None:
     "changed",
     [
         {"address": "$(id)"}, {"address": "host1"}, {"port": "x; id"}, {"port": None},
-        {"address": None}, {"address": 7 ** 60},
+        {"address": None}, {"address": 7 ** 60}, {"address": "fe80::1%$(id)"},
+        {"address": "fe80::1%eth0 x"}, {"address": "fe80::1%" + "a" * 16}, {"port": -1},
+        {"port": 70_000},
     ],
 )  # fmt: skip
 def test_of_an_odd_way_only_the_usual_is_said(changed: dict[str, object]) -> None:
@@ -187,6 +195,31 @@ def test_of_an_odd_way_only_the_usual_is_said(changed: dict[str, object]) -> Non
         "ip route get 10.0.0.2  # on arm-rfx",
         "nc -l 1  # on id",
     )
+
+
+def test_a_link_local_address_keeps_its_interface() -> None:
+    way = {"from": "n2", "to": "n1", "address": "fe80::1%eth0.5", "port": 4000}
+    slug = "nccl-network-interface"
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way})))
+    assert found.fixes[0].commands[0] == "ip route get fe80::1%eth0.5  # on n2"
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"NCCL;reboot;X": "1"}, {"LD_PRELOAD": "/tmp/x.so"}, {"NCCL_P2P_DISABLE": "1;reboot"},
+        {"NCCL_P2P_DISABLE": 1}, {"NCCL_P2P_DISABLE": "1", "LD_PRELOAD": None}, ["x"], "x", {},
+    ],
+)  # fmt: skip
+def test_variables_that_no_control_run_sets_get_into_no_command(variables: object) -> None:
+    slug = "nccl-p2p-broken"
+    odd = hit(slug, seen(Culprit(slug=slug, host="n1", data={"variables": variables})))
+    assert odd == hit(slug, seen(Culprit(slug=slug, host="n1")))
+
+
+def test_every_control_run_is_known_to_the_findings() -> None:
+    runs = [env for env, _within, _between in _CONTROL_RUNS] + [*CONTROL_RUNS]
+    assert [control_run(env) for env in runs] == runs
 
 
 def test_many_hosts_stand_in_a_file_not_in_a_command() -> None:
@@ -253,9 +286,50 @@ def test_a_redacted_report_names_no_host_and_no_gpu() -> None:
     }
 
 
-def test_a_saved_snapshot_keeps_it() -> None:
-    import json  # noqa: PLC0415  # this test alone
+def read_again(*culprits: Culprit) -> Preflight:
+    return decode(json.dumps(snapshot(seen(*culprits)).as_json()).encode()).get(Preflight)
 
+
+def test_a_saved_report_brings_no_command() -> None:
+    """Of its data only what is checked gets into commands; whatever else it says is left out."""
+    advice = [{"text": "Do it.", "commands": ["curl -s x | sudo sh"], "verify": "reboot"}]
+    data = {"fixes": advice, "kind": "import-failed", "variables": {"NCCL;reboot;X": "1"}}
+    there = Culprit(slug="torch-missing", host="node1", evidence="no torch", data=data)
+    assert hit("torch-missing", seen(there)).fixes[0].commands == ("curl -s x | sudo sh",)
+    again = read_again(there)
+    assert again.culprits is not None
+    assert "fixes" not in again.culprits[0].data
+    (fix,) = hit("torch-missing", again).fixes
+    assert (fix.commands, fix.verify) == (("gpucheck",), "gpucheck preflight")
+
+
+@pytest.mark.parametrize(
+    ("slug", "data", "fix"),
+    [
+        ("rank-slow", {"kind": "throttled"}, rank_slow.RAISE_THE_LIMIT),
+        ("rank-hangs", {"look": {"state": "traced"}}, rank_hangs.HELD["traced"]),
+        ("rank-hangs", {"look": {"zygote": "frozen"}}, rank_hangs.HELD["frozen"]),
+    ],
+)
+def test_a_saved_report_keeps_what_gpucheck_knows_against_it(
+    slug: str, data: dict[str, object], fix: Fix
+) -> None:
+    named = Culprit(slug=slug, host="node1", data={**data, "fixes": [builtins(fix)]})
+    assert hit(slug, read_again(named)).fixes[-1] == fix
+    assert hit(slug, seen(named)).fixes[-1] == fix
+
+
+def test_a_saved_report_keeps_its_way_and_its_control_run() -> None:
+    way = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000}
+    off = {"NCCL_P2P_DISABLE": "1"}
+    for one in (
+        Culprit(slug="nccl-network-interface", host="n1", data={"way": way}),
+        Culprit(slug="nccl-p2p-broken", host="n1", data={"variables": off}),
+    ):
+        assert hit(one.slug, read_again(one)).fixes == hit(one.slug, seen(one)).fixes
+
+
+def test_a_saved_snapshot_keeps_it() -> None:
     full = snapshot(seen(HANGS))
     again = decode(json.dumps(full.as_json()).encode())
     assert again.get(Preflight) == full.get(Preflight)

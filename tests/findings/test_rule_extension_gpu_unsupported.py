@@ -70,7 +70,7 @@ def test_code_for_older_majors_does_not_run_on_a_newer_gpu() -> None:
     found = hit(judge(file("sm_80", "sm_90")))
     assert "flash-attn 2.8.3 has no code for GPU 0 (NVIDIA GeForce RTX 5090)" in found.headline
     assert "only for sm_80, sm_90" in found.headline
-    assert 'TORCH_CUDA_ARCH_LIST="12.0"' in commands(found)
+    assert "export TORCH_CUDA_ARCH_LIST=12.0\n" in commands(found)
     assert found.severity is Severity.ERROR
 
 

@@ -163,6 +163,17 @@ def test_the_line_of_grub_is_edited(before: str, after: str, tmp_path: Path) -> 
     assert file.read_text(encoding="utf-8") == after + "\n"
 
 
+@pytest.mark.parametrize("manager", ["apt", "dnf"])
+@pytest.mark.parametrize(
+    "word", ["module_blacklist=nvidia,a#;1e touch PWNED;#", "module_blacklist=nvidia,a\n1e id"]
+)
+def test_an_odd_parameter_gets_into_no_program_of_root(word: str, manager: str) -> None:
+    fix = unblock(["module_blacklist=nvidia", word], ["nvidia"], manager)
+    assert fix.commands == ("cat /proc/cmdline",)
+    assert fix.restart == "machine"
+    assert len(unblock(["module_blacklist=nvidia"], ["nvidia"], manager).commands) > 1
+
+
 def test_the_usual_lines_are_no_cause() -> None:
     lines = ["blacklist nouveau", "blacklist nvidia_drm"]
     found = hit(judge(LINUX, HOST, BUS, but(blacklist=lines, secure_boot=True)))

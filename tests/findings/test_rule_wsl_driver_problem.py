@@ -45,6 +45,9 @@ def test_wsl_1() -> None:
     nameless = hit(judge(wsl_1, HOST, CUDA_TORCH))
     assert commands(nameless).split("\n") == ["wsl.exe --list --verbose"]
     assert "wsl.exe --set-version" in nameless.fixes[0].text
+    for odd in ("Ubuntu; iwr x|iex", "$(calc)", "-x y", "a'b"):
+        named = Environment(variables={"WSL_DISTRO_NAME": odd})
+        assert hit(judge(wsl_1, HOST, CUDA_TORCH, named)).fixes == nameless.fixes
     quiet(judge(wsl_1, HOST, CPU_TORCH))
 
 

@@ -125,6 +125,7 @@ def test_a_device_has_words_and_nothing_else(name: str, wrong: object) -> None:
     [
         ("fault", []), ("error", {}), ("nccl_warnings", 7), ("nccl_warnings", [[]]), ("way", {}),
         ("variables", {"X;reboot;Y": "1"}), ("fixes", [{"text": "t", "commands": ["reboot"]}]),
+        ("address", "fe80::1%$(id)"), ("address", "$(id)"), ("address", "fe80::1%" + "a" * 16),
         ("rank", -1), ("rank", 10**15), ("port", -1), ("port", 10**9), ("in_phase", -1.0),
     ],
 )  # fmt: skip
@@ -132,3 +133,10 @@ def test_data_that_the_diagnosis_reads_have_their_form(name: str, wrong: object)
     one = {**result(1, random.Random(0)), "data": {name: wrong}}  # noqa: S311
     message = json.dumps({"message": "results", "results": [one]}).encode()
     assert isinstance(messages.RESULTS.read(message), Malformed)
+
+
+@pytest.mark.parametrize("address", ["", "n1.cluster", "10.0.0.2", "fe80::1%eth0.5"])
+def test_an_address_may_name_its_interface(address: str) -> None:
+    one = {**result(1, random.Random(0)), "data": {"address": address}}  # noqa: S311
+    message = json.dumps({"message": "results", "results": [one]}).encode()
+    assert not isinstance(messages.RESULTS.read(message), Malformed)

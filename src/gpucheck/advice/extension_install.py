@@ -100,7 +100,7 @@ class ExtensionFixes(Derived):
                 "whose nvcc knows it.", package=name, capabilities=wanted,
             ),
             commands=(
-                self._python.variable("TORCH_CUDA_ARCH_LIST", f'"{";".join(capabilities)}"'),
+                self._python.variable("TORCH_CUDA_ARCH_LIST", ";".join(capabilities)),
                 *self._python.get_pip(),
                 self._python.pip(
                     "install", "--force-reinstall", "--no-deps", "--no-cache-dir",

@@ -68,7 +68,9 @@ class Interruption(Derived):
         """
         if fix.classes or fix.cautions:
             return fix
-        commands = fix.commands
+        # A command that no shell here can be given is "" (``Python.quoted``); then none is shown.
+        commands = fix.commands if all(fix.commands) else ()
+        fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         restart = fix.restart or restart_of(commands) or ""
         collects = is_hardware and self._loses_traces(commands, restart)
         if collects:

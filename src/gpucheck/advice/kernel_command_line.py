@@ -9,6 +9,8 @@ from gpucheck.language import in_series, say
 
 _GRUBS = ("dnf", "yum")
 _SHOW = "cat /proc/cmdline"
+_PLAIN_WORD = r"[A-Za-z0-9_.,=-]{1,1000}"
+"""A parameter that neither sed nor the boot loader takes for anything else: root runs both."""
 _REBOOT = "sudo reboot"
 
 
@@ -25,11 +27,12 @@ def unblock(parameters: Sequence[str], modules: Sequence[str], manager: str | No
     """
     kept = {word: _without(word, modules) for word in parameters}
     words = in_series(list(parameters))
-    change: tuple[str, ...]
-    if manager == "apt":
+    change: tuple[str, ...] = ()
+    is_plain = all(re.fullmatch(_PLAIN_WORD, word) for word in parameters)
+    if is_plain and manager == "apt":
         edits = [_edit(word, left) for word, left in kept.items()]
         change = (f"sudo sed -E -i.bak {shlex.join(edits)} /etc/default/grub", "sudo update-grub")
-    elif manager in _GRUBS:
+    elif is_plain and manager in _GRUBS:
         change = tuple(_by_grubby(word, left) for word, left in kept.items())
     else:
         return Fix(

@@ -5,6 +5,8 @@ command here installs a package whose release is left open. The names of the pac
 the distributions, of NVIDIA's repositories and of RPM Fusion.
 """
 
+import shlex
+
 import msgspec
 
 from gpucheck.advice.driver_packages import DEBIAN, UBUNTU
@@ -78,7 +80,7 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             _SHOW_MODULE,
             "sudo apt-get update",
             found.listing,
-            f"sudo apt-get install -y '{found.name}={release}-*'",
+            f"sudo apt-get install -y {shlex.quote(f'{found.name}={release}-*')}",
         ),
     )
 
@@ -91,7 +93,7 @@ def _of_apt(release: str, driver: Driver, system: System) -> _Packages:
     server = any("-server" in package for package in driver.packages or ())
     return _Packages(
         name=f"{name}-server" if server else name,
-        listing=f"apt-cache madison {name} {name}-server libnvidia-compute",
+        listing=shlex.join(["apt-cache", "madison", name, f"{name}-server", "libnvidia-compute"]),
     )
 
 

@@ -11,6 +11,7 @@ from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situ
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
+from gpucheck.derived.windows_shells import in_either, set_in_cmd
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.interpreter import Interpreter
@@ -48,8 +49,6 @@ _BY_PIP = say(
     "to fit. conda removes only the named package; conda packages that depend on it stay and use "
     "the new one."
 )
-_SPECIAL_ON_WINDOWS = frozenset(" <>&|^%!;,()'`$@{}#")
-"""Characters that cmd or PowerShell gives a meaning outside quotes."""
 
 
 class Python(Derived):
@@ -148,15 +147,21 @@ class Python(Derived):
         return "~/gpu-env/bin/python"
 
     def quoted(self, words: Sequence[str]) -> str:
-        """Return the words as one command line for this machine's shell."""
+        """Return the words as one command line for this machine's shell; "" if it has none.
+
+        No fix shows commands without one that it needs (``Interruption``).
+        """
         if self._system.os != "windows":
             return shlex.join(words)
         # In PowerShell a quoted program needs &, in cmd it does not; most paths need no quotes.
-        return " ".join(f'"{w}"' if _SPECIAL_ON_WINDOWS & set(w) else w for w in words)
+        quoted = [in_either(word) for word in words]
+        return " ".join(quoted) if all(quoted) else ""
 
     def variable(self, name: str, value: str) -> str:
         """Return the command that sets an environment variable in this machine's shell."""
-        return f"{'set' if self._system.os == 'windows' else 'export'} {name}={value}"
+        if self._system.os == "windows":
+            return set_in_cmd(name, value)
+        return f"export {name}={shlex.quote(value)}"
 
     def with_user_site(self, command: str) -> tuple[str, ...]:
         """Return the commands that run one for which the user site counts, whatever is set."""
@@ -186,7 +191,11 @@ class Python(Derived):
     def verify(self) -> str:
         """Return the command that shows whether the fix worked."""
         executable = self._interpreter.executable
-        return f"gpucheck --python {self.quoted([executable])}" if executable else "gpucheck"
+        return self.examine(executable) if executable else "gpucheck"
+
+    def examine(self, executable: str) -> str:
+        """Return the command that examines a Python; without it if there is no way to write it."""
+        return self.quoted(["gpucheck", "--python", executable]) or "gpucheck"
 
 
 class TorchFixes(Derived):

@@ -93,7 +93,7 @@ class Recommending:
         commands, verify = self._commands(answer.best, self._target(snapshot))
         return Shown(
             answer=answer,
-            commands=commands,
+            commands=commands if all(commands) else (),  # "": no shell here can be given it
             verify=verify,
             notes=tuple(self._notes),
             described=self._described,

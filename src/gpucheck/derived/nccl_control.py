@@ -12,6 +12,19 @@ _DUPLICATE = (
 )
 
 
+_CONTROLS = {
+    "NCCL_P2P_DISABLE": "1",
+    "NCCL_SHM_DISABLE": "1",
+    "NCCL_NVLS_ENABLE": "0",
+    "NCCL_CUMEM_ENABLE": "0",
+    "NCCL_CUMEM_HOST_ENABLE": "0",
+    "NCCL_IB_DISABLE": "1",
+    "NCCL_PROTO": "Simple",
+}
+"""All that control runs set, here and in a pre-flight. Commands are made of these alone: a saved
+report could name any variable, such as LD_PRELOAD."""
+
+
 class PassedWithout(msgspec.Struct, frozen=True):
     """A self-test that failed, and passed with other variables.
 
@@ -35,11 +48,10 @@ class NcclControl(Derived):
         found = []
         for path, result in self._tests.wrong():
             control = result.data.get("control")
-            if not isinstance(control, dict) or not isinstance(control.get("cured_by"), dict):
+            if not isinstance(control, dict):
                 continue
-            again = control.get("goes_wrong_again")
-            if again is not False:
-                variables = {str(name): str(value) for name, value in control["cured_by"].items()}
+            again, variables = control.get("goes_wrong_again"), control_run(control.get("cured_by"))
+            if variables and again is not False:
                 found.append(PassedWithout(path, result, variables, again))
         return found
 
@@ -50,6 +62,14 @@ class NcclControl(Derived):
                 if found := re.search(_DUPLICATE, text):
                     return path, (found.group(1), found.group(2)), found.group(3)
         return None
+
+
+def control_run(said: object) -> dict[str, str]:
+    """Return the variables of a control run as a report says them; {} if no run sets them so."""
+    if not isinstance(said, dict):
+        return {}
+    known = {name: value for name, value in _CONTROLS.items() if said.get(name) == value}
+    return known if known.keys() == said.keys() else {}
 
 
 def settings(variables: dict[str, str]) -> str:

@@ -5,6 +5,7 @@ import shlex
 from collections.abc import Collection
 
 from gpucheck.derived import Derived
+from gpucheck.derived.windows_shells import set_in_cmd, set_in_powershell
 from gpucheck.facts import known
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import Environment
@@ -69,9 +70,13 @@ class Surroundings(Derived):
         return (f"unset {variable}",)
 
     def set(self, variable: str, value: str) -> tuple[str, ...]:
-        """Return the commands that set a variable; on Windows first PowerShell's, then cmd's."""
+        """Return the commands that set a variable; on Windows first PowerShell's, then cmd's.
+
+        There are none if cmd has no way to write the value.
+        """
         if self._system.os == "windows":
-            return f'$env:{variable} = "{value}"', f"set {variable}={value}"
+            for_cmd = set_in_cmd(variable, value)
+            return (set_in_powershell(variable, value), for_cmd) if for_cmd else ()
         return (f"export {variable}={shlex.quote(value)}",)
 
     def path_without(self, variable: str, folders: Collection[str]) -> tuple[str, ...]:

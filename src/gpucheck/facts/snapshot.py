@@ -11,6 +11,7 @@ from gpucheck.facts import Facts, Section, builtins
 from gpucheck.facts.answer import said_by
 from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import refuse_long_numbers
+from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.facts.request import Request
 from gpucheck.facts.sections import all_sections
 from gpucheck.language import say
@@ -243,10 +244,7 @@ def decode(data: bytes) -> Snapshot:
         for name, kind in all_sections().items()
         if name in saved.facts
     }
-    request = sections.get(Request.name)
-    if isinstance(request, Request):
-        # Commands install from this index: it counts for who named it, not for who reads the file.
-        sections[Request.name] = msgspec.structs.replace(request, wheel_mirror="")
+    _drop_commands(sections)
     return Snapshot(
         sections,
         ProbeRuns(_read_back(saved.probes, tuple[ProbeRun, ...])),
@@ -256,6 +254,27 @@ def decode(data: bytes) -> Snapshot:
         gpucheck=saved.gpucheck.version,
         redacted=saved.redacted,
     )
+
+
+def _drop_commands(sections: dict[str, Section]) -> None:
+    """Take out what gpucheck would show as commands of its own: anybody may write the file."""
+    request, preflight = sections.get(Request.name), sections.get(Preflight.name)
+    if isinstance(request, Request):
+        # Commands install from this index: it counts for who named it, not for who reads the file.
+        sections[Request.name] = msgspec.structs.replace(request, wheel_mirror="")
+    if isinstance(preflight, Preflight) and preflight.culprits:
+        sections[Preflight.name] = msgspec.structs.replace(
+            preflight, culprits=[_without_fixes(one) for one in preflight.culprits]
+        )
+
+
+def _without_fixes(culprit: Culprit) -> Culprit:
+    """Return a culprit without the fixes that its own node found: they are commands as they stand.
+
+    Of its other data only values that are checked get into commands.
+    """
+    kept = {name: value for name, value in culprit.data.items() if name != "fixes"}
+    return msgspec.structs.replace(culprit, data=kept)
 
 
 def _read_back(part: msgspec.Raw, kind: type[T]) -> T:

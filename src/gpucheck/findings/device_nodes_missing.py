@@ -16,6 +16,8 @@ Causes:
 Fix: let nvidia-modprobe create the files, or reload nvidia_uvm; then start the container again.
 """
 
+import shlex
+
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
@@ -164,7 +166,7 @@ def _hit_broken(broken: DeviceNode, nodes: list[DeviceNode], around: Surrounding
         fact = f"device_nodes.nodes.{at}.opens"
     remake = Fix(
         text=say("Remove it and let NVIDIA's tool recreate it."),
-        commands=(f"sudo rm -r {broken.path}", _MAKE),
+        commands=(f"sudo rm -r {shlex.quote(broken.path or '')}", _MAKE),
     )
     return Hit(
         headline=headline,

@@ -205,8 +205,10 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
                 restart="session",
             ),
         )
-    if mode & _GROUP_MAY == _GROUP_MAY:
-        group = f"stat -c %G {node.path}"
+    path = node.path or ""
+    is_plain = path == shlex.quote(path)  # every device of the driver is
+    if mode & _GROUP_MAY == _GROUP_MAY and is_plain:
+        group = f"stat -c %G {path}"
         fixes.append(
             Fix(
                 text=say(

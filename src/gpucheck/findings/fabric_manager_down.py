@@ -14,6 +14,8 @@ Right after the machine has booted the service may need a minute.
 Fix: install the Fabric Manager in the driver's release and enable its service.
 """
 
+import shlex
+
 from gpucheck.derived import DriverState
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -213,7 +215,7 @@ def _install(system: System, release: str | None) -> Fix:
         text=text,
         commands=(
             "sudo apt-get update",
-            f"sudo apt-get install -y '{package}={release}*'",
+            f"sudo apt-get install -y {shlex.quote(f'{package}={release}*')}",
             _ENABLE,
         ),
     )

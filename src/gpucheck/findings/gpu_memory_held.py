@@ -36,6 +36,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.selftest_says import run_tests
 from gpucheck.language import say, say_many
 
 RULE = Rule(
@@ -112,7 +113,7 @@ def _by_self_test(tests: SelfTests, nvml: Nvml) -> Hit | None:
                     Fix(
                         text=say("If that process is yours and no longer needed, end it."),
                         commands=_show_and_end(other.group(1)),
-                        verify=f"gpucheck selftest --tests {result.name}",
+                        verify=run_tests(result.name),
                     ),
                     *((_ANOTHER_GPU,) if nvml.gpus is None or len(nvml.gpus) > 1 else ()),
                 ),

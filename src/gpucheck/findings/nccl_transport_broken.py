@@ -24,7 +24,7 @@ from gpucheck.derived.nccl_control import NcclControl, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
-from gpucheck.findings.witnesses.selftest_says import SelfTestSays
+from gpucheck.findings.witnesses.selftest_says import SelfTestSays, run_tests
 from gpucheck.language import say
 
 RULE = Rule(
@@ -72,7 +72,7 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
         if name is None:
             continue
         variables = settings(one.variables)
-        again = f"gpucheck selftest --tests {one.result.name}"
+        again = run_tests(one.result.name)
         return Hit(
             headline=say(
                 "NCCL's transport over {transport} fails here: the self-test {test} passes only "

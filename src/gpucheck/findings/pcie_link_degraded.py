@@ -25,6 +25,7 @@ from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import and_more, say
 
+_ADDRESS = r"[0-9a-fA-F:.]{1,20}"
 _LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
 RULE = Rule(
@@ -71,7 +72,9 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
     first = gpus[degraded[0]]
     widest = min(first.link_width_max or 0, first.port_width_max or 0)
     fields = ("link_width", "link_width_max", "port_width_max")
-    check_again = f"cat /sys/bus/pci/devices/{first.address}/current_link_width"
+    check_again = "gpucheck"
+    if re.fullmatch(_ADDRESS, first.address or ""):
+        check_again = f"cat /sys/bus/pci/devices/{first.address}/current_link_width"
     virtual = bool(system.virtualization)
     return Hit(
         headline=and_more(

@@ -101,7 +101,7 @@ def _headline(python: str | None, chosen_by: str | None) -> str:
 
 
 def _use(other: OtherInterpreter, python: Python) -> Fix:
-    path = python.quoted([other.executable or ""])
+    path = other.executable or ""
     return Fix(
         text=say(
             "Use {python} instead: it has torch {version}. Activate its environment, or start your "
@@ -115,8 +115,8 @@ def _use(other: OtherInterpreter, python: Python) -> Fix:
             "with it.",
             python=other.executable,
         ),
-        commands=(f"gpucheck --python {path}",),
-        verify=f"gpucheck --python {path}",
+        commands=(python.quoted(["gpucheck", "--python", path]),),
+        verify=python.examine(path),
     )
 
 

@@ -32,6 +32,7 @@ from gpucheck.findings.witnesses.selftest_says import (
     OTHER_RUNTIMES,
     SelfTestSays,
     repeated,
+    run_tests,
     where,
 )
 from gpucheck.language import and_more, in_series, say
@@ -129,14 +130,14 @@ def _fixes(
 
 def _by_another_runtime(first: SelfTest, again: str) -> tuple[Fix, ...]:
     """Return how to find out whether a library or the GPU is at fault: torch computes the same."""
-    own = "gpucheck selftest --tests cublas-matmul,cudnn-convolution"
+    own = run_tests("cublas-matmul,cudnn-convolution", "--device", first.device)
     return (
         Fix(
             text=say(
                 "Let only PyTorch compute on the same device. If its results are right, the other "
                 "runtime or the export is at fault, not the device: report it to that project."
             ),
-            commands=(f"{own} --device {first.device}",),
+            commands=(own,),
             verify=again,
         ),
     )

@@ -18,6 +18,8 @@ Fix: install a driver in Windows only. Remove any Linux driver from WSL, update 
 with ``wsl.exe --shutdown``.
 """
 
+import re
+
 from gpucheck.advice import DriverFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
@@ -42,6 +44,8 @@ RULE = Rule(
     refuted_by_cuda="always",
 )
 
+_PLAIN_NAME = r"[A-Za-z0-9._-]{1,100}"
+"""A name that PowerShell takes as one word, whatever else the variable says."""
 _DXG = "/dev/dxg"
 _MISMATCHES = (18, 803)
 _RESTART = "wsl.exe --shutdown"
@@ -92,7 +96,7 @@ def _wants_cuda(torch: TorchBuild) -> bool:
 def _wsl_1(environment: Environment) -> Hit:
     name = environment.get("WSL_DISTRO_NAME")
     listing = "wsl.exe --list --verbose"
-    if name:
+    if name and re.fullmatch(_PLAIN_NAME, name):
         convert = Fix(
             text=say("Convert this distribution to WSL 2 in PowerShell. The list shows its name."),
             commands=(listing, f"wsl.exe --set-version {name} 2"),

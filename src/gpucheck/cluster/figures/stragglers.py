@@ -154,7 +154,7 @@ def _limited(roster: Roster, same: Sequence[TaskFacts]) -> Culprit:
             processors=worst.processors or 0.0, throttled=worst.throttled, periods=worst.periods,
         ),
         data={
-            "kind": "throttled", "throttled": worst.throttled, "periods": worst.periods,
+            "kind": rank_slow.THROTTLED, "throttled": worst.throttled, "periods": worst.periods,
             "fixes": [builtins(rank_slow.RAISE_THE_LIMIT)],
         },
     )  # fmt: skip

@@ -302,6 +302,12 @@ class Topic(Generic[M]):
         return message
 
 
+_Address = Annotated[
+    str, Meta(pattern=r"\A(?:[A-Za-z0-9._:-]{1,253}(?:%[A-Za-z0-9._-]{1,15})?)?\Z")
+]
+"""A host, or an address with or without its interface: commands are made of it."""
+
+
 class _ResultData(msgspec.Struct):
     """The part of ``RankResult.data`` that the diagnosis computes with."""
 
@@ -309,7 +315,7 @@ class _ResultData(msgspec.Struct):
     own_deadline: bool = False
     cpu_seconds: Seconds | None = None
     rank: RankNumber | None = None
-    address: Name | None = None
+    address: _Address | None = None
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     fault: Name | None = None
     error: Text | float | None = None

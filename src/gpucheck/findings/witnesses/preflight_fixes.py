@@ -6,8 +6,10 @@ import shlex
 
 import msgspec
 
+from gpucheck.derived.nccl_control import control_run, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.findings import rank_hangs, rank_slow
 from gpucheck.findings.form import Rule
 from gpucheck.language import say, say_many
 
@@ -17,6 +19,9 @@ _MOST_HOSTS = 16
 """A command names no more hosts than this: --exclude-file has them all."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
 """Characters that occur neither in host names nor in addresses."""
+_SCOPE = re.compile(r"[A-Za-z0-9._-]{1,15}")
+"""The scope of an IPv6 address is an interface; ``ipaddress`` takes any text for one."""
+_LAST_PORT = 65535
 
 
 def _fix(text: str, *commands: str) -> Fix:
@@ -26,9 +31,9 @@ def _fix(text: str, *commands: str) -> Fix:
 def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
     """Return what to do about culprits of one rule; what lets the job run at once comes first."""
     first = culprits[0]
-    variables = first.data.get("variables")
-    around = (_without_transport(variables),) if isinstance(variables, dict) and variables else ()
-    own = _own(first.data.get("fixes"))
+    variables = control_run(first.data.get("variables"))
+    around = (_without_transport(variables),) if variables else ()
+    own = _own(first.data.get("fixes")) or _by_facts(first)
     way = _way(first.data.get("way")) if rule.preflight.is_of_ways else ()
     leave = _left_out(culprits, preflight) if rule.breaks_node else None
     kind = (_of(rule, culprits),)
@@ -60,9 +65,12 @@ def _way(raw: object) -> tuple[Fix, ...]:
     if not isinstance(raw, dict):
         return ()
     try:
-        address, port = str(ipaddress.ip_address(raw["address"])), int(raw["port"])
+        address, port = _address(raw["address"]), int(raw["port"])
     except (KeyError, TypeError, ValueError):
         return ()
+    if not 0 < port <= _LAST_PORT:
+        return ()
+    target = shlex.quote(address)
     here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
     own = raw.get("from_address")
     at = _at_address(here, _NO_NAME.sub("", str(own))) if own else here
@@ -75,12 +83,25 @@ def _way(raw: object) -> tuple[Fix, ...]:
                 here=at,
                 there=_at_address(there, address),
             ),
-            f"ip route get {address}  # on {here}",
+            f"ip route get {target}  # on {here}",
             f"nc -l {port}  # on {there}",
-            f"nc -vz -w 5 {address} {port}  # on {here}, meanwhile",
+            f"nc -vz -w 5 {target} {port}  # on {here}, meanwhile",
             "sysctl net.ipv4.ip_local_port_range  # on both",
         ),
     )
+
+
+def _address(text: object) -> str:
+    """Return an address in its usual form.
+
+    Raises:
+        ValueError: it is none, or its scope is not the name of an interface.
+    """
+    address = ipaddress.ip_address(str(text))
+    scope = getattr(address, "scope_id", None)
+    if scope is not None and not _SCOPE.fullmatch(scope):
+        raise ValueError(f"{scope!r} is not an interface")
+    return str(address)
 
 
 def _at_address(host: str, address: str) -> str:
@@ -95,14 +116,31 @@ def _own(raw: object) -> tuple[Fix, ...]:
         return ()
 
 
-def _without_transport(variables: dict[object, object]) -> Fix:
-    settings = " ".join(
-        f"{name}={shlex.quote(str(value))}" for name, value in sorted(variables.items(), key=str)
-    )
+def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
+    """Return what is known to help against what was seen of the culprit; () if nothing is.
+
+    A saved report has no fixes of its own: this finds those that gpucheck had made.
+    """
+    data = culprit.data
+    if culprit.slug == rank_slow.RULE.slug and data.get("kind") == rank_slow.THROTTLED:
+        return (rank_slow.RAISE_THE_LIMIT,)
+    look = data.get("look")
+    if culprit.slug != rank_hangs.RULE.slug or not isinstance(look, dict):
+        return ()
+    fixes = (_held_by(look.get(who)) for who in ("state", "zygote"))
+    return tuple(fix for fix in fixes if fix is not None)[:1]
+
+
+def _held_by(state: object) -> Fix | None:
+    return next((fix for name, fix in rank_hangs.HELD.items() if name == state), None)
+
+
+def _without_transport(variables: dict[str, str]) -> Fix:
+    said = settings(dict(sorted(variables.items())))
     return Fix(
         text=say("Until this is repaired, switch off the failing feature of NCCL on every rank."),
-        commands=(f"export {settings}",),
-        verify=f"{settings} {_AGAIN}",
+        commands=(f"export {said}",),
+        verify=f"{said} {_AGAIN}",
     )
 
 

@@ -1,12 +1,13 @@
 """The rank of a self-test that is to blame: it never arrived, it hangs, or it died."""
 
+import shlex
 from collections.abc import Callable
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Hit
-from gpucheck.findings.witnesses.selftest_says import repeated
+from gpucheck.findings.witnesses.selftest_says import repeated, run_tests
 from gpucheck.language import Sentence, and_more, say
 
 _Found = list[tuple[str, SelfTest]]
@@ -87,7 +88,7 @@ class SelfTestRanks(Derived):
                         "If it is unclear which GPU is at fault, test two of them alone, then two "
                         "others."
                     ),
-                    commands=(f"gpucheck selftest --tests {first.name} --device cuda:0,cuda:1",),
+                    commands=(run_tests(first.name, "--device", "cuda:0,cuda:1"),),
                     verify=again,
                 ),
             ),
@@ -146,7 +147,7 @@ def _fixes(first: SelfTest) -> tuple[Fix, ...]:
     alone = Fix(
         text=say("Test that GPU alone, and look in the kernel log for messages about it."),
         commands=(
-            f"gpucheck selftest --device {first.device}",
+            f"gpucheck selftest --device {shlex.quote(first.device)}",
             "sudo dmesg | grep -i -e NVRM -e Xid",
         ),
         verify=again,

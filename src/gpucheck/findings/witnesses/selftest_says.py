@@ -1,5 +1,7 @@
 """What the self-tests said: which cause their errors stand for."""
 
+import shlex
+
 from gpucheck.derived.base import Derived
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Fine, Judgement, NotApplicable
@@ -107,8 +109,12 @@ def where(results: list[tuple[str, SelfTest]]) -> str:
 
 def repeated(result: SelfTest) -> str:
     """Return the command that repeats a self-test on the same device."""
-    command = f"gpucheck selftest --tests {result.name}"
     if result.device == "cpu":
-        ranks = f" --ranks {result.world_size}" if result.world_size > 1 else ""
-        return f"{command} --device cpu{ranks}"
-    return command if result.world_size > 1 else f"{command} --device {result.device}"
+        ranks = ["--ranks", str(result.world_size)] if result.world_size > 1 else []
+        return run_tests(result.name, "--device", "cpu", *ranks)
+    return run_tests(result.name, *([] if result.world_size > 1 else ["--device", result.device]))
+
+
+def run_tests(names: str, *options: str) -> str:
+    """Return the command that runs the named self-tests; names and devices are of any report."""
+    return shlex.join(["gpucheck", "selftest", "--tests", names, *options])
