@@ -1,7 +1,10 @@
-"""A signal in the moment in which a child is made: the child is killed, and is no second parent."""
+"""A signal while a child is made, or while children are ended: each ends, none is a parent."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -47,6 +50,17 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
+def _left_of(pids: list[int]) -> list[int]:
+    """Return which of these children still live, and reap the others."""
+    end = time.monotonic() + 10
+    while (left := [pid for pid in pids if _is_alive(pid)]) and time.monotonic() < end:
+        time.sleep(0.01)
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+    return left
+
+
 def test_a_child_is_known_before_a_handler_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
@@ -61,11 +75,81 @@ def test_a_child_is_known_before_a_handler_runs(monkeypatch: pytest.MonkeyPatch)
         children.start("hangs", lambda _tell: time.sleep(60), time.monotonic() + 60)
     assert children.names() == ["hangs"]
     children.stop()
-    end = time.monotonic() + 10
-    while _is_alive(made[0]) and time.monotonic() < end:
-        time.sleep(0.01)
-        os.waitpid(made[0], os.WNOHANG)
-    assert not _is_alive(made[0])
+    assert _left_of(made) == []
+
+
+def test_a_signal_does_not_interrupt_the_end_of_the_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    kill_group = os.killpg
+
+    def kill_and_tell(pid: int, number: int) -> None:
+        kill_group(pid, number)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr(os, "fork", _fork_and(made.append))
+    children = Children()
+    for name in ("one", "two", "three"):
+        children.start(name, lambda _tell: time.sleep(60), time.monotonic() + 60)
+    monkeypatch.setattr(os, "killpg", kill_and_tell)
+    with pytest.raises(Told):
+        children.stop()
+    assert _left_of(made) == []
+    assert children.names() == []
+
+
+_FIRST_THEN_OTHERS = """
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+try:
+    {begin}
+finally:
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("cleaned up")
+"""
+_ALL_AT_ONCE = """
+import os, signal
+import gpucheck.cli as it
+try:
+    with it._leaving_when_told():
+        all_of_them = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
+        signal.pthread_sigmask(signal.SIG_BLOCK, all_of_them)
+        for number in all_of_them:
+            os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, all_of_them)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"),
+    [
+        (
+            "import gpucheck.cli as it\n    with it._leaving_when_told(): os.kill(os.getpid(), 15)",
+            143,
+        ),
+        ("import gpucheck.api.examiner as it\n    it._leave(15, None)", 1),
+    ],
+    ids=["command", "examiner"],
+)
+def test_further_signals_do_not_interrupt_the_cleanup(begin: str, status: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _FIRST_THEN_OTHERS.format(begin=begin)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (status, "cleaned up\n", "")
+
+
+def test_signals_that_come_at_once_end_it_once() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _ALL_AT_ONCE], capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (129, "cleaned up\n", "")
 
 
 def test_a_child_never_runs_its_parents_handlers(

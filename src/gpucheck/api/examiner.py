@@ -76,8 +76,13 @@ def main() -> NoReturn:
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing interrupts the cleanup
+    for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # nothing interrupts the cleanup
+        signal.signal(getattr(signal, name, signal.SIGTERM), _stay)
     sys.exit(1)
+
+
+def _stay(_number: int, _frame: object) -> None:
+    """Ignore a signal. With SIG_IGN, Python prints a traceback if the signal has come already."""
 
 
 def _reply(data: bytes) -> Reply:

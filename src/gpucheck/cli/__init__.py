@@ -35,6 +35,7 @@ _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 _BY_SIGNAL = 128
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
@@ -274,8 +275,13 @@ def _leaving_when_told() -> Iterator[None]:
 
 
 def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
+    for name in _ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
+        signal.signal(getattr(signal, name, number), _stay)
     sys.exit(_BY_SIGNAL + number)
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Ignore a signal. With SIG_IGN, Python prints a traceback if the signal has come already."""
 
 
 def _unexpected(error: Exception) -> str:

@@ -141,15 +141,16 @@ class Children:
         return Done(name=name, status="crashed", seconds=0.0, problem=problem)
 
     def stop(self) -> None:
-        """Kill the children that still run, and reap those that have ended."""
-        for child in self._under_way.values():
-            child.kill()
-        end = time.monotonic() + _FAREWELL
-        left = self._leaving
-        while (left := [child for child in left if not child.gone()]) and time.monotonic() < end:
-            time.sleep(_TICK / 4)
-        self._under_way.clear()
-        self._leaving.clear()
+        """Kill the children that still run, and reap those that have ended; no signal cuts it."""
+        with _signals_held():
+            for child in self._under_way.values():
+                child.kill()
+            self._under_way.clear()
+            end = time.monotonic() + _FAREWELL
+            left = self._leaving
+            while (left := [one for one in left if not one.gone()]) and time.monotonic() < end:
+                time.sleep(_TICK / 4)
+            self._leaving.clear()
 
     def _select(self, end: float) -> None:
         poll = select.poll()
@@ -166,11 +167,15 @@ class Children:
 
 @contextlib.contextmanager
 def _signals_held() -> Iterator[None]:
-    """Hold back the signals whose handlers may raise an exception.
+    """Hold back the signals whose handlers may raise an exception (where there is ``fork``).
 
-    Otherwise it could come after a fork and before the child is known, and nobody would kill that
-    child. In the child itself, it would go on into the parent's code.
+    Otherwise it could come after a fork and before the child is known, or between two children that
+    are to be killed, and nobody would kill them. In a new child, it would go on into the parent's
+    code.
     """
+    if not _FORKS:
+        yield
+        return
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
     try:
         yield
