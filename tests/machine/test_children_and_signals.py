@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from gpucheck.machine import lifeline
 from gpucheck.machine.children import Children, Done, Said, Tell
+from gpucheck.machine.supervised import is_running
 
 pytestmark = pytest.mark.process
 
@@ -178,6 +180,53 @@ def test_a_child_never_runs_its_parents_handlers(
     assert isinstance(done, Done)
     assert (done.status, str(done.problem)) == ("crashed", "killed by SIGTERM")
     assert not (tmp_path / "worked").exists()
+
+
+_TWO_THAT_HANG = """
+import ctypes, sys, time
+from gpucheck.machine.children import Children
+
+def hang(tell):
+    ctypes.CDLL(None).pause()
+
+children = Children()
+for name in ("one", "two"):
+    children.start(name, hang, time.monotonic() + 60)
+print(*[child._pid for child in children._under_way.values()], flush=True)
+while children.names():
+    children.wait(time.monotonic() + 0.2)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what the kernel of Linux does")
+def test_children_end_with_a_parent_that_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _TWO_THAT_HANG], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        made = [int(word) for word in parent.stdout.readline().split()]
+        assert len(made) == 2
+        time.sleep(0.2)  # they hang by now
+        assert all(is_running(pid) for pid in made)
+        parent.kill()
+    end = time.monotonic() + 10
+    while any(is_running(pid) for pid in made) and time.monotonic() < end:
+        time.sleep(0.01)
+    left = [pid for pid in made if is_running(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+
+
+def test_a_child_whose_parent_is_gone_does_not_begin() -> None:
+    lifeline.prepare()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            lifeline.end_with(parent=1 << 30)
+        finally:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
 
 
 def test_signals_are_held_back_no_longer() -> None:

@@ -1,10 +1,10 @@
 """Runs tasks in parallel, each in a forked child that can be abandoned.
 
 Everything that can block in a driver or on a network disk runs here. A child has its own session
-and no inherited stream. It is killed at its deadline, and *given up* when it cannot be killed (a
-process in uninterruptible sleep). The parent never waits beyond a deadline, and the deadlines of
-children that run side by side do not add up. Where there is no ``fork`` (Windows), daemon threads
-take the place of children.
+and no inherited stream, and ends with its parent. It is killed at its deadline, and *given up* when
+it cannot be killed (a process in uninterruptible sleep). The parent never waits beyond a deadline,
+and the deadlines of children that run side by side do not add up. Where there is no ``fork``
+(Windows), daemon threads take the place of children.
 """
 
 import contextlib
@@ -25,6 +25,7 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
+from gpucheck.machine import lifeline
 from gpucheck.machine.signal_names import signal_name
 
 if sys.platform != "win32":
@@ -230,11 +231,13 @@ class _Forked(_Child):
         self._sessions: list[int] = []
         sys.stdout.flush()
         sys.stderr.flush()
+        lifeline.prepare()
         self.pipe, theirs = os.pipe()
+        parent = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self.pipe)
-            _be_child(theirs, work)
+            _be_child(theirs, work, parent)
         os.close(theirs)
         self._sessions.append(self._pid)
 
@@ -407,11 +410,12 @@ class _Pipe:
         self.send(_STARTED, str(pid).encode())
 
 
-def _be_child(handle: int, work: Work) -> NoReturn:
+def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
     """Run as the child: with its own session, without streams and exit handlers."""
     status = 1
     try:
         os.setsid()
+        lifeline.end_with(parent)
         null = _nothing()
         for stream in (0, 1, 2):
             os.dup2(null, stream)
