@@ -2,6 +2,9 @@
 
 import gzip
 import json
+import multiprocessing
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +12,8 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.tables import Tables
-from gpucheck.ticket.batch import Batch, BatchError
+from gpucheck.ticket import batch as batch_module
+from gpucheck.ticket.batch import Answered, Batch, BatchError, Ticket
 from gpucheck.ticket.intake import HEAD
 
 TABLES = Tables().directory
@@ -70,6 +74,36 @@ def test_several_processes_give_the_same_answers_in_the_same_order(tmp_path: Pat
     rows = (json.dumps({"id": at, "text": text}) for at, text in enumerate(texts))
     file.write_text("\n".join(rows))
     assert answers(file, jobs=2) == answers(file, jobs=1)
+
+
+@pytest.mark.process
+def test_a_ticket_that_kills_its_process_gets_a_line_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does when memory runs out; a pool of Python waited for ever."""
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("a process that is started anew has its own judge")
+    judge = batch_module.answer
+
+    def deadly(ticket: Ticket) -> Answered:
+        if ticket.name in (70, None):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return judge(ticket)
+
+    monkeypatch.setattr(batch_module, "answer", deadly)
+    file = tmp_path / "many.jsonl"
+    rows = [json.dumps({"id": at, "text": MISMATCH}) for at in range(150)]
+    rows[100] = json.dumps({"text": MISMATCH})
+    file.write_text("\n".join(rows))
+    batch = Batch([file], TABLES, 2)
+    found = list(batch.answers())
+    assert [one["id"] for one in found] == [*range(100), None, *range(101, 150)]
+    why = "has no answer: the process that looked at it was killed twice, perhaps because "
+    why += "memory ran out."
+    lost = {at: one["error"] for at, one in enumerate(found) if "error" in one}
+    assert lost == {70: f"70 {why}", 100: f"a ticket without a name {why}"}
+    assert {one["verdict"] for at, one in enumerate(found) if at not in lost} == {"broken"}
+    assert batch.summary()[1:] == [f"Note: 70 {why}", f"Note: a ticket without a name {why}"]
 
 
 def test_what_is_no_text_and_what_is_not_there(tmp_path: Path) -> None:

@@ -18,11 +18,12 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+from gpucheck.facts.ending_signals import ENDING, held, let_through
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.machine import lifeline
@@ -30,8 +31,6 @@ from gpucheck.machine.signal_names import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
-
-    _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
@@ -108,7 +107,7 @@ class Children:
         if not _FORKS:
             self._under_way[name] = _Threaded(name, work, deadline, self._latest)
             return
-        with _signals_held():
+        with held():
             self._under_way[name] = _Forked(name, work, deadline, self._latest)
 
     def extend(self, name: str, deadline: float) -> None:
@@ -143,7 +142,7 @@ class Children:
 
     def stop(self) -> None:
         """Kill the children that still run, and reap those that have ended; no signal cuts it."""
-        with _signals_held():
+        with held():
             for child in self._under_way.values():
                 child.kill()
             self._under_way.clear()
@@ -164,24 +163,6 @@ class Children:
             poll.register(pipe, select.POLLIN)
         for pipe, _events in poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
             forked[pipe].read()
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold back the signals whose handlers may raise an exception (where there is ``fork``).
-
-    Otherwise it could come after a fork and before the child is known, or between two children that
-    are to be killed, and nobody would kill them. In a new child, it would go on into the parent's
-    code.
-    """
-    if not _FORKS:
-        yield
-        return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Child:
@@ -423,9 +404,9 @@ def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
         faulthandler.disable()
         _no_core_dump()
         # The parent notices a signal by itself. It could not name one that became an exception.
-        for number in _ENDING:
+        for number in ENDING:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        let_through()
         pipe = _Pipe(handle)
         try:
             work(pipe)
