@@ -264,17 +264,18 @@ def _leaving_when_told() -> Iterator[None]:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # only the main thread may set a handler
-                signal.signal(number, _leave)
+                signal.signal(number, leave)
                 taken.append(number)
     try:
         yield
     finally:
         for number in taken:
-            if signal.getsignal(number) is _leave:  # a command has replaced our handler
+            if signal.getsignal(number) is leave:  # a command has replaced our handler
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _leave(number: int, _frame: FrameType | None) -> NoReturn:
+def leave(number: int, _frame: FrameType | None) -> NoReturn:
+    """End with the exit status of a signal; this is its handler."""
     for name in _ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
         signal.signal(getattr(signal, name, number), _stay)
     sys.exit(_BY_SIGNAL + number)
