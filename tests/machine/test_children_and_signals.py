@@ -87,8 +87,8 @@ def test_a_signal_does_not_interrupt_the_end_of_the_children(
     kill_group = os.killpg
 
     def kill_and_tell(pid: int, number: int) -> None:
-        kill_group(pid, number)
         os.kill(os.getpid(), signal.SIGTERM)
+        kill_group(pid, number)  # it may not lead its group yet
 
     monkeypatch.setattr(os, "fork", _fork_and(made.append))
     children = Children()

@@ -20,6 +20,7 @@ from gpucheck.api.errors import AskError, UsageError
 from gpucheck.api.packing import packed
 from gpucheck.api.selftests import selftests_alone
 from gpucheck.api.with_tables import open_tables
+from gpucheck.facts.ending_signals import ENDING
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import as_said
@@ -76,8 +77,8 @@ def main() -> NoReturn:
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
-    for name in ("SIGTERM", "SIGHUP", "SIGINT"):  # nothing interrupts the cleanup
-        signal.signal(getattr(signal, name, signal.SIGTERM), _stay)
+    for number in ENDING:  # nothing interrupts the cleanup
+        signal.signal(number, _stay)
     sys.exit(1)
 
 

@@ -153,7 +153,9 @@ def answer(ticket: Ticket) -> Answered:
 
 def _answered(ticket: Ticket, found: Answered | Lost) -> Answered:
     """Return the answer of a process, or the line of a ticket that has none."""
-    name = ticket.name if ticket.name is not None else say("a ticket without a name")
+    name = str("" if ticket.name is None else ticket.name)[:_LONGEST_NAME] or say(
+        "a ticket without a name"
+    )
     if found is Lost.KILLED:
         why = say(
             "{name} has no answer: the process that looked at it was killed twice, perhaps because "
