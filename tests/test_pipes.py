@@ -90,3 +90,35 @@ def test_a_file_without_an_end_is_larger_than_allowed(words: tuple[str, ...]) ->
     ran = run(*words, "/dev/zero")
     assert (ran.returncode, ran.stdout) == (2, "")
     assert "is larger than 8 MiB" in ran.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--help",),
+        ("--lang", "zh", "--help"),
+        ("--version",),
+        ("list",),
+        ("list", "--format", "json"),
+        ("explain", "driver-too-old"),
+        ("compat", "driver=535.104.05", "torch=2.9.1", "gpu=4090"),
+        ("schema",),
+        ("tables", "show"),
+        ("tables", "--help"),
+    ],
+)
+def test_a_stdout_that_nobody_reads_is_no_finding(words: tuple[str, ...]) -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    try:
+        ran = subprocess.run(
+            [sys.executable, "-m", "gpucheck", *words],
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
+            stdout=writing,
+            stderr=subprocess.PIPE,
+            timeout=60,
+            check=False,
+        )
+    finally:
+        os.close(writing)
+    assert (ran.returncode, ran.stderr) == (141, b"")

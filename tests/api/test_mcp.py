@@ -76,20 +76,30 @@ def test_a_refusal_is_one_sentence() -> None:
         assert "\n" not in one.content[0].text
 
 
-def test_it_ends_with_its_stdin_and_by_a_signal() -> None:
+def test_it_ends_with_its_stdin() -> None:
     pytest.importorskip("mcp")
     done = subprocess.run(COMMAND, input=b"", capture_output=True, timeout=60, check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
-    server = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert server.stdin
-    assert server.stdout
-    server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
-    server.stdin.flush()
-    assert server.stdout.readline()  # it listens
-    server.send_signal(signal.SIGTERM)
-    assert server.wait(20) == 128 + signal.SIGTERM
-    server.stdin.close()
-    server.stdout.close()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_while_its_stdin_is_open(number: signal.Signals) -> None:
+    pytest.importorskip("mcp")
+    with subprocess.Popen(
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as server:
+        assert server.stdin
+        assert server.stdout
+        assert server.stderr
+        server.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n')
+        server.stdin.flush()
+        assert server.stdout.readline()  # it listens
+        server.send_signal(number)
+        try:
+            assert server.wait(20) == 128 + number
+            assert server.stderr.read() == b""
+        finally:
+            server.kill()
 
 
 def test_without_the_sdk_it_says_how_to_install_it(tmp_path: Path) -> None:

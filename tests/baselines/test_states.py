@@ -3,7 +3,6 @@
 import json
 import os
 import stat
-import tempfile
 import threading
 from pathlib import Path
 
@@ -108,10 +107,31 @@ def test_a_state_that_cannot_be_written_leaves_no_file(
     def full(*_: object, **__: object) -> object:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(tempfile, "mkstemp", full)
+    monkeypatch.setattr(Path, "replace", full)
     with pytest.raises(store.BaselineError, match="No space left"):
         store.save(_at(5), tmp_path, "")
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("moment", ["chmod", "replace"])
+@pytest.mark.parametrize("stop", [SystemExit(143), KeyboardInterrupt()], ids=["sigterm", "ctrl-c"])
+def test_a_signal_leaves_no_file_that_is_not_whole(
+    moment: str, stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The handlers of signals raise; in the folder of a fleet the old file stays."""
+    own, fleet = tmp_path / "own", tmp_path / "fleet"
+    fleet.mkdir()
+    before = store.save_for_fleet(_at(4), fleet, "").read_bytes()
+
+    def told(*_: object) -> object:
+        raise stop
+
+    monkeypatch.setattr(Path, moment, told)
+    for save, folder in ((store.save, own), (store.save_for_fleet, fleet)):
+        with pytest.raises(type(stop)):
+            save(_at(5), folder, "")
+    assert list(own.iterdir()) == []
+    assert [file.read_bytes() for file in fleet.iterdir()] == [before]
 
 
 def test_a_file_that_is_no_state_is_passed_over(tmp_path: Path) -> None:

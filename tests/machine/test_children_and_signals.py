@@ -1,14 +1,19 @@
-"""A signal in the moment in which a child is made: the child is killed, and is no second parent."""
+"""A signal while a child is made, or while children are ended: each ends, none is a parent."""
 
+import contextlib
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from gpucheck.machine import lifeline
 from gpucheck.machine.children import Children, Done, Said, Tell
+from gpucheck.machine.supervised import is_running
 
 pytestmark = pytest.mark.process
 
@@ -47,6 +52,17 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
+def _left_of(pids: list[int]) -> list[int]:
+    """Return which of these children still live, and reap the others."""
+    end = time.monotonic() + 10
+    while (left := [pid for pid in pids if _is_alive(pid)]) and time.monotonic() < end:
+        time.sleep(0.01)
+        for pid in left:
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, os.WNOHANG)
+    return left
+
+
 def test_a_child_is_known_before_a_handler_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[int] = []
 
@@ -61,11 +77,81 @@ def test_a_child_is_known_before_a_handler_runs(monkeypatch: pytest.MonkeyPatch)
         children.start("hangs", lambda _tell: time.sleep(60), time.monotonic() + 60)
     assert children.names() == ["hangs"]
     children.stop()
-    end = time.monotonic() + 10
-    while _is_alive(made[0]) and time.monotonic() < end:
-        time.sleep(0.01)
-        os.waitpid(made[0], os.WNOHANG)
-    assert not _is_alive(made[0])
+    assert _left_of(made) == []
+
+
+def test_a_signal_does_not_interrupt_the_end_of_the_children(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    made: list[int] = []
+    kill_group = os.killpg
+
+    def kill_and_tell(pid: int, number: int) -> None:
+        os.kill(os.getpid(), signal.SIGTERM)
+        kill_group(pid, number)  # it may not lead its group yet
+
+    monkeypatch.setattr(os, "fork", _fork_and(made.append))
+    children = Children()
+    for name in ("one", "two", "three"):
+        children.start(name, lambda _tell: time.sleep(60), time.monotonic() + 60)
+    monkeypatch.setattr(os, "killpg", kill_and_tell)
+    with pytest.raises(Told):
+        children.stop()
+    assert _left_of(made) == []
+    assert children.names() == []
+
+
+_FIRST_THEN_OTHERS = """
+import os, signal
+signal.signal(signal.SIGTERM, signal.SIG_DFL)
+try:
+    {begin}
+finally:
+    os.kill(os.getpid(), signal.SIGHUP)
+    os.kill(os.getpid(), signal.SIGINT)
+    os.kill(os.getpid(), signal.SIGTERM)
+    print("cleaned up")
+"""
+_ALL_AT_ONCE = """
+import os, signal
+import gpucheck.cli as it
+try:
+    with it._leaving_when_told():
+        all_of_them = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
+        signal.pthread_sigmask(signal.SIG_BLOCK, all_of_them)
+        for number in all_of_them:
+            os.kill(os.getpid(), number)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, all_of_them)
+finally:
+    print("cleaned up")
+"""
+
+
+@pytest.mark.parametrize(
+    ("begin", "status"),
+    [
+        (
+            "import gpucheck.cli as it\n    with it._leaving_when_told(): os.kill(os.getpid(), 15)",
+            143,
+        ),
+        ("import gpucheck.api.examiner as it\n    it._leave(15, None)", 1),
+    ],
+    ids=["command", "examiner"],
+)
+def test_further_signals_do_not_interrupt_the_cleanup(begin: str, status: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _FIRST_THEN_OTHERS.format(begin=begin)],
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (status, "cleaned up\n", "")
+
+
+def test_signals_that_come_at_once_end_it_once() -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _ALL_AT_ONCE], capture_output=True, text=True, timeout=60,
+        check=False,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (129, "cleaned up\n", "")
 
 
 def test_a_child_never_runs_its_parents_handlers(
@@ -94,6 +180,56 @@ def test_a_child_never_runs_its_parents_handlers(
     assert isinstance(done, Done)
     assert (done.status, str(done.problem)) == ("crashed", "killed by SIGTERM")
     assert not (tmp_path / "worked").exists()
+
+
+_TWO_THAT_HANG = """
+import ctypes, sys, time
+from gpucheck.machine import LiveHost, nvml
+from gpucheck.machine.children import Children
+
+def hang(tell):
+    nvml.ask = lambda host: ctypes.CDLL(None).pause()
+    LiveHost().nvml()
+
+children = Children()
+for name in ("one", "two"):
+    children.start(name, hang, time.monotonic() + 60)
+print(*[child._pid for child in children._under_way.values()], flush=True)
+while children.names():
+    children.wait(time.monotonic() + 0.2)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what the kernel of Linux does")
+def test_children_in_a_driver_end_with_a_parent_that_is_killed() -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", _TWO_THAT_HANG], stdout=subprocess.PIPE, text=True
+    ) as parent:
+        assert parent.stdout is not None
+        made = [int(word) for word in parent.stdout.readline().split()]
+        assert len(made) == 2
+        time.sleep(0.2)  # they hang by now
+        assert all(is_running(pid) for pid in made)
+        parent.kill()
+    end = time.monotonic() + 10
+    while any(is_running(pid) for pid in made) and time.monotonic() < end:
+        time.sleep(0.01)
+    left = [pid for pid in made if is_running(pid)]
+    for pid in left:
+        os.kill(pid, signal.SIGKILL)
+    assert left == []
+
+
+def test_a_child_whose_parent_is_gone_does_not_begin() -> None:
+    pid = os.fork()
+    if pid == 0:
+        try:
+            lifeline.end_with_parent()  # no child of ours: nothing happens
+            lifeline.is_child_of(1 << 30)
+            lifeline.end_with_parent()
+        finally:
+            os._exit(7)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 1
 
 
 def test_signals_are_held_back_no_longer() -> None:

@@ -13,7 +13,7 @@ from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_census
 from gpucheck.facts import Answer
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
-from gpucheck.machine.supervised import Supervised
+from gpucheck.machine.supervised import TERMINATE, Supervised
 
 
 def variables(monkeypatch: pytest.MonkeyPatch, **env: str) -> dict[str, str]:
@@ -68,6 +68,7 @@ class Endless:
 
     def __init__(self) -> None:
         self.abandoned = False
+        self.told: list[int] = []
 
     def hang_up(self) -> None:
         pass
@@ -80,6 +81,9 @@ class Endless:
 
     def said(self) -> bytes:
         return b""
+
+    def signal(self, number: int) -> None:
+        self.told.append(number)
 
     def abandon(self) -> None:
         self.abandoned = True
@@ -94,6 +98,9 @@ def test_a_check_of_the_node_that_never_ends_is_waited_for_in_its_time_only(
     now[0] += 12.0
     assert not check.tick()
     now[0] += 4.0
+    assert not check.tick()
+    assert (child.told, child.abandoned) == ([TERMINATE], False)
+    now[0] += 1.5
     assert check.tick()
     assert (check.done, child.abandoned, check.snapshot) == (True, True, None)
     assert "did not end in its time" in check.problem

@@ -1,10 +1,10 @@
 """Many tickets at once: an answer each, in order, and none stops another."""
 
-import contextlib
 import gzip
 import json
 import multiprocessing
-from collections.abc import Iterator
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import pytest
 
 from gpucheck import triage
 from gpucheck.tables import Tables
-from gpucheck.ticket import batch
-from gpucheck.ticket.batch import Batch, BatchError
+from gpucheck.ticket import batch as batch_module
+from gpucheck.ticket.batch import Answered, Batch, BatchError, Ticket
 from gpucheck.ticket.intake import HEAD
 
 TABLES = Tables().directory
@@ -74,6 +74,36 @@ def test_several_processes_give_the_same_answers_in_the_same_order(tmp_path: Pat
     rows = (json.dumps({"id": at, "text": text}) for at, text in enumerate(texts))
     file.write_text("\n".join(rows))
     assert answers(file, jobs=2) == answers(file, jobs=1)
+
+
+@pytest.mark.process
+def test_a_ticket_that_kills_its_process_gets_a_line_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the kernel does when memory runs out; a pool of Python waited for ever."""
+    if multiprocessing.get_start_method() != "fork":
+        pytest.skip("a process that is started anew has its own judge")
+    judge = batch_module.answer
+
+    def deadly(ticket: Ticket) -> Answered:
+        if ticket.name in (70, None):
+            os.kill(os.getpid(), signal.SIGKILL)
+        return judge(ticket)
+
+    monkeypatch.setattr(batch_module, "answer", deadly)
+    file = tmp_path / "many.jsonl"
+    rows = [json.dumps({"id": at, "text": MISMATCH}) for at in range(150)]
+    rows[100] = json.dumps({"text": MISMATCH})
+    file.write_text("\n".join(rows))
+    batch = Batch([file], TABLES, 2)
+    found = list(batch.answers())
+    assert [one["id"] for one in found] == [*range(100), None, *range(101, 150)]
+    why = "has no answer: the process that looked at it was killed twice, perhaps because "
+    why += "memory ran out."
+    lost = {at: one["error"] for at, one in enumerate(found) if "error" in one}
+    assert lost == {70: f"70 {why}", 100: f"a ticket without a name {why}"}
+    assert {one["verdict"] for at, one in enumerate(found) if at not in lost} == {"broken"}
+    assert batch.summary()[1:] == [f"Note: 70 {why}", f"Note: a ticket without a name {why}"]
 
 
 def test_what_is_no_text_and_what_is_not_there(tmp_path: Path) -> None:
@@ -174,22 +204,14 @@ def test_the_summary_says_what_was_not_read(tmp_path: Path) -> None:
 def test_windows_waits_for_so_many_processes_only(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, most: int, *, windows: bool
 ) -> None:
-    class Pool(contextlib.nullcontext[None]):
-        """Starts no processes."""
-
-        def __init__(self, jobs: int, *_begin: object) -> None:
-            super().__init__()
-            asked.append(jobs)
-
-        def __enter__(self) -> Any:  # noqa: ANN401  # itself
-            return self
-
-        def imap(self, *_work: object) -> Iterator[Any]:
-            return iter(())
-
     asked: list[int] = []
-    monkeypatch.setattr(batch, "_WINDOWS", windows)
-    monkeypatch.setattr(multiprocessing, "Pool", Pool)
+
+    def in_processes(_work: object, _items: object, jobs: int, _prepare: object) -> Any:  # noqa: ANN401  # nothing
+        asked.append(jobs)
+        return iter(())
+
+    monkeypatch.setattr(batch_module, "_WINDOWS", windows)
+    monkeypatch.setattr(batch_module, "in_processes", in_processes)
     file = tmp_path / "tickets.jsonl"
     file.write_text('{"id": 1, "text": "a"}\n' * 64 * 90)
     for jobs in (200, 40):

@@ -20,6 +20,7 @@ from gpucheck.api.errors import AskError, UsageError
 from gpucheck.api.packing import packed
 from gpucheck.api.selftests import selftests_alone
 from gpucheck.api.with_tables import open_tables
+from gpucheck.facts.ending_signals import ENDING
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import as_said
@@ -78,8 +79,13 @@ def main() -> NoReturn:
 
 
 def _leave(_number: int, _frame: object) -> NoReturn:
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing interrupts the cleanup
+    for number in ENDING:  # nothing interrupts the cleanup
+        signal.signal(number, _stay)
     sys.exit(1)
+
+
+def _stay(_number: int, _frame: object) -> None:
+    """Ignore a signal. With SIG_IGN, Python prints a traceback if the signal has come already."""
 
 
 def _reply(data: bytes) -> Reply:

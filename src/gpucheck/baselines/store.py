@@ -10,7 +10,6 @@ import hashlib
 import itertools
 import os
 import re
-import tempfile
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 from pathlib import Path
@@ -116,7 +115,7 @@ def save(report: Report, folder: Path, note: str) -> Path:
     file = _reserved(folder, stamp)
     try:
         _write(file, text, 0o600)
-    except BaselineError:
+    except BaseException:  # a signal, too
         with contextlib.suppress(OSError):
             file.unlink()
         raise
@@ -191,19 +190,25 @@ def _text(report: Report, shown: Report, note: str) -> str:
 
 def _write(file: Path, text: str, mode: int) -> None:
     """Write a file in one step: a reader sees the old content or the new one."""
-    beside = ""
+    beside = file.with_name(f".new-{os.getpid()}-{os.urandom(4).hex()}")
     try:
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle, beside = tempfile.mkstemp(dir=file.parent, prefix=".new-")
-        with os.fdopen(handle, "w", encoding="utf-8") as opened:
-            opened.write(text)
-        Path(beside).chmod(mode)
-        Path(beside).replace(file)
-    except (OSError, ValueError) as error:
-        if beside:
+        try:
+            _write_new(beside, text)
+            beside.chmod(mode)
+            beside.replace(file)
+        except BaseException:  # a signal, too
             with contextlib.suppress(OSError):
-                Path(beside).unlink()
+                beside.unlink()
+            raise
+    except (OSError, ValueError) as error:
         raise _unwritten(file, error) from error
+
+
+def _write_new(file: Path, text: str) -> None:
+    handle = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(handle, "w", encoding="utf-8") as opened:
+        opened.write(text)
 
 
 def _unwritten(file: Path, error: OSError | ValueError) -> BaselineError:

@@ -12,7 +12,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
@@ -36,6 +36,7 @@ _OWN = ("--help", "-h", "--version")
 _WINDOWS = os.name == "nt"
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
+_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 _BY_SIGNAL = 128
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
@@ -95,11 +96,22 @@ class CommandFolder(Group):
 
         return completing(name, command)
 
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401  # click's signature
+    ) -> click.Context:
+        """Read the options of the group; ``--help`` and ``--version`` print here."""
+        with _past_click():
+            return super().make_context(info_name, args, parent, **extra)
+
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what it was asked wrongly is a refusal."""
         from gpucheck.cli.run import in_the_words_of_click  # noqa: PLC0415
 
-        with in_the_words_of_click():
+        with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)
 
     def probably(self, ctx: click.Context, word: str) -> str:
@@ -115,6 +127,18 @@ class CommandFolder(Group):
         if slug not in all_rules():
             return ""
         return say("To read about this finding: gpucheck explain {slug}", slug=slug)
+
+
+@contextlib.contextmanager
+def _past_click() -> Iterator[None]:
+    """Let a closed stdout reach :func:`_run`: click would end with 1, as if a finding stood.
+
+    Click knows such an error by its number, which the new one lacks.
+    """
+    try:
+        yield
+    except BrokenPipeError as error:
+        raise BrokenPipeError(str(error)) from error
 
 
 @click.group(
@@ -245,19 +269,25 @@ def _leaving_when_told() -> Iterator[None]:
         number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is signal.SIG_DFL:
             with contextlib.suppress(ValueError):  # only the main thread may set a handler
-                signal.signal(number, _leave)
+                signal.signal(number, leave)
                 taken.append(number)
     try:
         yield
     finally:
         for number in taken:
-            if signal.getsignal(number) is _leave:  # a command has replaced our handler
+            if signal.getsignal(number) is leave:  # a command has replaced our handler
                 signal.signal(number, signal.SIG_DFL)
 
 
-def _leave(number: int, _frame: FrameType | None) -> NoReturn:
-    signal.signal(number, signal.SIG_IGN)  # a second signal must not interrupt the cleanup
+def leave(number: int, _frame: FrameType | None) -> NoReturn:
+    """End with the exit status of a signal; this is its handler."""
+    for name in _ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
+        signal.signal(getattr(signal, name, number), _stay)
     sys.exit(_BY_SIGNAL + number)
+
+
+def _stay(_number: int, _frame: FrameType | None) -> None:
+    """Ignore a signal. With SIG_IGN, Python prints a traceback if the signal has come already."""
 
 
 def _unexpected(error: Exception) -> str:

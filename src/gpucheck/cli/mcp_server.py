@@ -4,6 +4,7 @@ The SDK (``mcp``) is an extra, which only this module imports.
 """
 
 import inspect
+import signal
 
 import anyio
 import anyio.to_thread
@@ -16,6 +17,7 @@ from gpucheck.api import questions
 from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
 from gpucheck.api.words import words_of
+from gpucheck.cli import leave
 from gpucheck.language import say, speaking
 from gpucheck.ticket import IntakeError
 
@@ -28,7 +30,12 @@ _LONGEST_REFUSAL = 4000
 
 
 def serve(setting: Setting) -> None:
-    """Answer on stdin and stdout until stdin ends."""
+    """Answer on stdin and stdout until stdin ends, or a signal ends the process.
+
+    The event loop's own handler of Ctrl-C would wait for the thread that reads stdin.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, leave)
     anyio.run(_serve, server(setting))
 
 

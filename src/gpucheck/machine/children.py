@@ -1,10 +1,10 @@
 """Runs tasks in parallel, each in a forked child that can be abandoned.
 
 Everything that can block in a driver or on a network disk runs here. A child has its own session
-and no inherited stream. It is killed at its deadline, and *given up* when it cannot be killed (a
-process in uninterruptible sleep). The parent never waits beyond a deadline, and the deadlines of
-children that run side by side do not add up. Where there is no ``fork`` (Windows), daemon threads
-take the place of children.
+and no inherited stream; one that asks a driver ends with its parent (``lifeline``). It is killed at
+its deadline, and *given up* when it cannot be killed (a process in uninterruptible sleep). The
+parent never waits beyond a deadline, and the deadlines of children that run side by side do not add
+up. Where there is no ``fork`` (Windows), daemon threads take the place of children.
 """
 
 import contextlib
@@ -18,19 +18,19 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Literal, NoReturn, Protocol
 
 import msgspec
 
+from gpucheck.facts.ending_signals import ENDING, held, let_through
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
+from gpucheck.machine import lifeline
 from gpucheck.machine.signal_names import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child
-
-    _ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
@@ -107,7 +107,7 @@ class Children:
         if not _FORKS:
             self._under_way[name] = _Threaded(name, work, deadline, self._latest)
             return
-        with _signals_held():
+        with held():
             self._under_way[name] = _Forked(name, work, deadline, self._latest)
 
     def extend(self, name: str, deadline: float) -> None:
@@ -141,15 +141,16 @@ class Children:
         return Done(name=name, status="crashed", seconds=0.0, problem=problem)
 
     def stop(self) -> None:
-        """Kill the children that still run, and reap those that have ended."""
-        for child in self._under_way.values():
-            child.kill()
-        end = time.monotonic() + _FAREWELL
-        left = self._leaving
-        while (left := [child for child in left if not child.gone()]) and time.monotonic() < end:
-            time.sleep(_TICK / 4)
-        self._under_way.clear()
-        self._leaving.clear()
+        """Kill the children that still run, and reap those that have ended; no signal cuts it."""
+        with held():
+            for child in self._under_way.values():
+                child.kill()
+            self._under_way.clear()
+            end = time.monotonic() + _FAREWELL
+            left = self._leaving
+            while (left := [one for one in left if not one.gone()]) and time.monotonic() < end:
+                time.sleep(_TICK / 4)
+            self._leaving.clear()
 
     def _select(self, end: float) -> None:
         poll = select.poll()
@@ -162,20 +163,6 @@ class Children:
             poll.register(pipe, select.POLLIN)
         for pipe, _events in poll.poll(math.ceil(max(0.0, end - time.monotonic()) * 1000)):
             forked[pipe].read()
-
-
-@contextlib.contextmanager
-def _signals_held() -> Iterator[None]:
-    """Hold back the signals whose handlers may raise an exception.
-
-    Otherwise it could come after a fork and before the child is known, and nobody would kill that
-    child. In the child itself, it would go on into the parent's code.
-    """
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 class _Child:
@@ -226,10 +213,11 @@ class _Forked(_Child):
         sys.stdout.flush()
         sys.stderr.flush()
         self.pipe, theirs = os.pipe()
+        parent = os.getpid()
         self._pid = os.fork()
         if self._pid == 0:
             os.close(self.pipe)
-            _be_child(theirs, work)
+            _be_child(theirs, work, parent)
         os.close(theirs)
         self._sessions.append(self._pid)
 
@@ -402,11 +390,12 @@ class _Pipe:
         self.send(_STARTED, str(pid).encode())
 
 
-def _be_child(handle: int, work: Work) -> NoReturn:
+def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
     """Run as the child: with its own session, without streams and exit handlers."""
     status = 1
     try:
         os.setsid()
+        lifeline.is_child_of(parent)
         null = _nothing()
         for stream in (0, 1, 2):
             os.dup2(null, stream)
@@ -414,9 +403,9 @@ def _be_child(handle: int, work: Work) -> NoReturn:
         faulthandler.disable()
         _no_core_dump()
         # The parent notices a signal by itself. It could not name one that became an exception.
-        for number in _ENDING:
+        for number in ENDING:
             signal.signal(number, signal.SIG_DFL)
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
+        let_through()
         pipe = _Pipe(handle)
         try:
             work(pipe)

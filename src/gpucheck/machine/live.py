@@ -291,14 +291,16 @@ class LiveHost(Host):
 
     def nvml(self) -> Answer[dict[str, Any]]:
         """Ask NVML everything."""
-        from gpucheck.machine import nvml  # noqa: PLC0415  # pynvml only where a driver may be
+        from gpucheck.machine import lifeline, nvml  # noqa: PLC0415  # pynvml only with a driver
 
+        lifeline.end_with_parent()
         return nvml.ask(self)
 
     def cuinit(self) -> Answer[dict[str, Any]]:
         """Ask the CUDA driver: ``cuInit(0)``, its version and its devices."""
-        from gpucheck.machine import cuinit  # noqa: PLC0415
+        from gpucheck.machine import cuinit, lifeline  # noqa: PLC0415
 
+        lifeline.end_with_parent()
         return cuinit.ask(self)
 
     def _at(self, path: str) -> str:

@@ -3,10 +3,11 @@
 import gc
 import io
 import json
-import multiprocessing
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import starmap
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -21,13 +22,12 @@ from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake
 from gpucheck.ticket.owner import owner_of
+from gpucheck.ticket.processes import Lost, in_processes
 from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
 _LONGEST_LINE = 16 * 1024 * 1024
 _MOST_NOTES, _LONGEST_NAME = 20, 100
-_AT_ONCE = 16
-"""The number of tickets that a process gets at a time."""
 _WORTH_A_PROCESS = 64
 """With fewer tickets than this a second process costs more than it saves."""
 _WINDOWS = os.name == "nt"
@@ -83,8 +83,8 @@ class Batch:
             _prepare(self._tables)
             yield from self._noted(map(answer, self._tickets))
             return
-        with multiprocessing.Pool(jobs, _prepare, (self._tables,)) as pool:
-            yield from self._noted(pool.imap(answer, self._tickets, _AT_ONCE))
+        found = in_processes(answer, self._tickets, jobs, partial(_prepare, self._tables))
+        yield from self._noted(starmap(_answered, found))
 
     def tally(self) -> Tally:
         """Return how many of the tickets answered so far have which verdict and cause."""
@@ -154,6 +154,28 @@ def answer(ticket: Ticket) -> Answered:
         "owner": owner_of(report),
     }  # a saved machine has one, too
     return Answered(line, tuple(notes))
+
+
+def _answered(ticket: Ticket, found: Answered | Lost) -> Answered:
+    """Return the answer of a process, or the line of a ticket that has none."""
+    name = str("" if ticket.name is None else ticket.name)[:_LONGEST_NAME] or say(
+        "a ticket without a name"
+    )
+    if found is Lost.KILLED:
+        why = say(
+            "{name} has no answer: the process that looked at it was killed twice, perhaps because "
+            "memory ran out.",
+            name=name,
+        )
+        return _unread(ticket.name, why)
+    if found is Lost.NOT_TRIED:
+        why = say(
+            "{name} was not looked at, because too many processes had been killed by then, perhaps "
+            "because memory ran out.",
+            name=name,
+        )
+        return _unread(ticket.name, why)
+    return found
 
 
 def _judged(ticket: Ticket, intake: Intake) -> Report:

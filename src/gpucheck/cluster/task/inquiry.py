@@ -2,7 +2,11 @@
 
 import time
 
-from gpucheck.machine.supervised import Supervised
+from gpucheck.machine.supervised import TERMINATE, Supervised
+
+_FAREWELL = 1.0
+"""Seconds for a program that is told to end, so that it can end what it has started."""
+_TICK = 0.02
 
 
 class Inquiry:
@@ -22,6 +26,7 @@ class Inquiry:
         self._end = end
         self._longest = longest
         self._said = b""
+        self._late = False
         self.status: int | None = None
         child.hang_up()
 
@@ -33,14 +38,21 @@ class Inquiry:
     def tick(self) -> bool:
         """Read on. True if it has ended, or its time is over."""
         self._child.read_now()
-        self.status = self._child.status()
+        status = self._child.status()
         self._said = (self._said + self._child.said())[: self._longest + 1]
-        if self.status is None and time.monotonic() < self._end:
+        now = time.monotonic()
+        if status is None and now >= self._end and not self._late:
+            self._child.signal(TERMINATE)
+            self._late, self._end = True, now + _FAREWELL
+        if status is None and now < self._end:
             return False
-        if self.status is None:
+        if status is None:
             self._child.abandon()
+        self.status = None if self._late else status
         return True
 
     def close(self) -> None:
         """End it."""
-        self._child.abandon()
+        self._end = min(self._end, time.monotonic())
+        while not self.tick():
+            time.sleep(_TICK)

@@ -1,0 +1,124 @@
+"""Items worked on by several processes: in order, and a process that is killed costs one item."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from gpucheck.ticket import processes
+from gpucheck.ticket.processes import Lost, in_processes
+
+pytestmark = pytest.mark.process
+
+
+def nothing() -> None:
+    pass
+
+
+def doubled(item: int, *, deadly: frozenset[int] = frozenset()) -> int:
+    if item in deadly:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+def refuses(item: int) -> int:
+    message = f"item {item}"
+    raise ValueError(message)
+
+
+def waits(item: int, *, folder: Path) -> int:
+    (folder / str(os.getpid())).touch()
+    time.sleep(60)
+    return item
+
+
+def killed_once(item: int, *, mark: Path) -> int:
+    if item == 3 and not mark.exists():
+        mark.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return 2 * item
+
+
+def test_answers_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(processes, "_AHEAD", 20)
+    found = list(in_processes(doubled, range(200), 3, nothing))
+    assert found == [(item, 2 * item) for item in range(200)]
+
+
+def test_an_item_that_kills_its_process_costs_no_other_its_answer() -> None:
+    deadly = frozenset({0, 20, 99})
+    found = list(in_processes(partial(doubled, deadly=deadly), range(100), 2, nothing))
+    assert found == [(item, Lost.KILLED if item in deadly else 2 * item) for item in range(100)]
+
+
+def test_a_process_that_is_killed_once_costs_nothing(tmp_path: Path) -> None:
+    work = partial(killed_once, mark=tmp_path / "killed")
+    assert list(in_processes(work, range(40), 2, nothing)) == [(at, 2 * at) for at in range(40)]
+    assert (tmp_path / "killed").exists()
+
+
+def test_where_every_process_is_killed_it_ends_soon() -> None:
+    work = partial(doubled, deadly=frozenset(range(10_000)))
+    found = [lost for _item, lost in in_processes(work, range(10_000), 2, nothing)]
+    assert set(found) == {Lost.KILLED, Lost.NOT_TRIED}
+    assert found.count(Lost.KILLED) <= processes._MOST_KILLED + 2  # noqa: SLF001  # as it says
+
+
+def test_a_fault_of_the_work_is_that_of_the_whole() -> None:
+    with pytest.raises(ValueError, match="item 0"):
+        list(in_processes(refuses, range(10), 2, nothing))
+
+
+def test_no_process_is_left_when_nobody_wants_more(tmp_path: Path) -> None:
+    found = in_processes(doubled, range(1000), 2, partial(_note, tmp_path))
+    assert next(found) == (0, 0)
+    found.close()
+    made = [int(one.name) for one in tmp_path.iterdir()]
+    assert made
+    assert not any(Path(f"/proc/{pid}").exists() for pid in made)
+
+
+def _note(folder: Path) -> None:
+    (folder / str(os.getpid())).touch()
+
+
+INTERRUPTED = """
+import sys
+from functools import partial
+from pathlib import Path
+from test_processes import nothing, waits
+from gpucheck.cli import _leaving_when_told
+from gpucheck.ticket.processes import in_processes
+try:
+    with _leaving_when_told():
+        list(in_processes(partial(waits, folder=Path(sys.argv[1])), range(100), 2, nothing))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals of Unix")
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)], ids=["ctrl-c", "sigterm"]
+)
+def test_a_signal_for_all_of_them_ends_them_without_a_word(
+    number: int, status: int, tmp_path: Path
+) -> None:
+    with subprocess.Popen(
+        [sys.executable, "-c", INTERRUPTED, str(tmp_path)], stderr=subprocess.PIPE, text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path))},
+        start_new_session=True,
+    ) as parent:  # fmt: skip
+        end = time.monotonic() + 30
+        while len(made := list(tmp_path.iterdir())) < 2 and time.monotonic() < end:
+            time.sleep(0.01)
+        os.killpg(parent.pid, number)
+        _out, said = parent.communicate(timeout=30)
+    assert (parent.returncode, said) == (status, "")
+    assert len(made) == 2
+    assert not any(Path(f"/proc/{one.name}").exists() for one in made)
