@@ -4,12 +4,13 @@ import os
 import sys
 import threading
 import time
+from pathlib import Path
 from typing import IO
 
 import pytest
 
 from gpucheck.machine import outbox, supervised
-from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, start, wait
+from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, is_running, start, wait
 
 pytestmark = pytest.mark.process
 
@@ -232,3 +233,21 @@ def test_one_that_cannot_be_started_is_a_problem() -> None:
     answer = start(["/nonsense/python"], {})
     assert answer.value is None
     assert "did not start" in answer.problem
+
+
+def test_one_that_dies_late_is_no_zombie_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    child = program("import time; time.sleep(60)")
+    with monkeypatch.context() as patched:
+        patched.setattr(Supervised, "signal", lambda _self, _number: None)
+        patched.setattr(supervised, "end_session", lambda _pid: None)
+        child.abandon()
+    assert not vanishes(child.pid)
+    os.kill(child.pid, KILL)
+    end = time.monotonic() + 5
+    while is_running(child.pid) and time.monotonic() < end:
+        time.sleep(0.01)
+    assert Path(f"/proc/{child.pid}").exists(), "somebody has waited for it already"
+    another = program("")
+    ended(another)
+    another.abandon()
+    assert vanishes(child.pid)

@@ -1,11 +1,15 @@
 """Task 0 ends by an error of its own: it tells the others why, so that nobody calls it dead."""
 
+import asyncio
 import errno
+import gc
 import os
 import random
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -15,9 +19,11 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Malformed, Verdict
+from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.task.supervisor import ExitReason
 
 PATIENCE = 10.0
+FILES = Path("/proc/self/fd")
 
 
 class Other:
@@ -121,3 +127,30 @@ def test_a_verdict_that_is_there_stays(
     for said in (last, *others[0].heard):
         assert isinstance(said, Verdict)
         assert said.exit == 5
+
+
+@pytest.mark.parametrize("at", ["connect", "thread", "loop"])
+def test_the_next_run_finds_the_port_free_if_this_one_fails_early(
+    monkeypatch: pytest.MonkeyPatch, at: str
+) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("SLURM_", "TORCHELASTIC_", "LOCAL_", "OMPI_", "PMI_")):
+            monkeypatch.delenv(name)
+    port = random.randrange(20000, 29000)  # noqa: S311
+    before = (set(threading.enumerate()), len(list(FILES.iterdir())))
+
+    def fail(*_arguments: object, **_named: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    whose, name = {
+        "connect": (StoreClient, "connect"),
+        "thread": (threading.Thread, "start"),
+        "loop": (asyncio.BaseEventLoop, "create_server"),
+    }[at]
+    monkeypatch.setattr(whose, name, fail)
+    with pytest.raises(KeyboardInterrupt):
+        gpucheck.preflight(device="cpu", ranks=1, timeout=20, port=port)
+    monkeypatch.undo()
+    gc.collect()
+    assert (set(threading.enumerate()), len(list(FILES.iterdir()))) == before
+    Store.open(port, None, "another").close()

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -110,6 +112,29 @@ def test_a_pipe_is_no_file_for_records(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(FileError):
         add_line(tmp_path / "pipe", "x")
+
+
+@pytest.mark.process
+def test_a_record_on_a_full_disk_is_said_and_spoils_no_other_one(tmp_path: Path) -> None:
+    code = """if True:
+        import resource, sys
+        from gpucheck.cluster.files import FileError, add_line
+        add_line(sys.argv[1], "first")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
+        try:
+            add_line(sys.argv[1], "second")
+        except FileError as error:
+            print(error)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY,) * 2)
+        add_line(sys.argv[1], "third")
+        add_line(sys.argv[1], "fourth")
+    """
+    file = tmp_path / "fleet.jsonl"
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"{file} took only a part of the record: is its disk full?\n"
+    assert file.read_text().splitlines() == ["first", "seco", "third", "fourth"]
 
 
 # The hosts that proved to be good.

@@ -6,6 +6,7 @@ import os
 import select
 import signal
 import socket
+import struct
 import sys
 import threading
 import time
@@ -19,7 +20,7 @@ from gpucheck.cluster.store import connection, hub
 from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
 from gpucheck.cluster.store import wire as store_wire
-from gpucheck.cluster.store.attempt import Who
+from gpucheck.cluster.store.attempt import Meeting, Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import SameRunError, StoreError, ports
@@ -536,6 +537,47 @@ def test_a_store_that_talks_nonsense_is_left() -> None:
         until(lambda: client.lost, client)
         assert client.lost == "the store sent something that is not an answer"
         assert got in ([3, 4], [3])
+        thread.join(5)
+
+
+def test_a_store_that_is_gone_once_it_has_proven_itself_is_not_met(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def serve() -> None:
+            for is_reset in (True, True, False):
+                one, _ = listener.accept()
+                one.sendall(store_wire.line(store_wire.Greeting(store_wire.PROTOCOL, RUN, "n")))
+                nonce = json.loads(one.recv(ALL))["nonce"]
+                scene = store_wire.Scene(RUN, port)
+                proof = store_wire.prove("", "server", nonce, scene)
+                one.sendall(store_wire.line(store_wire.Answer(0, proof=proof, beat=1.0)))
+                if is_reset:
+                    at_once = struct.pack("ii", 1, 0)
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, at_once)
+                else:
+                    one.recv(ALL)
+                one.close()
+                was_reset.set()
+
+        was_reset = threading.Event()
+        check = Meeting._check  # noqa: SLF001
+
+        def late(meeting: Meeting, first: bytes, token: str) -> None:
+            check(meeting, first, token)
+            was_reset.wait(0.5)
+            was_reset.clear()
+
+        monkeypatch.setattr(Meeting, "_check", late)
+        thread = threading.Thread(target=serve, daemon=True)
+        thread.start()
+        client = client_of("127.0.0.1", [port])
+        assert (client.peer_address, client.port) == ("127.0.0.1", port)
+        client.pump()
+        assert client.lost == ""
+        client.close()
         thread.join(5)
 
 

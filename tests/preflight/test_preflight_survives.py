@@ -144,6 +144,7 @@ def test_a_baseline_is_saved_and_dated(job: Job) -> None:
     assert (done.returncode, done.stderr) == (0, b"")
     saved = json.loads((state / "gpucheck" / "baseline.json").read_text())
     assert saved["schema"] == "gpucheck.baseline/1"
+    assert (state / "gpucheck" / ".baseline.lock").exists()  # other tasks may save at once
 
 
 @pytest.mark.parametrize("where", ["/dev/full", None])

@@ -18,7 +18,7 @@ from gpucheck.cluster import node_names, unreached
 from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
-from gpucheck.cluster.figures import baseline, policy
+from gpucheck.cluster.figures import baseline, baseline_update, policy
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
@@ -259,8 +259,7 @@ class Task:
         groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
         new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
-            path = baseline.default_path(self._host.env())
-            baseline.save(path, baseline.with_news(baseline.load(path), new))
+            baseline_update.update(baseline.default_path(self._host.env()), new)
         except baseline.BaselineError as error:
             self._note(words_of(error))
 

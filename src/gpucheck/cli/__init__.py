@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 _NOT_COMMANDS = (
-    "against_index", "completion", "help_page", "lint_beside", "live_table", "mcp_server",
-    "options", "preflight_history", "preflight_lines", "preflight_node", "preflight_run", "run",
-    "spelling", "text", "triage_batch", "version",
+    "against_index", "completion", "help_page", "lint_beside", "live_out", "live_table",
+    "mcp_server", "options", "preflight_history", "preflight_lines", "preflight_node",
+    "preflight_run", "run", "spelling", "text", "triage_batch", "version",
 )  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""

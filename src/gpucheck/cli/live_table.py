@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
+from gpucheck.cli.live_out import LiveOut
 from gpucheck.cli.text import printable
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import cut_to, padded
@@ -30,7 +31,7 @@ class LiveTable:
     """Draws the table on a terminal, five times a second, and removes it at the end."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out = out
+        self._out = LiveOut(out)
         self._lines = 0
         self._drawn = 0.0
 
@@ -44,14 +45,12 @@ class LiveTable:
         lines = [cut_to(line, size.columns - 1) for line in table(grid, size.columns)]
         lines = lines[: max(1, size.lines - 1)]
         self._out.write(self._back() + "".join(f"\x1b[K{line}\n" for line in lines))
-        self._out.flush()
         self._lines = len(lines)
 
     def clear(self) -> None:
         """Remove the table."""
         if self._lines:
             self._out.write(self._back())
-            self._out.flush()
             self._lines = 0
 
     def _back(self) -> str:

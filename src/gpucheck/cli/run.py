@@ -136,7 +136,9 @@ class Progress:
     """One line on a terminal that shows what is still running, once it takes long."""
 
     def __init__(self, out: TextIO) -> None:
-        self._out = out
+        from gpucheck.cli.live_out import LiveOut  # noqa: PLC0415  # on a terminal only
+
+        self._out = LiveOut(out)
         self._shown = False
 
     def __call__(self, names: Sequence[str], seconds: float) -> None:
@@ -155,14 +157,12 @@ class Progress:
         else:
             line = say("waiting for {names} ({seconds:.0f} s)", **told)
         self._out.write(f"\r\x1b[K{spoken(line)}")
-        self._out.flush()
         self._shown = True
 
     def clear(self) -> None:
         """Remove the line."""
         if self._shown:
             self._out.write("\r\x1b[K")
-            self._out.flush()
 
 
 def load_snapshot(file: str) -> "Snapshot":

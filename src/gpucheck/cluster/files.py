@@ -87,20 +87,46 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
 def add_line(path: str | Path, line: str) -> None:
     """Add a line to a file in one write, so that several jobs may write to the same file.
 
+    If somebody else's line was cut off by a full disk, this one begins on a line of its own.
+
     Raises:
-        FileError: it cannot be written, or is not a regular file.
+        FileError: it cannot be written, not as a whole, or the file is not a regular one.
     """
     if str(path) in ("", "-"):
         raise FileError(say("a file is needed, not the standard output"))
     try:
-        handle = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK, 0o666)
-        with os.fdopen(handle, "ab", buffering=0) as opened:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
+        handle = _open_to_add(path)
+        try:
+            state = os.fstat(handle)
+            if not stat.S_ISREG(state.st_mode):
                 raise FileError(say("{file} is not a regular file", file=path))
-            opened.write(line.encode() + b"\n")
+            data = _break_before(handle, state.st_size) + line.encode() + b"\n"
+            if os.write(handle, data) < len(data):
+                # What is there stays: others may have added a line after it.
+                raise FileError(
+                    say("{file} took only a part of the record: is its disk full?", file=path)
+                )
+        finally:
+            os.close(handle)
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise FileError(say("{file} cannot be written: {why}", file=path, why=why)) from error
+
+
+def _open_to_add(path: str | Path) -> int:
+    how = os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+    try:
+        return os.open(path, os.O_RDWR | how, 0o666)
+    except PermissionError:  # perhaps it may only be written
+        return os.open(path, os.O_WRONLY | how, 0o666)
+
+
+def _break_before(handle: int, size: int) -> bytes:
+    """Return a line break if the file ends within a line."""
+    try:
+        return b"" if size == 0 or os.pread(handle, 1, size - 1) == b"\n" else b"\n"
+    except OSError:  # it may not be read
+        return b""
 
 
 def json_text(value: object) -> str:

@@ -113,16 +113,24 @@ class Session:
         self._policy = policy
         self._meeting: Meeting | None = None
         self._told_at = float("inf")
-        self._store = door.open_store() if entrance.task == 0 else None
-        self._client = door.connect(self._store, arrival_seconds(settings.timeout))
-        self._heir = Heir.prepared(entrance.task, entrance.local, here=entrance.stays_here)
-        self._heir.watch(self._client)
-        self.coordinator = self._coordinator(policy, progress) if self._store is not None else None
-        self._supervisor = Supervisor(
-            self._place(), self._client, host.supervise, facts,
-            drill=settings.drill.for_worker, judge=policy.judge, coordinator=self.coordinator,
-            progress=progress,
-        )  # fmt: skip
+        with contextlib.ExitStack() as opened:  # the next run here must find the port free
+            self._store = door.open_store() if entrance.task == 0 else None
+            if self._store is not None:
+                opened.callback(self._store.close)
+            self._client = door.connect(self._store, arrival_seconds(settings.timeout))
+            opened.callback(self._client.close)
+            self._heir = Heir.prepared(entrance.task, entrance.local, here=entrance.stays_here)
+            opened.callback(self._heir.close)
+            self._heir.watch(self._client)
+            self.coordinator = (
+                self._coordinator(policy, progress) if self._store is not None else None
+            )
+            self._supervisor = Supervisor(
+                self._place(), self._client, host.supervise, facts,
+                drill=settings.drill.for_worker, judge=policy.judge, coordinator=self.coordinator,
+                progress=progress,
+            )  # fmt: skip
+            opened.pop_all()
 
     def run(self) -> ExitReason:
         """Run until there is a verdict, or until none can come."""

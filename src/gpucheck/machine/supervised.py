@@ -133,6 +133,7 @@ class Supervised:
         # Popen would warn about a child that is still there, and poll it later.
         if self._process.returncode is None:
             self._process.returncode = -KILL
+            _dying.append(self.pid)
 
     def register(self, selector: selectors.BaseSelector) -> None:
         """Register its streams with the selector."""
@@ -199,8 +200,27 @@ class Supervised:
                 self._queue.put((name, data))
 
 
+_dying: list[int] = []
+"""Those that were killed and not gone at once. Each is a zombie until somebody waits for it."""
+
+
+def _reap() -> None:
+    """Wait, without waiting, for those that have died since they were abandoned."""
+    if os.name == "nt":
+        return
+    for pid in list(_dying):
+        try:
+            is_gone = os.waitpid(pid, os.WNOHANG)[0] == pid
+        except OSError:  # somebody else has waited for it
+            is_gone = True
+        if is_gone:
+            with contextlib.suppress(ValueError):  # another thread was faster
+                _dying.remove(pid)
+
+
 def start(argv: Sequence[str], env: Mapping[str, str]) -> Answer[Supervised]:
     """Start a program with pipes for its three streams, in a session of its own."""
+    _reap()
     words = " ".join(argv[:2])
     try:
         process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell

@@ -48,6 +48,14 @@ class Who(msgspec.Struct, frozen=True):
     process: str = ""
 
 
+class Ends(msgspec.Struct, frozen=True):
+    """The addresses of a connection on this side and on the other, and the port there."""
+
+    local: str = ""
+    peer: str = ""
+    port: int = 0
+
+
 class AttemptError(Exception):
     """An attempt failed, with the reason and its words."""
 
@@ -164,6 +172,8 @@ class Attempt:
         self.connection = socket.socket(family, socket.SOCK_STREAM)
         self.connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
         self.is_connected = False
+        self.ends = Ends()
+        """Its addresses, once the store has proven itself."""
         self._begun = self.connection.connect_ex(where)
 
     def go_on(self) -> bool:
@@ -175,6 +185,7 @@ class Attempt:
         try:
             if self._connect():
                 self._talk()
+                self.ends = _ends(self.connection)
         except (BlockingIOError, InterruptedError):
             pass  # more has to come
         except OSError as error:
@@ -216,6 +227,19 @@ class Attempt:
         if self.is_connected:
             return AttemptError("no-store", say("the program that listens there says nothing"))
         return AttemptError("timed-out", say("no answer"))
+
+
+def _ends(connection: socket.socket) -> Ends:
+    """Return its addresses.
+
+    Raises:
+        ConnectionResetError: it has none, because the other side has ended it already.
+    """
+    try:
+        local, peer = connection.getsockname(), connection.getpeername()
+    except OSError as error:
+        raise ConnectionResetError(errno.ECONNRESET, os.strerror(errno.ECONNRESET)) from error
+    return Ends(local[0], peer[0], peer[1])
 
 
 def run_at(port: int) -> str:

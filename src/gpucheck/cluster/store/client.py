@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from gpucheck.cluster.store import pace
-from gpucheck.cluster.store.attempt import Secret, Who, words_of
+from gpucheck.cluster.store.attempt import Ends, Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
@@ -47,7 +47,7 @@ class StoreClient:
 
     def __init__(
         self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = "",
-        who: Who | None = None,
+        who: Who | None = None, ends: Ends | None = None,
     ) -> None:  # fmt: skip
         self._socket = connection
         self.token = token
@@ -66,9 +66,10 @@ class StoreClient:
         """What the store refused last, such as too many keys."""
         self.last_heard = time.monotonic()
         """When something came last; a stopped store keeps the connection, but is silent."""
-        self.local_address: str = connection.getsockname()[0]
-        self.peer_address: str = connection.getpeername()[0]
-        self.port: int = connection.getpeername()[1]
+        known = ends or Ends()
+        self.local_address = known.local
+        self.peer_address = known.peer
+        self.port = known.port
         connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
 
     @classmethod
@@ -87,7 +88,8 @@ class StoreClient:
         secret = token if callable(token) else lambda _asks: token
         met = Search(host, ports, run, secret, seconds, who).find()
         meeting = met.meeting
-        return cls(met.connection, meeting.rest, meeting.beat or pace.LEAST, meeting.token, who)
+        beat = meeting.beat or pace.LEAST
+        return cls(met.connection, meeting.rest, beat, meeting.token, who, met.ends)
 
     def set(self, key: str, value: object) -> None:
         """Set a key to JSON data, or a struct of it.

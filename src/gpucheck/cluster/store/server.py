@@ -7,6 +7,7 @@ have an allowance of their own, so that they keep no task away.
 """
 
 import asyncio
+import contextlib
 import socket
 import threading
 import time
@@ -43,20 +44,27 @@ class Store:
         self, listener: socket.socket, run: str, token: str, clients: int,
         marks: Mapping[int, str] | None = None,
     ) -> None:  # fmt: skip
-        self.port: int = listener.getsockname()[1]
-        self._hub = Hub(Scene(run, self.port), token, clients, marks)
-        self._loop = asyncio.new_event_loop()
-        # A stranger's broken connection is no news; the default handler would print it.
-        self._loop.set_exception_handler(lambda _loop, _context: None)
-        self._listening = self._loop.run_until_complete(
-            self._loop.create_server(lambda: Connection(self._hub), sock=listener, backlog=_BATCH)
-        )
-        listener.listen(BACKLOG)  # asyncio takes one number for both
         self._delay = self._longest_pause = 0.0
-        self._due = time.monotonic()
-        self._pulse()
-        self._thread = threading.Thread(target=self._loop.run_forever, name="store", daemon=True)
-        self._thread.start()
+        with contextlib.ExitStack() as opened:
+            opened.callback(listener.close)
+            self.port: int = listener.getsockname()[1]
+            self._hub = Hub(Scene(run, self.port), token, clients, marks)
+            self._loop = asyncio.new_event_loop()
+            opened.callback(self._loop.close)
+            # A stranger's broken connection is no news; the default handler would print it.
+            self._loop.set_exception_handler(lambda _loop, _context: None)
+            self._listening = self._loop.run_until_complete(
+                self._loop.create_server(
+                    lambda: Connection(self._hub), sock=listener, backlog=_BATCH
+                )
+            )
+            listener.listen(BACKLOG)  # asyncio takes one number for both
+            self._due = time.monotonic()
+            self._pulse()
+            run_forever = self._loop.run_forever
+            self._thread = threading.Thread(target=run_forever, name="store", daemon=True)
+            self._thread.start()
+            opened.pop_all()
 
     @classmethod
     def alone(cls, run: str, token: str) -> "Store":
