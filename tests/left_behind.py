@@ -1,6 +1,7 @@
 """Finds processes that a run has left behind, by a mark in their environment."""
 
 import contextlib
+import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,3 +26,9 @@ def wait_until(done: Callable[[], bool], seconds: float = 30.0) -> bool:
     while not done() and time.monotonic() < end:
         time.sleep(0.02)
     return done()
+
+
+def heed_signals() -> None:
+    """Whoever runs the tests may ignore these (nohup, a shell's "&"), and children inherit that."""
+    for number in (signal.SIGHUP, signal.SIGINT):
+        signal.signal(number, signal.SIG_DFL)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from left_behind import heed_signals
 
 pytestmark = pytest.mark.process
 
@@ -86,8 +87,9 @@ def test_it_ends_with_its_stdin() -> None:
 def test_a_signal_ends_it_while_its_stdin_is_open(number: signal.Signals) -> None:
     pytest.importorskip("mcp")
     with subprocess.Popen(
-        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as server:
+        COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=heed_signals,  # noqa: PLW1509
+    ) as server:  # fmt: skip
         assert server.stdin
         assert server.stdout
         assert server.stderr

@@ -40,6 +40,7 @@ def test_the_help_of_each_command(words: tuple[str, ...], run: Run) -> None:
     assert all(width_of(line) <= 80 for line in text.splitlines())
     english = run(*words, "--help", "--lang", "en")
     assert english.startswith("Usage: gpucheck")
+    assert "Show this message and exit." in english  # click keeps an option as it made it first
     assert options_in(text) == options_in(english)
 
 

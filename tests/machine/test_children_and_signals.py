@@ -5,11 +5,13 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from left_behind import heed_signals
 
 from gpucheck.machine import lifeline
 from gpucheck.machine.children import Children, Done, Said, Tell
@@ -30,6 +32,11 @@ def _handled() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, tell)
     yield
     signal.signal(signal.SIGTERM, before)
+
+
+def _tell_this_thread() -> None:
+    """Whoever runs the tests may have threads of its own, which hold no signal back."""
+    signal.pthread_kill(threading.get_ident(), signal.SIGTERM)
 
 
 def _fork_and(then: Callable[[int], None]) -> Callable[[], int]:
@@ -69,7 +76,7 @@ def test_a_child_is_known_before_a_handler_runs(monkeypatch: pytest.MonkeyPatch)
     def signalled(pid: int) -> None:
         if pid:
             made.append(pid)
-            os.kill(os.getpid(), signal.SIGTERM)
+            _tell_this_thread()
 
     monkeypatch.setattr(os, "fork", _fork_and(signalled))
     children = Children()
@@ -87,7 +94,7 @@ def test_a_signal_does_not_interrupt_the_end_of_the_children(
     kill_group = os.killpg
 
     def kill_and_tell(pid: int, number: int) -> None:
-        os.kill(os.getpid(), signal.SIGTERM)
+        _tell_this_thread()
         kill_group(pid, number)  # it may not lead its group yet
 
     monkeypatch.setattr(os, "fork", _fork_and(made.append))
@@ -141,7 +148,7 @@ finally:
 def test_further_signals_do_not_interrupt_the_cleanup(begin: str, status: int) -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _FIRST_THEN_OTHERS.format(begin=begin)],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True, text=True, timeout=60, check=False, preexec_fn=heed_signals,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (status, "cleaned up\n", "")
 
@@ -149,7 +156,7 @@ def test_further_signals_do_not_interrupt_the_cleanup(begin: str, status: int) -
 def test_signals_that_come_at_once_end_it_once() -> None:
     ran = subprocess.run(
         [sys.executable, "-c", _ALL_AT_ONCE], capture_output=True, text=True, timeout=60,
-        check=False,
+        check=False, preexec_fn=heed_signals,
     )  # fmt: skip
     assert (ran.returncode, ran.stdout, ran.stderr) == (129, "cleaned up\n", "")
 

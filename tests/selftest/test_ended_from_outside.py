@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_patient import Patient, by_name
-from left_behind import MARK, alive, wait_until
+from left_behind import MARK, alive, heed_signals, wait_until
 
 pytestmark = pytest.mark.process
 
@@ -21,12 +21,6 @@ if {forks} is False:
 from gpucheck.cli import main
 main(["selftest", "--tests", "import-torch", "--python", sys.executable])
 """
-
-
-def _heed_hang_up() -> None:
-    """Whoever runs the tests may ignore these (nohup, a shell's "&"), and children inherit that."""
-    for number in (signal.SIGHUP, signal.SIGINT):
-        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
@@ -45,7 +39,7 @@ def test_nothing_stays(
     monkeypatch.setenv("TMPDIR", str(room))
     monkeypatch.setenv(MARK, mark := f"{os.getpid()}-{number}-{forks}")
     command = [sys.executable, "-c", RUN.format(forks=forks)]
-    child = subprocess.Popen(command, preexec_fn=_heed_hang_up)  # noqa: PLW1509  # no threads here
+    child = subprocess.Popen(command, preexec_fn=heed_signals)  # noqa: PLW1509  # no threads here
     assert wait_until(at_work.exists)
     assert len(alive(mark)) > 1
     child.send_signal(number)

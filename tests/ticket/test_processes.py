@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from left_behind import heed_signals
 
 from gpucheck.ticket import processes
 from gpucheck.ticket.processes import Lost, in_processes
@@ -112,13 +113,16 @@ def test_a_signal_for_all_of_them_ends_them_without_a_word(
     with subprocess.Popen(
         [sys.executable, "-c", INTERRUPTED, str(tmp_path)], stderr=subprocess.PIPE, text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path))},
-        start_new_session=True,
+        start_new_session=True, preexec_fn=heed_signals,  # noqa: PLW1509
     ) as parent:  # fmt: skip
         end = time.monotonic() + 30
         while len(made := list(tmp_path.iterdir())) < 2 and time.monotonic() < end:
             time.sleep(0.01)
         os.killpg(parent.pid, number)
-        _out, said = parent.communicate(timeout=30)
+        try:
+            _out, said = parent.communicate(timeout=30)
+        finally:
+            parent.kill()
     assert (parent.returncode, said) == (status, "")
     assert len(made) == 2
     assert not any(Path(f"/proc/{one.name}").exists() for one in made)

@@ -15,7 +15,9 @@ from gpucheck.language.columns import padded, width_of
 from gpucheck.language.paragraphs import EXAMPLES, comment_of, parts, template_of
 from gpucheck.output.layout import wrapped
 
-_MODULES = ("core", "decorators", "exceptions", "formatting", "parser", "types")
+_MODULES = ("core", "exceptions", "formatting", "parser", "types")
+"""Those that look a text up when they show it. Its decorators do so when they make an option, which
+is kept; :class:`HelpFormatter` translates the words of options."""
 _OF_CLICK = (
     say("."),
     say("Usage:"), say("Examples:"), say("Options"), say("Commands"), say("Missing command."),
