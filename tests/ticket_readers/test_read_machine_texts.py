@@ -69,6 +69,7 @@ def variables(text: str) -> dict[str, str]:
         "NCCL_DEBUG=INFO CUDA_VISIBLE_DEVICES='3' torchrun x.py",
         "$ echo $CUDA_VISIBLE_DEVICES\n3",
         '$env:CUDA_VISIBLE_DEVICES = "3"',
+        'C:\\work>set "CUDA_VISIBLE_DEVICES=3"',
         "set CUDA_VISIBLE_DEVICES=3",
         "docker run --gpus all -e CUDA_VISIBLE_DEVICES=3 image",
         "ENV CUDA_VISIBLE_DEVICES 3",

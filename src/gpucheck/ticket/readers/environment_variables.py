@@ -27,6 +27,9 @@ _SET = re.compile(
     r"(?:^|[\s;&'\"])(?:export|setenv|set|declare -x|%env|%set_env|-e|--env|ENV) "
     r"([A-Z][A-Z0-9_]{3,50})[= ]" + _VALUE
 )
+_CMD = re.compile(
+    r"(?:^|[\s&>])set \"([A-Z][A-Z0-9_]{3,50})=([^\"]{0,600})\"", re.IGNORECASE
+)  # fmt: skip
 _POWERSHELL = re.compile(
     rf"\$env:([A-Z][A-Z0-9_]{{3,50}})\s{{0,3}}=\s{{0,3}}{_VALUE}", re.IGNORECASE
 )
@@ -70,7 +73,7 @@ def _assignments(text: Text, index: int) -> list[tuple[str, str, bool]]:
     alone = _ALONE.match(line)
     if alone is not None:
         found.append((*_pair(alone), True))
-    for pattern in (_SET, _POWERSHELL, _PYTHON):
+    for pattern in (_SET, _CMD, _POWERSHELL, _PYTHON):
         found += [(*_pair(match), True) for match in pattern.finditer(line)]
     if not found:
         found += [(*_pair(match), False) for match in _INLINE.finditer(line)]
