@@ -238,3 +238,18 @@ def test_values_without_an_end_are_unknown_at_once(lines: list[str]) -> None:
     start = time.process_time()
     assert understand(text, "12.6") == understand(OF_2_6, "12.6")
     assert time.process_time() - start < 5
+
+
+def test_what_is_followed_is_bounded_however_functions_multiply_it() -> None:
+    calls = "".join(f"def h{at}():\n" + f"    h{at + 1}()\n" * 30 for at in range(4))
+    searches = "def _preload_cuda_deps():\n    h0()\n    CDLL(path)\n"
+    load = "def _load_global_deps():\n    try:\n        CDLL(path)\n    except OSError:\n"
+    with pytest.raises(ValueError, match="too many steps"):
+        understand(f"{load}        _preload_cuda_deps()\n{calls}{searches}")
+
+
+def test_many_conditions_take_no_longer_than_their_number() -> None:
+    load = "def _load_global_deps():\n    try:\n        CDLL(path)\n    except OSError:\n"
+    start = time.process_time()
+    assert understand(load + "        if a: b\n" * 3900) == Preloading()
+    assert time.process_time() - start < 5

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.language import say
 from gpucheck.probes.loading.reading.preloading_search import Search, below, bound
-from gpucheck.probes.loading.reading.source_functions import Functions, name_of, openings
+from gpucheck.probes.loading.reading.source_functions import LOAD, Functions, name_of
 from gpucheck.probes.loading.reading.source_values import (
     MAPS,
     Values,
@@ -21,9 +21,7 @@ from gpucheck.probes.loading.reading.source_values import (
     value_of,
 )
 
-_LOAD = "_load_global_deps"
 _GLOBAL_DEPS = "libtorch_global_deps"
-_MOST_STEPS = 4096
 _DEEPEST = 8
 
 
@@ -80,20 +78,20 @@ def understand(text: str, cuda: str | None = None) -> Preloading:
         return _understand(Functions(text), cuda)
     except RecursionError as error:
         raise ValueError(
-            say("{function} is nested too deeply to be understood", function=_LOAD)
+            say("{function} is nested too deeply to be understood", function=LOAD)
         ) from error
 
 
 def _understand(functions: Functions, cuda: str | None) -> Preloading:
-    load = functions.get(_LOAD)
+    load = functions.get(LOAD)
     if load is None:
         raise ValueError(
-            say("torch/__init__.py has no function {function} of a known form", function=_LOAD)
+            say("torch/__init__.py has no function {function} of a known form", function=LOAD)
         )
     loading = [node for node in load.body if functions.opens(node)]
     if len(loading) != 1:
         raise ValueError(
-            say("{function} has a form that gpucheck does not understand", function=_LOAD)
+            say("{function} has a form that gpucheck does not understand", function=LOAD)
         )
     attempt = loading[0]
     if _is_opening(attempt):  # until torch 1.13.0 nothing else was loaded
@@ -102,7 +100,7 @@ def _understand(functions: Functions, cuda: str | None) -> Preloading:
         attempt.body[0]
     ):  # fmt: skip
         raise ValueError(
-            say("{function} has a form that gpucheck does not understand", function=_LOAD)
+            say("{function} has a form that gpucheck does not understand", function=LOAD)
         )
     after = _Reader(functions, cuda)
     after.follow([*attempt.body[1:], *attempt.orelse], {})
@@ -127,7 +125,6 @@ class _Reader:
         self._functions = functions
         self._cuda = cuda
         self._after_error = after_error
-        self._steps = 0
         self._depth = 0
         self.found: list[Entry] = []
         self.mapped: list[str] = []
@@ -139,17 +136,13 @@ class _Reader:
         Raises:
             ValueError: one of them loads something in a way that does not follow from the text.
         """
+        opening = [at for at, node in enumerate(body) if self._functions.opens(node)]
         for at, node in enumerate(body):
-            self._steps += 1
-            if self._steps > _MOST_STEPS:
-                raise ValueError(
-                    say("{function} takes too many steps to be understood", function=_LOAD)
-                )
+            self._functions.spend(node)
             if isinstance(node, ast.Return | ast.Raise):
                 return False
             if isinstance(node, ast.If):
-                last = not any(self._functions.opens(later) for later in body[at + 1 :])
-                if not self._branch(node, values, last=last):
+                if not self._branch(node, values, last=not opening or at >= opening[-1]):
                     return False
             elif not self._statement(node, values):
                 return False
@@ -191,7 +184,7 @@ class _Reader:
             raise ValueError(
                 say(
                     "{function} preloads under a condition that gpucheck does not understand",
-                    function=_LOAD,
+                    function=LOAD,
                 )
             )
         forget(node, values)
@@ -226,8 +219,9 @@ class _Reader:
                     say("gpucheck does not understand the path by which a library is loaded")
                 )
             return
+        self._functions.spend(function)
         given = bound(function, call, values)
-        if openings(function):
+        if self._functions.openings(function):
             self._leaf(function, given)
             return
         if self._depth == _DEEPEST:
@@ -241,7 +235,8 @@ class _Reader:
         search = Search(self._functions, self._cuda)
         search.read(function.body, values)
         required = values.get("required") is not False
-        paths = [value_of(call.args[0], values) for call in openings(function) if call.args]
+        opened = self._functions.openings(function)
+        paths = [value_of(call.args[0], values) for call in opened if call.args]
         if search.patterns:
             self.found.append(Entry(tuple(search.patterns), required, search.beside))
         elif paths and all(isinstance(path, str) for path in paths):

@@ -36,6 +36,7 @@ class Search:
             ValueError: a place does not follow from the text.
         """
         for node in body:
+            self._functions.spend(node)
             if isinstance(node, ast.For):
                 forget(node.target, values)
                 if ast.unparse(node.iter) == "sys.path" and isinstance(node.target, ast.Name):
@@ -64,13 +65,13 @@ class Search:
 
     def _calls(self, node: ast.AST, values: Values) -> None:
         """Note the patterns of a statement, also of the helpers that it calls."""
-        calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-        for call in sorted(calls, key=lambda one: (one.lineno, one.col_offset)):
+        for call in self._functions.calls(node):
             helper = self._functions.get(name_of(call.func))
             if name_of(call.func) in ("glob", "iglob"):
                 pattern = value_of(call.args[0], values) if call.args else UNKNOWN
                 self.patterns.append(below(pattern))
             elif helper is not None and self._depth < _DEEPEST:
+                self._functions.spend(helper)
                 self._depth += 1
                 self.read(helper.body, bound(helper, call, values))
                 self._depth -= 1

@@ -9,9 +9,13 @@ import re
 from gpucheck.language import say
 from gpucheck.machine.python_source import parsed
 
+LOAD = "_load_global_deps"
+"""The function of torch that loads libraries."""
 _FUNCTION = re.compile(r"^def (\w+)\(", re.MULTILINE)
 _END_OF_FUNCTION = re.compile(r"^[^\s#)\]}]", re.MULTILINE)
 _OPENING = "CDLL"
+_MOST_WORK = 100_000
+"""Nodes of the syntax tree that are followed in all; the forms of torch need up to 18,000."""
 
 
 class Functions:
@@ -22,6 +26,9 @@ class Functions:
         self._starts = {found[1]: found.span() for found in _FUNCTION.finditer(text)}
         self._parsed: dict[str, ast.FunctionDef] = {}
         self._opening: dict[str, bool] = {}
+        self._sizes: dict[ast.AST, int] = {}
+        self._calls: dict[ast.AST, list[ast.Call]] = {}
+        self._work = 0
 
     def get(self, name: str) -> ast.FunctionDef | None:
         """Return the function; None if the file has none of that name.
@@ -35,6 +42,17 @@ class Functions:
             self._parsed[name] = self._parse(*self._starts[name])
         return self._parsed[name]
 
+    def spend(self, node: ast.AST) -> None:
+        """Count a node that is about to be followed: functions that call each other multiply.
+
+        Raises:
+            ValueError: too many have been followed.
+        """
+        self._walk(node)
+        self._work += self._sizes[node]
+        if self._work > _MOST_WORK:
+            raise ValueError(say("{function} takes too many steps to be understood", function=LOAD))
+
     def opens(self, node: ast.AST) -> bool:
         """Whether a statement opens a library, itself or through a function that it calls.
 
@@ -42,7 +60,24 @@ class Functions:
         """
         if isinstance(node, ast.FunctionDef):
             return False
-        return bool(openings(node)) or any(self._opens(name) for name in called(node))
+        names = [name_of(call.func) for call in self.calls(node)]
+        return _OPENING in names or any(self._opens(name) for name in names)
+
+    def openings(self, node: ast.AST) -> list[ast.Call]:
+        """Return the calls that open a library, in source order."""
+        return [call for call in self.calls(node) if name_of(call.func) == _OPENING]
+
+    def calls(self, node: ast.AST) -> list[ast.Call]:
+        """Return every call in a node, in source order."""
+        self._walk(node)
+        return self._calls[node]
+
+    def _walk(self, node: ast.AST) -> None:
+        if node not in self._sizes:
+            nodes = list(ast.walk(node))
+            self._sizes[node] = len(nodes)
+            calls = (one for one in nodes if isinstance(one, ast.Call))
+            self._calls[node] = sorted(calls, key=lambda one: (one.lineno, one.col_offset))
 
     def _opens(self, name: str) -> bool:
         if name not in self._opening:
@@ -64,19 +99,6 @@ class Functions:
         if not isinstance(node, ast.FunctionDef):
             raise ValueError(say("torch/__init__.py is not Python"))  # noqa: TRY004  # of the text
         return node
-
-
-def openings(node: ast.AST) -> list[ast.Call]:
-    """Return the calls that open a library, in source order."""
-    calls = [one for one in ast.walk(node) if isinstance(one, ast.Call)]
-    return sorted(
-        (one for one in calls if name_of(one.func) == _OPENING), key=lambda one: one.lineno
-    )
-
-
-def called(node: ast.AST) -> list[str]:
-    """Return the names of everything that is called, without what they belong to."""
-    return [name_of(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)]
 
 
 def name_of(node: ast.expr) -> str:

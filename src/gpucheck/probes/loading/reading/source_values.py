@@ -30,6 +30,7 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.In: lambda one, many: one in many, ast.NotIn: lambda one, many: one not in many,
 }  # fmt: skip
 _LONGEST = 4096
+_MOST_ITEMS = 256
 
 
 def value_of(node: ast.expr, values: Values) -> Any:  # noqa: ANN401  # the text decides
@@ -39,9 +40,13 @@ def value_of(node: ast.expr, values: Values) -> Any:  # noqa: ANN401  # the text
         found = read(node, values) if read is not None else UNKNOWN
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
         return UNKNOWN
-    if isinstance(found, str) and len(found) > _LONGEST:
-        return UNKNOWN
-    return found
+    return UNKNOWN if _is_large(found) else found
+
+
+def _is_large(found: object) -> bool:
+    if isinstance(found, str):
+        return len(found) > _LONGEST
+    return isinstance(found, list | dict) and len(found) > _MOST_ITEMS
 
 
 def known(*found: object) -> bool:
@@ -69,7 +74,8 @@ def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
         of, at = values.get(target.value.id), value_of(target.slice, values)
         one = value_of(value, values)
         fits = isinstance(of, dict) and isinstance(at, str) and known(one)
-        values[target.value.id] = {**of, at: one} if of is not None and fits else UNKNOWN
+        grown = {**of, at: one} if of is not None and fits else UNKNOWN
+        values[target.value.id] = UNKNOWN if _is_large(grown) else grown
     else:
         forget(node, values)
 
