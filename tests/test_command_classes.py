@@ -79,7 +79,8 @@ def test_every_command_of_messages_and_headers_has_a_class() -> None:
         for finding in all_messages().values()
         for message in finding.messages
         for fix in finding.fixes_for(message)
-        for command in fix.commands
+        for there in (False, True)
+        for command in fix.plain(on_windows=there).commands
     }
     commands |= {one for rule in all_rules().values() for one in rule.preflight.commands}
     assert len(commands) > 80

@@ -36,8 +36,9 @@ def of_messages() -> Iterator[tuple[str, Fix]]:
     """Return the fixes of every message, by slug."""
     for slug, finding in all_messages().items():
         for message in finding.messages:
-            for fix in fixes_of(finding, message, {}):
-                yield slug, fix
+            for there in (False, True):
+                for fix in fixes_of(finding, message, {}, on_windows=there):
+                    yield slug, fix
 
 
 def test_nothing_says_to_install_gpucheck_from_the_public_index() -> None:

@@ -100,7 +100,11 @@ def test_every_fix_of_a_message_that_asks_for_a_restart_says_so() -> None:
         (slug, fix)
         for slug, finding in all_messages().items()
         for message in finding.messages
-        for fix in (*finding.named_fixes, *wording.fixes(finding, message, {}))
+        for there in (False, True)
+        for fix in (
+            *finding.named_fixes,
+            *wording.fixes(finding, message, {}, on_windows=there),
+        )
     ]
     asking = [(slug, fix) for slug, fix in fixes if asks(str(fix.text))]
     assert len({slug for slug, _fix in asking}) >= 6

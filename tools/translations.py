@@ -27,6 +27,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from babel.messages.catalog import Catalog, Message
 from babel.messages.mofile import write_mo
@@ -121,9 +122,16 @@ def _of_messages(file: Path) -> Iterator[str]:
     written = tomllib.loads(file.read_text(encoding="utf-8"))
     for message in written.get("message", ()):
         yield message["says"]
-        yield from (fix["text"] for fix in message.get("fix", ()))
+        yield from _of_fixes(message.get("fix", ()))
     for kind in ("fix", "named_fix"):
-        yield from (fix["text"] for fix in written.get(kind, ()))
+        yield from _of_fixes(written.get(kind, ()))
+
+
+def _of_fixes(written: Iterable[dict[str, Any]]) -> Iterator[str]:
+    for fix in written:
+        yield fix["text"]
+        if "text" in fix.get("windows", {}):
+            yield fix["windows"]["text"]
 
 
 def _pages(file: Path) -> Iterator[str]:

@@ -121,3 +121,10 @@ def test_what_the_self_test_lacked() -> None:
 def test_the_headers_that_the_self_test_lacked() -> None:
     lacked = ran(failed("jit", "compiler-missing", data={"wanted": "Python.h"}))
     assert commands(hit(judge(NONE, lacked))) == "sudo apt-get install -y python3.11-dev"
+
+
+def test_windows_is_told_of_visual_studio() -> None:
+    lacked = ran(failed("jit", "compiler-missing", data={"wanted": "a C compiler"}))
+    found = hit(judge(NONE, lacked, WINDOWS))
+    assert "Visual Studio" in found.fixes[0].text
+    assert commands(found) == ""

@@ -1,6 +1,7 @@
 """Load for a while, and code compiled on the spot: what goes wrong and what is not there."""
 # ruff: noqa: SLF001  # the parts of a self-test are tried one by one
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,6 +108,8 @@ def test_compiled_code_that_computes_wrongly(monkeypatch: pytest.MonkeyPatch) ->
     [
         ("Failed to find C compiler. Please specify via CC environment variable", "a C compiler"),
         ("InvalidCxxCompiler: No working C++ compiler found in torch._inductor", "a C compiler"),
+        ("Compiler: cl is not found.", "a C compiler"),
+        ("Command '['where', 'cl']' returned non-zero exit status 1.", "a C compiler"),
         ("main.c:1:10: fatal error: Python.h: No such file or directory", "Python.h"),
     ],
 )
@@ -173,3 +176,24 @@ def test_one_failure_does_not_hide_the_other(monkeypatch: pytest.MonkeyPatch) ->
     found = failure(jit)
     assert found.kind == "compiler-missing"
     assert found.data["others"] == ["the extension is wrong"]
+
+
+@pytest.mark.usefixtures("no_extension")
+def test_a_file_that_cannot_be_removed_fails_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Windows keeps the file of a library that this process has loaded."""
+
+    def refuse(*_args: object, **_more: object) -> None:
+        raise PermissionError(13, "Access is denied")
+
+    def outcome(function: Callable[..., Any]) -> Callable[..., Any]:
+        (folder,) = tmp_path.iterdir()
+        (folder / "twice.pyd").touch()
+        monkeypatch.setattr(os, "unlink", refuse)
+        monkeypatch.setattr(os, "rmdir", refuse)
+        return function
+
+    fake_compile(monkeypatch, outcome)
+    jit.run(bench(folder=str(tmp_path)))
+    assert len(list(tmp_path.rglob("twice.pyd"))) == 1

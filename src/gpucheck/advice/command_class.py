@@ -58,6 +58,7 @@ _ROWS: tuple[Row, ...] = (
             *("ausearch", "ibstat", "ibv_devinfo", "id", "ip", "journalctl", "ldd", "ls", "lsof"),
             *("lsblk", "lsmod", "lspci", "nvcc", "nvidia-bug-report.sh", "nvidia-smi", "printf"),
             *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
+            *("findstr", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
             *("all_reduce_perf", "test", "dpkg", "rpm", "apt-cache", "docker-compose", "hostname"),
         )
     ),

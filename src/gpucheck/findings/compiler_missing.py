@@ -131,6 +131,14 @@ def _compiler(around: Surroundings, system: System) -> Fix:
         return Fix(
             text=say("Install Apple's command line tools."), commands=("xcode-select --install",)
         )
+    if system.os == "windows":
+        return Fix(
+            text=say(
+                'Install the Build Tools for Visual Studio with the workload "Desktop development '
+                'with C++", and repeat this in the "x64 Native Tools Command Prompt": cl is on '
+                "PATH only there."
+            )
+        )
     return Fix(
         text=say("Install gcc and g++."),
         commands=around.install_packages(*names) if names else (),

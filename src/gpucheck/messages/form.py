@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Restart, Severity
 from gpucheck.language import Sentence
 from gpucheck.messages.word_index import runs
 
@@ -120,15 +120,38 @@ class Condition(_Strict, frozen=True, kw_only=True):
     """Names of conditions of this file."""
 
 
+class OnWindows(_Strict, frozen=True, kw_only=True):
+    """What takes the place of a fix on Windows, for PowerShell."""
+
+    text: str = ""
+    """The same words if it is not given."""
+    commands: tuple[str, ...] = ()
+    restart: Restart | Literal[""] = ""
+    """What the words ask to restart; that of the fix if it is not given."""
+
+
 class MessageFix(Fix, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """What to do.
 
     ``{group}`` in a command stands for a named group of the pattern, which matches digits only.
     """
 
+    windows: OnWindows | None = None
+    """None if it is the same there, or if there is no such case on Windows."""
+
     def __post_init__(self) -> None:
         """Make the words a sentence, which has translations."""
         msgspec.structs.force_setattr(self, "text", Sentence(self.text))
+
+    def plain(self, *, on_windows: bool) -> Fix:
+        """Return it as a report has it."""
+        there = self.windows if on_windows else None
+        return Fix(
+            text=Sentence(there.text) if there is not None and there.text else self.text,
+            commands=self.commands if there is None else there.commands,
+            verify=self.verify,
+            restart=(there.restart if there is not None else "") or self.restart,
+        )
 
 
 class Message(_Strict, frozen=True, kw_only=True):

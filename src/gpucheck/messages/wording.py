@@ -2,6 +2,8 @@
 
 from collections.abc import Mapping
 
+import msgspec
+
 from gpucheck.facts.claims import Fix
 from gpucheck.language import Sentence
 from gpucheck.messages.form import FindingMessages, Message, compiled
@@ -13,16 +15,20 @@ def headline(message: Message, values: Mapping[str, str]) -> str:
     return Sentence(message.says, {name: values.get(name, "?") for name in names})
 
 
-def fixes(finding: FindingMessages, message: Message, values: Mapping[str, str]) -> tuple[Fix, ...]:
+def fixes(
+    finding: FindingMessages,
+    message: Message,
+    values: Mapping[str, str],
+    *,
+    on_windows: bool = False,
+) -> tuple[Fix, ...]:
     """Return the fixes of this message, or of its finding if the message has none."""
+    plain = [fix.plain(on_windows=on_windows) for fix in finding.fixes_for(message)]
     return tuple(
-        Fix(
-            text=fix.text,
-            commands=tuple(_filled(command, values) for command in fix.commands),
-            verify=fix.verify,
-            restart=fix.restart,
+        msgspec.structs.replace(
+            fix, commands=tuple(_filled(command, values) for command in fix.commands)
         )
-        for fix in finding.fixes_for(message)
+        for fix in plain
     )
 
 

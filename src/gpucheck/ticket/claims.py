@@ -5,12 +5,13 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.engine import CheckResult
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.pasted import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import say
 from gpucheck.messages import wording
+from gpucheck.messages.form import MessageFix
 from gpucheck.messages.loading import all_messages
 from gpucheck.messages.matcher import Match
 from gpucheck.ticket import weighing
@@ -23,26 +24,27 @@ _LONGEST_MESSAGE = 140
 """Characters of an exception's message in a headline."""
 
 
-def claims_of(matches: Sequence[Match], pasted: Pasted) -> list[Claim]:
+def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool = False) -> list[Claim]:
     """Return what messages claim, and the exception that the text is about.
 
     Of an exception's own words and those of a message, the message's come first where it knows
     what to do.
     """
-    said, failed = _of_messages(matches), _of_failure(pasted)
+    said = _of_messages(matches, on_windows=on_windows)
+    failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
     return [*said, *failed] if knows & {one.slug for one in failed} else [*failed, *said]
 
 
-def _of_messages(matches: Sequence[Match]) -> list[Claim]:
+def _of_messages(matches: Sequence[Match], *, on_windows: bool) -> list[Claim]:
     """Return a claim for each slug that has messages in a text, in the words of the strongest."""
     by_slug: dict[str, list[tuple[int, Match]]] = {}
     for at, match in enumerate(matches):
         by_slug.setdefault(match.slug, []).append((at, match))
-    return [_claim(slug, own) for slug, own in by_slug.items()]
+    return [_claim(slug, own, on_windows=on_windows) for slug, own in by_slug.items()]
 
 
-def _of_failure(pasted: Pasted) -> list[Claim]:
+def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
     """Return what the exception claims that a text is about, unless it is of the environment.
 
     It weighs less than anything that names a cause.
@@ -59,7 +61,7 @@ def _of_failure(pasted: Pasted) -> list[Claim]:
             said=_said(failure),
         ),
         evidence=("pasted.failure.text", *(("pasted.failure.frame",) if failure.frame else ())),
-        fixes=_fixes_of(slug, failure),
+        fixes=tuple(fix.plain(on_windows=on_windows) for fix in _fixes_of(slug, failure)),
         severity=Severity.ERROR,
         confidence=Confidence.LIKELY if is_sure else Confidence.POSSIBLE,
     )
@@ -77,7 +79,7 @@ def _said(failure: Failed) -> str:
     return f"{name}: {message}" if message else name
 
 
-def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
+def _fixes_of(slug: str, failure: Failed) -> tuple[MessageFix, ...]:
     """Return what to do about an exception, by who raised it."""
     known = all_messages()[slug]
     if slug != finding_of("code"):
@@ -87,7 +89,7 @@ def _fixes_of(slug: str, failure: Failed) -> tuple[Fix, ...]:
     return (known.fix_named("library" if failure.installed else "own-program"),)
 
 
-def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
+def _claim(slug: str, own: Sequence[tuple[int, Match]], *, on_windows: bool) -> Claim:
     finding = words_about(slug)
     at, best = max(own, key=lambda one: finding.rank(one[1].message))
     message = best.message
@@ -100,7 +102,7 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]]) -> Claim:
         hit=Hit(
             headline=wording.headline(message, best.values),
             evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
-            fixes=wording.fixes(finding, message, best.values),
+            fixes=wording.fixes(finding, message, best.values, on_windows=on_windows),
             severity=message.severity,
             confidence=message.strength.confidence,
         ),

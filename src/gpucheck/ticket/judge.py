@@ -7,6 +7,7 @@ import msgspec
 from gpucheck.engine import Report, ask_each, combine, judge_machine, make_report
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Text
@@ -62,7 +63,9 @@ def _report(
     results = ask_each(rules, snapshot, tables, settled.about(silent))
     settled.learn(silent, results)
     pasted = snapshot.get(Pasted)
-    claims = claims_of(matches, pasted)
+    system = snapshot.get(System)
+    on_windows = system.os == "windows" and not system.wsl
+    claims = claims_of(matches, pasted, on_windows=on_windows)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)
     report = make_report(diagnosis, snapshot, questions)

@@ -13,9 +13,12 @@ A self-test is a module of ``tests/`` with these names:
 
 from __future__ import annotations
 
+import contextlib
 import math
+import shutil
+import tempfile
 import time
-from typing import Any, Callable, Dict, NoReturn, Sequence, Union
+from typing import Any, Callable, Dict, Iterator, NoReturn, Sequence, Union
 
 from .words import with_said
 
@@ -150,6 +153,19 @@ class Bench:
     def skip(self, reason: str) -> NoReturn:
         """End the test because it does not apply here."""
         raise Skipped(reason)
+
+    @contextlib.contextmanager
+    def own_folder(self, prefix: str) -> Iterator[str]:
+        """Make a folder for the files of one test.
+
+        Windows does not remove the file of a library that is loaded. What is left goes with the
+        folder of the step, once this process has ended.
+        """
+        folder = tempfile.mkdtemp(prefix=prefix, dir=self.folder or None)
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def seconds_left(self) -> float:
         """Return how many seconds remain before the launcher stops waiting."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 import ctypes
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
-import tempfile
 import warnings
-from typing import Any, Iterator
+from typing import Any
 
 from .bench import Bench, Failed
 from .formats import not_tested
@@ -45,13 +43,6 @@ def is_installed(name: str) -> bool:
         return importlib.util.find_spec(name) is not None
     except (ImportError, ValueError):  # a module that has replaced itself in sys.modules
         return name in sys.modules
-
-
-@contextlib.contextmanager
-def folder(bench: Bench) -> Iterator[str]:
-    """Make a folder for the exported files."""
-    with tempfile.TemporaryDirectory(prefix="gpucheck-onnx-", dir=bench.folder or None) as place:
-        yield place
 
 
 def exporters(torch: Torch) -> dict[str, dict[str, Any]]:

@@ -54,7 +54,10 @@ at::Tensor twice(at::Tensor x) {
 _ON_CPU = {"twice.cpp": _BINDING % " { return x.add(x); }"}
 _ON_GPU = {"binding.cpp": _BINDING % ";", "twice.cu": _TENSOR + _KERNEL}
 _NOT_MADE_FOR_IT = ("not supported on Python", "not yet supported for", "GPUTooOldForTriton")
-_NO_COMPILER = ("Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler")
+_NO_COMPILER = (
+    "Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler",
+    "Compiler: cl is not found", "['where', 'cl']",  # on Windows
+)  # fmt: skip
 _NO_TOOL = (
     "Ninja is required",
     "CUDA_HOME",
@@ -81,7 +84,7 @@ def run(bench: Bench) -> None:
 def _folder(bench: Bench) -> Iterator[str]:
     """Make a folder for compiled code and for the files that killed compilers leave behind."""
     before = os.environ.get("TMPDIR"), tempfile.tempdir
-    with tempfile.TemporaryDirectory(prefix="gpucheck-jit-", dir=bench.folder or None) as folder:
+    with bench.own_folder("gpucheck-jit-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         try:
             yield folder
@@ -192,7 +195,7 @@ def _extension(bench: Bench, folder: str) -> None:
     place = Path(folder, "extension")
     place.mkdir()
     for name, code in (_ON_GPU if is_cuda else _ON_CPU).items():
-        Path(place, name).write_text(code)
+        Path(place, name).write_text(code, encoding="ascii")
     module = cpp_extension.load(
         "gpucheck_twice",
         sources=sorted(str(file) for file in place.iterdir()),

@@ -33,7 +33,7 @@ def run(bench: Bench) -> None:
             )
         )
     options = {} if provider == _CPU else {"device_id": str(bench.device.index or 0)}
-    with onnx_runtime.folder(bench) as folder:
+    with bench.own_folder("gpucheck-onnx-") as folder:
         done = [
             exporter
             for exporter in onnx_runtime.exporters(bench.torch)

@@ -96,7 +96,7 @@ def _by_onnx_runtime(bench: Bench) -> bool:
         "trt_max_workspace_size": str(_WORKSPACE),
     }
     runtime = onnx_runtime.require_runtime(bench)
-    with onnx_runtime.folder(bench) as folder:
+    with bench.own_folder("gpucheck-onnx-") as folder:
         for activation in small_model.ACTIVATIONS:
             one = small_model.task(bench.torch, bench.seed, activation, coarse=True)
             path = os.path.join(folder, f"{activation}.onnx")
