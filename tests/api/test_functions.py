@@ -1,5 +1,6 @@
 """gpucheck for programs: any thread, a process that must not be forked, one sentence of refusal."""
 
+import gc
 import json
 import os
 import signal
@@ -22,6 +23,7 @@ from gpucheck.api.examiner import Order
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.machine import supervised
 
 process = pytest.mark.process
 
@@ -150,6 +152,7 @@ class Stop(Exception):  # noqa: N818  # what a program of others might raise
 
 
 @process
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
 def test_an_interrupted_check_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MARK, mark := os.urandom(8).hex())
 
@@ -164,7 +167,28 @@ def test_an_interrupted_check_leaves_no_process_behind(monkeypatch: pytest.Monke
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+    gc.collect()  # of what is interrupted before it is known, it closes the pipes
     # This process itself has its environment from before.
+    assert wait_until(lambda: not alive(mark), 10)
+
+
+@process
+@pytest.mark.filterwarnings("ignore::ResourceWarning")
+def test_a_check_interrupted_before_its_process_is_known_leaves_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv(MARK, mark := os.urandom(8).hex())
+    seen = []
+
+    def stop(process: "subprocess.Popen[bytes]") -> None:
+        seen.append(process.pid)
+        raise Stop
+
+    monkeypatch.setattr(supervised, "Supervised", stop)
+    with pytest.raises(Stop):
+        static()
+    gc.collect()
+    assert len(seen) == 1
     assert wait_until(lambda: not alive(mark), 10)
 
 

@@ -218,12 +218,29 @@ def _reap() -> None:
                 _dying.remove(pid)
 
 
+class _Started(subprocess.Popen[bytes]):
+    """Hangs up when nobody knows it any more.
+
+    A signal handler may raise between its start and the first line of its owner. Popen keeps it
+    then, to reap it, and its pipes with it; the end of its stdin tells the program to end.
+    """
+
+    def __del__(self) -> None:
+        # On Windows threads read the other two, and close them.
+        for name in ("stdin", "stdout", "stderr") if _SELECTS else ("stdin",):
+            stream = getattr(self, name, None)
+            if stream is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    stream.close()
+        super().__del__()
+
+
 def start(argv: Sequence[str], env: Mapping[str, str]) -> Answer[Supervised]:
     """Start a program with pipes for its three streams, in a session of its own."""
     _reap()
     words = " ".join(argv[:2])
     try:
-        process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell
+        process = _Started(  # argv is ours, no shell
             list(argv),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
