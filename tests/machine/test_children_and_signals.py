@@ -161,6 +161,31 @@ def test_signals_that_come_at_once_end_it_once() -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (129, "cleaned up\n", "")
 
 
+_IN_A_CALLBACK = """
+import os, signal, sys, time
+import gpucheck.cli as it
+class Dies:
+    def __del__(self):
+        os.kill(os.getpid(), {number})
+        time.sleep(0.01)
+try:
+    with it._leaving_when_told():
+        Dies()
+        time.sleep(300)
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_in_a_callback_of_python_is_not_lost(number: int) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-c", _IN_A_CALLBACK.format(number=int(number))], capture_output=True,
+        text=True, timeout=60, check=False, preexec_fn=heed_signals,
+    )  # fmt: skip
+    assert (ran.returncode, ran.stdout, ran.stderr) == (128 + number, "", "")
+
+
 def test_a_child_never_runs_its_parents_handlers(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ One module is one command: the module has the name of the command and defines ``
 
 import contextlib
 import errno
+import functools
 import importlib
 import io
 import os
@@ -38,6 +39,8 @@ _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
 _BY_SIGNAL = 128
+_SOON = 0.01
+"""Seconds until a callback of Python has ended."""
 _INTERRUPTED = 130
 _LONGEST_MESSAGE = 2000
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
@@ -264,6 +267,8 @@ def _leaving_when_told() -> Iterator[None]:
 
     An ignored signal (``nohup``) stays ignored.
     """
+    before = sys.unraisablehook
+    sys.unraisablehook = functools.partial(_once_more, before)
     taken = []
     for name in ("SIGTERM", "SIGHUP"):
         number = getattr(signal, name, None)
@@ -274,6 +279,7 @@ def _leaving_when_told() -> Iterator[None]:
     try:
         yield
     finally:
+        sys.unraisablehook = before
         for number in taken:
             if signal.getsignal(number) is leave:  # a command has replaced our handler
                 signal.signal(number, signal.SIG_DFL)
@@ -284,6 +290,31 @@ def leave(number: int, _frame: FrameType | None) -> NoReturn:
     for name in _ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
         signal.signal(getattr(signal, name, number), _stay)
     sys.exit(_BY_SIGNAL + number)
+
+
+def _once_more(
+    hook: Callable[["sys.UnraisableHookArgs"], object], lost: "sys.UnraisableHookArgs"
+) -> None:
+    """Send a signal again whose exception came in a callback of Python, which drops it."""
+    error, number = lost.exc_value, 0
+    if isinstance(error, KeyboardInterrupt):
+        number = int(signal.SIGINT)
+    elif isinstance(error, SystemExit) and isinstance(error.code, int):
+        number = error.code - _BY_SIGNAL
+    if number not in {getattr(signal, name, None) for name in _ENDING}:
+        hook(lost)
+        return
+    if not isinstance(error, KeyboardInterrupt):
+        signal.signal(number, leave)
+    import threading  # noqa: PLC0415  # hardly ever needed
+
+    def send() -> None:
+        if os.name == "nt":
+            signal.raise_signal(number)
+        else:  # to the thread that may be asleep
+            signal.pthread_kill(threading.main_thread().ident or 0, number)
+
+    threading.Timer(_SOON, send).start()
 
 
 def _stay(_number: int, _frame: FrameType | None) -> None:
