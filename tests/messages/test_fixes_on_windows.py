@@ -76,6 +76,13 @@ def test_a_ticket_of_windows_and_of_linux(error: str, slug: str) -> None:
     assert any(is_of_linux(fix) for fix in here.findings[0].fixes)
 
 
+@pytest.mark.parametrize("words", ["I run it inside WSL2.", "docker run --gpus all my-image"])
+def test_a_windows_that_may_hold_a_linux_gets_its_commands(words: str) -> None:
+    text = REPORT.format(os=WINDOWS, error="RuntimeError: Failed to find C compiler.")
+    found = triage(f"{text}\n{words}\n".encode())
+    assert any(is_of_linux(fix) for fix in found.findings[0].fixes)
+
+
 def test_wsl_is_linux() -> None:
     text = REPORT.format(os=UBUNTU, error="RuntimeError: Compiler: cl is not found.")
     found = triage(f"{text}\nLinux-5.15.153.1-microsoft-standard-WSL2 on Windows 11\n".encode())

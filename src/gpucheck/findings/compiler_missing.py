@@ -7,7 +7,7 @@ headers.
 
 Symptoms: "Failed to find C compiler. Please specify via CC environment variable or set
 triton.knobs.build.impl", "error: command 'gcc' failed: No such file or directory", "fatal error:
-Python.h: No such file or directory".
+Python.h: No such file or directory", "Compiler: cl is not found".
 
 When it is reported: plain PyTorch compiles nothing. So gpucheck reports this as an error only when
 you say that something is to be compiled (``--for build``). It is a warning on a machine with a GPU
@@ -16,7 +16,8 @@ where a package is installed that always uses Triton (vllm, sglang, unsloth, dee
 The self-test ``jit`` compiles for real; it runs only when you name it (``gpucheck selftest --tests
 jit``). Whatever it finds missing is an error, no matter what the files show.
 
-Fix: install a compiler and the header files of this Python.
+Fix: install a compiler and the header files of this Python. On Windows, install the Build Tools for
+Visual Studio and work in their command prompt.
 """
 
 import msgspec
@@ -135,8 +136,8 @@ def _compiler(around: Surroundings, system: System) -> Fix:
         return Fix(
             text=say(
                 'Install the Build Tools for Visual Studio with the workload "Desktop development '
-                'with C++", and repeat this in the "x64 Native Tools Command Prompt": cl is on '
-                "PATH only there."
+                'with C++", and repeat this in the "x64 Native Tools Command Prompt", which puts '
+                "cl on PATH."
             )
         )
     return Fix(

@@ -24,7 +24,7 @@ _LONGEST_MESSAGE = 140
 """Characters of an exception's message in a headline."""
 
 
-def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool = False) -> list[Claim]:
+def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> list[Claim]:
     """Return what messages claim, and the exception that the text is about.
 
     Of an exception's own words and those of a message, the message's come first where it knows

@@ -1,6 +1,7 @@
 """What the tables add to a pasted machine: capabilities behind names, what a wheel is built for."""
 
 import functools
+from collections.abc import Set
 
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.environment import Environment
@@ -21,19 +22,26 @@ from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 
 _ASSUMED = Line(0, "", file=say("assumed: the text says nothing else"))
+_LINUX_ON_WINDOWS = {"wsl", "docker", "podman"}
+"""Words of a text that may be about a Linux inside the Windows that it names."""
 _FULL = 0.9
 """The share of a GPU's memory above which too little is left for a context and libraries."""
 _OTHERS = ("rocm", "xpu", "cpu")
 
 
-def complete(machine: Machine, tables: Tables) -> None:
-    """Fill in what follows from what was read; nothing that was read is changed."""
+def complete(machine: Machine, tables: Tables, words: Set[str]) -> None:
+    """Fill in what follows from what was read; nothing that was read is changed.
+
+    ``words`` are the words of the text, in lower case.
+    """
     for gpu in machine.items(Nvml, "gpus").values():
         _capability(gpu, "device_name", tables)
     for gpu in machine.items(Pci, "gpus").values():
         _capability(gpu, "product", tables)
     _build(machine, tables)
     _platform(machine)
+    if machine.value(System, "os") == "windows" and not words & _LINUX_ON_WINDOWS:
+        machine.said(System, "wsl", 0, machine.line_of(System, "os"))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -64,7 +64,7 @@ def _report(
     settled.learn(silent, results)
     pasted = snapshot.get(Pasted)
     system = snapshot.get(System)
-    on_windows = system.os == "windows" and not system.wsl
+    on_windows = system.os == "windows" and system.wsl == 0
     claims = claims_of(matches, pasted, on_windows=on_windows)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
     questions = open_questions(snapshot, diagnosis, recognised=recognised)

@@ -66,7 +66,7 @@ def read(text: Text, tables: Tables) -> Reading:
     if own is not None:
         machine.said(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
-    complete(machine, tables)
+    complete(machine, tables, text.words())
     found = search(text, known_facts(machine))
     failure = failure_of(text)
     matches = that_count(_not_refuted(found, machine), text, failure)

@@ -27,9 +27,7 @@ _SET = re.compile(
     r"(?:^|[\s;&'\"])(?:export|setenv|set|declare -x|%env|%set_env|-e|--env|ENV) "
     r"([A-Z][A-Z0-9_]{3,50})[= ]" + _VALUE
 )
-_CMD = re.compile(
-    r"(?:^|[\s&>])set \"([A-Z][A-Z0-9_]{3,50})=([^\"]{0,600})\"", re.IGNORECASE
-)  # fmt: skip
+_CMD = re.compile(r"(?:^|[\s&>])set \"([A-Z][A-Z0-9_]{3,50})=([^\"]{0,600})\"", re.IGNORECASE)
 _POWERSHELL = re.compile(
     rf"\$env:([A-Z][A-Z0-9_]{{3,50}})\s{{0,3}}=\s{{0,3}}{_VALUE}", re.IGNORECASE
 )
