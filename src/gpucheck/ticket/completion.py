@@ -1,7 +1,7 @@
 """What the tables add to a pasted machine: capabilities behind names, what a wheel is built for."""
 
 import functools
-from collections.abc import Set
+from collections.abc import Set as AbstractSet
 
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.environment import Environment
@@ -29,7 +29,7 @@ _FULL = 0.9
 _OTHERS = ("rocm", "xpu", "cpu")
 
 
-def complete(machine: Machine, tables: Tables, words: Set[str]) -> None:
+def complete(machine: Machine, tables: Tables, words: AbstractSet[str]) -> None:
     """Fill in what follows from what was read; nothing that was read is changed.
 
     ``words`` are the words of the text, in lower case.
