@@ -6,7 +6,16 @@ not at work here reports none, and neither does the option of a command.
 
 import enum
 import re
+from collections.abc import Callable
 
+from gpucheck.messages.printed import (
+    is_below_device,
+    is_field,
+    is_help,
+    is_in_listing,
+    is_of_journal,
+    is_of_kernel,
+)
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Text
 
@@ -30,10 +39,22 @@ class Role(enum.Enum):
     ADVICE = "advice"
     """It says what to do about a failure that may come, or how to avoid it."""
     OTHER = "another program"
-    """A library that is not at work here, or a web server's log of its requests."""
+    """A library that is not at work here, a web server's log of its requests, lspci."""
+    KERNEL = "kernel log"
+    JOURNAL = "journal"
+    """A daemon of the system says it."""
+    LISTING = "listing"
+    """A program prints it whatever the state of things: a label with its value, a heading."""
+    HELP = "help text"
+    """It describes an option or a field, and what might be."""
 
 
-SILENT = frozenset([Role.INFO, Role.COMMAND, Role.SETTING, Role.ADVICE, Role.OTHER])
+SILENT = frozenset(
+    [
+        Role.INFO, Role.COMMAND, Role.SETTING, Role.ADVICE, Role.OTHER, Role.KERNEL, Role.LISTING,
+        Role.HELP,
+    ]
+)  # fmt: skip
 """The roles in which a weak sign does not count, whatever else the text shows."""
 
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
@@ -91,6 +112,8 @@ _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )
 _ASSIGNED = re.compile(r"\b[a-z_]{2,40}=")
+_MAY_BE_PRINTED = (Role.SAID, Role.COMMAND, Role.ADVICE, Role.LISTING)
+"""Roles that a line has by itself, and that the lines around it may correct."""
 _MANY, _APART = 6, 60
 """Arguments in one line, and characters for each, that make it the print of a configuration."""
 
@@ -101,6 +124,13 @@ def role_of(text: Text, index: int) -> Role:
     if _EXCEPTION.match(line):
         return Role.EXCEPTION
     found = role_of_line(line)
+    if found in _MAY_BE_PRINTED:
+        if is_below_device(text, index):
+            return Role.OTHER
+        if is_help(text, index):
+            return Role.HELP
+        if is_in_listing(text, index):
+            return Role.LISTING
     if found is Role.SAID and is_code(text, index):
         return Role.CODE
     return found
@@ -108,24 +138,11 @@ def role_of(text: Text, index: int) -> Role:
 
 def role_of_line(line: str) -> Role:
     """Return the role of a line by itself; source code is not distinguished from output."""
-    if _OTHER.search(line):
-        return Role.OTHER
-    for role, logged in _LOGGED:
-        if logged.match(line):
-            return role
-    if _WARNS.search(line):
-        return Role.WARNING
-    if _FOOTNOTE.match(line):
-        return Role.ADVICE
-    if _GUESSES.search(line):
-        return Role.ADVICE
-    if _COMPILED.match(line):
-        return Role.INFO
-    if len(line) <= _SENTENCES and _ADVICE.search(line) and _RAISED.search(line) is None:
-        return Role.ADVICE
-    if _OPTION.match(line) or _PROGRAM.match(line):
-        return Role.COMMAND
-    return Role.SETTING if _is_setting(line) else Role.SAID
+    return next((role for role, has_form in _FORMS if has_form(line)), Role.SAID)
+
+
+def _is_advice(line: str) -> bool:
+    return len(line) <= _SENTENCES and bool(_ADVICE.search(line)) and not _RAISED.search(line)
 
 
 def _is_setting(line: str) -> bool:
@@ -135,3 +152,21 @@ def _is_setting(line: str) -> bool:
         return False
     arguments = len(_ASSIGNED.findall(line))
     return arguments >= _MANY and arguments * _APART > len(line)
+
+
+_FORMS: tuple[tuple[Role, Callable[[str], object]], ...] = (
+    (Role.OTHER, _OTHER.search),
+    (Role.KERNEL, is_of_kernel),
+    *((role, logged.match) for role, logged in _LOGGED),
+    (Role.WARNING, _WARNS.search),
+    (Role.ADVICE, _FOOTNOTE.match),
+    (Role.ADVICE, _GUESSES.search),
+    (Role.INFO, _COMPILED.match),
+    (Role.ADVICE, _is_advice),
+    (Role.JOURNAL, is_of_journal),
+    (Role.COMMAND, _OPTION.match),
+    (Role.COMMAND, _PROGRAM.match),
+    (Role.SETTING, _is_setting),
+    (Role.LISTING, is_field),
+)
+"""The first form that a line has decides: what a program itself marks comes before its words."""

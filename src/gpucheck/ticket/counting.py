@@ -34,11 +34,17 @@ def that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> l
 
 def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
     strength = match.message.strength
-    if strength is Strength.NAMES:
-        return True
     role = role_of(text, match.index)
+    if strength is Strength.NAMES:
+        return role is not Role.HELP
     of_program = failure is not None and failure.is_of_program
     if role in SILENT and (of_program or not _always_looks_so(match, role)):
+        return False
+    if (
+        role is Role.JOURNAL
+        and strength is not Strength.POINTS
+        and not _always_looks_so(match, role)
+    ):
         return False
     return strength is Strength.POINTS or failure is None or _tells(match, role, failure)
 

@@ -70,8 +70,8 @@ def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
     if snapshot.get(Pasted).tells or torch.built_for not in (None, "cuda"):
         return ()
-    if torch.built_for == "cuda" and nvml.gpus:
-        return ()
+    if nvml.gpus and (torch.built_for == "cuda" or nvml.init_code == 0):
+        return ()  # the driver lists its GPUs: all that such an output can show is in order
     fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
     command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
     question, reason = say("Does PyTorch work with this GPU?"), say("the text does not say")

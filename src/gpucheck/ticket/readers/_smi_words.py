@@ -12,6 +12,33 @@ _MODES = (
     ("process", "exclusive-process"), ("thread", "exclusive-thread"), ("default", "default"),
     ("prohibited", "prohibited"),
 )  # fmt: skip
+_NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)")
+NO_VALUE = (
+    "N/A", "Unknown Error", "Not Found", "[N/A]", "GPU is lost", "ERR!", "Requested functionality",
+    "Insufficient Permissions",
+)  # fmt: skip
+"""What nvidia-smi prints in place of a value that it could not read."""
+OF_USAGE = ("memory_used_bytes", "memory_free_bytes")
+REASONS = {
+    "idle": "gpu-idle",
+    "applications clocks setting": "applications-clocks-setting",
+    "sw power cap": "sw-power-cap",
+    "hw slowdown": "hw-slowdown",
+    "sync boost": "sync-boost",
+    "sw thermal slowdown": "sw-thermal-slowdown",
+    "hw thermal slowdown": "hw-thermal-slowdown",
+    "hw power brake slowdown": "hw-power-brake-slowdown",
+    "display clock setting": "display-clock-setting",
+}
+"""Why the clocks are reduced, by the labels of ``nvidia-smi -q``."""
+_ON, _OFF = (
+    ("enabled", "on", "yes", "active", "true"),
+    ("disabled", "off", "no", "not active", "false"),
+)
+_FABRIC = {
+    "Completed": "completed", "In Progress": "in-progress", "Not Started": "not-started",
+    "Not Supported": "not-supported",
+}  # fmt: skip
 _RAN_OUT = ("out of memory", "out_of_memory", "outofmemory", "alloc_failed", "内存不足", "显存不足")
 
 
@@ -25,6 +52,35 @@ def compute_mode(value: str) -> str | None:
     """Return the mode as a fact: ``E. Process`` and ``Exclusive_Process`` are the same."""
     low = value.lower()
     return next((mode for word, mode in _MODES if word in low), None)
+
+
+def integer(value: str) -> int | None:
+    """Return the number that a value begins with, without its unit."""
+    found = _NUMBER.match(value)
+    return int(float(found[1])) if found is not None else None
+
+
+def decimal(value: str) -> float | None:
+    """Return the number that a value begins with, without its unit."""
+    found = _NUMBER.match(value)
+    return float(found[1]) if found is not None else None
+
+
+def mib(value: str) -> int | None:
+    """Return a size in MiB as bytes; None in another unit."""
+    number = integer(value)
+    return number * MIB if number is not None and value.endswith("MiB") else None
+
+
+def flag(value: str) -> bool | None:
+    """Return what a mode or a yes or no says."""
+    low = value.lower()
+    return True if low in _ON else False if low in _OFF else None
+
+
+def fabric_state(value: str) -> str | None:
+    """Return the state of the registration with the NVLink fabric as a fact."""
+    return _FABRIC.get(value)
 
 
 def usage_matters(text: Text) -> bool:

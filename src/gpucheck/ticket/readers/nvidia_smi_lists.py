@@ -1,4 +1,4 @@
-"""``nvidia-smi -L``, ``--query-gpu=... --format=csv`` and ``topo -m``: one line per GPU."""
+"""``nvidia-smi -L``, ``--query-gpu=... --format=csv``, ``topo -m``, ``dmon``, ``nvlink -s``."""
 
 import re
 from collections.abc import Callable
@@ -9,11 +9,23 @@ from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
-from gpucheck.ticket.readers._smi_words import MIB, compute_mode, pci_address, usage_matters
+from gpucheck.ticket.readers._smi_words import (
+    MIB,
+    OF_USAGE,
+    compute_mode,
+    decimal,
+    flag,
+    integer,
+    pci_address,
+    usage_matters,
+)
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("nvidia-smi lists")
-MARKS = ("(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "cpu affinity")
+MARKS = (
+    "(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "cpu affinity",
+    "# gpu  ",
+)  # fmt: skip
 RANK = -1
 
 _LISTED = re.compile(r"^\W{0,4}GPU (\d{1,3}): (\S.{0,80}?) \(UUID: (GPU-[0-9A-Fa-f*xX-]{4,40})\)?")
@@ -23,9 +35,16 @@ _MOST_ROWS = 64
 _TOPOLOGY = re.compile(r"^GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS)\b")
 
 
+_LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (<?inactive>?|[\d.]{1,8} GB/s)", re.IGNORECASE)
+_MOST_LINKS = 32
+_ROUND = re.compile(r"\s{1,8}(\d{1,3})(?:\s{1,8}(?:\d{1,7}|-)){2,24}\s*$")
+
+
 def read(text: Text, machine: Machine) -> None:
-    """Read the three forms."""
+    """Read each of the forms."""
     _listed(text, machine)
+    for index in text.find("# gpu  "):
+        _rounds(text.lines[index], text.after(index, _MOST_ROWS), machine)
     usage = usage_matters(text)
     for index in text.find("driver_version", "memory.", "pci.bus_id", "compute_cap"):
         columns = [column.strip() for column in text.lines[index].text.split(",")]
@@ -45,9 +64,41 @@ def _listed(text: Text, machine: Machine) -> None:
             said.gpu(at, found[2], line, machine)
             machine.items(Nvml, "gpus")[at].said("uuid", found[3], line.source)
             machine.said(Nvml, "init_code", 0, line)
+            _links(text.after(index, _MOST_LINKS), machine.items(Nvml, "gpus")[at])
         mig = _SLICE.search(line.text)
         if mig is not None and at >= 0:
             _slice(mig, machine.items(Nvml, "gpus")[at], line)
+
+
+def _links(rows: list[Line], gpu: Draft) -> None:
+    """Note which links are active: ``nvlink -s`` lists them below each GPU."""
+    links: dict[int, bool] = {}
+    for line in rows:
+        found = _LINK.match(line.text)
+        if found is None:
+            break
+        links[int(found[1])] = "inactive" not in found[2].lower()
+    if links:
+        gpu.said("nvlinks", [links[at] for at in sorted(links)], rows[0].source)
+
+
+def _rounds(head: Line, rows: list[Line], machine: Machine) -> None:
+    """Read the first round of ``dmon``: its columns differ from driver to driver."""
+    columns = head.text.lstrip("# ").split()
+    for line in rows:
+        if line.text.startswith("#"):
+            continue
+        found = _ROUND.match(line.text)
+        if found is None or int(found[1]) in machine.items(Nvml, "gpus"):
+            return
+        gpu = machine.item(Nvml, "gpus", NvmlGpu, int(found[1]), line)
+        gpu.said("index", int(found[1]), line.source)
+        machine.said(Nvml, "init_code", 0, line)
+        row = dict(zip(columns, line.text.split(), strict=False))
+        for name, field in _OF_ROUND.items():
+            value = whole_number(row.get(name, ""))
+            if value is not None:
+                gpu.said(field, value, line.source)
 
 
 def _slice(found: re.Match[str], gpu: Draft, line: Line) -> None:
@@ -74,7 +125,7 @@ def _table(columns: list[str], rows: list[Line], machine: Machine, *, usage: boo
             said.driver_release(row["driver_version"], line, machine)
         for name, (field, convert) in _CELLS.items():
             value = convert(row[name]) if name in row else None
-            if value is not None and (usage or field != "memory_used_bytes"):
+            if value is not None and (usage or field not in OF_USAGE):
                 gpu.said(field, value, line.source)
 
 
@@ -116,5 +167,22 @@ _CELLS: dict[str, tuple[str, Callable[[str], object]]] = {
     "compute_mode": ("compute_mode", compute_mode),
     "memory.total": ("memory_total_bytes", _mib),
     "memory.used": ("memory_used_bytes", _mib),
+    "memory.free": ("memory_free_bytes", _mib),
     "temperature.gpu": ("temperature_c", _number),
+    "persistence_mode": ("persistence", flag),
+    "mig.mode.current": ("mig_enabled", flag),
+    "mig.mode.pending": ("mig_pending", flag),
+    "ecc.mode.current": ("ecc_enabled", flag),
+    "ecc.errors.uncorrected.volatile.total": ("ecc_uncorrected", whole_number),
+    "retired_pages.pending": ("pages_pending", flag),
+    "pcie.link.gen.current": ("pcie_generation", integer),
+    "pcie.link.gen.max": ("pcie_generation_max", integer),
+    "pcie.link.width.current": ("pcie_width", integer),
+    "pcie.link.width.max": ("pcie_width_max", integer),
+    "power.draw": ("power_w", decimal),
+    "power.limit": ("power_limit_w", decimal),
+    "clocks.sm": ("sm_clock_mhz", integer),
+    "clocks.max.sm": ("sm_clock_max_mhz", integer),
+    "utilization.gpu": ("utilization_percent", _number),
 }
+_OF_ROUND = {"pwr": "power_w", "gtemp": "temperature_c", "temp": "temperature_c"}

@@ -12,8 +12,16 @@ from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,
+    NO_VALUE,
+    OF_USAGE,
+    REASONS,
     add_process,
     compute_mode,
+    decimal,
+    fabric_state,
+    flag,
+    integer,
+    mib,
     pci_address,
     usage_matters,
 )
@@ -28,33 +36,9 @@ RANK = -1
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s{0,4}$")
 _LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,50}: (.{0,120})$")
-_NUMBER = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)")
+_SLICE = "MIG Device"
 _MOST_LINES = 400
-_NEVER = (
-    "N/A",
-    "Unknown Error",
-    "Not Found",
-    "[N/A]",
-    "GPU is lost",
-    "ERR!",
-    "Requested functionality",
-)
-_ON, _OFF = (
-    ("enabled", "on", "yes", "active", "true"),
-    ("disabled", "off", "no", "not active", "false"),
-)
 _REASON_HEADINGS = ("clocks throttle reasons", "clocks event reasons")
-_REASONS = {
-    "idle": "gpu-idle",
-    "applications clocks setting": "applications-clocks-setting",
-    "sw power cap": "sw-power-cap",
-    "hw slowdown": "hw-slowdown",
-    "sync boost": "sync-boost",
-    "sw thermal slowdown": "sw-thermal-slowdown",
-    "hw thermal slowdown": "hw-thermal-slowdown",
-    "hw power brake slowdown": "hw-power-brake-slowdown",
-    "display clock setting": "display-clock-setting",
-}
 
 
 def read(text: Text, machine: Machine) -> None:
@@ -91,9 +75,17 @@ class _Block:
         gpu = self._machine.item(Nvml, "gpus", NvmlGpu, at, self._first)
         gpu.said("index", at, self._first.source)
         gpu.said("pci_address", address, self._first.source)
+        slices = -1
         for line in self._lines:
             if _BLOCK.match(line.text):
                 break
+            indent = len(line.text) - len(line.text.lstrip())
+            if line.text.strip() == _SLICE:  # its memory is not that of the GPU
+                slices = indent
+            elif line.text and indent <= slices:
+                slices = -1
+            if slices >= 0:
+                continue
             found = _LABELLED.match(line.text)
             if found is not None:
                 self._labelled(found[1].lower(), found[2].strip(), line, gpu)
@@ -115,10 +107,10 @@ class _Block:
             gpu.said("throttle", self._reasons, line.source)
 
     def _labelled(self, label: str, value: str, line: Line, gpu: Draft) -> None:
-        if value.startswith(_NEVER):
+        if value.startswith(NO_VALUE):
             return
-        if self._reasons is not None and label in _REASONS and value == "Active":
-            self._reasons.append(_REASONS[label])
+        if self._reasons is not None and label in REASONS and value == "Active":
+            self._reasons.append(REASONS[label])
         elif (
             self._in_volatile
             and "uncorrectable" in label
@@ -129,7 +121,7 @@ class _Block:
             self._of_process(label, value, line, gpu)
         else:
             field = _FIELDS.get(label) or _BELOW.get((self._heading, label))
-            if field is not None and (self._usage or field[0] not in _OF_USAGE):
+            if field is not None and (self._usage or field[0] not in OF_USAGE):
                 found = field[1](value)
                 if found is not None:
                     gpu.said(field[0], found, line.source)
@@ -138,7 +130,7 @@ class _Block:
         if label == "process id":
             self._process = whole_number(value) or 0
         elif label == "used gpu memory" and self._usage and self._process:
-            used = _integer(value)
+            used = integer(value)
             process = GpuProcess(
                 pid=self._process,
                 kind="compute",
@@ -158,61 +150,35 @@ def _near(text: Text, index: int) -> list[Line]:
     ]
 
 
-def _integer(value: str) -> int | None:
-    found = _NUMBER.match(value)
-    return int(float(found[1])) if found is not None else None
-
-
-def _decimal(value: str) -> float | None:
-    found = _NUMBER.match(value)
-    return float(found[1]) if found is not None else None
-
-
-def _mib(value: str) -> int | None:
-    number = _integer(value)
-    return number * MIB if number is not None and value.endswith("MiB") else None
-
-
-def _flag(value: str) -> bool | None:
-    low = value.lower()
-    return True if low in _ON else False if low in _OFF else None
-
-
-def _fabric(value: str) -> str | None:
-    states = {"Completed": "completed", "In Progress": "in-progress", "Not Started": "not-started"}
-    return states.get(value)
-
-
-_OF_USAGE = ("memory_used_bytes", "memory_free_bytes")
 _FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "product name": ("device_name", str),
     "gpu uuid": ("uuid", str),
-    "persistence mode": ("persistence", _flag),
+    "persistence mode": ("persistence", flag),
     "compute mode": ("compute_mode", compute_mode),
-    "gpu current temp": ("temperature_c", _integer),
-    "gpu slowdown temp": ("temperature_slowdown_c", _integer),
-    "remapping failure occurred": ("rows_failed", _flag),
-    "pending page blacklist": ("pages_pending", _flag),
+    "gpu current temp": ("temperature_c", integer),
+    "gpu slowdown temp": ("temperature_slowdown_c", integer),
+    "remapping failure occurred": ("rows_failed", flag),
+    "pending page blacklist": ("pages_pending", flag),
 }
 _BELOW: dict[tuple[str, str], tuple[str, Callable[[str], object]]] = {
-    ("mig mode", "current"): ("mig_enabled", _flag),
-    ("mig mode", "pending"): ("mig_pending", _flag),
-    ("ecc mode", "current"): ("ecc_enabled", _flag),
-    ("fb memory usage", "total"): ("memory_total_bytes", _mib),
-    ("fb memory usage", "used"): ("memory_used_bytes", _mib),
-    ("fb memory usage", "free"): ("memory_free_bytes", _mib),
-    ("pcie generation", "max"): ("pcie_generation_max", _integer),
-    ("pcie generation", "current"): ("pcie_generation", _integer),
-    ("link width", "max"): ("pcie_width_max", _integer),
-    ("link width", "current"): ("pcie_width", _integer),
-    ("remapped rows", "uncorrectable error"): ("rows_remapped_uncorrected", _integer),
-    ("remapped rows", "pending"): ("rows_pending", _flag),
-    ("fabric", "state"): ("fabric_state", _fabric),
-    ("clocks", "sm"): ("sm_clock_mhz", _integer),
-    ("max clocks", "sm"): ("sm_clock_max_mhz", _integer),
-    ("power readings", "power draw"): ("power_w", _decimal),
-    ("gpu power readings", "power draw"): ("power_w", _decimal),
-    ("gpu power readings", "average power draw"): ("power_w", _decimal),
-    ("power readings", "power limit"): ("power_limit_w", _decimal),
-    ("gpu power readings", "current power limit"): ("power_limit_w", _decimal),
+    ("mig mode", "current"): ("mig_enabled", flag),
+    ("mig mode", "pending"): ("mig_pending", flag),
+    ("ecc mode", "current"): ("ecc_enabled", flag),
+    ("fb memory usage", "total"): ("memory_total_bytes", mib),
+    ("fb memory usage", "used"): ("memory_used_bytes", mib),
+    ("fb memory usage", "free"): ("memory_free_bytes", mib),
+    ("pcie generation", "max"): ("pcie_generation_max", integer),
+    ("pcie generation", "current"): ("pcie_generation", integer),
+    ("link width", "max"): ("pcie_width_max", integer),
+    ("link width", "current"): ("pcie_width", integer),
+    ("remapped rows", "uncorrectable error"): ("rows_remapped_uncorrected", integer),
+    ("remapped rows", "pending"): ("rows_pending", flag),
+    ("fabric", "state"): ("fabric_state", fabric_state),
+    ("clocks", "sm"): ("sm_clock_mhz", integer),
+    ("max clocks", "sm"): ("sm_clock_max_mhz", integer),
+    ("power readings", "power draw"): ("power_w", decimal),
+    ("gpu power readings", "power draw"): ("power_w", decimal),
+    ("gpu power readings", "average power draw"): ("power_w", decimal),
+    ("power readings", "power limit"): ("power_limit_w", decimal),
+    ("gpu power readings", "current power limit"): ("power_limit_w", decimal),
 }

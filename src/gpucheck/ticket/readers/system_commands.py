@@ -1,5 +1,6 @@
 """Output of ordinary commands: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit."""
 
+import itertools
 import re
 
 from gpucheck.facts.driver import Driver
@@ -37,6 +38,11 @@ _LSPCI = re.compile(
 )
 _PRODUCT = re.compile(r"\[(?![0-9A-Fa-f]{4}:[0-9A-Fa-f]{4}\])(\w[^\[\]]{1,60})\]")
 """What is in brackets after the chip, without the ids that ``lspci -nn`` adds."""
+_LINK = re.compile(
+    r"\s{1,16}Lnk(Cap|Sta):\s.{0,40}?Speed ([\d.]{1,5})GT/s(?: \(\w{1,12}\))?, Width x(\d{1,2})\b"
+)
+_MOST_BELOW = 80
+"""Lines of one device in the output of ``lspci -vv``."""
 _MODULE = re.compile(
     r"NVIDIA UNIX (?:Open )?\S{0,24}\s?Kernel Module (?:for \S{1,10} )?\s{0,4}(\d{3}\.\d[\d.]{1,8})"
 )
@@ -57,6 +63,9 @@ def read(text: Text, machine: Machine) -> None:
             found = pattern.search(line.text)
             if found is not None:
                 take(found, line, machine)
+        card = _LSPCI.search(line.text)
+        if card is not None:
+            _card(card, line, text.after(index, _MOST_BELOW), machine)
 
 
 def _nvcc(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -80,7 +89,8 @@ def _gcc(found: re.Match[str], line: Line, machine: Machine) -> None:
     said.gcc(found[1], line, machine)
 
 
-def _card(found: re.Match[str], line: Line, machine: Machine) -> None:
+def _card(found: re.Match[str], line: Line, below: list[Line], machine: Machine) -> None:
+    """Read a card, and the link that ``lspci -vv`` shows below it."""
     product = _PRODUCT.search(found[2])
     address = found[1].lower()
     address = address if address.count(":") > 1 else f"0000:{address}"
@@ -88,6 +98,12 @@ def _card(found: re.Match[str], line: Line, machine: Machine) -> None:
     gpu.said("address", address, line.source)
     if product is not None:
         gpu.said("product", product[1], line.source)
+    for row in itertools.takewhile(lambda row: row.text[:1].isspace(), below):
+        link = _LINK.match(row.text)
+        if link is not None:
+            most = "_max" if link[1] == "Cap" else ""
+            gpu.said(f"link_speed{most}", float(link[2]), row.source)
+            gpu.said(f"link_width{most}", int(link[3]), row.source)
 
 
 def _module(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -106,5 +122,5 @@ def _memlock(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 _READERS = (
     (_NVCC, _nvcc), (_NAME, _system), (_DESCRIPTION, _system), (_UNAME, _kernel), (_LDD, _libc),
-    (_GCC, _gcc), (_LSPCI, _card), (_MODULE, _module), (_SHM, _shm), (_MEMLOCK, _memlock),
+    (_GCC, _gcc), (_MODULE, _module), (_SHM, _shm), (_MEMLOCK, _memlock),
 )  # fmt: skip
