@@ -57,6 +57,9 @@ SILENT = frozenset(
 )  # fmt: skip
 """The roles in which a weak sign does not count, whatever else the text shows."""
 
+PRINTED = frozenset([Role.KERNEL, Role.JOURNAL, Role.LISTING, Role.HELP])
+"""The roles of lines that nobody wrote to tell something."""
+
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
 _BEFORE = (
     r"(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "

@@ -27,7 +27,7 @@ _STATEMENT = re.compile(
     r"|(?:try|else|finally|except)\s?:\s{0,8}(?:#|$)"
     r"|return\s(?:[\w.]{1,80}\(|[\[{(\"']|self\b|True\b|False\b|None\b|not\b|-?\d)|return\s{0,4}$"
     r"|raise\s\w[\w.]{0,80}(?:\(|\s{0,4}$|\sfrom\b)"
-    r"|assert\s(?:not\s)?[\w.]{1,80}\s{0,2}(?:[(\[,]|[<>=!]=|(?:in|is)\b)"
+    r"|assert\s(?:not\s)?[\w.]{1,80}\s{0,2}(?:[(\[,%+*/-]|[<>=!]=|[<>]|(?:in|is|and|or)\b)"
     r"|(?:del|global|nonlocal)\s\w{1,80}\s{0,4}$|(?:pass|continue|break)\s{0,4}$"
     r"|print\s?[(\"']"
     rf"|{_NAME}(?:\[[^\[\]]{{0,80}}\])?(?:,\s?{_NAME}){{0,4}}(?::\s[\w.\[\]| ,]{{1,60}})?"
@@ -64,6 +64,7 @@ _TELLS = re.compile(r"\s{0,80}(?:raise|assert|warnings\.warn)\b")
 """Statements that count in a traceback, which shows that they ran. In a script they may not."""
 _NOTED = re.compile(r"(?:Error|Exception|Warning)\b(?::|\s{0,4}$)")
 """A comment that quotes the output of a program."""
+_FRAME = re.compile(r"\bline \d{1,7}\b|\.py:\d{1,7}\b|\bin \w{1,80}\(")
 _COMMENT = re.compile(r"^\s{0,80}(?:[+-]\s{0,60})?(?:#|//|\*\s)")
 _QUOTES = ('"""', "'''")
 _BEFORE_QUOTES = " \trfbu"
@@ -83,7 +84,7 @@ def is_code(whole: Text, index: int) -> bool:
     lines = whole.lines
     text = lines[index].text
     if is_statement(text):
-        return _TELLS.match(text) is None or _below_code(lines, index)
+        return _TELLS.match(text) is None or not _is_quoted(lines, index)
     if _COMMAND.match(text):
         return not text.rstrip().endswith((":", ".", "?")) and _in_script(lines, index)
     if text.lstrip(_BEFORE_QUOTES).startswith(_QUOTES):
@@ -127,6 +128,12 @@ def _in_script(lines: Sequence[Line], index: int) -> bool:
 def _below_code(lines: Sequence[Line], index: int) -> bool:
     above = (one.text for one in reversed(lines[max(0, index - _FAR) : index]) if one.text)
     return is_statement(next(above, ""))
+
+
+def _is_quoted(lines: Sequence[Line], index: int) -> bool:
+    """Whether a traceback quotes the line: a frame stands above it."""
+    above = (one.text for one in reversed(lines[max(0, index - 2) : index]) if one.text)
+    return any(_FRAME.search(line) for line in above)
 
 
 def _near_code(lines: Sequence[Line], index: int) -> bool:

@@ -7,7 +7,7 @@ not used, or that an installation fails, may be right although no line shows why
 import re
 
 from gpucheck.messages.matcher import names_a_part
-from gpucheck.messages.roles import Role, role_of
+from gpucheck.messages.roles import PRINTED, Role, role_of
 from gpucheck.messages.text import Line, Text
 
 _MOST = 60
@@ -112,10 +112,15 @@ def tells_something(text: Text) -> bool:
 
     An inventory of facts alone does not.
     """
-    lines = (line.text for line in text.lines)
     if names_a_part(text):
-        return any(map(_PROSE.match, lines))
-    return any(map(_ASKS.search, lines)) or len(_WORD.findall(text.lower, 0, _BEGINNING)) >= _ENOUGH
+        return any(
+            _PROSE.match(line.text) and role_of(text, index) not in PRINTED
+            for index, line in enumerate(text.lines)
+        )
+    return (
+        any(_ASKS.search(line.text) for line in text.lines)
+        or len(_WORD.findall(text.lower, 0, _BEGINNING)) >= _ENOUGH
+    )
 
 
 def _complains(line: str) -> bool:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 
+from gpucheck.messages.roles import PRINTED, Role, role_of
 from gpucheck.messages.source_code import is_statement
 from gpucheck.messages.text import Line, Text
 
@@ -30,18 +31,20 @@ def unwrapped(text: Text) -> Iterator[Text]:
     if not _NARROWEST <= width <= _WIDEST:
         return
     for between in (_cut, _between_words):
-        joined = list(_joined(lines, width, between))
+        joined = list(_joined(text, width, between))
         if len(joined) < len(lines):
             yield Text(joined)
 
 
 def _joined(
-    lines: list[Line], width: int, between: Callable[[str, str, int], str | None]
+    text: Text, width: int, between: Callable[[str, str, int], str | None]
 ) -> Iterator[Line]:
-    held, last = lines[0], lines[0].text
-    for line in lines[1:]:
+    held, last = text.lines[0], text.lines[0].text
+    for index, line in enumerate(text.lines[1:], 1):
         stood = between(last, line.text, width) if last and line.text else None
         if stood is not None and (is_statement(last) or is_statement(line.text)):
+            stood = None
+        if stood is not None and _stands_by_itself(text, index):
             stood = None
         if stood is None or last.startswith(_BORDER) or len(held.text) > _LONGEST:
             yield held
@@ -50,6 +53,13 @@ def _joined(
             held = Line(held.number, held.text + stood + line.text, held.speaker, held.file)
         last = line.text
     yield held
+
+
+def _stands_by_itself(text: Text, index: int) -> bool:
+    """Whether a program printed a line as it stands: its log or its listing has rows, no width."""
+    if role_of(text, index) in PRINTED:
+        return True
+    return role_of(text, index - 1) in (Role.LISTING, Role.HELP)
 
 
 def _cut(last: str, _following: str, width: int) -> str | None:

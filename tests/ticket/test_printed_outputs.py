@@ -1,0 +1,314 @@
+# ruff: noqa: E101  # nvidia-smi and lspci indent with tabs
+"""Outputs that nobody wrote as a complaint: fields, logs and help texts name no cause.
+
+Beside each healthy output stands the same output of a machine with a fault, which is named.
+"""
+
+import pytest
+
+from gpucheck import triage
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
+from gpucheck.messages.roles import Role, role_of
+from gpucheck.ticket.intake import read_text
+
+SMI_Q = """
+==============NVSMI LOG==============
+
+Timestamp                                 : Tue May 13 10:00:00 2025
+Driver Version                            : 550.90.07
+CUDA Version                              : 12.4
+
+Attached GPUs                             : 1
+GPU 00000000:65:00.0
+    Product Name                          : NVIDIA A40
+    Persistence Mode                      : Enabled
+    MIG Mode
+        Current                           : N/A
+        Pending                           : N/A
+    GPU Reset Status
+        Reset Required                    : No
+        Drain and Reset Recommended       : No
+    PCI
+        GPU Link Info
+            PCIe Generation
+                Max                       : 4
+                Current                   : 1
+            Link Width
+                Max                       : 16x
+                Current                   : 16x
+    Clocks Event Reasons
+        Idle                              : Active
+        SW Power Cap                      : Not Active
+        HW Slowdown                       : Not Active
+            HW Thermal Slowdown           : Not Active
+            HW Power Brake Slowdown       : Not Active
+        SW Thermal Slowdown               : Not Active
+    Compute Mode                          : Default
+    ECC Errors
+        Volatile
+            SRAM Correctable              : 0
+            SRAM Uncorrectable            : 0
+            DRAM Uncorrectable            : {volatile}
+        Aggregate
+            SRAM Uncorrectable            : 0
+            DRAM Uncorrectable            : 0
+    Retired Pages
+        Pending Page Blacklist            : N/A
+    Remapped Rows
+        Correctable Error                 : 0
+        Uncorrectable Error               : 0
+        Pending                           : {pending}
+        Remapping Failure Occurred        : {failed}
+    Temperature
+        GPU Current Temp                  : 34 C
+        GPU Shutdown Temp                 : 98 C
+        GPU Slowdown Temp                 : 95 C
+    Processes                             : None
+"""
+SMI_XML = """<?xml version="1.0" ?>
+<!DOCTYPE nvidia_smi_log SYSTEM "nvsmi_device_v12.dtd">
+<nvidia_smi_log>
+	<driver_version>535.54.03</driver_version>
+	<cuda_version>12.2</cuda_version>
+	<attached_gpus>1</attached_gpus>
+	<gpu id="00000000:01:00.0">
+		<product_name>NVIDIA A30</product_name>
+		<mig_mode>
+			<current_mig>Enabled</current_mig>
+			<pending_mig>Enabled</pending_mig>
+		</mig_mode>
+		<mig_devices>
+			<mig_device>
+				<fb_memory_usage>
+					<total>6144 MiB</total>
+				</fb_memory_usage>
+			</mig_device>
+		</mig_devices>
+		<gpu_reset_status>
+			<reset_required>No</reset_required>
+		</gpu_reset_status>
+		<clocks_event_reasons>
+			<clocks_event_reason_gpu_idle>Active</clocks_event_reason_gpu_idle>
+			<clocks_event_reason_hw_slowdown>Not Active</clocks_event_reason_hw_slowdown>
+			<clocks_event_reason_sw_power_cap>Active</clocks_event_reason_sw_power_cap>
+		</clocks_event_reasons>
+		<fb_memory_usage>
+			<total>24576 MiB</total>
+		</fb_memory_usage>
+		<ecc_errors>
+			<volatile>
+				<sram_uncorrectable>0</sram_uncorrectable>
+				<dram_uncorrectable>{volatile}</dram_uncorrectable>
+			</volatile>
+			<aggregate>
+				<dram_uncorrectable>7</dram_uncorrectable>
+			</aggregate>
+		</ecc_errors>
+		<remapped_rows>
+			<remapped_row_pending>{pending}</remapped_row_pending>
+			<remapped_row_failure>{failed}</remapped_row_failure>
+		</remapped_rows>
+	</gpu>
+</nvidia_smi_log>
+"""
+FINE = {"volatile": "0", "pending": "No", "failed": "No"}
+KERNEL = """
+[    0.000000] Linux version 6.1.0-21-amd64 (gcc-12 (Debian 12.2.0-14) 12.2.0) #1 SMP
+[    0.000000] secureboot: Secure boot disabled
+[    0.002113] Initializing cgroup subsys freezer
+[    0.341025] DMAR: Disabling IOMMU for graphics on this chipset
+[    1.220114] pci 0000:01:00.0: BAR 5: could not be determined
+[    1.512201] Loaded X.509 cert 'Debian Secure Boot CA: 6ccece7e4c6c0d1f6149f3dd27dfcc5cbb419ea1'
+[    2.001001] Bluetooth: hci0: Secure boot is enabled
+[    2.904411] nvidia: module verification failed: signature and/or required key missing
+[    2.911842] NVRM: loading NVIDIA UNIX x86_64 Kernel Module  550.90.07
+[    3.000000] thermal thermal_zone0: throttling limit OK
+[    9.120011] iwlwifi 0000:02:00.0: Microcode SW error detected, the device hangs and restarts
+"""
+JOURNAL = """
+Mar 08 10:22:57 host kernel: usb 1-2: device descriptor read error, timed out
+Mar 08 10:22:58 host systemd[1]: Stopped left-over process (kerneloops), it was killed.
+Mar 08 10:22:59 host dockerd[801]: container runtime failed a health check, restarts
+Mar 08 10:23:01 host gdm[1200]: the GPU session hangs up; no more devices
+"""
+HELP = """
+usage: nvidia-smi [OPTION1 [ARG1]] ...
+    -L,   --list-gpus           Display a list of GPUs connected to the system.
+    -q,   --query               Display GPU or Unit info.
+    -d,   --display=            Display only selected information: MEMORY, ECC, ROW_REMAPPER.
+"remapped_rows.failure"
+Whether any row remapping failure happens, after which the GPU is to be replaced.
+"gpu_recovery_action"
+The action that a GPU needs after a failure: None, Reset, Reboot, Drain P2P.
+"""
+METRICS = """
+# HELP DCGM_FI_DEV_XID_ERRORS Value of the last XID error encountered.
+# TYPE DCGM_FI_DEV_XID_ERRORS gauge
+DCGM_FI_DEV_XID_ERRORS{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 0
+# HELP DCGM_FI_DEV_ROW_REMAP_FAILURE Whether remapping of rows has failed.
+# TYPE DCGM_FI_DEV_ROW_REMAP_FAILURE gauge
+DCGM_FI_DEV_ROW_REMAP_FAILURE{gpu="0",modelName="NVIDIA A100-SXM4-40GB"} 0
+node_nvidia_throttle_hw_slowdown_active{gpu="0"} 0
+"""
+LSPCI = """
+00:1c.0 PCI bridge: Intel Corporation Sunrise Point-H PCI Express Root Port #1 (rev f1)
+	Capabilities: [40] Express (v2) Root Port (Slot+), MSI 00
+		LnkCap:	Port #1, Speed 8GT/s, Width x4, ASPM not supported
+		LnkSta:	Speed 2.5GT/s (downgraded), Width x0 (downgraded)
+01:00.0 VGA compatible controller: NVIDIA Corporation GA102 [GeForce RTX 3090] (rev a1)
+	Capabilities: [78] Express (v2) Legacy Endpoint, MSI 00
+		LnkCap:	Port #0, Speed 16GT/s, Width x16, ASPM L0s L1
+		LnkSta:	Speed 2.5GT/s (downgraded), Width x16
+	Kernel driver in use: nvidia
+	Kernel modules: nouveau, nvidia_drm, nvidia
+03:00.0 Ethernet controller: Mellanox Technologies MT27710 Family [ConnectX-4 Lx]
+		LnkCap:	Port #0, Speed 8GT/s, Width x8, ASPM not supported
+		LnkSta:	Speed 8GT/s, Width x4 (downgraded)
+"""
+TOPOLOGY = """
+	GPU0	GPU1	mlx5_0	CPU Affinity	NUMA Affinity
+GPU0	 X 	NV12	PXB	0-31	0
+GPU1	NV12	 X 	SYS	32-63	1
+mlx5_0	PXB	SYS	 X
+
+Legend:
+
+  X    = Self
+  SYS  = Connection traversing PCIe as well as the interconnect between NUMA nodes (e.g., QPI/UPI)
+  PXB  = Connection traversing multiple PCIe bridges (without traversing the PCIe Host Bridge)
+"""
+LINKS = """
+GPU 0: NVIDIA GeForce RTX 3090 (UUID: GPU-6a2c8c3e-1111-2222-3333-444455556666)
+	 Link 0: <inactive>
+	 Link 1: <inactive>
+GPU 1: NVIDIA GeForce RTX 3090 (UUID: GPU-6a2c8c3e-1111-2222-3333-444455556667)
+	 Link 0: <inactive>
+	 Link 1: <inactive>
+"""
+ROUNDS = """
+# gpu    pwr  gtemp  mtemp     sm    mem    enc    dec   mclk   pclk
+# Idx      W      C      C      %      %      %      %    MHz    MHz
+    0     61     31     30     97     41      0      0   1215   1410
+    1     60     92      -     97     40      0      0   1215   1410
+    0     63     31     30     97     41      0      0   1215   1410
+"""
+DUMPED = """
+import torch
+tokens = len(batch)
+# the loader cuts what is too long
+assert tokens % world == 0, "Batch size must be divisible by world size"
+if loss.isnan():
+    raise RuntimeError("CUDA error: device-side assert triggered")
+def main():
+    pass
+====================================================================================
+Running Python 3.12.7 with PyTorch 2.7.0+cu126
+step:1/900 train_time:201ms step_avg:201.00ms
+step:900/900 val_loss:3.2790 train_time:180100ms step_avg:200.11ms
+peak memory allocated: 29998 MiB reserved: 31400 MiB
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SMI_Q.format_map(FINE), SMI_XML.format_map(FINE), KERNEL, JOURNAL, HELP, METRICS, LSPCI,
+        TOPOLOGY, LINKS, ROUNDS, DUMPED,
+    ],
+    ids=[
+        "smi-q", "smi-xml", "kernel", "journal", "help", "metrics", "lspci", "topology", "links",
+        "rounds", "dumped",
+    ],
+)  # fmt: skip
+def test_an_output_without_a_fault_names_nothing(text: str) -> None:
+    report = triage(text)
+    assert report.root_causes == ()
+    assert report.verdict in {"healthy", "unknown"}
+
+
+@pytest.mark.parametrize("text", [SMI_Q, SMI_XML], ids=["q", "xml"])
+@pytest.mark.parametrize(
+    ("field", "value", "slug"),
+    [
+        ("volatile", "3", "gpu-hardware-fault"),
+        ("failed", "Yes", "gpu-hardware-fault"),
+        ("pending", "Yes", "gpu-memory-pending-repair"),
+    ],
+)
+def test_a_value_in_it_that_shows_a_fault_is_named(
+    text: str, field: str, value: str, slug: str
+) -> None:
+    assert triage(text.format_map({**FINE, field: value})).root_causes == (slug,)
+
+
+@pytest.mark.parametrize(
+    "text", [SMI_Q.format_map(FINE), SMI_XML.format_map(FINE), LINKS, TOPOLOGY, ROUNDS]
+)
+def test_a_driver_that_lists_its_gpus_is_healthy(text: str) -> None:
+    assert triage(text).verdict == "healthy"
+
+
+def test_the_elements_of_xml_are_facts() -> None:
+    (gpu,) = triage(SMI_XML.format_map(FINE)).snapshot.get(Nvml).gpus
+    assert gpu.device_name == "NVIDIA A30"
+    assert gpu.pci_address == "0000:01:00.0"
+    assert gpu.mig_enabled is True
+    assert gpu.memory_total_bytes == 24576 * 2**20, "not that of the MIG slice"
+    assert gpu.ecc_uncorrected == 0, "not the aggregate"
+    assert gpu.throttle == ["gpu-idle", "sw-power-cap"]
+
+
+def test_links_and_rounds_are_facts() -> None:
+    first, second = triage(LINKS).snapshot.get(Nvml).gpus
+    assert first.nvlinks == second.nvlinks == [False, False]
+    first, second = triage(ROUNDS).snapshot.get(Nvml).gpus
+    assert (first.power_w, first.temperature_c) == (61, 31)
+    assert second.temperature_c == 92
+
+
+def test_the_link_of_a_card_is_a_fact_and_that_of_a_bridge_is_none() -> None:
+    (card,) = triage(LSPCI).snapshot.get(Pci).gpus
+    assert (card.link_width, card.link_width_max) == (16, 16)
+    assert (card.link_speed, card.link_speed_max) == (2.5, 16.0)
+
+
+def test_a_link_of_which_only_the_row_is_quoted_counts() -> None:
+    said = "my RTX 3090 is slow\nLnkSta: Speed 8GT/s (ok), Width x4 (downgraded)\n"
+    assert triage(said).root_causes == ("pcie-link-degraded",)
+
+
+def test_what_the_driver_says_in_a_kernel_log_counts() -> None:
+    xid = "[ 99.000001] NVRM: Xid (PCI:0000:65:00): 79, pid=42, GPU has fallen off the bus.\n"
+    assert triage(KERNEL + xid).root_causes == ("gpu-fallen-off-bus",)
+
+
+def test_a_statement_in_a_traceback_counts_and_in_a_script_does_not() -> None:
+    raised = (
+        '  File "/home/user/train.py", line 9, in main\n    raise RuntimeError("CUDA error: {}")\n'
+    )
+    said = raised.format("an illegal memory access was encountered")
+    assert triage(f"Traceback (most recent call last):\n{said}").verdict != "healthy"
+    assert triage(DUMPED).verdict == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "role"),
+    [
+        (SMI_Q, "    Remapped Rows", Role.LISTING),
+        (SMI_Q, "        HW Slowdown                       : Not Active", Role.LISTING),
+        (SMI_XML, "\t\t<product_name>NVIDIA A30</product_name>", Role.LISTING),
+        (KERNEL, "[    0.002113] Initializing cgroup subsys freezer", Role.KERNEL),
+        (JOURNAL, "Mar 08 10:23:01 host gdm[1200]: the GPU session hangs up; no more devices",
+         Role.JOURNAL),
+        (HELP, "Whether any row remapping failure happens, after which the GPU is to be replaced.",
+         Role.HELP),
+        (METRICS, "# HELP DCGM_FI_DEV_ROW_REMAP_FAILURE Whether remapping of rows has failed.",
+         Role.LISTING),
+        (LSPCI, "\t\tLnkSta:\tSpeed 8GT/s, Width x4 (downgraded)", Role.OTHER),
+    ],
+)  # fmt: skip
+def test_the_role_of_a_printed_line(text: str, line: str, role: Role) -> None:
+    read = read_text(text.encode())
+    index = next(at for at, one in enumerate(read.lines) if one.text == line)
+    assert role_of(read, index) is role
