@@ -5,7 +5,7 @@ registered: a file in that folder is read. ``form.py`` defines every key, and a 
 define is an error. The keys of a file::
 
     any_program = true          # other programs print these messages, too: they count only in a
-                                # text about PyTorch, CUDA or a GPU
+                                # text about PyTorch, CUDA or a GPU, as weak ones always do
 
     [[fix]]                     # what to do about the finding, when no fact says more
     text = "…"

@@ -185,6 +185,8 @@ class Message(_Strict, frozen=True, kw_only=True):
     """It counts only in a text that says nothing about PyTorch, CUDA or a GPU."""
     code: bool = False
     """It counts in source code, too: a program sets it and does not print it."""
+    any_program: bool = False
+    """Other programs print it, too, as with ``any_program`` of the file."""
     informs: bool = False
     """It counts in a line that only informs, too: it states what is installed."""
     distinct: str = ""
@@ -248,6 +250,10 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
     named_fixes: tuple[NamedFix, ...] = msgspec.field(default=(), name="named_fix")
     """What to do about a part of its cases, which code knows by name."""
     messages: tuple[Message, ...] = msgspec.field(name="message")
+
+    def of_any_program(self, message: Message) -> bool:
+        """Whether a message counts only in a text about PyTorch, CUDA or a GPU: every weak one."""
+        return self.any_program or message.any_program or not message.points
 
     def rank(self, message: Message) -> tuple[int, int, int]:
         """Return the key by which messages of this finding are compared; the earliest wins."""

@@ -26,11 +26,11 @@ _CONTEXT = (
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_SAID = 20
-_NEAR = 12
-"""Lines from a weak message to the words that must stand beside it.
+_NEAR = {Strength.POINTS: 80, Strength.FITS: 12, Strength.SYMPTOM: 12}
+"""Lines from a message to the words that must stand beside it.
 
-In a log of thousands of lines every word stands somewhere. Of 752 labelled tickets none needs them
-farther away, one does at 8 lines, and nine do at one line.
+In a log of thousands of lines every word stands somewhere. Of 752 labelled tickets none needs the
+words farther away. At 40 and at 8 lines one ticket does, and nine need them farther than one line.
 """
 _WISHES = (
     "feature request", "documentation:", "documentation issue", "typo", "please add",
@@ -73,7 +73,7 @@ class _Index:
         self._of_word: dict[str, list[_Candidate]] = {}
         for slug, finding in all_messages().items():
             for message in finding.messages:
-                one = _Candidate(slug, message, message.anchor, finding.any_program)
+                one = _Candidate(slug, message, message.anchor, finding.of_any_program(message))
                 if one.anchor and not has_piece(message.literal):
                     self._of_word.setdefault(one.anchor, []).append(one)
                 else:
@@ -116,9 +116,7 @@ def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
             continue
         if around.fits(message):
             matches = _matches(one.slug, message, text)
-            if not message.points:
-                matches = [match for match in matches if around.is_beside(message, match.index)]
-            found.extend(matches)
+            found.extend(match for match in matches if around.is_beside(message, match.index))
     return sorted(found, key=lambda match: (match.slug, match.message.name, match.line.number))
 
 
@@ -143,9 +141,10 @@ class _Around:
 
     def is_beside(self, message: Message, index: int) -> bool:
         """Whether what must stand beside a message stands near a line, as the start of a word."""
-        if not message.beside:
+        far = _NEAR.get(message.strength)
+        if not message.beside or far is None:
             return True
-        lines = self._text.lines[max(0, index - _NEAR) : index + _NEAR + 1]
+        lines = self._text.lines[max(0, index - far) : index + far + 1]
         near = "\n".join(line.text for line in lines).lower()
         return all(
             (condition.facts is not None and condition.facts.holds(self._facts))

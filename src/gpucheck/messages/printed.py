@@ -30,6 +30,8 @@ _KERNEL = re.compile(
 _DAEMON = re.compile(
     rf"\s{{0,8}}(?:{_STAMP} )?(?:[\w.-]{{1,64}} )?([A-Za-z][\w./@-]{{0,60}})\[\d{{1,7}}\]: "
 )
+_LOGCAT = re.compile(rf"\s{{0,8}}\d\d-\d\d {_CLOCK} {{1,8}}\d{{1,7}} {{1,8}}\d{{1,7}} [VDIWEF] ")
+"""Android's log."""
 _DATED_DAEMON = re.compile(rf"\s{{0,8}}{_STAMP} [\w.-]{{1,64}} ([A-Za-z][\w./@()-]{{0,60}}): ")
 
 _FIELD = re.compile(r"\s{2,60}[A-Z0-9][\w /().,#%+-]{0,60}?\s{0,50}: ?\S.{0,160}$")
@@ -80,6 +82,12 @@ _OPTION = re.compile(
 )
 _PROPERTY = re.compile(r"\s{0,8}\"[a-z][\w.]{2,80}\"(?: or \"[\w.]{2,80}\"){0,4}\s{0,4}$")
 """A property of ``nvidia-smi --help-query-gpu``, with its description on the following lines."""
+_MANUAL = re.compile(
+    r"\.TH \S|[\w.-]{1,40}\(\d\w?\)\s{2,80}\S.{0,80}\s{2,80}[\w.-]{1,40}\(\d\w?\)$"
+)
+"""The head of a page of a manual, as it is written and as it is shown."""
+_BEGINNING = 40
+"""Lines in which a text shows that it is such a page."""
 _FAR = 24
 """Lines from a description to the option, the property or the heading that it belongs to."""
 
@@ -91,7 +99,7 @@ def is_of_kernel(line: str) -> bool:
 
 def is_of_journal(line: str) -> bool:
     """Whether a daemon of the system wrote a line in syslog or the journal."""
-    return _DAEMON.match(line) is not None or _DATED_DAEMON.match(line) is not None
+    return any(form.match(line) for form in (_DAEMON, _DATED_DAEMON, _LOGCAT))
 
 
 def is_field(line: str) -> bool:
@@ -128,6 +136,8 @@ def is_below_device(text: Text, index: int) -> bool:
 def is_help(text: Text, index: int) -> bool:
     """Whether a line is part of a help text, which tells what might be."""
     line = text.lines[index].text
+    if any(_MANUAL.match(head.text) for head in text.lines[:_BEGINNING]):
+        return True
     if _OPTION.match(line) or _PROPERTY.match(line):
         return any(
             _OPTION.match(near) or _PROPERTY.match(near) or _USAGE.match(near)

@@ -114,6 +114,7 @@ _PROGRAM = re.compile(
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )
+_KERNEL_OPTION = re.compile(r"\s{0,8}(?:# )?CONFIG_[A-Z0-9_]{1,80}(?:=|\s{1,4}is not set)")
 _ASSIGNED = re.compile(r"\b[a-z_]{2,40}=")
 _MAY_BE_PRINTED = (Role.SAID, Role.COMMAND, Role.ADVICE, Role.LISTING)
 """Roles that a line has by itself, and that the lines around it may correct."""
@@ -149,7 +150,7 @@ def _is_advice(line: str) -> bool:
 
 
 def _is_setting(line: str) -> bool:
-    if _VARIABLE.match(line):
+    if _VARIABLE.match(line) or _KERNEL_OPTION.match(line):
         return True
     if _ASSIGNED.search(line, 0, _APART) is None:
         return False

@@ -17,10 +17,13 @@ from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.messages.text import Text
 from gpucheck.ticket.complaints import is_wish
 from gpucheck.ticket.failure import Failure
+from gpucheck.ticket.progress import last_progress
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _GIVEN = {Role.COMMAND, Role.SETTING}
 """A variable may be set before a command."""
+_WEAKENING = {Role.JOURNAL, Role.WARNING}
+"""Of what a daemon says, or a program warns of, only what points to a cause counts."""
 _NOT_OF_ENVIRONMENT = ("code", "other")
 """The owners of findings that tell of no fault of the environment."""
 
@@ -29,7 +32,17 @@ def that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> l
     """Return the messages that count."""
     if failure is None and is_wish(text):
         return [match for match in found if match.message.strength is Strength.NAMES]
-    return [match for match in found if _counts(match, text, failure)]
+    progress = last_progress(text)
+    return [
+        match
+        for match in found
+        if _counts(match, text, failure) and not _is_outlived(match, text, progress)
+    ]
+
+
+def _is_outlived(match: Match, text: Text, progress: int) -> bool:
+    """Whether a program warned of something and went on."""
+    return 0 <= match.index < progress and role_of(text, match.index) is Role.WARNING
 
 
 def _counts(match: Match, text: Text, failure: Failure | None) -> bool:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gpucheck.messages.roles import Role, role_of_line
+from gpucheck.messages.roles import PRINTED, Role, role_of_line
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
 
@@ -136,7 +136,8 @@ def unlogged(text: str) -> str:
 
 def _raised(text: Text, index: int) -> Raised | None:
     line = text.lines[index]
-    if _IGNORED in line.text.lower() or role_of_line(line.text) is Role.ADVICE:
+    role = role_of_line(line.text)
+    if _IGNORED in line.text.lower() or role is Role.ADVICE:
         return None
     said = unlogged(line.text)
     at_start = _AT_START.match(said) or _AT_START.match(line.text)
@@ -147,7 +148,7 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
-    if not frames and (said_little or is_code(text, index)):
+    if not frames and (said_little or role in PRINTED or is_code(text, index)):
         return None
     return Raised(
         exception=found[1],
