@@ -23,6 +23,7 @@ _CONTEXT = (
     "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
+    "train.py",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_SAID = 20
@@ -104,7 +105,7 @@ def candidates(text: Text) -> list[tuple[str, Message]]:
 def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
     """Return what matches, at most a few lines of each message."""
     facts = facts or KnownFacts()
-    found = []
+    found: list[Match] = []
     elsewhere = not facts.gpu and not names_a_part(text)
     around = _Around(text, facts)
     wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)

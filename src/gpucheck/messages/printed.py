@@ -60,6 +60,8 @@ _KEY = re.compile(
     re.IGNORECASE,
 )
 """A key of JSON with its value, but for the keys under which programs tell what happened."""
+_MOUNT = re.compile(r"\d{1,6} \d{1,6} \d{1,4}:\d{1,6} /")
+"""A line of ``/proc/self/mountinfo``."""
 _BOX = re.compile(r"\s{0,8}(?:\|.{0,200}\||\+[-=+]{8,200}\+?|\|[-=+|]{8,200})\s{0,4}$")
 _OF_SMI = (
     "nvidia-smi ", "persistence-m", "mig m.", "uncorr. ecc", "gpu memory |", "gpu-util", " mib /",
@@ -77,8 +79,7 @@ _USAGE = re.compile(
     re.IGNORECASE,
 )
 _OPTION = re.compile(
-    r"\s{0,60}\[?-{1,2}[A-Za-z?][\w-]{0,40}"
-    r"(?:(?:[ =,|]|, | \| )?[\[<{]?[\w=<>\[\]{},.|-]{0,60}){0,4}(?:\s{2,80}\S|:\s|$)"
+    r"\s{0,60}\[?-{1,2}[A-Za-z?][\w-]{0,40}[\w =,|\[\]<>{}.-]{0,60}?(?:\s{2,80}\S|:\s|$)"
 )
 _PROPERTY = re.compile(r"\s{0,8}\"[a-z][\w.]{2,80}\"(?: or \"[\w.]{2,80}\"){0,4}\s{0,4}$")
 """A property of ``nvidia-smi --help-query-gpu``, with its description on the following lines."""
@@ -104,7 +105,7 @@ def is_of_journal(line: str) -> bool:
 
 def is_field(line: str) -> bool:
     """Whether a line by itself has the form of a listing's row: label and value, tag, metric."""
-    return any(form.match(line) for form in (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED))
+    return any(form.match(line) for form in (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT))
 
 
 def is_in_listing(text: Text, index: int) -> bool:

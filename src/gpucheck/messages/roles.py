@@ -78,6 +78,17 @@ _LOGGED = (
     (Role.WARNING, _logged("WARNING|WARN", "W")),
     (Role.ERROR, _logged("ERROR|CRITICAL|FATAL|SEVERE", "EF")),
 )
+_OF_X = tuple(
+    (role, re.compile(rf"\s{{0,8}}(?:\[\s{{0,8}}\d{{1,8}}\.\d{{3}}\] )?\((?:{marks})\) "))
+    for role, marks in (
+        (Role.WARNING, "EE|WW"),
+        (Role.INFO, r"II|==|--|\+\+|\*\*|!!|DB"),
+    )
+)
+"""How the X server marks a line of its log; its time looks like that of a kernel log.
+
+Its errors are about a display, so they weigh no more than warnings here.
+"""
 _WARNS = re.compile(r"\b\w{0,40}Warning: |\bwarnings?\.warn\(", re.ASCII)
 _OTHER = re.compile(
     r"\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
@@ -92,9 +103,11 @@ _ADVICE = re.compile(
 _SENTENCES = 400
 """Characters: a longer line is a whole ticket, of which only a part is advice."""
 _COMPILED = re.compile(
-    r"\s{0,8}(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$"
+    r"\s{0,8}(?:(?:CC|LD|AR|AS|CXX|HOSTCC|NVCC)\s{1,8}(?:\[M\]\s{1,4})?\S{1,400}\.(?:k?o|a|so)\s*$"
+    r"|(?:\S{0,200}/)?(?:[\w]{1,20}-){0,4}(?:gcc|g\+\+|cc|c\+\+|clang|clang\+\+|ld|nvcc|cicc)"
+    r"(?:-\d{1,2})? -(?=\S{1,400} ))"
 )
-"""A line of make about a file that it compiles."""
+"""A line of make about a file that it compiles, or the compiler's command line."""
 _GUESSES = re.compile(r"\bthere are some potential root causes\b", re.IGNORECASE)
 """Ray lists what may have happened, whenever a worker died."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
@@ -160,6 +173,7 @@ def _is_setting(line: str) -> bool:
 
 _FORMS: tuple[tuple[Role, Callable[[str], object]], ...] = (
     (Role.OTHER, _OTHER.search),
+    *((role, marked.match) for role, marked in _OF_X),
     (Role.KERNEL, is_of_kernel),
     *((role, logged.match) for role, logged in _LOGGED),
     (Role.WARNING, _WARNS.search),

@@ -51,15 +51,13 @@ def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
     if strength is Strength.NAMES:
         return role is not Role.HELP
     of_program = failure is not None and failure.is_of_program
-    if role in SILENT and (of_program or not _always_looks_so(match, role)):
-        return False
-    if (
-        role is Role.JOURNAL
-        and strength is not Strength.POINTS
-        and not _always_looks_so(match, role)
+    points = strength is Strength.POINTS
+    looks_so = _always_looks_so(match, role)
+    if (role in SILENT and (of_program or not looks_so)) or (
+        role in _WEAKENING and not points and not looks_so
     ):
         return False
-    return strength is Strength.POINTS or failure is None or _tells(match, role, failure)
+    return points or failure is None or _tells(match, role, failure)
 
 
 def _always_looks_so(match: Match, role: Role) -> bool:

@@ -36,6 +36,7 @@ _LOGGED = re.compile(
 _AT_START = re.compile(rf"(?:[\s|+>.`*#]|E(?=\s)){{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+_OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
 """Words that many programs begin a message with; above them stands no traceback of Python."""
 _LONG, _WHOLE_TICKET = 300, 1500
@@ -148,7 +149,9 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
-    if not frames and (said_little or role in PRINTED or is_code(text, index)):
+    if not frames and (said_little or role in PRINTED or _OF_JAVA.match(found[1])):
+        return None
+    if not frames and is_code(text, index):
         return None
     return Raised(
         exception=found[1],
@@ -163,7 +166,12 @@ def _raised(text: Text, index: int) -> Raised | None:
 
 def _in_long_line(line: Line, index: int) -> Raised | None:
     """Return the last exception of a ticket whose lines were joined to one."""
-    every = list(itertools.islice(_JOINED.finditer(line.text), _MOST))
+    found_in = itertools.islice(_JOINED.finditer(line.text), _MOST)
+    every = [
+        found
+        for found in found_in
+        if found[1] not in _OF_NO_LANGUAGE and not _OF_JAVA.match(found[1])
+    ]
     if not every:
         return None
     found = every[-1]

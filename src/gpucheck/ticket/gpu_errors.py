@@ -70,21 +70,26 @@ _COMPLAINT = re.compile(
     re.IGNORECASE,
 )
 _MOST = 50
-_NO_FAILURE = SILENT | {Role.CODE}
+_NO_FAILURE = SILENT | {Role.CODE, Role.JOURNAL}
+_NO_ERROR = _NO_FAILURE - {Role.KERNEL, Role.JOURNAL}
+"""An Xid is an error in the kernel's log, too, and so is what CUDA says in the journal."""
 
 
 def first_gpu_error(text: Text) -> Line | None:
     """Return the first line that reports an error of CUDA, cuBLAS, cuDNN or NCCL."""
-    return _first(text, _LITERALS, _ERROR)
+    return _first(text, _LITERALS, _ERROR, _NO_ERROR)
 
 
 def first_complaint(text: Text) -> Line | None:
     """Return the first line that says in words that CUDA, its libraries or a GPU fail."""
-    return _first(text, _WORDS, _SAID) or _first(text, _FAILING, _COMPLAINT)
+    said = _first(text, _WORDS, _SAID, _NO_FAILURE)
+    return said or _first(text, _FAILING, _COMPLAINT, _NO_FAILURE)
 
 
-def _first(text: Text, literals: tuple[str, ...], form: re.Pattern[str]) -> Line | None:
+def _first(
+    text: Text, literals: tuple[str, ...], form: re.Pattern[str], but: frozenset[Role]
+) -> Line | None:
     for index in text.find(*literals, most=_MOST):
-        if form.search(text.lines[index].text) and role_of(text, index) not in _NO_FAILURE:
+        if form.search(text.lines[index].text) and role_of(text, index) not in but:
             return text.lines[index]
     return None
