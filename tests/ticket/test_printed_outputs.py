@@ -1,4 +1,4 @@
-# ruff: noqa: E101  # nvidia-smi and lspci indent with tabs
+# ruff: noqa: E101, E501  # nvidia-smi and lspci indent with tabs, logs have long lines
 """Outputs that nobody wrote as a complaint: fields, logs and help texts name no cause.
 
 Beside each healthy output stands the same output of a machine with a fault, which is named.
@@ -208,6 +208,101 @@ step:1/900 train_time:201ms step_avg:201.00ms
 step:900/900 val_loss:3.2790 train_time:180100ms step_avg:200.11ms
 peak memory allocated: 29998 MiB reserved: 31400 MiB
 """
+
+DUMP = """
+the config space of the nvidia card, read with torch loaded
+0000: 10de 2080 4090 0000  ffff 3090 0000 2080
+"""
+HANDLERS = """
+Signal Handlers of a Java machine beside CUDA:
+SIGSEGV: [libjvm.so+0xe4a6d0], sa_mask[0]=11111111011111111101111111111110, sa_flags=SA_RESTART
+SIGBUS: [libjvm.so+0xe4a6d0], sa_mask[0]=11111111011111111101111111111110, sa_flags=SA_RESTART
+SIGKILL: SIG_DFL
+"""
+SHARED_MEMORY = """
+torch version .................... 2.5.1+cu124
+torch cuda version ............... 12.4
+nvcc version ..................... 12.4
+shared memory (/dev/shm) size .... 865.00 GB
+"""
+RUN = """
+INFO: training with torch on 4 GPUs, NCCL 2.21.5
+Note: with more than 8 images for each GPU you may encounter OOM.
+[W610 23:17:09.830912634 socket.cpp:767] [c10d] The IPv6 network addresses of (node1, 44329) cannot be retrieved (gai error: -2 - Name or service not known).
+/opt/lib/popen_fork.py:66: RuntimeWarning: os.fork() was called, which will likely lead to a deadlock
+epoch 1 loss 0.51
+epoch 30 loss 0.12
+RESULT: accuracy 0.91
+"""
+MANUAL = """
+.TH nvidia\\-smi 1 2024/6/1 nvidia\\-smi nvidia\\-smi
+.SH RETURN VALUE
+Return code 15 \\- The GPU has fallen off the bus or has otherwise become inaccessible
+Only one process is allowed where the compute mode of the GPU is "EXCLUSIVE_PROCESS".
+"""
+X_SERVER = """
+[    6.575] (II) LoadModule: "nouveau"
+[    6.575] (WW) Warning, couldn't open module nouveau
+[    6.575] (EE) Failed to load module "nouveau" (module does not exist, 0)
+[    6.603] (II) NVIDIA dlloader X Driver  550.90.07
+"""
+LOGCAT = """
+04-07 12:46:35.941  1407  3531 W ActivityManager: a GPU process hangs and its memory is still held
+04-07 12:46:35.950  1407  3531 W System: java.lang.ClassCastException: android.os.BinderProxy
+"""
+JAVA = """
+2015-10-18 18:05:27,570 FATAL [IPC Server 13] org.example.Listener: Task failed: java.net.NoRouteToHostException: No Route to Host from host1 to host2
+a node of the cluster, by its psu, is restarted
+"""
+COMPILED = """
+  x86_64-linux-gnu-gcc-12 -Wp,-MMD,/var/lib/dkms/nvidia/535.154.05/build/.nv.o.d -Werror=return-type -nostdinc -c nv.c
+"""
+P2P = """
+Bidirectional P2P=Disabled Bandwidth Matrix (GB/s)
+   D\\D     0      1
+     0 913.01  32.53
+     1  32.49 915.11
+nvidia-smi lists 2 GPUs
+"""
+MOUNTS = """
+3745 838 253:0 /var/lib/kubelet/pods/1/volumes/nvidia-device-plugin /dev/x rw - ext4 /dev/vda rw
+the nvidia plugin does not work without it
+"""
+KCONFIG = """
+CONFIG_DRM_NOUVEAU=m
+# CONFIG_WATCHDOG_PRETIMEOUT_GOV is not set
+# CONFIG_NVIDIA_SHIELD is not set
+"""
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DUMP, HANDLERS, SHARED_MEMORY, RUN, MANUAL, X_SERVER, LOGCAT, JAVA, COMPILED, P2P, MOUNTS,
+        KCONFIG,
+    ],
+    ids=[
+        "hex-dump", "java-handlers", "shared-memory", "run", "manual", "x-server", "logcat", "java",
+        "compiler", "p2p", "mounts", "kernel-options",
+    ],
+)  # fmt: skip
+def test_an_output_of_another_program_names_nothing(text: str) -> None:
+    report = triage(text)
+    assert report.root_causes == ()
+    assert report.verdict in {"healthy", "unknown"}
+
+
+def test_groups_of_digits_are_no_cards() -> None:
+    assert not triage(DUMP).snapshot.get(Pci).gpus
+    (card,) = (
+        triage("pip install torch on my 4090, is_available() is False").snapshot.get(Pci).gpus or ()
+    )
+    assert card.product == "RTX 4090"
+
+
+def test_a_warning_counts_where_the_program_does_not_go_on() -> None:
+    begun, _, _ = RUN.partition("epoch 1 ")
+    assert triage(begun).root_causes == ("rendezvous-failed",)
 
 
 @pytest.mark.parametrize(

@@ -62,6 +62,9 @@ _KEY = re.compile(
 """A key of JSON with its value, but for the keys under which programs tell what happened."""
 _MOUNT = re.compile(r"\d{1,6} \d{1,6} \d{1,4}:\d{1,6} /")
 """A line of ``/proc/self/mountinfo``."""
+_HANDLER = re.compile(r"\s{0,8}SIG[A-Z0-9]{2,8}: (?:\[|SIG_(?:DFL|IGN)|\S{1,80}, sa_)")
+"""What a Java machine does on each signal."""
+_ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER)
 _BOX = re.compile(r"\s{0,8}(?:\|.{0,200}\||\+[-=+]{8,200}\+?|\|[-=+|]{8,200})\s{0,4}$")
 _OF_SMI = (
     "nvidia-smi ", "persistence-m", "mig m.", "uncorr. ecc", "gpu memory |", "gpu-util", " mib /",
@@ -105,7 +108,7 @@ def is_of_journal(line: str) -> bool:
 
 def is_field(line: str) -> bool:
     """Whether a line by itself has the form of a listing's row: label and value, tag, metric."""
-    return any(form.match(line) for form in (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT))
+    return any(form.match(line) for form in _ROWS)
 
 
 def is_in_listing(text: Text, index: int) -> bool:

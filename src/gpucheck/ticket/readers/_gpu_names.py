@@ -33,6 +33,9 @@ _LATEST_YEAR = 2079
 _SHORT, _SHORTEST = 3, 2
 _OF_GPUS = ("gpu", "nvidia", "tesla", "cuda", "card", "node", "卡")
 """A line with one of these is about GPUs."""
+_OF_DUMP = re.compile(r"(?<![\w/.:-])[0-9a-fA-F]{4}(?![\w/.:-])")
+_DUMPED = 6
+"""Groups of four hexadecimal digits that make a line one of a dump: its 2080 is no RTX 2080."""
 _TIMES = ("x", "*", "\u00d7")
 _BEFORE = (*_TIMES, *(f"{one} " for one in _TIMES), " on ", " using ", " my ")
 
@@ -113,6 +116,8 @@ class GpuNames:
             name = found[found.lastindex or 0]
             if len(name) != _SHORT or _is_of_gpus(line.lower(), found.start(), found.end()):
                 yield _as_sold(name)
+        if len(_OF_DUMP.findall(line)) >= _DUMPED:
+            return
         for found in self._bare.finditer(line):
             yield _as_sold(" ".join(filter(None, found.groups())))
 
