@@ -1,0 +1,135 @@
+"""Runs gpucheck and the others on this machine, each of them once.
+
+GPUCHECK_GPU_DEVICE=cpu rehearses the tests on a machine without a GPU. GPUCHECK_GPU_REPORTS is a
+folder with what was printed before, such as ``quick.json``: it is not run again.
+"""
+
+import functools
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import on_a_gpu_ask
+import on_a_gpu_facts
+
+Json = dict[str, Any]
+
+DEVICE = os.environ.get("GPUCHECK_GPU_DEVICE", "cuda")
+ON_CPU = DEVICE == "cpu"
+_SOURCE = Path(__file__).parent.parent.parent / "src"
+_ON_CPU = ("--device", "cpu") if ON_CPU else ()
+_DRIVER = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
+COMMANDS: Mapping[str, tuple[str, ...]] = {
+    "check": ("--no-selftest",),
+    "facts": ("collect", "--no-redact"),
+    "quick": ("selftest", "--level", "quick", *_ON_CPU),
+    "standard": ("selftest", "--level", "standard", *_ON_CPU),
+    "preflight": ("preflight", *_ON_CPU),
+    **{
+        name: ("selftest", "--tests", name, "--level", "standard", *_ON_CPU)
+        for name in ("batch-size", "jit", "onnx-export", "tensorrt", "sustained")
+    },
+}
+"""What the tests look at, by name."""
+
+
+class Done(NamedTuple):
+    """How a program ended and what it printed."""
+
+    status: int
+    out: str
+    err: str
+
+    @property
+    def report(self) -> Json:
+        """The report that it printed."""
+        assert self.out, f"exit status {self.status}, no report: {self.err[-2000:]}"
+        found: Json = json.loads(self.out)
+        return found
+
+
+def why_not() -> str:
+    """Return why the tests cannot be run here; "" if they can."""
+    if ON_CPU or any(Path(path).exists() for path in _DRIVER):
+        return ""
+    return "needs an NVIDIA GPU and its driver"
+
+
+def run(*command: str, seconds: float = 300.0, **env: str) -> Done:
+    """Run a program to its end."""
+    done = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        check=False,
+        stdin=subprocess.DEVNULL,
+        env={**os.environ, **env},
+    )
+    return Done(done.returncode, done.stdout, done.stderr)
+
+
+def source(*before: str | Path) -> str:
+    """Return a PYTHONPATH with gpucheck, and these folders before it."""
+    more = os.environ.get("PYTHONPATH", "")
+    return os.pathsep.join(filter(None, [*map(str, before), str(_SOURCE), more]))
+
+
+def gpucheck(*words: str, seconds: float = 300.0, **env: str) -> Done:
+    """Run gpucheck on the Python of these tests; its report is JSON."""
+    form = () if words[:1] == ("collect",) else ("--format", "json", "--fail-on", "error")
+    python = ("--python", sys.executable)
+    command = (sys.executable, "-m", "gpucheck", *words, *python, *form, "-q")
+    return run(*command, seconds=seconds, **{"PYTHONPATH": source(), **env})
+
+
+@functools.cache
+def printed(name: str) -> Json:
+    """Return what a command of ``COMMANDS`` prints."""
+    folder = os.environ.get("GPUCHECK_GPU_REPORTS")
+    file = Path(folder or "nowhere") / f"{name}.json"
+    if file.is_file():
+        found: Json = json.loads(file.read_text(encoding="utf-8"))
+        return found
+    return gpucheck(*COMMANDS[name]).report
+
+
+@functools.cache
+def asked() -> Json:
+    """Return what torch, nvidia-smi and the system say."""
+    done = run(sys.executable, str(on_a_gpu_ask.__file__), seconds=120)
+    assert done.status == 0, done.err
+    return on_a_gpu_facts.last_json(done.out)
+
+
+def facts(snapshot: Json | None = None) -> Json:
+    """Return the facts of a snapshot, or of this machine."""
+    found: Json = (snapshot or printed("facts"))["facts"]
+    return found
+
+
+def by_test(report: Json) -> dict[str, list[Json]]:
+    """Return the results of a report by the name of the self-test."""
+    found: dict[str, list[Json]] = {}
+    for result in report["selftests"]:
+        found.setdefault(result["name"], []).append(result)
+    return found
+
+
+def wrong(result: Json) -> list[str]:
+    """Return what is wrong with the result of a self-test that should have passed."""
+    said = f"{result['name']} on {result['device']}"
+    if result["status"] != "passed":
+        words = ("status", "kind", "stage", "detail", "data")
+        return [f"{said}: " + "; ".join(str(result[word]) for word in words)]
+    found = []
+    for one in result["measurements"]:
+        if one["value"] is None:
+            found.append(f"{said}: {one['name']} is not finite")
+        elif one["bound"] is not None and one["value"] > one["bound"]:
+            found.append(f"{said}: {one['name']} is {one['value']}, over {one['bound']}")
+    return found
