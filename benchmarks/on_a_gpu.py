@@ -453,6 +453,7 @@ def steps(run: Run, device: tuple[str, ...]) -> list[Step]:
             _self_tests(f"self-tests: {name}", 100, device, "--tests", name, *_STANDARD, saved=name)
             for name in ("jit", "onnx-export", "tensorrt", "batch-size")
         ),
+        _tests(run, "named", 90),
         _self_tests(
             "self-tests: stress", 240, device, "--tests", "memory,sustained", "--level", "stress"
         ),
@@ -466,7 +467,7 @@ def _tests(run: Run, name: str, seconds: float) -> Step:
     """Return the step of one module of tests; pytest reads the ``pytest.ini`` beside it."""
     written = f"--junitxml={run.scratch / 'tests.xml'}"
     file = f"tests/gpu/test_gpu_{name}.py"
-    options = ("-p", "no:cacheprovider", "-v", "--tb=short", written)
+    options = ("-p", "no:cacheprovider", "-vv", "--tb=short", written)
     command = (sys.executable, "-m", "pytest", *options, file)
     return Step(f"tests: {name}", seconds, command, ("gpucheck", "pytest", "torch"), _read_tests)
 

@@ -111,7 +111,9 @@ def _size(folder: str) -> int:
 
 
 def _nodes() -> list[str]:
-    found = (path for pattern in ("nvidia*", "nvidia-caps/*") for path in Path("/dev").glob(pattern))
+    found = (
+        path for pattern in ("nvidia*", "nvidia-caps/*") for path in Path("/dev").glob(pattern)
+    )
     return sorted(str(path) for path in found if not path.is_dir())
 
 
@@ -180,7 +182,7 @@ def of_torch(torch: Any) -> dict[str, Any]:  # noqa: ANN401  # the module
 
     Each attribute is looked up in its question: another release may not have it.
     """
-    cuda = torch.cuda
+    cuda: Any = getattr(torch, "cuda", None)
     return answers(
         {
             "version": lambda: str(torch.__version__),

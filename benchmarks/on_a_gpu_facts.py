@@ -252,7 +252,7 @@ def _torch(facts: Json, torch: Json) -> Iterator[Row]:
         ours, theirs = gpu.get("memory_total_bytes"), seen.get("memory")
         # CUDA leaves out what the driver has reserved: 1 % of 80 GB, more of a small GPU.
         agrees = 0.95 <= theirs / ours <= 1 if ours and theirs else None  # noqa: PLR2004
-        yield Row(f"nvml.gpus.{at}.memory_total_bytes", ours, by, theirs, agrees)
+        yield Row(f"nvml.gpus.{at}, memory for programs", ours, by, theirs, agrees)
 
 
 def _python(facts: Json, asked: Json) -> Iterator[Row]:

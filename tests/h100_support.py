@@ -1,4 +1,4 @@
-"""This machine as one with an H100 that is a fake: its driver's files, nodes, libraries, nvidia-smi.
+"""This machine as one with an H100: fakes of the driver's files, nodes, libraries and nvidia-smi.
 
 It is a mount namespace, in which programs read the same paths as on the real machine.
 """
@@ -60,9 +60,11 @@ exec "$@"
 _SMI = """#!{python}
 import sys
 SAID = {said!r}
-fields = [word.removeprefix("--query-gpu=") for word in sys.argv if word.startswith("--query-gpu=")]
+query = "--query-gpu="
+fields = [word.removeprefix(query) for word in sys.argv if word.startswith(query)]
 if not fields:
-    print("| NVIDIA-SMI {release}  Driver Version: {release}  CUDA Version: 13.0 |\\n" + SAID["uuid"])
+    print("| NVIDIA-SMI {release}  Driver Version: {release}  CUDA Version: 13.0 |")
+    print(SAID["uuid"])
 elif any(field not in SAID for field in fields[0].split(",")):
     sys.exit('Field is not a valid field to query.')
 else:
@@ -100,8 +102,12 @@ def entered(folder: Path) -> list[str]:
     """Return what starts a command inside; skip the test where there can be no namespace."""
     unshare = shutil.which("unshare")
     usual = ("--mount", "--net")
-    if not unshare or subprocess.run([unshare, *usual, "true"], check=False).returncode:
-        pytest.skip("needs root and mount namespaces")
+    if (
+        not unshare
+        or not shutil.which("ip")
+        or subprocess.run([unshare, *usual, "true"], check=False).returncode
+    ):
+        pytest.skip("needs root, iproute2 and mount namespaces")
     files = {
         "proc/driver/nvidia/version": _VERSION,
         f"sys/bus/pci/devices/{ADDRESS}/vendor": "0x10de\n",

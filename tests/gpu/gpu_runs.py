@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import on_a_gpu_ask
 import on_a_gpu_facts
+import pytest
 
 Json = dict[str, Any]
 
@@ -23,6 +24,10 @@ ON_CPU = DEVICE == "cpu"
 _SOURCE = Path(__file__).parent.parent.parent / "src"
 _ON_CPU = ("--device", "cpu") if ON_CPU else ()
 _DRIVER = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
+NEEDS_A_GPU = pytest.mark.skipif(
+    not ON_CPU and not any(Path(path).exists() for path in _DRIVER),
+    reason="needs an NVIDIA GPU and its driver",
+)
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "check": ("--no-selftest",),
     "facts": ("collect", "--no-redact"),
@@ -52,13 +57,6 @@ class Done(NamedTuple):
         return found
 
 
-def why_not() -> str:
-    """Return why the tests cannot be run here; "" if they can."""
-    if ON_CPU or any(Path(path).exists() for path in _DRIVER):
-        return ""
-    return "needs an NVIDIA GPU and its driver"
-
-
 def run(*command: str, seconds: float = 300.0, **env: str) -> Done:
     """Run a program to its end."""
     done = subprocess.run(
@@ -74,9 +72,9 @@ def run(*command: str, seconds: float = 300.0, **env: str) -> Done:
 
 
 def source(*before: str | Path) -> str:
-    """Return a PYTHONPATH with gpucheck, and these folders before it."""
+    """Return a PYTHONPATH with these folders, and with gpucheck if it is not there already."""
     more = os.environ.get("PYTHONPATH", "")
-    return os.pathsep.join(filter(None, [*map(str, before), str(_SOURCE), more]))
+    return os.pathsep.join(filter(None, [*map(str, before), more, str(_SOURCE)]))
 
 
 def gpucheck(*words: str, seconds: float = 300.0, **env: str) -> Done:

@@ -4,7 +4,7 @@ import gpu_runs
 import pytest
 from on_a_gpu_facts import Row, compared, section
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
 SECTIONS = (
     "cuda_driver", "cuda_libraries", "device_nodes", "driver", "environment", "extensions",

@@ -3,7 +3,7 @@
 import gpu_runs
 import pytest
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
 MAY_BE_LEFT_OUT = ("jit", "onnx-export", "tensorrt")
 """They need packages that a machine may lack; the reason names them."""

@@ -14,9 +14,9 @@ from pathlib import Path
 import gpu_runs
 import pytest
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
-NEEDS_GPU = pytest.mark.skipif(gpu_runs.ON_CPU, reason="no GPU to fail")
+ON_A_GPU = pytest.mark.skipif(gpu_runs.ON_CPU, reason="no GPU to fail")
 
 # Runs this code in torch right after it is imported, wherever a Python finds this file.
 SITE = """
@@ -83,7 +83,7 @@ int main()
 
 
 @pytest.mark.parametrize("value", ["", "7", "-1", "GPU-deadbeef"])
-@NEEDS_GPU
+@ON_A_GPU
 def test_a_variable_that_hides_every_gpu(value: str) -> None:
     done = gpu_runs.gpucheck("--no-selftest", CUDA_VISIBLE_DEVICES=value)
     report = done.report
@@ -91,14 +91,14 @@ def test_a_variable_that_hides_every_gpu(value: str) -> None:
     assert "CUDA_VISIBLE_DEVICES" in report["findings"][0]["headline"]
 
 
-@NEEDS_GPU
+@ON_A_GPU
 def test_a_variable_that_names_the_gpu_hides_nothing() -> None:
     for value in ("0", gpu_runs.facts()["nvml"]["gpus"][0]["uuid"]):
         done = gpu_runs.gpucheck("--no-selftest", CUDA_VISIBLE_DEVICES=value)
         assert (done.status, done.report["verdict"]) == (0, "healthy"), value
 
 
-@NEEDS_GPU
+@ON_A_GPU
 def test_the_stub_of_the_driver_is_named(tmp_path: Path) -> None:
     home = gpu_runs.asked()["toolkit"]["home"] or "/usr/local/cuda"
     nvcc = Path(shutil.which("nvcc") or Path(home) / "bin" / "nvcc").resolve()
@@ -126,7 +126,7 @@ def filled_memory() -> Iterator[tuple[int, int]]:
             process.kill()
 
 
-@NEEDS_GPU
+@ON_A_GPU
 def test_memory_that_another_process_holds() -> None:
     with filled_memory() as (pid, left):
         assert 0 <= left <= LEFT
@@ -144,12 +144,14 @@ def test_memory_that_another_process_holds() -> None:
     assert (after.status, after.report["verdict"]) == (0, "healthy")
 
 
-@NEEDS_GPU
+@ON_A_GPU
 def test_a_kernel_that_faults_in_another_program(tmp_path: Path) -> None:
     nvcc = shutil.which("nvcc") or str(Path(gpu_runs.asked()["toolkit"]["home"]) / "bin" / "nvcc")
     (tmp_path / "illegal.cu").write_text(ILLEGAL)
     program = str(tmp_path / "illegal")
-    built = gpu_runs.run(nvcc, "-arch=native", "-o", program, str(tmp_path / "illegal.cu"))
+    major, _, minor = gpu_runs.asked()["torch"]["devices"][0]["capability"].partition(".")
+    code = f"-arch=sm_{major}{minor}"
+    built = gpu_runs.run(nvcc, code, "-o", program, str(tmp_path / "illegal.cu"))
     if built.status:
         pytest.skip(f"nvcc does not build it: {built.err[:500]}")
     assert gpu_runs.run(program).status == 0  # it has seen the illegal address
@@ -201,7 +203,7 @@ def test_a_self_test_that_hangs_is_ended(tmp_path: Path) -> None:
     assert gpu_runs.facts(done.report["snapshot"])["selftests"]["seconds"] < 60
 
 
-@NEEDS_GPU
+@ON_A_GPU
 def test_nothing_lasts() -> None:
     done = gpu_runs.gpucheck("selftest")
     assert (done.status, done.report["verdict"]) == (0, "healthy")

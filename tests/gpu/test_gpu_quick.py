@@ -5,7 +5,7 @@ import sys
 import gpu_runs
 import pytest
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
 TESTS = ("import-torch", "cublas-matmul", "cudnn-convolution", "device-placement", "all-reduce")
 MOST_SECONDS = 10.0

@@ -6,7 +6,7 @@ import gpu_runs
 import on_a_gpu_facts
 import pytest
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
 OF_ONE_GPU = (
     "import-torch", "cublas-matmul", "cudnn-convolution", "device-placement", "memory",

@@ -7,7 +7,7 @@ import sys
 import gpu_runs
 import pytest
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, gpu_runs.NEEDS_A_GPU]
 
 
 def test_a_preflight_of_this_machine_is_good() -> None:
