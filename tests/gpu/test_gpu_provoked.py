@@ -4,6 +4,7 @@ Everything is made in child processes, by variables, memory and kernels. No sett
 changed.
 """
 
+import os
 import shutil
 import subprocess
 import sys
@@ -106,7 +107,8 @@ def test_the_stub_of_the_driver_is_named(tmp_path: Path) -> None:
     if not stubs:
         pytest.skip(f"no stub of libcuda below {nvcc.parent.parent}")
     (tmp_path / "libcuda.so.1").symlink_to(stubs[0])
-    done = gpu_runs.gpucheck("--no-selftest", LD_LIBRARY_PATH=str(tmp_path))
+    path = os.pathsep.join(filter(None, [str(tmp_path), os.environ.get("LD_LIBRARY_PATH", "")]))
+    done = gpu_runs.gpucheck("--no-selftest", LD_LIBRARY_PATH=path)
     assert (done.status, done.report["root_causes"]) == (1, ["libcuda-stub-loaded"])
 
 
@@ -137,7 +139,6 @@ def test_memory_that_another_process_holds() -> None:
     assert (checked.status, checked.report["root_causes"]) == (1, ["gpu-memory-held"])
     holders = [each["pid"] for each in seen["processes"] or ()]
     assert holders in ([pid], [])  # NVML does not see the processes of every container
-    assert tested.status in (1, 3)
     for result in tested.report["selftests"]:
         assert result["status"] == "skipped" or result["name"] == "import-torch", result
     after = gpu_runs.gpucheck("--no-selftest")

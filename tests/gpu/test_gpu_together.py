@@ -38,7 +38,7 @@ def test_ranks_on_the_cpu_of_a_machine_with_gpus() -> None:
 def test_this_node_is_not_drained() -> None:
     command = (sys.executable, "-m", "gpucheck", "preflight", "--node", "--python", sys.executable)
     done = gpu_runs.run(*command, seconds=60, PYTHONPATH=gpu_runs.source())
-    assert (done.status, "fit" in done.out) == (0, True), done
+    assert (done.status, ": fit" in done.out) == (0, True), done
 
 
 def test_two_ranks_on_one_gpu_are_named() -> None:
@@ -51,8 +51,8 @@ def test_two_ranks_on_one_gpu_are_named() -> None:
         *launcher, f"--nproc-per-node={tasks}", *command, "--timeout", "60", "--no-color",
         seconds=120, PYTHONPATH=gpu_runs.source(),
     )  # fmt: skip
-    assert done.status != 0
-    assert "same GPU" in done.out + done.err or "GPUs" in done.out + done.err, done
+    assert "Exit status 4, misconfiguration" in done.out, done
+    assert done.status != 0  # torchrun's own
 
 
 def test_two_at_once_do_not_disturb_each_other() -> None:
