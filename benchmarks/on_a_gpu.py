@@ -442,7 +442,7 @@ def steps(run: Run, device: tuple[str, ...]) -> list[Step]:
         _tests(run, "standard", 60),
         Step(
             "static check beside collect_env",
-            60,
+            90,
             (*ratio, "--rounds", "2"),
             ("gpucheck", "torch"),
             _read_shown,

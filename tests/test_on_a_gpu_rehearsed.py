@@ -373,6 +373,18 @@ def test_what_a_step_printed_is_saved_as_it_ends(tmp_path: Path) -> None:
     assert (tmp_path / "facts.json").read_text() == "hidden\n"
 
 
+def test_tests_that_are_ended_have_no_results_of_others(tmp_path: Path) -> None:
+    run = a_run(tmp_path)
+    (tmp_path / "tests-quick.xml").write_text(
+        "<testsuite><testcase classname='a' name='b'/></testsuite>"
+    )
+    for name in ("tests: quick", "tests: standard"):
+        run.take(on_a_gpu.Step(name, 1, ("sleep", "60"), (), on_a_gpu._read_tests))  # noqa: SLF001
+    quick, standard = run.report["steps"]
+    assert (quick["status"], standard["status"]) == ("too late", "too late")
+    assert run.report["tests"] == [{"name": "a.b", "status": "passed", "says": ""}]
+
+
 def test_a_query_that_is_refused_is_asked_field_by_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
