@@ -14,7 +14,7 @@ SECTIONS = (
 NOT_COMPARED = {
     "container": "no other program names the runtime; the verdict says whether it was understood",
     "package_sources": "the configuration of pip has nothing to do with a GPU",
-    "wheel_hashes": "they are read with -v only",
+    "wheel_hashes": "they are read with -v only; a test of its own does",
 }
 MUST_BE_KNOWN = (
     "cuda_driver.cuda", "cuda_driver, usable", "device_nodes.nodes", "driver.module_release",
@@ -61,3 +61,11 @@ def test_a_gpu_that_torch_uses_is_not_called_broken() -> None:
     else:
         assert (report["verdict"], report["root_causes"]) == ("healthy", []), said
     assert report["open_questions"] == []
+
+
+def test_no_wheel_is_called_altered() -> None:
+    report = gpu_runs.gpucheck("--no-selftest", "-v").report
+    hashes = gpu_runs.facts(report["snapshot"])["wheel_hashes"]
+    if hashes["altered"] is None:
+        pytest.skip(f"not known: {hashes['problems']}")
+    assert hashes["altered"] == []

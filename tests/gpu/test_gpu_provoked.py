@@ -194,7 +194,10 @@ def test_a_self_test_that_fails(
         assert matmul["data"]["cuda_code"] == 710  # a device-side assert
     # What comes after it has a fresh process, and passes.
     assert [fault for one in results["device-placement"] for fault in gpu_runs.wrong(one)] == []
-    assert (done.status, done.report["root_causes"]) == (1, [slug])
+    causes = done.report["root_causes"]
+    if not (gpu_runs.ON_CPU and "no-nvidia-gpu" in causes):  # said of a CUDA build without a GPU
+        assert causes == [slug]
+    assert done.status == 1
 
 
 def test_a_self_test_that_hangs_is_ended(tmp_path: Path) -> None:
