@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tarfile
 import time
+import venv
 import zipfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -166,6 +167,25 @@ def test_the_tests_themselves_on_the_cpu(tmp_path: Path, words: tuple[str, ...])
     assert " passed" in done.stdout
 
 
+def test_what_hides_a_fake_gpu_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = h100_support.fake_driver(tmp_path, h100_support.SMI)
+    inside = h100_support.entered(tmp_path)
+    # An environment of its own: beside another torch, the fake one would be a finding.
+    venv.create(tmp_path / "env", symlinks=True, with_pip=False)
+    (site,) = (tmp_path / "env" / "lib").glob("python3*/site-packages")
+    Patient(site, monkeypatch, gpus=1, cuda="13.0")
+    monkeypatch.delenv("PYTHONPATH")
+    (site / "torch-9.9.9+fake.dist-info").mkdir()
+    (site / "torch-9.9.9+fake.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: torch\nVersion: 9.9.9+fake\n"
+    )
+    (tmp_path / "sitecustomize.py").write_text(barrier())
+    variables["GPUCHECK_GPU_PYTHON"] = str(tmp_path / "env" / "bin" / "python")
+    words = ("test_gpu_provoked.py", "-k", "hides_every_gpu")
+    done = run_gpu_tests(tmp_path, *words, before=inside, **variables)
+    assert (done.returncode, "4 passed" in done.stdout) == (0, True), done.stdout
+
+
 def test_the_tests_are_found_at_once(tmp_path: Path) -> None:
     (tmp_path / "sitecustomize.py").write_text(barrier())
     begun = time.monotonic()
@@ -183,12 +203,14 @@ def test_without_a_gpu_they_say_what_they_need(tmp_path: Path) -> None:
     assert " passed" not in done.stdout
 
 
-def run_gpu_tests(folder: Path, *words: str, **env: str) -> "subprocess.CompletedProcess[str]":
+def run_gpu_tests(
+    folder: Path, *words: str, before: Sequence[str] = (), **env: str
+) -> "subprocess.CompletedProcess[str]":
     tests = Path(__file__).parent / "gpu"
     named = [str(tests / word) if word.endswith(".py") else word for word in words]
     files = [] if any(word.endswith(".py") for word in words) else [str(tests)]
     return subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *named, *files],
+        [*before, sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *named, *files],
         env={
             **os.environ,
             "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",

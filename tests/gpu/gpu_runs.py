@@ -2,6 +2,7 @@
 
 GPUCHECK_GPU_DEVICE=cpu rehearses the tests on a machine without a GPU. GPUCHECK_GPU_REPORTS is a
 folder with what was printed before, such as ``quick.json``, which is not run again.
+GPUCHECK_GPU_PYTHON is the Python with torch, if it is another one than that of the tests.
 """
 
 import functools
@@ -21,6 +22,7 @@ Json = dict[str, Any]
 
 DEVICE = os.environ.get("GPUCHECK_GPU_DEVICE", "cuda")
 ON_CPU = DEVICE == "cpu"
+PYTHON = os.environ.get("GPUCHECK_GPU_PYTHON", sys.executable)
 _SOURCE = Path(__file__).parent.parent.parent / "src"
 _ON_CPU = ("--device", "cpu") if ON_CPU else ()
 _DRIVER = ("/dev/nvidiactl", "/proc/driver/nvidia/version", "/dev/dxg")
@@ -80,8 +82,7 @@ def source(*before: str | Path) -> str:
 def gpucheck(*words: str, seconds: float = 300.0, **env: str) -> Done:
     """Run gpucheck on the Python of these tests; its report is JSON."""
     form = () if words[:1] == ("collect",) else ("--format", "json", "--fail-on", "error")
-    python = ("--python", sys.executable)
-    command = (sys.executable, "-m", "gpucheck", *words, *python, *form, "-q")
+    command = (sys.executable, "-m", "gpucheck", *words, "--python", PYTHON, *form, "-q")
     return run(*command, seconds=seconds, **{"PYTHONPATH": source(), **env})
 
 
@@ -98,7 +99,7 @@ def asked() -> Json:
     """Return what torch, nvidia-smi and the system say."""
     before = _printed_before("asked")
     if before is None:
-        before = run(sys.executable, str(on_a_gpu_ask.__file__), seconds=120).out
+        before = run(PYTHON, str(on_a_gpu_ask.__file__), seconds=120).out
     found = on_a_gpu_facts.last_json(before)
     assert found, before
     return found

@@ -7,7 +7,6 @@ changed.
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -116,7 +115,7 @@ def test_the_stub_of_the_driver_is_named(tmp_path: Path) -> None:
 def filled_memory() -> Iterator[tuple[int, int]]:
     """Hold all memory of the first GPU but a little; give the process and the bytes left."""
     with subprocess.Popen(
-        [sys.executable, "-c", FILLED.format(left=LEFT)],
+        [gpu_runs.PYTHON, "-c", FILLED.format(left=LEFT)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,

@@ -1,7 +1,5 @@
 """On a machine with an NVIDIA GPU: the self-tests of the standard level, and their speeds."""
 
-import sys
-
 import gpu_runs
 import on_a_gpu_facts
 import pytest
@@ -73,7 +71,7 @@ def test_no_share_of_the_vendors_peak_is_impossible() -> None:
 def test_the_rates_are_those_of_torch() -> None:
     if gpu_runs.ON_CPU:
         pytest.skip("rates of GPUs")
-    done = gpu_runs.run(sys.executable, "-c", RATES)
+    done = gpu_runs.run(gpu_runs.PYTHON, "-c", RATES)
     theirs = on_a_gpu_facts.last_json(done.out)
     assert theirs, done.err
     ours = {

@@ -36,7 +36,7 @@ def test_ranks_on_the_cpu_of_a_machine_with_gpus() -> None:
 
 
 def test_this_node_is_not_drained() -> None:
-    command = (sys.executable, "-m", "gpucheck", "preflight", "--node", "--python", sys.executable)
+    command = (sys.executable, "-m", "gpucheck", "preflight", "--node", "--python", gpu_runs.PYTHON)
     done = gpu_runs.run(*command, seconds=60, PYTHONPATH=gpu_runs.source())
     assert (done.status, ": fit" in done.out) == (0, True), done
 
@@ -45,8 +45,8 @@ def test_two_ranks_on_one_gpu_are_named() -> None:
     if gpu_runs.ON_CPU:
         pytest.skip("ranks on the CPU share it")
     tasks = len(gpu_runs.asked()["torch"]["devices"]) + 1
-    launcher = (sys.executable, "-m", "torch.distributed.run", "--standalone", "--no-python")
-    command = (sys.executable, "-m", "gpucheck", "preflight", "--python", sys.executable)
+    launcher = (gpu_runs.PYTHON, "-m", "torch.distributed.run", "--standalone", "--no-python")
+    command = (sys.executable, "-m", "gpucheck", "preflight", "--python", gpu_runs.PYTHON)
     done = gpu_runs.run(
         *launcher, f"--nproc-per-node={tasks}", *command, "--timeout", "60", "--no-color",
         seconds=120, PYTHONPATH=gpu_runs.source(),
@@ -57,7 +57,7 @@ def test_two_ranks_on_one_gpu_are_named() -> None:
 
 def test_two_at_once_do_not_disturb_each_other() -> None:
     device = ("--device", "cpu") if gpu_runs.ON_CPU else ()
-    words = ("selftest", *device, "--python", sys.executable, "--format", "json", "-q")
+    words = ("selftest", *device, "--python", gpu_runs.PYTHON, "--format", "json", "-q")
     environment = {**os.environ, "PYTHONPATH": gpu_runs.source()}
     both = [
         subprocess.Popen(
