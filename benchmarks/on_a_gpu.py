@@ -229,15 +229,22 @@ def _note(entry: Json, done: Done) -> None:
 
 def scrubbed(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return the data without the names of this machine and its user, and without UUIDs."""
+    hidden = [
+        (re.compile(rf"(?<![\w.-]){re.escape(private)}(?![\w-])"), public)
+        for private, public in _private()
+    ]
+    return _without([(_UUID, r"\1-UUID"), *hidden], value)
+
+
+def _without(hidden: list[tuple[re.Pattern[str], str]], value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, dict):
-        return {key: scrubbed(each) for key, each in value.items()}
+        return {key: _without(hidden, each) for key, each in value.items()}
     if isinstance(value, list):
-        return [scrubbed(each) for each in value]
+        return [_without(hidden, each) for each in value]
     if not isinstance(value, str):
         return value
-    value = _UUID.sub(r"\1-UUID", value)
-    for private, public in _private():
-        value = re.sub(rf"(?<![\w.-]){re.escape(private)}(?![\w-])", public, value)
+    for pattern, public in hidden:
+        value = pattern.sub(public, value)
     return value
 
 
