@@ -54,7 +54,8 @@ Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent
 _RESERVE = 15.0
 """Seconds that are kept for ending the last step and writing the report."""
-_SHORTEST = 5.0
+_SHORTEST = 20.0
+"""Seconds with which a step is begun: gpucheck's own limit in it is earlier, and 10 at least."""
 _GRACE = 5.0
 _OWN_LIMIT, _EARLIER = "OWN-LIMIT", 8.0
 """Stands for the limit that gpucheck is given itself, and how long before the step's it is."""

@@ -376,7 +376,7 @@ def test_no_step_changes_a_setting_of_the_card(tmp_path: Path) -> None:
 
 
 def test_what_was_not_reached_is_said(tmp_path: Path) -> None:
-    run = a_run(tmp_path, seconds=20.5)
+    run = a_run(tmp_path, seconds=35.5)
     run.planned = ["first", "second", "third"]
     run.take(on_a_gpu.Step("first", 5, ("sleep", "1")))
     run.take(on_a_gpu.Step("second", 5, ("true",)))
