@@ -1,18 +1,23 @@
-"""Everything to be seen on a machine with an NVIDIA GPU, in one command of at most nine minutes.
+"""Everything to be seen on a machine with an NVIDIA GPU, in one command of a few minutes.
 
-    PYTHON_WITH_TORCH benchmarks/on_a_gpu.py --output FOLDER [--wheels FOLDER] [--seconds 540]
-        [--only WORD ...]
+    PYTHON_WITH_TORCH benchmarks/on_a_gpu.py --output FOLDER [--wheels FOLDER] [--seconds 400]
+        [--only WORD ...] [--device cpu]
 
-It needs no internet, and no package but torch: what gpucheck, its tests and ONNX Runtime need and
-this Python lacks is taken from the wheels in ``--wheels``. It runs gpucheck without and with its
-self-tests, every level and every self-test, the tests marked ``gpu``, and the pre-flight; it
-compares gpucheck's facts with those of nvidia-smi and torch, and records the machine.
+It needs no internet, and no packages but torch and pytest: what gpucheck needs and this Python
+lacks is taken from the wheels in ``--wheels``. It changes no setting of a GPU.
 
-FOLDER gets ``report.md``, ``report.json`` and ``machine.tar.gz`` (``gpucheck collect --record``).
-They are written anew after each step, so a run that is ended early leaves what it had seen. Names
-of this machine and of its user, and UUIDs, are taken out.
+The steps come in the order of their worth: what gpucheck says and a record of the machine; its
+facts beside those of nvidia-smi, torch, CUDA and the system; the quick self-tests; the tests in
+``tests/gpu``; the standard level; the time of the static check; the pre-flight; failures that are
+made on purpose; the self-tests that run only when they are named; a load on the GPU.
+
+FOLDER gets four files. ``report.md`` and ``report.json`` are written anew after each step,
+``outputs.jsonl`` gets a line with all that the step printed, ``machine.tar.gz`` is the record
+(``gpucheck collect --record``). So a run that is ended early leaves what it had seen, and the
+report says what was not reached. Names of this machine and of its user, and UUIDs, are taken out.
 
 ``--only`` chooses the steps whose names have one of these words; the facts are always compared.
+``--device cpu`` rehearses it on a machine without a GPU.
 
 Every step has a time limit, and the whole run has one (``--seconds``). A step that fails, hangs or
 cannot be run is told with its reason, and the next one begins.
@@ -49,11 +54,15 @@ Json = dict[str, Any]
 ROOT = Path(__file__).resolve().parent.parent
 _RESERVE = 15.0
 """Seconds that are kept for ending the last step and writing the report."""
-_SHORTEST = 5.0
+_SHORTEST = 20.0
+"""Seconds with which a step is begun: gpucheck's own limit in it is earlier, and 10 at least."""
 _GRACE = 5.0
 _OWN_LIMIT, _EARLIER = "OWN-LIMIT", 8.0
 """Stands for the limit that gpucheck is given itself, and how long before the step's it is."""
 _TAIL = 6000
+_MOST = 1 << 20
+"""Characters of each stream of a step that are kept."""
+_NO_TIME = "no time was left"
 _UUID = re.compile(r"\b(GPU|MIG)-[0-9a-fA-F-]{8,}(?:/\d+/\d+)?")
 _FINDINGS = 4
 _NOTHING_RUN = 3
@@ -71,19 +80,26 @@ class Done(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A program to run: its time limit, the modules it needs, and who reads what it printed."""
+    """A program to run: its time limit, the modules it needs, and who reads what it printed.
+
+    ``saved`` is the name under which the tests find what it printed. What is ``private`` does not
+    get into ``outputs.jsonl``.
+    """
 
     name: str
     seconds: float
     command: tuple[str, ...]
     needs: tuple[str, ...] = ()
     read: Callable[["Run", Json, Done], None] | None = None
+    saved: str = ""
+    private: bool = False
 
 
 class Run:
     """One run: its clock, its environment and its report."""
 
     def __init__(self, output: Path, seconds: float, env: dict[str, str], scratch: Path) -> None:
+        self.planned: list[str] = []
         self.begun = time.monotonic()
         self.end = self.begun + seconds
         self.env = env
@@ -91,14 +107,14 @@ class Run:
         self.scratch = scratch
         self.lacks: dict[str, str] = {}
         self.facts: Json = {}
-        self.smi: dict[str, list[str]] = {}
-        self.torch: Json = {}
+        self.asked: Json = {}
         self.report: Json = {
             "format": "gpucheck-on-a-gpu/1",
             "begun": dt.datetime.now(dt.timezone.utc).isoformat(timespec="seconds"),
             "seconds": 0.0,
             "result": "unfinished",
             "machine": {},
+            "not_reached": [],
             "steps": [],
             "facts": [],
             "tests": [],
@@ -118,7 +134,7 @@ class Run:
         if missing:
             entry["says"] = "; ".join(self.lacks[name] for name in missing)
         elif self.left() < _SHORTEST:
-            entry["says"] = "no time was left"
+            entry["says"] = _NO_TIME
         else:
             print(f"{step.name} ...", flush=True)
             seconds = min(step.seconds, self.left())
@@ -126,6 +142,7 @@ class Run:
             command = tuple(own if word == _OWN_LIMIT else word for word in step.command)
             done = program(command, seconds, self.env)
             _note(entry, done)
+            self.keep(step, done)
             if step.read is not None:
                 try:
                     step.read(self, entry, done)
@@ -134,8 +151,20 @@ class Run:
         print(f"  {entry['status']}: {entry['says']}"[:200], flush=True)
         self.write()
 
+    def keep(self, step: Step, done: Done) -> None:
+        """Save what a step has printed, at once."""
+        if step.saved:
+            (self.scratch / f"{step.saved}.json").write_text(done.out, encoding="utf-8")
+        if not step.private:
+            line = {"name": step.name, **done._asdict()}
+            line |= {stream: line[stream][-_MOST:] for stream in ("out", "err")}
+            with (self.output / "outputs.jsonl").open("a", encoding="utf-8") as file:
+                file.write(json.dumps(scrubbed(line), ensure_ascii=False) + "\n")
+
     def write(self) -> None:
         """Write the report as it is now."""
+        tried = {step["name"] for step in self.report["steps"] if step["says"] != _NO_TIME}
+        self.report["not_reached"] = [name for name in self.planned if name not in tried]
         self.report["seconds"] = time.monotonic() - self.begun
         self.report["machine"] = _machine(self)
         public = scrubbed(self.report)
@@ -201,15 +230,22 @@ def _note(entry: Json, done: Done) -> None:
 
 def scrubbed(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return the data without the names of this machine and its user, and without UUIDs."""
+    hidden = [
+        (re.compile(rf"(?<![\w.-]){re.escape(private)}(?![\w-])"), public)
+        for private, public in _private()
+    ]
+    return _without([(_UUID, r"\1-UUID"), *hidden], value)
+
+
+def _without(hidden: list[tuple[re.Pattern[str], str]], value: Any) -> Any:  # noqa: ANN401
     if isinstance(value, dict):
-        return {key: scrubbed(each) for key, each in value.items()}
+        return {key: _without(hidden, each) for key, each in value.items()}
     if isinstance(value, list):
-        return [scrubbed(each) for each in value]
+        return [_without(hidden, each) for each in value]
     if not isinstance(value, str):
         return value
-    value = _UUID.sub(r"\1-UUID", value)
-    for private, public in _private():
-        value = re.sub(rf"(?<![\w.-]){re.escape(private)}(?![\w-])", public, value)
+    for pattern, public in hidden:
+        value = pattern.sub(public, value)
     return value
 
 
@@ -228,31 +264,22 @@ def _private() -> Iterator[tuple[str, str]]:
 # What reads the output of a step.
 
 
-def _read_smi(run: Run, entry: Json, done: Done) -> None:
-    entry["shown"] = done.out[-_TAIL:]
-    for field in facts_of.SMI_FIELDS if done.status == 0 else ():
-        query = ("nvidia-smi", f"--query-gpu={field}", "--format=csv,noheader,nounits")
-        said = program(query, max(min(10.0, run.left()), 1.0), run.env)
-        if said.status == 0:
-            run.smi[field] = [line.strip() for line in said.out.splitlines() if line.strip()]
-    if done.status == 0:
-        entry["says"] = f"{len(run.smi)} of {len(facts_of.SMI_FIELDS)} fields were answered"
+def _read_asked(run: Run, entry: Json, done: Done) -> None:
+    run.asked = facts_of.last_json(done.out)
+    torch = run.asked.get("torch") or {}
+    usable = "uses the GPU" if torch.get("available") else "sees no GPU that it can use"
+    entry["says"] = f"torch {torch.get('version')} {usable}"
+    errors = run.asked.get("errors") or {}
+    entry["says"] += "".join(f"; {name}: {why}" for name, why in errors.items())
 
 
-def _read_torch(run: Run, entry: Json, done: Done) -> None:
-    run.torch = facts_of.last_json(done.out)
-    if done.status == 0:
-        usable = "uses the GPU" if run.torch.get("available") else "sees no GPU that it can use"
-        entry["says"] = f"torch {run.torch.get('version')} {usable}"
-        entry["data"] = run.torch
+def _read_facts(run: Run, _entry: Json, done: Done) -> None:
+    run.facts = json.loads(done.out)["facts"]
 
 
 def _read_check(run: Run, entry: Json, done: Done) -> None:
     report = _report(entry, done)
-    snapshot = report.get("snapshot") or {}
-    if not run.facts and snapshot.get("facts"):
-        run.facts = snapshot["facts"]
-        run.report["snapshot"] = snapshot
+    run.report["snapshot"] = report.get("snapshot") or {}
     probes = report.get("probes") or ()
     late = [each["name"] for each in probes if each["status"] in ("crashed", "timed-out")]
     if late:
@@ -263,6 +290,12 @@ def _read_check(run: Run, entry: Json, done: Done) -> None:
 def _read_selftest(run: Run, entry: Json, done: Done) -> None:
     report = _report(entry, done)
     _read_results(run, entry, report)
+    tests = ((report.get("snapshot") or {}).get("facts") or {}).get("selftests") or {}
+    if tests.get("seconds") is not None and tests.get("import_seconds") is not None:
+        beyond = tests["seconds"] - tests["import_seconds"]
+        entry["says"] += (
+            f"; {beyond:.1f} s beyond the {tests['import_seconds']:.1f} s of the import"
+        )
     if done.status == _NOTHING_RUN:
         reasons = dict.fromkeys(
             each["detail"]
@@ -321,8 +354,11 @@ def _read_shown(_run: Run, entry: Json, done: Done) -> None:
 
 
 def _read_tests(run: Run, entry: Json, _done: Done) -> None:
+    file = _written(run, entry["name"])
+    if not file.is_file():
+        return  # it was ended before; what it had printed is told
     counts: dict[str, int] = {}
-    for case in ET.parse(run.scratch / "tests.xml").iter("testcase"):  # noqa: S314  # pytest's
+    for case in ET.parse(file).iter("testcase"):  # noqa: S314  # pytest's
         bad = next((one for one in case if one.tag in ("failure", "error", "skipped")), None)
         status = "passed" if bad is None else bad.tag
         counts[status] = counts.get(status, 0) + 1
@@ -331,6 +367,11 @@ def _read_tests(run: Run, entry: Json, _done: Done) -> None:
         run.report["tests"].append({"name": name, "status": status, "says": says})
     said = ", ".join(f"{count} {status}" for status, count in counts.items()) or "no tests"
     entry["says"] += f": {said}"
+
+
+def _written(run: Run, name: str) -> Path:
+    """Return the file in which pytest writes its results in this step."""
+    return run.scratch / f"{name.replace(': ', '-')}.xml"
 
 
 def _read_record(run: Run, entry: Json, _done: Done) -> None:
@@ -349,7 +390,7 @@ def _compare(run: Run) -> None:
     if not run.facts:
         entry["says"] = "gpucheck has told no facts"
     else:
-        rows = facts_of.compared(run.facts, run.smi, run.torch)
+        rows = facts_of.compared(run.facts, run.asked)
         run.report["facts"] = [row._asdict() for row in rows]
         wrong = [row.fact for row in rows if row.agrees is False]
         unknown = sum(row.agrees is None for row in rows)
@@ -367,58 +408,88 @@ def _gpucheck(*more: str) -> tuple[str, ...]:
     return (sys.executable, "-m", "gpucheck", *more)
 
 
-def _self_tests(name: str, seconds: float, *more: str) -> Step:
+def _self_tests(
+    name: str, seconds: float, device: tuple[str, ...], *more: str, saved: str = ""
+) -> Step:
     own = ("--timeout", _OWN_LIMIT, "--fail-on", "error")
-    command = _gpucheck("selftest", "--python", sys.executable, *more, *own, "--format", "json")
-    return Step(name, seconds, command, ("gpucheck", "torch"), _read_selftest)
+    command = _gpucheck("selftest", *_PYTHON, *device, *more, *own, "--format", "json")
+    return Step(name, seconds, command, ("gpucheck", "torch"), _read_selftest, saved)
 
 
-def first_steps() -> list[Step]:
-    """Return what tells the facts: the machine's own programs, torch and gpucheck."""
-    check = _gpucheck("--python", sys.executable, "--no-selftest", "--fail-on", "never")
+_PYTHON = ("--python", sys.executable)
+_COMPARED = "facts for the comparison"
+
+
+def first_steps(run: Run) -> list[Step]:
+    """Return what tells the facts: gpucheck, and whatever else knows them."""
+    check = _gpucheck(*_PYTHON, "--no-selftest", "--fail-on", "never", "--format", "json")
+    record = _gpucheck("collect", *_PYTHON, "--record", str(run.scratch / "machine"), "-q")
+    collect = _gpucheck("collect", *_PYTHON, "--no-redact", "-q")
+    ask = (sys.executable, str(ROOT / "benchmarks" / "on_a_gpu_ask.py"))
+    own = ("gpucheck",)
     return [
-        Step("nvidia-smi", 30, ("nvidia-smi",), (), _read_smi),
-        Step("torch", 90, (sys.executable, "-c", facts_of.TORCH), ("torch",), _read_torch),
+        Step("check without self-tests", 90, check, own, _read_check, saved="check"),
+        Step("record", 60, record, own, _read_record),
+        Step("nvidia-smi", 30, ("nvidia-smi",), (), _read_shown),
+        Step("torch, CUDA and the system", 120, ask, (), _read_asked, saved="asked"),
+        Step(_COMPARED, 60, collect, own, _read_facts, saved="facts", private=True),
+    ]
+
+
+def steps(run: Run, device: tuple[str, ...]) -> list[Step]:
+    """Return what comes after the facts, the most telling first."""
+    shown = _gpucheck(*_PYTHON, "--format", "markdown")
+    preflight = _gpucheck("preflight", *_PYTHON, *device, "--timeout", _OWN_LIMIT)
+    ratio = (sys.executable, str(ROOT / "benchmarks" / "static_check.py"), *_PYTHON)
+    return [
+        _self_tests("self-tests: quick", 100, device, "--level", "quick", saved="quick"),
+        _tests(run, "facts", 60),
+        _tests(run, "quick", 90),
+        Step("as a user sees it", 90, shown, ("gpucheck",), _read_shown),
+        _self_tests("self-tests: standard", 180, device, "--level", "standard", saved="standard"),
+        _tests(run, "standard", 60),
         Step(
-            "check without self-tests", 60, (*check, "--format", "json"), ("gpucheck",), _read_check
+            "static check beside collect_env",
+            90,
+            (*ratio, "--rounds", "2"),
+            ("gpucheck", "torch"),
+            _read_shown,
+        ),
+        Step(
+            "pre-flight",
+            90,
+            (*preflight, "--format", "json"),
+            ("gpucheck", "torch"),
+            _read_preflight,
+            saved="preflight",
+        ),
+        _tests(run, "together", 150),
+        _tests(run, "provoked", 240),
+        *(
+            _self_tests(f"self-tests: {name}", 100, device, "--tests", name, *_STANDARD, saved=name)
+            for name in ("jit", "onnx-export", "tensorrt", "batch-size")
+        ),
+        _tests(run, "named", 90),
+        _self_tests(
+            "self-tests: stress", 240, device, "--tests", "memory,sustained", "--level", "stress"
         ),
     ]
 
 
-def steps(run: Run) -> list[Step]:
-    """Return what comes after the facts, the most telling first."""
-    python = ("--python", sys.executable)
-    shown = _gpucheck(*python, "--format", "markdown", "--fail-on", "never")
-    record = _gpucheck("collect", *python, "--record", str(run.scratch / "machine"), "-q")
-    preflight = _gpucheck("preflight", *python, "--timeout", _OWN_LIMIT, "--format", "json")
-    return [
-        Step("tests marked gpu", 120, _pytest(run), ("gpucheck", "pytest"), _read_tests),
-        _self_tests("self-tests: quick", 100, "--level", "quick"),
-        Step("pre-flight", 90, preflight, ("gpucheck", "torch"), _read_preflight),
-        Step("as a user sees it", 100, shown, ("gpucheck",), _read_shown),
-        Step("record", 40, record, ("gpucheck",), _read_record),
-        _self_tests("self-tests: standard", 150, "--level", "standard"),
-        _self_tests("self-tests: jit", 120, "--tests", "jit"),
-        _self_tests("self-tests: onnx-export", 60, "--tests", "onnx-export"),
-        _self_tests("self-tests: tensorrt", 90, "--tests", "tensorrt"),
-        _self_tests("self-tests: batch-size", 90, "--tests", "batch-size", "--level", "stress"),
-        _self_tests("self-tests: stress", 240, "--level", "stress"),
-    ]
+_STANDARD = ("--level", "standard")
 
 
-def _pytest(run: Run) -> tuple[str, ...]:
-    marked = sorted(
-        str(file.relative_to(ROOT))
-        for file in (ROOT / "tests").rglob("test_*.py")
-        if "mark.gpu" in file.read_text(encoding="utf-8")
-    )
-    options = ("-o", "addopts=", "-p", "no:cacheprovider", "-m", "gpu", "-q", "-rA")
-    written = f"--junitxml={run.scratch / 'tests.xml'}"
-    return (sys.executable, "-m", "pytest", *options, written, *marked)
+def _tests(run: Run, name: str, seconds: float) -> Step:
+    """Return the step of one module of tests; pytest reads the ``pytest.ini`` beside it."""
+    written = f"--junitxml={_written(run, f'tests: {name}')}"
+    file = f"tests/gpu/test_gpu_{name}.py"
+    options = ("-p", "no:cacheprovider", "-vv", "--tb=short", written)
+    command = (sys.executable, "-m", "pytest", *options, file)
+    return Step(f"tests: {name}", seconds, command, ("gpucheck", "pytest", "torch"), _read_tests)
 
 
 _IMPORTS = """
-import importlib, json
+import importlib.util, json
 lacks = {}
 for name, wanted in %r.items():
     for one in wanted:
@@ -427,12 +498,13 @@ for name, wanted in %r.items():
         except Exception as error:
             lacks[name] = "%%s cannot be imported: %%s: %%s" %% (one, type(error).__name__, error)
             break
+if importlib.util.find_spec("torch") is None:  # its import takes its time, and may hang
+    lacks["torch"] = "torch is not installed"
 print("\\n" + json.dumps({"lacks": lacks}))
 """
 _WANTED = {
     "gpucheck": ["click", "msgspec", "packaging", "pynvml", "gpucheck"],
     "pytest": ["pytest"],
-    "torch": ["torch"],
 }
 
 
@@ -446,12 +518,13 @@ def _look(run: Run) -> None:
 
 def _machine(run: Run) -> Json:
     """Return the machine in a few words, by its own programs."""
+    smi, torch = (run.asked.get(name) or {} for name in ("smi", "torch"))
     return {
-        "gpus": run.smi.get("name") or [each["name"] for each in run.torch.get("devices") or ()],
-        "driver": (run.smi.get("driver_version") or [""])[0],
-        "torch": run.torch.get("version", ""),
+        "gpus": smi.get("name") or [each["name"] for each in torch.get("devices") or ()],
+        "driver": (smi.get("driver_version") or [""])[0],
+        "torch": torch.get("version", ""),
         "python": sys.version.split()[0],
-        "seen_by": "nvidia-smi" if run.smi else "torch",
+        "seen_by": "nvidia-smi" if smi else "torch",
     }
 
 
@@ -487,8 +560,9 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--output", type=Path, required=True, help="a folder for the report")
     parser.add_argument("--wheels", type=Path, help="a folder with the wheels that are missing")
-    parser.add_argument("--seconds", type=float, default=540.0, help="for everything")
+    parser.add_argument("--seconds", type=float, default=400.0, help="for everything")
     parser.add_argument("--only", nargs="+", default=[""], metavar="WORD", help="these steps")
+    parser.add_argument("--device", choices=["cpu"], help="what is tested; the GPUs unless said")
     options = parser.parse_args()
     if options.wheels is not None and not options.wheels.is_dir():
         parser.error(f"there is no folder {options.wheels}")
@@ -510,23 +584,40 @@ def main() -> int:
 def _all(options: argparse.Namespace, scratch: Path) -> int:
     site = scratch / "site"
     places = [str(site), str(ROOT / "src"), os.environ.get("PYTHONPATH", "")]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, places)), "NO_COLOR": "1"}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(filter(None, places)),
+        "NO_COLOR": "1",
+        "PYTHONUNBUFFERED": "1",  # what a test prints is there when its step is ended
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # a machine may have any, and ours need none
+        "GPUCHECK_GPU_REPORTS": str(scratch),
+        **({"GPUCHECK_GPU_DEVICE": options.device} if options.device else {}),
+    }
     run = Run(options.output, options.seconds, env, scratch)
+    device = ("--device", options.device) if options.device else ()
+    first = first_steps(run)
+    more = [
+        step
+        for step in steps(run, device)
+        if any(word in step.name for word in options.only)
+    ]  # fmt: skip
+    run.planned = [step.name for step in (*first, *more)]
     try:
         problems = _unpack(options.wheels, site) if options.wheels else []
         _look(run)
         if problems:
             run.report["wheels"] = problems
-        for step in first_steps():
+        for step in first:
             run.take(step)
         _compare(run)
-        for step in steps(run):
-            if any(word in step.name for word in options.only):
-                run.take(step)
+        for step in more:
+            run.take(step)
         run.report["result"] = _result(run.report)
     except KeyboardInterrupt as interrupt:
         run.report["result"] = f"not finished: {str(interrupt) or 'interrupted'}"
     run.write()
+    if run.report["not_reached"]:
+        print(f"\nnot reached: {', '.join(run.report['not_reached'])}")
     print(f"\n{run.report['result']}\n{options.output / 'report.md'}")
     bad = any(step["status"] in ("failed", "too late") for step in run.report["steps"])
     return int(bad or run.report["result"].startswith("not finished"))

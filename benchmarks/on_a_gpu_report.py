@@ -32,6 +32,7 @@ def _head(report: Json) -> str:
         "# gpucheck on a GPU",
         "",
         f"- Result: {report['result']}",
+        f"- Not reached: {', '.join(report['not_reached']) or 'nothing'}",
         f"- Begun: {report['begun']}, {report['seconds']:.0f} s",
         f"- GPUs: {_cell(machine.get('gpus') or 'none')}",
         f"- Driver: {_cell(machine.get('driver') or 'none')}",
@@ -64,7 +65,7 @@ def _tests(tests: list[Json]) -> str:
     if not tests:
         return ""
     rows = [(each["name"], each["status"], each["says"]) for each in tests]
-    return "## Tests marked gpu\n\n" + _table(("test", "result", "what it says"), rows)
+    return "## Tests in tests/gpu\n\n" + _table(("test", "result", "what it says"), rows)
 
 
 def _selftests(found: list[Json]) -> str:

@@ -15,7 +15,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from pathlib import Path
 
 RATIO_BUDGET = 1 / 12
 RATIO_GOAL = 1 / 15
@@ -28,8 +27,16 @@ def main() -> int:
     parser.add_argument("--python", default=sys.executable)
     parser.add_argument("--rounds", type=int, default=11)
     arguments = parser.parse_args()
-    gpucheck = str(Path(sys.executable).with_name("gpucheck"))
-    ours = [gpucheck, "--no-selftest", "--python", arguments.python, "--fail-on", "never"]
+    ours = [
+        sys.executable,
+        "-m",
+        "gpucheck",
+        "--no-selftest",
+        "--python",
+        arguments.python,
+        "--fail-on",
+        "never",
+    ]
     theirs = [arguments.python, "-m", "torch.utils.collect_env"]
     times: dict[str, list[float]] = {"ours": [], "theirs": []}
     for round_number in range(arguments.rounds + 1):

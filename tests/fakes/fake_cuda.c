@@ -7,6 +7,8 @@
  * FAKE_CUDA_COUNT    how many devices (default 2)
  * FAKE_CUDA_NAME     their name
  *
+ * It has no device where CUDA_VISIBLE_DEVICES begins with anything but the number or the UUID of one.
+ *
  * Compiled with -DFAKE_OLD it lacks cuDeviceGetUuid_v2, as before CUDA 11.4.
  */
 #include <stdlib.h>
@@ -14,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { OK, INVALID_VALUE = 1, NOT_INITIALIZED = 3, STUB = 34, INVALID_DEVICE = 101 };
+enum { OK, INVALID_VALUE = 1, NOT_INITIALIZED = 3, STUB = 34, NO_DEVICE = 100, INVALID_DEVICE = 101 };
 
 static int initialized;
 
@@ -38,12 +40,21 @@ static void misbehave(const char *name)
         *(volatile int *)8 = 1;
 }
 
+static int hidden(void)
+{
+    const char *shown = getenv("CUDA_VISIBLE_DEVICES");
+    if (!shown || strncmp(shown, "GPU-8a2f3c61", 12) == 0)
+        return 0;
+    return *shown < '0' || *shown > '9' || atoi(shown) >= number("FAKE_CUDA_COUNT", "2");
+}
+
 int cuInit(unsigned int flags)
 {
+    int code = hidden() ? NO_DEVICE : number("FAKE_CUDA_INIT", "0");
     (void)flags;
     misbehave(__func__);
-    initialized = number("FAKE_CUDA_INIT", "0") == OK;
-    return number("FAKE_CUDA_INIT", "0");
+    initialized = code == OK;
+    return code;
 }
 
 int cuDriverGetVersion(int *into)

@@ -7,6 +7,7 @@
  * FAKE_NVML_GPUS         how many GPUs (default 8, at most 8)
  * FAKE_NVML_UNSUPPORTED  names of functions that answer "Not Supported", with commas
  * FAKE_NVML_MIG          the GPU that has MIG on, with two instances (default none)
+ * FAKE_NVML_RELEASE      release of the driver (default 580.95.05)
  * FAKE_NVML_FABRIC       state of the fabric (default 3, completed)
  * FAKE_NVML_HEALTH       health mask of the fabric (default 0x51aa, nothing wrong)
  *
@@ -110,7 +111,7 @@ int nvmlSystemGetDriverVersion(char *into, uint size)
 #ifdef FAKE_OLD
     return put(into, size, "450.248.02");
 #else
-    return put(into, size, "580.95.05");
+    return put(into, size, setting("FAKE_NVML_RELEASE", "580.95.05"));
 #endif
 }
 
