@@ -52,10 +52,11 @@ hold. A condition holds if one of its parts does::
     beside = [{ any_of = ["nccl", "gloo"] }, { words = ["hang", "hangs"], said = ["stuck"] }]
     unless = { facts.cuda_available = true, named = ["in-a-container"] }
 
-``any_of`` are literals anywhere in the text, ``words`` whole words of letters, ``said`` literals in
-lines that are not source code, ``facts`` what readers found in the text, and ``named`` conditions
-of the same file. ``when`` names a condition on the numbers of the match; these are the functions in
-``named_conditions.py``.
+``any_of`` are literals, ``words`` whole words of letters, ``said`` literals in lines that are not
+source code, ``facts`` what readers found in the text, and ``named`` conditions of the same file.
+What must stand ``beside`` a message stands within some lines of it, at the start of a word
+(``_NEAR`` in ``matcher.py``); ``unless`` looks at the whole text. ``when`` names a condition on the
+numbers of the match; these are the functions in ``named_conditions.py``.
 
 **Other keys of a message.** ``stands = true``: facts that look fine do not refute it. ``severity``
 is "error" where it is not given. ``elsewhere = true``: it counts only in a text that says nothing

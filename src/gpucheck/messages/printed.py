@@ -28,19 +28,23 @@ _KERNEL = re.compile(
 )
 """dmesg with and without ``-T``, ``/dev/kmsg``, the journal, syslog, a quoted driver's line."""
 _DAEMON = re.compile(
-    rf"\s{{0,8}}(?:{_STAMP} )?(?:[\w.-]{{1,64}} )?([A-Za-z][\w./@-]{{0,60}})\[\d{{1,7}}\]: "
+    rf"\s{{0,8}}(?:{_STAMP} )?[\w.-]{{1,64}} [A-Za-z][\w./@-]{{0,60}}\[\d{{1,7}}\]: "
 )
 _LOGCAT = re.compile(rf"\s{{0,8}}\d\d-\d\d {_CLOCK} {{1,8}}\d{{1,7}} {{1,8}}\d{{1,7}} [VDIWEF] ")
 """Android's log."""
-_DATED_DAEMON = re.compile(rf"\s{{0,8}}{_STAMP} [\w.-]{{1,64}} ([A-Za-z][\w./@()-]{{0,60}}): ")
+_DATED_DAEMON = re.compile(rf"\s{{0,8}}{_STAMP} [\w.-]{{1,64}} [A-Za-z][\w./@()-]{{0,60}}: ")
 
 _FIELD = re.compile(r"\s{2,60}[A-Z0-9][\w /().,#%+-]{0,60}?\s{0,50}: ?\S.{0,160}$")
 """A labelled value of a listing, indented below its heading: ``nvidia-smi -q``, lspci, lshw."""
 _ALIGNED = re.compile(r"[A-Z][\w /().,#%+-]{0,60}?\s{2,50}: \S.{0,160}$")
 _HEADING = re.compile(r"\s{2,60}[A-Z][\w /()-]{0,60}$")
-_ELEMENT = re.compile(r"\s{0,60}</?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,200})?/?>")
+_ELEMENT = re.compile(
+    r"\s{0,60}<[/?!]?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,200})?[/?]?>"
+    r"(?:[^<>]{0,300}</[\w:.-]{1,80}>)?\s{0,8}$"
+)
+"""An element of XML, or one of its tags. Python names code without a file as ``<string>:1``."""
 _PCI = re.compile(
-    r"\s{1,16}(?:\t|\s)?(?:Lnk(?:Cap|Ctl|Sta)\d?|Dev(?:Cap|Ctl|Sta)\d?|[UC]E(?:Sta|Msk|Svrt)|AERCap"
+    r"\s{1,16}(?:Lnk(?:Cap|Ctl|Sta)\d?|Dev(?:Cap|Ctl|Sta)\d?|[UC]E(?:Sta|Msk|Svrt)|AERCap"
     r"|Root(?:Cap|Ctl|Sta|Cmd)|ErrorSrc|HeaderLog|Capabilities|Kernel (?:driver|modules)|Subsystem"
     r"|Region \d|Flags|Control|Status|Latency|Interrupt|I/O behind bridge|Expansion ROM"
     r"|(?:Prefetchable )?[Mm]emory behind bridge|Physical Slot|IOMMU group|NUMA node|Bus|SltCap"
