@@ -23,7 +23,7 @@ _CONTEXT = (
     "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
     "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
     "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
-    "train.py",
+    "train.py", "nvlink", "received by pid",
 )  # fmt: skip
 """A text without any of these may be about any program."""
 _MOST_SAID = 20
