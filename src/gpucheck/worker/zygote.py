@@ -55,7 +55,7 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._commands = b""
 
-    def serve(self) -> None:
+    def serve(self) -> NoReturn:
         """Serve orders until stdin ends, then kill the workers with all their descendants."""
         outlive_parent()
         problem = _why_not_fork()
