@@ -43,6 +43,16 @@ def test_a_missing_command_is_missing() -> None:
     assert _run("no-such-command-at-all").missing
 
 
+def test_a_script_whose_interpreter_is_missing_is_not_missing(tmp_path: Path) -> None:
+    script = tmp_path / "tool"
+    script.write_text("#!/nowhere/python\n")
+    script.chmod(0o755)
+    answer = _run(str(script))
+    assert not answer.missing
+    assert answer.problem.startswith("did not start: ")
+    assert _run(str(tmp_path / "nothing")).missing
+
+
 def test_what_is_no_program_is_a_problem() -> None:
     answer = _run("/etc")
     assert answer.value is None

@@ -13,6 +13,7 @@ from typing import IO
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine.base import OUTPUT_LIMIT, Ran
+from gpucheck.machine.lookup import which
 from gpucheck.machine.sessions import end_session
 
 _CHUNK = 65536
@@ -48,7 +49,7 @@ def run(
     try:
         process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell
             list(argv),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # a minimal container may have no /dev/null
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_c_locale(env),
@@ -56,9 +57,10 @@ def run(
             # In a probe, which has no threads: without a listener nothing runs after the fork.
             preexec_fn=(lambda: _announce(started)) if unix and started else None,  # noqa: PLW1509
         )
-    except FileNotFoundError:
-        return Answer(None, words, say("not found"), missing=True)
     except (OSError, ValueError) as error:
+        # A script whose interpreter is missing, or a program without its loader, is there.
+        if isinstance(error, FileNotFoundError) and which(argv[0]) is None:
+            return Answer(None, words, say("not found"), missing=True)
         return Answer(None, words, say("did not start: {error}", error=error))
     if process.stdin is not None:
         with contextlib.suppress(OSError):
