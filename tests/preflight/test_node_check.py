@@ -224,7 +224,9 @@ def test_without_torch_it_takes_seconds_and_needs_no_launcher(
     assert time.monotonic() - start < 20
     assert plain.stdout.startswith("gpucheck: ")
     assert plain.stdout.count("\n") == 1
-    if "fit: no NVIDIA GPU" in plain.stdout:
+    if "no NVIDIA GPU" in plain.stdout:
+        assert plain.stdout.startswith("gpucheck: unknown: no NVIDIA GPU to judge")
+        assert "gpus-per-node" in plain.stdout
         assert (plain.returncode, unfit.returncode) == (0, 1)
         assert unfit.stdout.startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA GPUs are required")
         assert '"no-nvidia-gpu"' in report.read_text()
