@@ -111,6 +111,13 @@ def test_threads_read_where_pipes_cannot_be_selected(monkeypatch: pytest.MonkeyP
     assert "in time" in late.problem
 
 
+def test_what_a_busy_machine_reads_late_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(commands, "_GRACE", 0.0)
+    answer = _run("sh", "-c", "sleep 5 & head -c 60000 /dev/zero | tr '\\0' x; echo end")
+    assert answer.value is not None
+    assert answer.value.out == 60000 * "x" + "end\n"
+
+
 def test_output_without_end_is_cut() -> None:
     answer = _run("sh", "-c", "head -c 3000000 /dev/zero")
     assert answer.value is not None

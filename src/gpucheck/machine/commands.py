@@ -17,10 +17,13 @@ from gpucheck.machine.lookup import which
 from gpucheck.machine.sessions import end_session
 
 _CHUNK = 65536
-_GRACE = 0.2
-"""Seconds to end after the answer, and to read what a command that has ended has written."""
-_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 _SELECTS = os.name != "nt"
+_GRACE = 0.2 if _SELECTS else 1.0
+"""Seconds to end after the answer, and to read what a command that has ended has written. Threads
+may come to that late."""
+_SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
+_MOST_READS = 64
+"""More than a pipe holds; what comes after them, another process is still writing."""
 _KILL = 9
 
 
@@ -130,16 +133,21 @@ class _Output:
 class _Selected(_Output):
     """Reads where pipes can be selected."""
 
-    def read(self, seconds: float) -> None:
-        """Read what there is; wait for it at most so long."""
+    def read(self, seconds: float) -> bool:
+        """Read what there is; wait for it at most so long. False if there is nothing."""
         with selectors.DefaultSelector() as selector:
             for name, stream in self._streams.items():
                 selector.register(stream, selectors.EVENT_READ, name)
-            for key, _events in selector.select(seconds):
+            ready = selector.select(seconds)
+            for key, _events in ready:
                 self._take(key.data)
+        return bool(ready)
 
     def stop(self) -> None:
-        """Close the streams."""
+        """Read what a busy machine has left no time for, and close the streams."""
+        for _read in range(_MOST_READS):
+            if not (self.is_open and self.read(0.0)):
+                break
         while self._streams:
             self._streams.popitem()[1].close()
 
