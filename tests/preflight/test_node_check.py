@@ -42,8 +42,7 @@ IN_SERVICE = (
     "row-remap-pending",
     "overheated",
     "memory-held-by-leftover",  # a job runs here
-    "cvd-empty",
-    "cuda-build-no-gpu-vm",  # nobody said that it should have a GPU
+    "cvd-empty",  # nobody said that it should have a GPU
 )
 SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._:/,+@%-")
 
@@ -64,7 +63,9 @@ def test_a_fault_of_an_environment_and_a_warning_leave_it_in_service(name: str) 
     assert said(name).startswith("gpucheck: fit: ")
 
 
-@pytest.mark.parametrize("name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci"])
+@pytest.mark.parametrize(
+    "name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci", "cuda-build-no-gpu-vm"]
+)
 def test_what_is_unknown_leaves_it_in_service_and_is_not_called_fit(name: str) -> None:
     assert said(name).startswith("gpucheck: unknown: ")
 
