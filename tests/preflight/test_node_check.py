@@ -42,7 +42,7 @@ IN_SERVICE = (
     "row-remap-pending",
     "overheated",
     "memory-held-by-leftover",  # a job runs here
-    "cvd-empty",  # nobody said that it should have a GPU
+    "cvd-empty",
 )
 SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._:/,+@%-")
 
