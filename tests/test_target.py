@@ -105,8 +105,9 @@ def test_the_alias_of_the_store_is_no_interpreter() -> None:
         def stage(self, _name: str) -> None:
             pass
 
-        def run(self, _argv: list[str], timeout: float) -> Answer[Ran]:
+        def run(self, _argv: list[str], timeout: float, mark: str) -> Answer[Ran]:
             assert timeout
+            assert mark
             said = "Python was not found; run without arguments to install from the Store"
             return Answer(Ran(status=9009, out="", err=said), "python.exe")
 
@@ -265,6 +266,25 @@ def test_an_answer_counts_even_if_the_end_goes_wrong(tmp_path: Path) -> None:
     assert reply.answer is not None
     assert reply.answer.version == "3.11.7"
     assert reply.answer.has_pip is None
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
+        "import atexit, time; atexit.register(time.sleep, 60)",
+        "import subprocess; subprocess.Popen(['sleep', '60'])",
+    ],
+)
+def test_an_interpreter_that_does_not_end_has_answered_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: str
+) -> None:
+    (tmp_path / "sitecustomize.py").write_text(code)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    start = time.monotonic()
+    assert ask(LiveHost(), sys.executable).status == "ok"
+    assert time.monotonic() - start < 5
 
 
 @pytest.mark.process

@@ -1,9 +1,21 @@
 """The ``gpucheck`` command and ``python -m gpucheck``: the command line as a whole process."""
 
+# ruff: noqa: E402  # the order is the point
+# Built in: signal itself imports others, and may be interrupted there.
+import _signal  # type: ignore[import-not-found]
+
+_handles_interrupt = _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler
+"""Whether Python makes an exception of Ctrl-C. During the imports it ends the process at once,
+without a traceback. Those of Python itself and of the script that pip writes come before this."""
+if _handles_interrupt:
+    try:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    except ValueError:  # somebody imports this in a thread
+        _handles_interrupt = False
+
 import contextlib
 import gc
 import os
-import signal
 import sys
 from typing import NoReturn
 
@@ -13,14 +25,10 @@ def main() -> NoReturn:
     # A run is short and creates few cycles: collecting them takes a tenth of its time. That begins
     # with the imports.
     gc.disable()
-    # Ctrl-C during the imports ends the process at once, without the traceback of an import.
-    handles_interrupt = signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    if handles_interrupt:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     from gpucheck import cli  # noqa: PLC0415
 
-    if handles_interrupt:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if _handles_interrupt:
+        _signal.signal(_signal.SIGINT, _signal.default_int_handler)
     try:
         cli.main()
     except SystemExit as end:

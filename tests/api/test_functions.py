@@ -53,11 +53,11 @@ def test_the_functions_are_there_whatever_was_imported() -> None:
 
 @process
 def test_a_check_is_that_of_the_command(capfd: pytest.CaptureFixture[str]) -> None:
-    report = static()
+    report = static(skip="kernel_log")  # what happened on this machine gets older meanwhile
     assert capfd.readouterr() == ("", "")
     done = subprocess.run(
         [sys.executable, "-m", "gpucheck", "--no-selftest", "--format", "json", "--fail-on",
-         "never", "--python", sys.executable],
+         "never", "--python", sys.executable, "--skip", "kernel_log"],
         capture_output=True, check=True,
     )  # fmt: skip
     said, own = json.loads(done.stdout), json.loads(json.dumps(report.as_data()))

@@ -47,7 +47,7 @@ def test_the_tools_only_read() -> None:
 
 def test_questions_at_the_same_time() -> None:
     _tools, here, what_if, cause, page = ask(
-        ("check", {}),
+        ("check", {"skip": ["kernel_log"]}),  # what happened on this machine is no matter here
         ("compat", {"facts": {"gpu": "RTX 5090", "driver": "535.104.05", "torch": "2.5.1"}}),
         ("triage", {"text": f"RuntimeError: {NO_CUDA_CODE}"}),
         ("explain", {"slug": "driver-too-old"}),

@@ -68,7 +68,7 @@ RARE_SCRIPTS = (
     Script("stops the process that started it", f"kill -STOP $PPID\nexec {_SLEEP}", waits=True,
            fells=True),
     Script("prints a byte now and then", "while :; do printf x; sleep 0.1; done", waits=True),
-    Script("leaves a child that holds its streams", f"{_SLEEP} &\n{{sound}}", waits=True),
+    Script("leaves a child that holds its streams", f"{_SLEEP} &\n{{sound}}", SOUND),
     Script("writes its answer to stderr", "{sound} >&2", EITHER),
     Script("answers and fails", "{sound}\nexit 9", EITHER),
     Script("colours its answer", r"printf '\033[31m'; {sound}; printf '\033[0m'", EITHER),
@@ -179,6 +179,7 @@ class Target(NamedTuple):
 _DAEMON = "os.fork() and os._exit(0); os.setsid(); "
 TARGETS = (
     Target("is sound", "say(answer)", SOUND),
+    Target("answers and hangs", "say(answer); time.sleep(1000)", SOUND),
     Target("hangs", "time.sleep(1000)", waits=True, in_workers="everywhere"),
     Target("hangs and ignores signals",
            "for n in (1, 2, 15): signal.signal(n, signal.SIG_IGN)\ntime.sleep(1000)",

@@ -65,6 +65,9 @@ def test_enough_is_fine(size: int) -> None:
 def test_the_fix_fits_what_starts_the_job() -> None:
     slurm = msgspec.structs.replace(UBUNTU, under_slurm=True)
     assert "slurmd" in commands(judge(65536, ["mlx5_0"], slurm))[0]
+    assert "PropagateResourceLimitsExcept" in hit(judge(65536, ["mlx5_0"], slurm)).fixes[0].text
+    job = Container(runtime="enroot")  # it has no daemon whose limit could be raised
+    assert "slurmd" in hit(judge(65536, ["mlx5_0"], slurm, job)).fixes[0].text
     assert "--ulimit" in hit(judge(65536, ["mlx5_0"], UBUNTU, DOCKER)).fixes[0].text
     pod = Container(runtime="kubernetes")
     assert "LimitMEMLOCK" in hit(judge(65536, ["mlx5_0"], UBUNTU, pod)).fixes[0].text

@@ -43,7 +43,6 @@ IN_SERVICE = (
     "overheated",
     "memory-held-by-leftover",  # a job runs here
     "cvd-empty",
-    "cuda-build-no-gpu-vm",  # nobody said that it should have a GPU
 )
 SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._:/,+@%-")
 
@@ -64,7 +63,9 @@ def test_a_fault_of_an_environment_and_a_warning_leave_it_in_service(name: str) 
     assert said(name).startswith("gpucheck: fit: ")
 
 
-@pytest.mark.parametrize("name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci"])
+@pytest.mark.parametrize(
+    "name", ["nvml-hangs", "nothing-readable", "smi-only-no-pci", "cuda-build-no-gpu-vm"]
+)
 def test_what_is_unknown_leaves_it_in_service_and_is_not_called_fit(name: str) -> None:
     assert said(name).startswith("gpucheck: unknown: ")
 
@@ -224,7 +225,9 @@ def test_without_torch_it_takes_seconds_and_needs_no_launcher(
     assert time.monotonic() - start < 20
     assert plain.stdout.startswith("gpucheck: ")
     assert plain.stdout.count("\n") == 1
-    if "fit: no NVIDIA GPU" in plain.stdout:
+    if "no NVIDIA GPU" in plain.stdout:
+        assert plain.stdout.startswith("gpucheck: unknown: no NVIDIA GPU to judge")
+        assert "gpus-per-node" in plain.stdout
         assert (plain.returncode, unfit.returncode) == (0, 1)
         assert unfit.stdout.startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA GPUs are required")
         assert '"no-nvidia-gpu"' in report.read_text()

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import slurm_cluster
 from broken_torch import break_torch
+from left_behind import wait_until
 from recipe_support import put_on_path
 from slurm_cluster import Cluster
 
@@ -154,6 +155,7 @@ def test_a_prolog_drains_for_an_unfit_node_and_for_nothing_else(
     cluster, folder = guarded
     conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
     text = (EXAMPLES / "slurm" / "prolog.sh").read_text().replace("export PATH", conf)
+    text = text.replace('--require gpus-per-node="$gpus" ', "")  # two ranks on the CPU
     broken = break_torch(folder / "broken", "SLURMD_NODENAME", "gate02", "tensor.add_(1)")
     script = shell(text, folder, put_on_path(folder, broken=broken))
     (folder / "prolog").write_text(on_one_node(script, "gate02"))
@@ -161,8 +163,16 @@ def test_a_prolog_drains_for_an_unfit_node_and_for_nothing_else(
     cluster.until("drain", ["gate02"], 100)
     (report,) = (folder / "gpucheck").glob(f"prolog-gate02-{job}.0.txt")
     assert "BROKEN" in report.read_text()
-    assert re.fullmatch(r"gpucheck: wrong-result: .*\|gate02", reasons(cluster))
+    assert reasons(cluster).endswith("|gate02")
     cluster.run("scancel", job)
+    health = (EXAMPLES / "slurm" / "health_check.sh").read_text().replace("export PATH", conf)
+    (folder / "of_health").mkdir()
+    other = shell(health, folder / "of_health", put_on_path(folder, broken=broken))
+    other.write_text(other.read_text().replace(f"{folder}/of_health", str(folder)))
+    (folder / "health").write_text(on_one_node(other, "gate02"))
+    told = re.compile(r"gpucheck: wrong-result: .*\|gate02")
+    assert wait_until(lambda: told.fullmatch(reasons(cluster)) is not None), reasons(cluster)
+    (folder / "health").write_text("#!/bin/sh\nexit 0\n")
     assert {cluster.states()[node] for node in ("gate01", "gate03", "gate04")} == {"idle"}
 
     for more in ("--no-such-option", ""):  # the second one is fit again
@@ -183,7 +193,7 @@ def test_a_health_check_drains_by_itself_and_keeps_the_reason_of_others(
     cluster, folder = guarded
     conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
     text = (EXAMPLES / "slurm" / "health_check.sh").read_text().replace("export PATH", conf)
-    script = shell(text, folder, put_on_path(folder, "--require gpus-per-node=8", ranks=0))
+    script = shell(text, folder, put_on_path(folder, ranks=0))
     cluster.run("scontrol", "update", "NodeName=gate03", "State=DRAIN", "Reason=fan 2 (ana)")
     start = time.monotonic()
     only = on_one_node(script, "gate04").replace(
@@ -205,17 +215,32 @@ def test_a_health_check_drains_by_itself_and_keeps_the_reason_of_others(
 
 
 @pytest.mark.slurm
+@pytest.mark.parametrize("excepted", [False, True])
+def test_the_fix_of_a_low_memlock_limit_needs_both_of_its_parts(*, excepted: bool) -> None:
+    """Slurmd may lock what it likes here, and yet a job gets the limit of the shell."""
+    if why := slurm_cluster.missing():
+        pytest.skip(why)
+    settings = "PropagateResourceLimitsExcept=MEMLOCK\n" if excepted else ""
+    with slurm_cluster.cluster(settings, nodes=("gate01",)) as cluster:
+        done = cluster.run("bash", "-c", "ulimit -S -l 64; srun bash -c 'ulimit -l'")
+        assert (done.stdout != "64\n") is excepted, done.stderr
+
+
+@pytest.mark.slurm
 def test_a_task_prolog_tells_the_job_what_is_wrong_with_its_node(tmp_path: Path) -> None:
     if why := slurm_cluster.missing():
         pytest.skip(why)
     tmp_path.chmod(0o755)
-    path = put_on_path(tmp_path, "--require gpus-per-node=8", ranks=0)
+    path = put_on_path(tmp_path, ranks=0)
     script = tmp_path / "task_prolog.sh"
     text = (EXAMPLES / "slurm" / "task_prolog.sh").read_text()
     script.write_text(text.replace("#!/bin/bash\n", f"#!/bin/bash\nexport PATH={path}\n", 1))
     script.chmod(0o755)
     with slurm_cluster.cluster(f"TaskProlog={script}\n", nodes=("gate01",)) as cluster:
-        done = cluster.run("srun", "-n3", "--overcommit", "sh", "-c", "echo $GPUCHECK_NODE-")
+        tasks = ("-n3", "--overcommit", "sh", "-c", "echo $GPUCHECK_NODE-")
+        done = cluster.run("srun", "--gpus-per-node=8", *tasks)
+        without = cluster.run("srun", *tasks)
+    assert without.stdout == "-\n-\n-\n"
     told = [line for line in done.stdout.splitlines() if "no-nvidia-gpu" in line]
     assert sorted(line.partition("gpucheck")[0] for line in told) == ["", "gate01: "]
     assert done.stdout.splitlines().count("-") == 2  # tasks 1 and 2
@@ -259,13 +284,51 @@ def test_only_an_unfit_node_is_drained(
     )
     done = subprocess.run([script], env={**os.environ, "SLURMD_NODENAME": "n1"}, check=False)
     assert done.returncode == (1 if drains and recipe == "prolog.sh" else 0)
-    told = tmp_path / "told"
-    if drains:
+    told, reason = tmp_path / "told", tmp_path / "gpucheck" / "prolog-n1.reason"
+    if drains and recipe == "prolog.sh":  # which must not call commands of Slurm
+        assert reason.read_text() == f"{line}\n"
+    elif drains:
         assert told.read_text() == f"update NodeName=n1 State=DRAIN Reason={line}\n"
-    else:
-        assert not told.exists()
+    assert told.exists() is (drains and recipe != "prolog.sh")
+    assert reason.exists() is (drains and recipe == "prolog.sh")
     kept = list((tmp_path / "gpucheck").glob("*.err"))
     assert bool(kept) is not line.startswith("gpucheck: fit")
+
+
+@pytest.mark.parametrize(
+    ("of_slurm", "is_replaced"), [("Prolog error", True), ("fan 2 (ana)", False), ("none", False)]
+)
+def test_the_reason_of_a_prolog_takes_the_place_of_slurms_own(
+    tmp_path: Path, of_slurm: str, *, is_replaced: bool
+) -> None:
+    tools, logs = tmp_path / "bin", tmp_path / "gpucheck"
+    tools.mkdir()
+    logs.mkdir()
+    (logs / "prolog-n1.reason").write_text("gpucheck: wrong-result: ranks 0-1\n")
+    show = f"NodeName=n1 State=IDLE+DRAIN Reason={of_slurm} [root@2026-11-26T20:00:00]"
+    for name, text in {
+        "gpucheck": "echo gpucheck: fit: 8 GPUs",
+        "scontrol": f'[ $1 = show ] && echo "{show}" || echo "$@" >{tmp_path}/told',
+    }.items():
+        (tools / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tools / name).chmod(0o755)
+    text = (EXAMPLES / "slurm" / "health_check.sh").read_text()
+    script = shell(text, tmp_path, f"{tools}:{os.environ['PATH']}")
+    subprocess.run([script], env={**os.environ, "SLURMD_NODENAME": "n1"}, check=True)
+    told = tmp_path / "told"
+    assert told.exists() is is_replaced
+    if is_replaced:
+        wanted = "update NodeName=n1 State=DRAIN Reason=gpucheck: wrong-result: ranks 0-1\n"
+        assert told.read_text() == wanted
+    assert not (logs / "prolog-n1.reason").exists()
+
+
+def test_every_check_of_a_node_says_how_many_gpus_it_should_have() -> None:
+    """Without the number, a node that has lost all its GPUs is one that never had any."""
+    for recipe in EXAMPLES.rglob("*.sh"):
+        text = recipe.read_text().replace("\\\n", "")
+        for call in re.findall(r"gpucheck preflight --node[^\n]*", text):
+            assert "--require gpus-per-node=" in call, recipe.name
 
 
 def test_the_recipes_name_what_there_is() -> None:

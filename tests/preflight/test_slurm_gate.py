@@ -237,6 +237,34 @@ def test_a_task_that_hangs_ends_with_the_wait_of_srun(gate: Gate) -> None:
     assert len(gate.trained()) == 2
 
 
+def test_tasks_that_all_hang_end_with_the_time_limit(gate: Gate) -> None:
+    """``--wait`` begins with the end of the first task, and here none ends."""
+    gate.script.write_text(gate.script.read_text().replace("-k 30 600", "-k 2 5"))
+    gate.gpucheck(more="kill -STOP $$")
+    start = time.monotonic()
+    status, log = gate.end(gate.submit())
+    assert time.monotonic() - start < 60
+    assert status == "3:0", log
+    assert gate.trained() == []
+
+
+def test_the_log_has_the_verdict(gate: Gate) -> None:
+    gate.gpucheck(more="verdict=4")
+    _, log = gate.end(gate.submit())
+    assert "\na report\n" in log
+
+
+def test_a_job_that_sbatch_refuses_may_be_requeued(gate: Gate) -> None:
+    gate.program("sbatch", '#!/bin/sh\n[ -z "$GATE_TRIES" ] || exit 1\nexec /usr/bin/sbatch "$@"\n')
+    gate.gpucheck(bad="gate02")
+    job = gate.submit("-w", "gate01,gate02")
+    status, log = gate.end(job)
+    assert status == "1:0", log
+    assert "sbatch refused it" in log
+    assert (gate.cluster.folder / f"gpucheck-{job}.0.exclude").exists()
+    assert not (gate.cluster.folder / f"gpucheck-{job}.handed-on").exists()
+
+
 def test_the_wait_of_srun_is_longer_than_the_others_wait_for_a_missing_task() -> None:
     text = GATE.read_text()
     wait, timeout = (

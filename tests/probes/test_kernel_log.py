@@ -178,6 +178,68 @@ def test_processes_killed_for_memory(
     assert (kill.pid, kill.process_name, kill.scope) == (pid, name, scope)
 
 
+OOM = (
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=a,oom_memcg={group},"  # noqa: ISC004
+    "task_memcg={group}/inner,task=python3,pid=7,uid=1000",
+    "Memory cgroup out of memory: Killed process 7 (python3) total-vm:1kB, anon-rss:1kB",
+)
+
+
+def own_group(
+    folder: Path, group: str, own: str, counters: dict[str, str] | None = None
+) -> bool | None:
+    kmsg = "".join(f"3,{at},9000000,-;{text.format(group=group)}\n" for at, text in enumerate(OOM))
+    files = {"/dev/kmsg": kmsg, "/proc/uptime": "10.0 1.0", "/proc/self/cgroup": own}
+    log = collect(machine(folder, files={**files, **(counters or {})}))
+    assert log.oom_kills is not None
+    (kill,) = log.oom_kills
+    assert (kill.scope, kill.seconds_ago) == ("cgroup", 1.0)
+    return kill.in_own_group
+
+
+@pytest.mark.parametrize(
+    ("group", "own", "expected"),
+    [
+        ("/slurm/job_1", "0::/slurm/job_1/step_0/user\n", True),
+        ("/slurm/job_1", "0::/slurm/job_1\n", True),
+        ("/slurm/job_1", "0::/slurm/job_12/step_0\n", False),
+        ("/docker/a", "0::/user.slice/session-3.scope\n", False),
+        ("/docker/a", "12:cpu,cpuacct:/docker/a\n4:memory:/docker/a\n0::/\n", True),
+        ("/docker/a", "4:memory:/docker/b\n1:name=systemd:/docker/a\n0::/\n", False),
+        ("/docker/a", "0::/\n", None),
+        ("/docker/a", "0::/../b\n", None),
+        ("/docker/a", "nonsense", None),
+    ],
+)
+def test_whose_limit_was_reached(
+    tmp_path: Path, group: str, own: str, *, expected: bool | None
+) -> None:
+    assert own_group(tmp_path, group, own) is expected
+
+
+@pytest.mark.parametrize(("kills", "expected"), [("0", False), ("2", True)])
+@pytest.mark.parametrize("path", ["memory.events", "memory/memory.oom_control"])
+def test_in_a_container_the_count_of_the_container_tells(
+    tmp_path: Path, path: str, kills: str, *, expected: bool
+) -> None:
+    counters = {f"/sys/fs/cgroup/{path}": f"oom 5\noom_kill {kills}\noom_group_kill 9\n"}
+    assert own_group(tmp_path, "/docker/a", "0::/\n", counters) is expected
+    assert own_group(tmp_path / "named", "/docker/a", "0::/docker/b\n", counters) is False
+
+
+def test_a_message_from_after_the_uptime_has_no_age(tmp_path: Path) -> None:
+    """A container of LXC has an uptime of its own; the kernel's log is that of the host."""
+    killed = "Out of memory: Killed process 5 (python3) total-vm:1kB"
+    for uptime, ago in (("60.0 1.0", None), ("8999.9 1.0", 0.0), ("86400.0 1.0", 77400.0)):
+        kmsg = f"3,7,9000000000,-;{killed}\n3,8,9000000000,-;{DMESG.splitlines()[1][15:]}\n"
+        files = {"/dev/kmsg": kmsg, "/proc/uptime": uptime}
+        log = collect(machine(tmp_path / uptime, files=files))
+        assert log.oom_kills is not None
+        assert log.xids is not None
+        assert [one.seconds_ago for one in log.oom_kills] == [ago]
+        assert [one.seconds_ago for one in log.xids] == [ago]
+
+
 def test_words_about_memory_that_kill_nobody(tmp_path: Path) -> None:
     log = log_of(tmp_path, "Out of memory and no killable processes...", "torch: Out of memory")
 

@@ -158,6 +158,25 @@ def test_prints_on_stdout_disturb_nobody(
     assert statuses(found.results) == {"import-torch": "passed", "one": "passed"}
 
 
+@pytest.mark.parametrize("forks", [True, False])
+@pytest.mark.parametrize(
+    "hangs",
+    [
+        "import atexit, time; atexit.register(time.sleep, 60)",
+        "import threading, time; threading.Thread(target=time.sleep, args=(60,)).start()",
+    ],
+)
+def test_an_import_that_fails_and_an_exit_that_hangs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hangs: str, forks: bool  # noqa: FBT001
+) -> None:  # fmt: skip
+    """The error is the answer: it took the time of a self-test, and counted as a time-out."""
+    patient = Patient(tmp_path, monkeypatch, before=f"{hangs}\nraise ImportError('libx.so')")
+    start = time.monotonic()
+    first = by_name(patient.examine(Wish(timeout=20.0), forks=forks), "import-torch")
+    assert (first.status, first.kind) == ("failed", "import-failed")
+    assert time.monotonic() - start < 8
+
+
 def test_a_sitecustomize_that_ends_the_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,15 +1,17 @@
 """Items worked on by several processes: in order, and a process that is killed costs one item."""
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
-from left_behind import heed_signals
+from left_behind import MARK, alive, heed_signals, wait_until
 
 from gpucheck.ticket import processes
 from gpucheck.ticket.processes import Lost, in_processes
@@ -126,3 +128,69 @@ def test_a_signal_for_all_of_them_ends_them_without_a_word(
     assert (parent.returncode, said) == (status, "")
     assert len(made) == 2
     assert not any(Path(f"/proc/{one.name}").exists() for one in made)
+
+
+IDLE = """
+import sys, time
+from functools import partial
+from pathlib import Path
+from test_processes import _note, doubled
+from gpucheck.ticket.processes import in_processes
+found = in_processes(doubled, range(100), 3, partial(_note, Path(sys.argv[1])))
+next(found)
+print("ready", flush=True)
+time.sleep(60)
+"""
+SEVERAL = 400
+"""Tickets, of which each takes a moment."""
+
+
+@contextlib.contextmanager
+def _started(words: list[str], mark: str) -> "Iterator[subprocess.Popen[str]]":
+    """Start a command; in the end kill what is left of it."""
+    with subprocess.Popen(
+        [sys.executable, *words], stdout=subprocess.PIPE, text=True, start_new_session=True,
+        env={
+            **os.environ, MARK: mark,
+            "PYTHONPATH": os.pathsep.join((str(Path(__file__).parent), *sys.path)),
+        },
+    ) as parent:  # fmt: skip
+        try:
+            yield parent
+        finally:
+            for pid in alive(mark):
+                os.kill(pid, signal.SIGKILL)
+
+
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="the processes of Linux")
+def test_processes_without_work_end_with_their_parent(tmp_path: Path) -> None:
+    """The end of their pipe tells them: no other process may hold its other end open."""
+    mark = os.urandom(8).hex()
+    with _started(["-c", IDLE, str(tmp_path)], mark) as parent:
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "ready\n"
+        assert wait_until(lambda: len(list(tmp_path.iterdir())) == 3)
+        parent.kill()
+        parent.wait()
+        assert wait_until(lambda: not alive(mark), 10)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="a signal at the parent's death")
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGUSR1, signal.SIGALRM])
+@pytest.mark.parametrize("state", ["at work", "stopped"])
+def test_processes_at_work_end_with_a_parent_that_is_killed(
+    tmp_path: Path, number: int, state: str
+) -> None:
+    for at in range(SEVERAL):
+        (tmp_path / f"{at}.txt").write_text("CUDA error: an illegal memory access\n" * 4000)
+    mark = os.urandom(8).hex()
+    words = ["-m", "gpucheck", "triage", "--batch", str(tmp_path), "--jobs", "3"]
+    with _started(words, mark) as parent:
+        assert wait_until(lambda: len(alive(mark)) == 4)
+        time.sleep(0.5)  # so that they are at work
+        if state == "stopped":  # as Ctrl-Z does
+            os.killpg(parent.pid, signal.SIGSTOP)
+            os.kill(parent.pid, signal.SIGCONT)
+        os.kill(parent.pid, number)
+        assert parent.wait(20) == -number
+        assert wait_until(lambda: not alive(mark), 10)

@@ -5,7 +5,9 @@
 # installation of gpucheck must not exclude every node. The arguments that ft_launcher sends are
 # those of NVIDIA's own script, and are ignored.
 # --tests none: it starts nothing on the GPUs, because ranks of the last round may still use them.
-line=$(timeout -k 2 50 gpucheck preflight --node --tests none 2>/dev/null </dev/null)
+gpus=8 # of this node
+line=$(timeout -k 2 50 gpucheck preflight --node --tests none --require gpus-per-node="$gpus" \
+    2>/dev/null </dev/null)
 status=$?
 # The line has no character that means anything in JSON.
 case $status,$line in

@@ -3,19 +3,30 @@
 #             HealthCheckInterval=3600 and HealthCheckNodeState=IDLE
 #
 # slurmd kills this script after 60 seconds and ignores its status, so the script drains the node.
-# IDLE: the self-tests would disturb a job, and would take the load of the job for a fault.
+# IDLE, which drained nodes without jobs are as well: the self-tests would disturb a job, and would take the load of the job for a fault.
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
 node=${SLURMD_NODENAME:-$(hostname -s)}
 logs=/var/log/gpucheck
+gpus=8 # of this node
 report=$logs/health-$node-$(date +%Y%m%dT%H%M%S).txt
 
 mkdir -p "$logs"
 exec 9>"$logs/health-$node.lock" # slurmd starts the next run even if this one has not ended
 flock -n 9 || exit 0
 
+# What prolog.sh has found, in place of Slurm's own reason.
+reason=$logs/prolog-$node.reason
+if [ -s "$reason" ]; then
+    case $(scontrol show node --oneliner "$node") in
+        *" Reason=Prolog error"*)
+            scontrol update NodeName="$node" State=DRAIN Reason="$(cat "$reason")" ;;
+    esac
+    rm -f "$reason"
+fi
+
 # Ten seconds are enough as a rule. GPUs without persistence mode may need the rest.
 line=$(timeout -k 3 50 gpucheck preflight --node --timeout 40 \
-    -o "$report" 2>"$report.err" </dev/null 9>&-)
+    --require gpus-per-node="$gpus" -o "$report" 2>"$report.err" </dev/null 9>&-)
 status=$?
 # The line as well as the status: a broken installation may also return 1, on every node.
 case $status,$line in

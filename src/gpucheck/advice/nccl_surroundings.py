@@ -13,6 +13,8 @@ _LIFT_MEMLOCK = (
 )
 _SEES_MEMLOCK, _SEES_SHM = "ulimit -l", "df -h /dev/shm"
 _BY_COMMAND = ("docker", "podman")
+_OF_THE_JOB = ("apptainer", "enroot")
+"""Without a daemon: a container has the limits of the job that starts it."""
 
 
 def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
@@ -21,14 +23,16 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
         return Fix(
             text=say(
                 "Raise the limit on locked memory for whatever starts the ranks: "
-                "LimitMEMLOCK=infinity in the unit of slurmd, --ulimit memlock=-1 for a container."
+                "LimitMEMLOCK=infinity in the unit of slurmd and "
+                "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf, --ulimit memlock=-1 for a "
+                "container."
             ),
             verify=_SEES_MEMLOCK,
         )
     if runtime in _BY_COMMAND:
         text = say("Start the container with --ulimit memlock=-1 ({runtime} run).", runtime=runtime)
         return Fix(text=text, verify=_SEES_MEMLOCK)
-    if runtime:
+    if runtime and not (under_slurm and runtime in _OF_THE_JOB):
         text = say(
             "Raise the memlock limit of the container runtime: set LimitMEMLOCK=infinity in the "
             "unit of its daemon, then restart the daemon."
@@ -37,10 +41,15 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
     if under_slurm:
         return Fix(
             text=say(
-                "Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it; "
-                "Slurm passes its own limit on to the jobs."
+                "Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it, and "
+                "set PropagateResourceLimitsExcept=MEMLOCK in slurm.conf: otherwise a job gets the "
+                "limit of the shell that submits it."
             ),
-            commands=("sudo systemctl edit slurmd", "sudo systemctl restart slurmd"),
+            commands=(
+                "sudo systemctl edit slurmd",
+                "sudo systemctl restart slurmd",
+                "sudo scontrol reconfigure",
+            ),
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     return Fix(

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gpucheck import modules_of
+from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
 from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, printable, words_of
@@ -210,11 +211,11 @@ def _run(args: Sequence[str] | None) -> NoReturn:
     except (click.Abort, KeyboardInterrupt):
         sys.exit(_INTERRUPTED)
     except BrokenPipeError:
-        _drop_the_rest()
+        to_nowhere(sys.stdout)
         sys.exit(_READER_LEFT)
     except Exception as error:  # noqa: BLE001  # the last line of defence
         words = spoken(_unexpected(error))
-        _drop_the_rest()
+        to_nowhere(sys.stdout)
         _say(lambda: click.echo(f"gpucheck: {words}", err=True))
         sys.exit(_INTERNAL_FAULT)
     sys.exit(status if isinstance(status, int) else 0)
@@ -249,9 +250,10 @@ def _open_closed_streams() -> None:
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             mode = "w" if number else "r"
+            from gpucheck.machine.children import nothing  # noqa: PLC0415  # rarely needed
+
             # Opened in ascending order, each gets the number of its stream.
-            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  # until the end
-            setattr(sys, name, stream)
+            setattr(sys, name, os.fdopen(nothing(), mode, encoding="utf-8"))
 
 
 def _let_every_character_through() -> None:
@@ -338,12 +340,4 @@ def _say(show: Callable[[], object]) -> None:
         show()
         sys.stderr.flush()
     except (OSError, ValueError):
-        null = os.open(os.devnull, os.O_WRONLY)
-        with contextlib.suppress(OSError, ValueError):
-            os.dup2(null, sys.stderr.fileno())
-
-
-def _drop_the_rest() -> None:
-    """Discard what is still buffered for stdout, so that flushing it at exit cannot fail again."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        to_nowhere(sys.stderr)

@@ -13,6 +13,7 @@ import click
 
 from gpucheck.api.errors import AskError
 from gpucheck.api.preflight import PreflightWish, Task
+from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables, say_whose_python
@@ -119,7 +120,7 @@ class Run(Task):
             except click.ClickException as error:  # a full disk does not change the verdict,
                 self._note(error.message)
             except OSError as error:  # and neither does a reader that has left
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+                to_nowhere(sys.stdout)
                 self._note(say("the output cannot be written: {why}", why=error.strerror))
 
     def _print(self, result: Result) -> None:

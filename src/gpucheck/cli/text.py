@@ -103,6 +103,12 @@ def _try_to_open(path: str) -> None:
     """
     from pathlib import Path  # noqa: PLC0415  # every check would pay two milliseconds for it
 
+    from gpucheck.facts.streams import open_descriptor  # noqa: PLC0415
+
+    handle = open_descriptor(path)
+    if handle is not None:
+        os.close(handle)
+        return
     file = Path(path)
     if file.exists():
         if file.is_file() or file.is_dir():
@@ -144,15 +150,20 @@ def write_out(text: str, output: str | None) -> None:
 
 
 def _replace(path: str, data: bytes) -> None:
-    """Replace a file at once; a pipe, a device or a file in a locked folder is written to.
+    """Replace a file at once; a descriptor, pipe, device or file in a locked folder is written to.
 
     Raises:
         OSError, ValueError: it cannot be written; the file is as it was.
     """
     from pathlib import Path  # noqa: PLC0415  # as above
 
-    from gpucheck.facts.streams import write_into  # noqa: PLC0415
+    from gpucheck.facts.streams import open_descriptor, write_into  # noqa: PLC0415
 
+    descriptor = open_descriptor(path)
+    if descriptor is not None:
+        with os.fdopen(descriptor, "wb") as opened:
+            opened.write(data)
+        return
     named = Path(path)
     if named.exists() and not named.is_file():  # by its own name: a shell's >(command) has no other
         write_into(named, data)

@@ -15,12 +15,14 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 def answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Tables") -> None:
     """Answer each ticket, in the order in which they were given, or count the answers."""
+    from gpucheck.machine.lifeline import follow_parent  # noqa: PLC0415
     from gpucheck.ticket.batch import Batch, BatchError  # noqa: PLC0415
 
     if not files:
         raise click.UsageError(say("--batch needs files or folders."))
     try:
-        batch = Batch([Path(file) for file in files], tables.directory, options["jobs"])
+        paths = [Path(file) for file in files]
+        batch = Batch(paths, tables.directory, options["jobs"], follow_parent)
     except BatchError as error:
         raise click.UsageError(words_of(error)) from error
     from gpucheck.output.json_text import json_text  # noqa: PLC0415

@@ -15,6 +15,7 @@ import msgspec
 from gpucheck import __version__
 from gpucheck.cluster.model import Status
 from gpucheck.facts import builtins
+from gpucheck.facts.streams import open_descriptor
 from gpucheck.language import say
 
 RANK_SCHEMA = "gpucheck.preflight-rank/1"
@@ -52,8 +53,9 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
 def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -> None:
     """Write a file: whoever reads it meanwhile sees the old content or the new one.
 
-    Only a regular file is replaced, never a device or a pipe. A symbolic link is followed, unless
-    ``follow`` is False: then the link itself is replaced.
+    Only a regular file is replaced, never a device or a pipe. An open descriptor (``/dev/stdout``)
+    is written into. A symbolic link is followed, unless ``follow`` is False: then the link itself
+    is replaced.
 
     Raises:
         FileError: it cannot be written.
@@ -63,6 +65,11 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary: Path | None = None
     try:
+        descriptor = open_descriptor(path) if follow else None
+        if descriptor is not None:
+            with os.fdopen(descriptor, "wb") as opened:
+                opened.write(data)
+            return
         target = Path(os.path.realpath(path)) if follow else Path(path)
         if target.exists() and not target.is_file():
             raise FileError(say("{file} is not a regular file", file=path))
@@ -115,6 +122,9 @@ def add_line(path: str | Path, line: str) -> None:
 
 def _open_to_add(path: str | Path) -> int:
     how = os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+    descriptor = open_descriptor(path)
+    if descriptor is not None:
+        return descriptor
     try:
         return os.open(path, os.O_RDWR | how, 0o666)
     except PermissionError:  # perhaps it may only be written

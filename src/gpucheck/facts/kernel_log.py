@@ -23,6 +23,8 @@ class OomKill(Facts, frozen=True, kw_only=True):
     process_name: str | None = None
     scope: str | None = None
     """``host`` or ``cgroup``: whose memory was exhausted."""
+    in_own_group: bool | None = None
+    """Whether it was the limit of this process's control group, or of one around that."""
     seconds_ago: float | None = None
     """Includes time during which the machine was suspended."""
 

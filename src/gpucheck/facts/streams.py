@@ -1,5 +1,8 @@
 """Files, pipes and devices that a user names: none of them keeps gpucheck waiting for ever."""
 
+# pathlib is imported late, and a link is followed step by step here.
+# ruff: noqa: PTH110, PTH115, PTH116, PTH118, PTH119, PTH120
+
 import errno
 import io
 import os
@@ -19,6 +22,9 @@ WAIT = 10.0
 _GLANCE = 0.05
 _FIRST = 64 * 1024
 _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
+_DESCRIPTOR = re.compile(r"/(?:dev|proc/\d{1,10}|proc/\d{1,10}/task/\d{1,10})/fd/\d{1,10}")
+_MOST_LINKS = 40
+"""As many as Linux follows."""
 
 
 class Reads(Protocol):
@@ -86,8 +92,54 @@ def reading(path: "Path") -> BinaryIO:
     return _named_pipe(path) if stat.S_ISFIFO(mode) else path.open("rb")
 
 
+def open_descriptor(path: "str | Path") -> int | None:
+    """Return a handle for writing if the path stands for an open descriptor; None for other paths.
+
+    ``/dev/stdout``, ``/dev/fd/N``, ``/proc/PID/fd/N`` and links to them lead to a file that has
+    other writers. What it holds stays, and the position is the one of the descriptor. That of
+    another process is not known here, so its file is added to. A pipe counts as a pipe.
+
+    Raises:
+        OSError: the descriptor is not open for writing.
+    """
+    found = _descriptor(os.fspath(path))
+    if found is None or not os.path.exists(found) or stat.S_ISFIFO(os.stat(found).st_mode):
+        return None
+    folder, number = os.path.split(found)
+    if folder not in _own_folders():
+        return os.open(found, os.O_WRONLY | os.O_APPEND)
+    handle = os.dup(int(number))
+    try:
+        os.write(handle, b"")  # refused if it is open for reading only
+    except OSError:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _descriptor(path: str) -> str | None:
+    """Return the path in a folder of descriptors that a path leads to, None if it leads elsewhere.
+
+    The last step is not taken: it would lead to the file behind the descriptor.
+    """
+    for _link in range(_MOST_LINKS):
+        folder = os.path.realpath(os.path.dirname(path))
+        path = os.path.join(folder, os.path.basename(path))
+        if _DESCRIPTOR.fullmatch(path):
+            return path
+        try:
+            path = os.path.join(folder, os.readlink(path))
+        except (OSError, ValueError):  # it is no link
+            return None
+    return None
+
+
+def _own_folders() -> set[str]:
+    return {os.path.realpath(one) for one in ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")}
+
+
 def write_into(path: "Path", data: bytes) -> None:
-    """Write into a file, a device or a pipe.
+    """Write into a device or a pipe.
 
     Raises:
         OSError: it cannot be written, or nobody reads from the pipe.

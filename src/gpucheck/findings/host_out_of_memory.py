@@ -8,8 +8,9 @@ Symptoms: "Killed", exit status 137 or signal 9 with no traceback; "DataLoader w
 killed by signal: Killed"; from torchrun "exitcode: -9"; from Slurm "oom_kill event".
 
 When it is reported: from the kernel log alone this is a warning, and only processes with the names
-of Python programs count. The log shows that a process was killed since the last boot, not that this
-is the problem you see now. A text that shows the failure itself makes it an error.
+of Python programs count. The log shows that a process was killed, not that this is the problem you
+see now. So it is only a note if that was more than an hour ago, or if it was the limit of another
+container or job. A text that shows the failure itself makes it an error.
 
 Fix: use fewer DataLoader workers, keep less data in memory, or raise the limit of the job.
 """
@@ -29,7 +30,7 @@ RULE = Rule(
 )
 
 _RECENT = 3600.0
-"""Seconds."""
+"""Seconds. Whoever lost a program looks for the cause soon; the log reaches back to the boot."""
 # The kernel shows thread names; PyTorch's are pt_main_thread and pt_data_worker.
 _PYTHON = ("python", "torchrun", "pt_main_thread", "pt_data", "ray::", "ray_", "ipykernel")
 
@@ -40,17 +41,22 @@ def check(log: KernelLog, system: System) -> Judgement:
     if system.os in ("windows", "macos"):
         return NotApplicable(say("this is read only from the Linux kernel log"))
     kills = known(log.oom_kills, "kernel_log.oom_kills")
-    found = [at for at, kill in enumerate(kills) if _is_python(kill)]
-    if not found:
+    python = [at for at, kill in enumerate(kills) if _is_python(kill)]
+    if not python:
         return Fine(
             say("the kernel log shows no Python process that was killed because memory ran out")
         )
+    found = [at for at in python if _is_own(kills[at])] or [
+        at for at in python if kills[at].in_own_group is None or _is_recent(kills[at])
+    ]
+    if not found:
+        return Fine(say("no Python process was killed at a memory limit that this process has"))
     last = kills[found[-1]]
     return Hit(
         headline=_headline(last, len(found)),
         evidence=tuple(f"kernel_log.oom_kills.{at}" for at in found[-3:]),
         fixes=(_fix(last),),
-        severity=Severity.WARNING if _is_recent(last) else Severity.INFO,
+        severity=Severity.WARNING if _is_own(last) and _is_recent(last) else Severity.INFO,
         confidence=Confidence.POSSIBLE,
     )
 
@@ -74,6 +80,11 @@ def _headline(last: OomKill, kills: int) -> str:
 
 def _is_python(kill: OomKill) -> bool:
     return (kill.process_name or "").startswith(_PYTHON)
+
+
+def _is_own(kill: OomKill) -> bool:
+    """Whether the memory that ran out is also that of the programs that run here."""
+    return kill.scope == "host" or kill.in_own_group is True
 
 
 def _is_recent(kill: OomKill) -> bool:

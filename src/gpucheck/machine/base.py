@@ -148,9 +148,16 @@ class Host(abc.ABC):
 
     @abc.abstractmethod
     def run(
-        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        timeout: float = COMMAND_TIMEOUT,
+        stdin: bytes = b"",
+        mark: str = "",
     ) -> Answer[Ran]:
-        """Run a command without a shell, in the C locale, bounded in time and output."""
+        """Run a command without a shell, in the C locale, bounded in time and output.
+
+        ``mark`` stands before and after its answer, if not "": the second one ends the answer.
+        """
 
     @abc.abstractmethod
     def nvml(self) -> Answer[dict[str, Any]]:

@@ -396,7 +396,7 @@ def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
     try:
         os.setsid()
         lifeline.is_child_of(parent)
-        null = _nothing()
+        null = nothing()
         for stream in (0, 1, 2):
             os.dup2(null, stream)
         sys.stdout = sys.stderr = os.fdopen(null, "w")
@@ -417,7 +417,7 @@ def _be_child(handle: int, work: Work, parent: int) -> NoReturn:
         os._exit(status)
 
 
-def _nothing() -> int:
+def nothing() -> int:
     """Open what takes the place of the streams; a minimal container may not have ``/dev/null``."""
     try:
         return os.open(os.devnull, os.O_RDWR)

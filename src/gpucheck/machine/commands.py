@@ -5,6 +5,7 @@ import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import IO
@@ -12,10 +13,18 @@ from typing import IO
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine.base import OUTPUT_LIMIT, Ran
+from gpucheck.machine.lookup import which
+from gpucheck.machine.sessions import end_session
 
 _CHUNK = 65536
-_GRACE = 0.2
+_SELECTS = os.name != "nt"
+_GRACE = 0.2 if _SELECTS else 1.0
+"""Seconds to end after the answer, and to read what a command that has ended has written. Threads
+may come to that late."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
+_MOST_READS = 64
+"""More than a pipe holds; what comes after them, another process is still writing."""
+_KILL = 9
 
 
 def run(
@@ -25,14 +34,17 @@ def run(
     stdin: bytes,
     env: Mapping[str, str],
     started: Callable[[int], None] | None,
+    mark: str = "",
 ) -> Answer[Ran]:
     """Run ``argv`` for at most ``timeout`` seconds; keep at most 1 MiB of each stream.
 
     ``stdin`` is written at once, so it must fit into a pipe (64 KiB on Linux). A command that does
-    not end is killed with its session, or left behind when it cannot be killed. What a command has
-    left in its process group is killed as well. ``started`` gets the process id before the command
-    begins, so that a probe that is killed at any moment does not leave its command running. None
-    where there is no such probe.
+    not end is killed with its session, or left behind when it cannot be killed. Nobody waits for
+    what a command has left behind, even if that holds its streams open; what is in its process
+    group is killed. ``started`` gets the process id before the command begins, so that a probe that
+    is killed at any moment does not leave its command running. None where there is no such probe.
+    ``mark`` stands before and after the answer in what the command writes: with the second one the
+    answer is complete, however the command ends, or does not.
     """
     words = " ".join(argv[:3])
     end = time.monotonic() + timeout
@@ -40,7 +52,7 @@ def run(
     try:
         process = subprocess.Popen(  # noqa: S603  # argv is ours, no shell
             list(argv),
-            stdin=subprocess.PIPE if stdin else subprocess.DEVNULL,
+            stdin=subprocess.PIPE,  # a minimal container may have no /dev/null
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=_c_locale(env),
@@ -48,89 +60,131 @@ def run(
             # In a probe, which has no threads: without a listener nothing runs after the fork.
             preexec_fn=(lambda: _announce(started)) if unix and started else None,  # noqa: PLW1509
         )
-    except FileNotFoundError:
-        return Answer(None, words, say("not found"), missing=True)
     except (OSError, ValueError) as error:
+        # A script whose interpreter is missing, or a program without its loader, is there.
+        if isinstance(error, FileNotFoundError) and which(argv[0]) is None:
+            return Answer(None, words, say("not found"), missing=True)
         return Answer(None, words, say("did not start: {error}", error=error))
     if process.stdin is not None:
         with contextlib.suppress(OSError):
             process.stdin.write(stdin)
         with contextlib.suppress(OSError):
             process.stdin.close()
-    if not unix:
-        return _communicate(process, words, timeout)
-    return _collect(process, words, end)
+    return _collect(process, words, end, mark.encode())
 
 
-def _collect(process: "subprocess.Popen[bytes]", words: str, end: float) -> Answer[Ran]:
-    kept = {"out": bytearray(), "err": bytearray()}
-    with selectors.DefaultSelector() as selector:
-        for name, stream in (("out", process.stdout), ("err", process.stderr)):
-            if stream is not None:
-                selector.register(stream, selectors.EVENT_READ, name)
-        finished = _drain(selector, kept, end)
-    status = _wait(process, end) if finished else None
-    if status is None:
-        _kill(process)
+def _collect(
+    process: "subprocess.Popen[bytes]", words: str, end: float, mark: bytes
+) -> Answer[Ran]:
+    output: _Selected | _Pumped = _Selected(process) if _SELECTS else _Pumped(process)
+    is_answered = is_over = False
+    pause = _SHORTEST_PAUSE
+    while (output.is_open or not is_over) and (now := time.monotonic()) < end:
+        if output.is_open:
+            output.read(min(_LONGEST_PAUSE, end - now))
+        else:
+            time.sleep(pause)
+            pause = min(2 * pause, _LONGEST_PAUSE)
+        is_complete = is_answered or is_over
+        is_over = is_over or _has_ended(process)
+        is_answered = is_answered or (bool(mark) and output.kept["out"].count(mark) > 1)
+        if (is_answered or is_over) and not is_complete:
+            end = min(end, time.monotonic() + _GRACE)
+    left = output.is_open or not is_over
+    output.stop()
+    status = _end(process, with_session=left)
+    if not (is_answered or is_over):
         return Answer(None, words, say("no answer in time, so it was killed"))
     return Answer(
         Ran(
             status=status,
-            out=kept["out"].decode("utf-8", "replace"),
-            err=kept["err"].decode("utf-8", "replace"),
+            out=output.kept["out"].decode("utf-8", "replace"),
+            err=output.kept["err"].decode("utf-8", "replace"),
         ),
         words,
     )
 
 
-def _drain(selector: selectors.BaseSelector, kept: dict[str, bytearray], end: float) -> bool:
-    """Read both streams to their end; False if the time ran out first."""
-    while selector.get_map():
-        left = end - time.monotonic()
-        if left <= 0:
-            return False
-        for key, _events in selector.select(left):
-            stream = key.fileobj
-            data = os.read(key.fd, _CHUNK)
-            if not data:
-                selector.unregister(stream)
-                _close(stream)
-                continue
-            # What exceeds the limit is read and dropped, so that the command can end.
-            room = OUTPUT_LIMIT - len(kept[key.data])
-            kept[key.data] += data[: max(0, room)]
-    return True
+class _Output:
+    """The two streams of a command, and what it has written into them."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self.kept = {"out": bytearray(), "err": bytearray()}
+        self._streams: dict[str, IO[bytes]] = {}
+        for name, stream in (("out", process.stdout), ("err", process.stderr)):
+            if stream is not None:
+                self._streams[name] = stream
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody can still write into one of the streams."""
+        return bool(self._streams)
+
+    def _take(self, name: str) -> bool:
+        """Read once; at the end of the stream close it and return False."""
+        data = os.read(self._streams[name].fileno(), _CHUNK)
+        # What exceeds the limit is read and dropped, so that the command can end.
+        self.kept[name] += data[: max(0, OUTPUT_LIMIT - len(self.kept[name]))]
+        if not data:
+            self._streams.pop(name).close()
+        return bool(data)
 
 
-def _close(stream: "IO[bytes] | int | object") -> None:
-    close = getattr(stream, "close", None)
-    if close is not None:
-        close()
+class _Selected(_Output):
+    """Reads where pipes can be selected."""
+
+    def read(self, seconds: float) -> bool:
+        """Read what there is; wait for it at most so long. False if there is nothing."""
+        with selectors.DefaultSelector() as selector:
+            for name, stream in self._streams.items():
+                selector.register(stream, selectors.EVENT_READ, name)
+            ready = selector.select(seconds)
+            for key, _events in ready:
+                self._take(key.data)
+        return bool(ready)
+
+    def stop(self) -> None:
+        """Read what a busy machine has left no time for, and close the streams."""
+        for _read in range(_MOST_READS):
+            if not (self.is_open and self.read(0.0)):
+                break
+        while self._streams:
+            self._streams.popitem()[1].close()
 
 
-def _wait(process: "subprocess.Popen[bytes]", end: float) -> int | None:
+class _Pumped(_Output):
+    """Reads in threads, where pipes cannot be selected (Windows)."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        super().__init__(process)
+        for name in list(self._streams):
+            threading.Thread(target=self._pump, args=(name,), daemon=True).start()
+
+    def _pump(self, name: str) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while self._take(name):
+                pass
+
+    def read(self, seconds: float) -> None:
+        """Wait a moment for the threads."""
+        time.sleep(min(seconds, _SHORTEST_PAUSE))
+
+    def stop(self) -> None:
+        """Leave the streams to the threads: closing one would wait for whoever reads it."""
+
+
+def _has_ended(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a command has ended.
+
+    Where that is possible it is not reaped: until then no other process can get the number of its
+    group.
+    """
+    if not hasattr(os, "waitid"):  # Windows; macOS has it from Python 3.13 on
+        return process.poll() is not None
     try:
-        if hasattr(os, "waitid"):  # macOS has it from Python 3.13 on
-            if not _wait_for_end(process.pid, end + _GRACE):
-                return None
-            # Until the leader is waited for, no other process can get the number of its group.
-            with contextlib.suppress(OSError):
-                os.killpg(process.pid, signal.SIGKILL)
-        return process.wait(max(0.0, end - time.monotonic()) + _GRACE)
-    except subprocess.TimeoutExpired:
-        return None
-
-
-def _wait_for_end(pid: int, end: float) -> bool:
-    """Wait until the child has ended, but do not reap it; False if the time ran out first."""
-    pause = _SHORTEST_PAUSE
-    with contextlib.suppress(ChildProcessError):  # SIGCHLD is ignored: the kernel has reaped it
-        while os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is None:
-            if time.monotonic() >= end:
-                return False
-            time.sleep(pause)
-            pause = min(2 * pause, _LONGEST_PAUSE)
-    return True
+        return os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+    except ChildProcessError:  # SIGCHLD is ignored: the kernel has reaped it
+        return True
 
 
 def _announce(started: Callable[[int], None]) -> None:
@@ -138,35 +192,25 @@ def _announce(started: Callable[[int], None]) -> None:
         started(os.getpid())
 
 
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """Kill the whole session; give up on a process in uninterruptible sleep."""
-    with contextlib.suppress(OSError):
-        os.killpg(process.pid, signal.SIGKILL)
+def _end(process: "subprocess.Popen[bytes]", *, with_session: bool) -> int:
+    """Kill what a command has left behind, and itself; return its exit status.
+
+    A process in uninterruptible sleep is given up. Its session is searched only if something is
+    left, because that reads the state of every process of the machine.
+    """
+    if os.name == "nt":
+        process.kill()
+    elif process.returncode is None:
+        if with_session:
+            end_session(process.pid)
+        with contextlib.suppress(OSError):
+            os.killpg(process.pid, signal.SIGKILL)
     with contextlib.suppress(subprocess.TimeoutExpired):
         process.wait(_GRACE)
-    for stream in (process.stdout, process.stderr):
-        if stream is not None:
-            stream.close()
     # Popen would warn about a child that is still there, and poll it later: give it up.
     if process.returncode is None:
-        process.returncode = -signal.SIGKILL
-
-
-def _communicate(process: "subprocess.Popen[bytes]", words: str, timeout: float) -> Answer[Ran]:
-    """Collect the output where pipes cannot be polled (Windows)."""
-    try:
-        out, err = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        return Answer(None, words, say("no answer in time, so it was killed"))
-    return Answer(
-        Ran(
-            status=process.returncode,
-            out=out[:OUTPUT_LIMIT].decode("utf-8", "replace"),
-            err=err[:OUTPUT_LIMIT].decode("utf-8", "replace"),
-        ),
-        words,
-    )
+        process.returncode = -_KILL
+    return process.returncode
 
 
 def _c_locale(env: Mapping[str, str]) -> dict[str, str]:

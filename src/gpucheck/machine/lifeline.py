@@ -1,4 +1,7 @@
-"""Ends a child that may hang in a driver with its parent, even if SIGKILL ends that (Linux)."""
+"""Ends a child with its parent, even if that is killed or the child is stopped (Linux).
+
+A child that hangs in a driver, and one of many that share a long work, would stay for ever.
+"""
 
 import contextlib
 import os
@@ -16,10 +19,16 @@ def is_child_of(parent: int) -> None:
     _parents[:] = [parent]
 
 
+def follow_parent() -> None:
+    """Have this process killed when the one that started it ends."""
+    is_child_of(os.getppid())
+    end_with_parent()
+
+
 def end_with_parent() -> None:
     """Have this child killed when its parent ends; anything but such a child stays as it is.
 
-    For children that load a driver, which import ctypes anyway: its import takes a millisecond.
+    A quick probe does without: importing ctypes takes a millisecond.
     """
     if sys.platform != "linux" or not _parents:
         return

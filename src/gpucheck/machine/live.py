@@ -269,7 +269,11 @@ class LiveHost(Host):
         return Answer(found, "PATH")
 
     def run(
-        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        timeout: float = COMMAND_TIMEOUT,
+        stdin: bytes = b"",
+        mark: str = "",
     ) -> Answer[Ran]:
         """Run a command without a shell, in the C locale, bounded in time and output."""
         from gpucheck.machine import commands  # noqa: PLC0415  # in the children only
@@ -281,6 +285,7 @@ class LiveHost(Host):
             stdin=stdin,
             env=dict(self.env()),
             started=None if tell is None else tell.started,
+            mark=mark,
         )
 
     def supervise(self, argv: Sequence[str]) -> "Answer[Supervised]":

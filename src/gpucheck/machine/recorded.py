@@ -173,6 +173,7 @@ class RecordedHost(Host):
         argv: Sequence[str],
         timeout: float = COMMAND_TIMEOUT,  # noqa: ARG002  # a record answers at once
         stdin: bytes = b"",  # noqa: ARG002
+        mark: str = "",  # noqa: ARG002
     ) -> Answer[Ran]:
         """Return what the command answered when it was recorded."""
         words = " ".join(argv)

@@ -150,10 +150,14 @@ class RecordingHost(Host):
         return answer
 
     def run(
-        self, argv: Sequence[str], timeout: float = COMMAND_TIMEOUT, stdin: bytes = b""
+        self,
+        argv: Sequence[str],
+        timeout: float = COMMAND_TIMEOUT,
+        stdin: bytes = b"",
+        mark: str = "",
     ) -> Answer[Ran]:
         """Run a command and keep how it ended."""
-        answer = self.live.run(argv, timeout, stdin)
+        answer = self.live.run(argv, timeout, stdin, mark)
         if answer.value is not None:
             self._log["commands"][" ".join(argv)] = msgspec.to_builtins(answer.value)
         elif not answer.missing:

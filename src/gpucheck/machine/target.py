@@ -399,7 +399,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
     """Run ``worker/describe.py`` in the interpreter for at most ``limit`` seconds."""
     mark = os.urandom(12).hex()
     host.stage(f"running {executable}")
-    ran = host.run([executable, _SCRIPT, mark], timeout=limit)
+    ran = host.run([executable, _SCRIPT, mark], timeout=limit, mark=mark)
     if ran.value is None:
         if "in time" in ran.problem:
             detail = say(

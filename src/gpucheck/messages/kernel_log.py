@@ -20,6 +20,11 @@ _OOM = (
     r"(?P<cgroup>Memory cgroup o|O)ut of memory(?: \([a-z_]{1,40}\))?: "
     r"Kill(?:ed)? process (?P<pid>\d{1,10}) \((?P<name>[^\n]{1,64}?)\)(?=,| total-vm| score|$)"
 )
+_LIMIT = (
+    r"oom-kill:constraint=CONSTRAINT_MEMCG,[^\n]{0,4000}?,oom_memcg=(?P<group>/[^\n]{0,1000}?),"
+    r"task_memcg=[^\n]{0,1000},pid=(?P<pid>\d{1,10}),"
+)
+"""The line before that of a kill, since Linux 5.0: whose limit was reached."""
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79
 _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
@@ -95,6 +100,12 @@ def parse_oom_kill(text: str) -> Kill | None:
         return None
     scope = "cgroup" if found["cgroup"] != "O" else "host"
     return Kill(int(found["pid"]), found["name"], scope)
+
+
+def parse_reached_limit(text: str) -> tuple[int, str] | None:
+    """Parse the kernel's line about a group at its limit: who is killed for it, and the group."""
+    found = re.search(_LIMIT, text) if text.startswith("oom-kill:") else None
+    return (int(found["pid"]), found["group"]) if found is not None else None
 
 
 def speaks_of_driver(text: str) -> bool:

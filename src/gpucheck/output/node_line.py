@@ -21,6 +21,7 @@ _OWNER = re.compile(r"'s\b")
 """What would leave a stray letter behind: the apostrophe is not kept."""
 _GAP = re.compile(r" ([,:])")
 _MISCONFIGURED, _SLOW = 4, 5
+_NO_GPU = "no NVIDIA GPU to judge, and no requirement gpus-per-node that there should be one"
 
 
 def of_node(node: Node, snapshot: Snapshot) -> str:
@@ -31,8 +32,10 @@ def of_node(node: Node, snapshot: Snapshot) -> str:
     if node.unknown:
         return line("unknown", node.unknown[0].reason)
     count = len(snapshot.get(Nvml).gpus or ())
+    if not count:  # with gpus-per-node the node would be unfit
+        return line("unknown", _NO_GPU)
     said = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"
-    return line("fit", f"{said}, {_tested(snapshot.get(SelfTests))}" if count else "no NVIDIA GPU")
+    return line("fit", f"{said}, {_tested(snapshot.get(SelfTests))}")
 
 
 def of_result(result: Result, history: Sequence[StepResult]) -> str:

@@ -59,8 +59,20 @@ class Answered(msgspec.Struct, frozen=True):
 class Batch:
     """Answers tickets in the order in which they were given, in several processes."""
 
-    def __init__(self, paths: Sequence[Path], tables: Path | str, jobs: int | None) -> None:
+    def __init__(
+        self,
+        paths: Sequence[Path],
+        tables: Path | str,
+        jobs: int | None,
+        lifeline: Callable[[], None] | None = None,
+    ) -> None:
         """Find the tickets; a path that is not there is a ticket that cannot be read.
+
+        Args:
+            paths: files and folders.
+            tables: the folder of the tables.
+            jobs: the most processes; None stands for one for each processor.
+            lifeline: what a process calls first, so that it ends with this one.
 
         Raises:
             BatchError: none of the paths is there.
@@ -69,6 +81,7 @@ class Batch:
             raise BatchError(_not_there(paths[0]))
         self._tickets = [ticket for path in paths for ticket in _tickets(path)]
         self._tables = str(tables)
+        self._lifeline = lifeline
         self._jobs = jobs or os.cpu_count() or 1
         if _WINDOWS:
             self._jobs = min(self._jobs, _MOST_ON_WINDOWS)
@@ -83,7 +96,8 @@ class Batch:
             _prepare(self._tables)
             yield from self._noted(map(answer, self._tickets))
             return
-        found = in_processes(answer, self._tickets, jobs, partial(_prepare, self._tables))
+        begin = partial(_begin, self._tables, self._lifeline)
+        found = in_processes(answer, self._tickets, jobs, begin)
         yield from self._noted(starmap(_answered, found))
 
     def tally(self) -> Tally:
@@ -135,6 +149,12 @@ def _prepare(directory: str) -> None:
     """Open the tables once in a process; turn garbage collection on for a long batch."""
     gc.enable()
     _tables[:] = [Tables(Path(directory))]
+
+
+def _begin(directory: str, lifeline: Callable[[], None] | None) -> None:
+    if lifeline is not None:
+        lifeline()
+    _prepare(directory)
 
 
 def answer(ticket: Ticket) -> Answered:

@@ -152,6 +152,7 @@ class _Worker:
 
     def __init__(self, work: Callable[[Item], Found], prepare: Callable[[], None]) -> None:
         self.pipe, theirs = multiprocessing.Pipe()
+        _own_ends.add(self.pipe)
         self._process = multiprocessing.Process(
             target=_be_worker, args=(theirs, work, prepare), daemon=True
         )
@@ -159,9 +160,15 @@ class _Worker:
         theirs.close()
 
     def kill(self) -> None:
+        _own_ends.discard(self.pipe)
         self.pipe.close()
         self._process.kill()
         self._process.join(_FAREWELL)
+
+
+_own_ends: set[Connection] = set()
+"""The parent's ends of the pipes. A forked process has copies of them, and closes those: as long as
+one is open, the end of the parent is not the end of the pipe."""
 
 
 def _be_worker(
@@ -171,6 +178,8 @@ def _be_worker(
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN if number == signal.SIGINT else signal.SIG_DFL)
     let_through()
+    for end in _own_ends:
+        end.close()
     prepare()
     with contextlib.suppress(EOFError, OSError):  # the parent has ended
         while True:

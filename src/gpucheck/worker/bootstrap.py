@@ -26,7 +26,7 @@ def main(mark, part):
     if sys.version_info < OLDEST:
         said = '\n%s{"too_old": "%s"}%s\n' % (mark, sys.version.split()[0], mark)
         os.write(1, said.encode("ascii"))
-        return
+        os._exit(0)  # as a worker that has said everything
     make_package()
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
     from gpucheck_worker import (  # type: ignore[import-not-found]  # noqa: PLC0415  # see above

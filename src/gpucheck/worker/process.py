@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import sys
 import time
-from typing import Any, Dict
+from typing import Any, Dict, NoReturn
 
 from .channel import Channel, take_stdout
 from .errors import explain
@@ -17,11 +18,25 @@ from .zygote import Zygote
 Message = Dict[str, Any]
 
 
-def main(mark: str, part: str) -> None:
+def main(mark: str, part: str) -> NoReturn:
     """Be a ``worker`` (one order, read from stdin) or a ``zygote`` (many)."""
     channel = take_stdout(mark)
     die_with_parent()
     show_stack_when_killed()
+    status = 0
+    try:
+        _work(channel, part)
+    except Exception:  # noqa: BLE001  # as Python would
+        sys.excepthook(*sys.exc_info())
+        status = 1
+    # Everything is said. What a library has left behind (threads, an atexit) may fail or hang.
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError, AttributeError):
+            stream.flush()
+    os._exit(status)
+
+
+def _work(channel: Channel, part: str) -> None:
     try:
         torch, notes = import_torch(channel)
     except Exception as error:  # noqa: BLE001  # that is the finding
@@ -29,14 +44,11 @@ def main(mark: str, part: str) -> None:
         return
     if part == "zygote":
         Zygote(torch, notes, channel).serve()
-        return
     channel.send({"event": "ready", "notes": notes})
     order: Message = json.loads(sys.stdin.readline())
     exit_without_writer()
     action(order)(torch, order, notes, channel.send)
     channel.send({"event": "end"})
-    # A broken library may fail at exit, which is not part of any test.
-    os._exit(0)
 
 
 def import_torch(channel: Channel) -> tuple[Any, Message]:

@@ -55,7 +55,7 @@ class Zygote:
         self._selector = selectors.DefaultSelector()
         self._commands = b""
 
-    def serve(self) -> None:
+    def serve(self) -> NoReturn:
         """Serve orders until stdin ends, then kill the workers with all their descendants."""
         outlive_parent()
         problem = _why_not_fork()
@@ -118,7 +118,7 @@ class Zygote:
         try:
             os.setsid()
             die_with_parent(parent)
-            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(_empty(), 0)
             os.dup2(prints, 1)
             os.dup2(prints, 2)
             self._selector.close()
@@ -193,6 +193,13 @@ class Zygote:
             self._signal(key, signal.SIGKILL)
             end_session(worker.pid)
         os._exit(0)
+
+
+def _empty() -> int:
+    """Return something to read that is empty; a minimal container may not have ``/dev/null``."""
+    empty, end = os.pipe()
+    os.close(end)
+    return empty
 
 
 def _why_not_fork() -> str:

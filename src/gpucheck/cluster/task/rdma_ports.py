@@ -98,7 +98,7 @@ class PortCounters:
         if not self._files or self._look is not None:
             return
         end = time.monotonic() + _PATIENCE
-        child = self._start(["grep", "-s", "", "/dev/null", *self._files]).value
+        child = self._start(["grep", "-sH", "", *self._files]).value
         if child is not None:
             self._look = Inquiry(child, end, _LONGEST)
 

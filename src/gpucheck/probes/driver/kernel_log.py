@@ -8,6 +8,7 @@ from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.messages import kernel_log as messages
+from gpucheck.probes.driver.reading import memory_group
 from gpucheck.probes.system.reading.platform import not_linux
 
 DEADLINE = 5.0
@@ -41,6 +42,8 @@ _MOST_NVRM = 50
 _MOST_ALIKE = 20
 """Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
 _MOST_KILLS = 50
+_FASTEST, _TOLERANCE = 1.0005, 1.0
+"""NTP corrects the clock of the uptime by at most this, and never that of the log."""
 
 
 def collect(host: Host) -> KernelLog:
@@ -54,14 +57,18 @@ def collect(host: Host) -> KernelLog:
     xids: list[XidEvent] = []
     nvrm: list[str] = []
     kills: dict[int, OomKill] = {}
+    limits: dict[int, str] = {}
     off_bus = messages.fallen_off_bus([record.text for record in log.value])
     for record in log.value:
         if xid := messages.parse_xid(record.text):
             xids.append(_event(xid, record, uptime, log.source))
         elif messages.speaks_of_driver(record.text):
             nvrm.append(messages.without_uuids(record.text))
+        elif limit := messages.parse_reached_limit(record.text):
+            limits[limit[0]] = limit[1]
         elif kill := messages.parse_oom_kill(record.text):
-            kills[kill.pid] = _kill(kill, record, uptime, log.source)
+            own = memory_group.is_around(host, limits.pop(kill.pid, ""))
+            kills[kill.pid] = _kill(kill, own, record, uptime, log.source)
     return KernelLog(
         xids=_newest_of_each(xids),
         fallen_off_bus=off_bus,
@@ -125,14 +132,23 @@ def _event(
 
 
 def _kill(
-    kill: messages.Kill, record: messages.Record, uptime: Answer[float], source: str
+    kill: messages.Kill,
+    own: Answer[bool],
+    record: messages.Record,
+    uptime: Answer[float],
+    source: str,
 ) -> OomKill:
+    notes = Notes()
+    notes.said("*", source)
+    is_limit = kill.scope == "cgroup"
     return OomKill(
         pid=kill.pid,
         process_name=kill.process_name,
         scope=kill.scope,
-        seconds_ago=_ago(record, uptime).value,
-        sources={"*": source},
+        in_own_group=notes.take("in_own_group", own) if is_limit else False,
+        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
     )
 
 
@@ -142,6 +158,13 @@ def _uptime(text: str) -> float | None:
 
 
 def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:
+    """Return the age of a message.
+
+    A container may have an uptime of its own (LXC), by which the message is yet to come.
+    """
+    ahead = say("by {file}, the message is yet to come", file=uptime.source)
+    if uptime.value is not None and record.seconds > uptime.value * _FASTEST + _TOLERANCE:
+        return Answer(None, uptime.source, ahead)
     return uptime.map(lambda up: max(0.0, round(up - record.seconds, 1)))
 
 
