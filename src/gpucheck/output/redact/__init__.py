@@ -1,8 +1,9 @@
 """Removes from a snapshot who and where the user is, field by field.
 
-The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Free text is
-searched for the values found there, and for paths, but never for patterns of names or addresses:
-a pattern for addresses would match ``nvidia-cudnn-cu12==9.1.0.70``.
+The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Every other text
+is searched for the values found there, for paths, and for what its form shows to be private
+(:mod:`~gpucheck.output.redact.shapes`). The words of our own sentences and commands stay: only the
+values in them are replaced.
 """
 
 import enum
@@ -26,8 +27,8 @@ _OF_DEVICES = ("GPU-", "MIG-")
 _NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
 _ADDRESSES = ("MASTER_ADDR",)
 
-Kind = PrivateKind | Literal["public", "any", "part"]
-"""What a value reveals; ``part`` is a parameter of a sentence, which may be a name alone."""
+Kind = PrivateKind | Literal["public", "any"]
+"""What a value reveals."""
 Replace = Callable[[Kind, Any], Any]
 
 
@@ -67,19 +68,23 @@ class Redaction:
         """Return a text with pseudonyms in place of values that are private in the snapshot."""
         if self._snapshot.redacted:
             return words
-        whole = _or_hidden(self._pseudonyms.text, str(words))
+        whole = str(words)
         if not isinstance(words, Sentence):
-            return whole
-        part = self._part(words)
+            return _or_hidden(self._pseudonyms.text, whole)
         # What only the whole sentence shows to be private, such as a path in two parameters, is
         # worth more than the translation.
-        return part if part == whole else whole
+        if words.mapped(self._values) != self._values(whole):
+            return _or_hidden(self._pseudonyms.text, whole)
+        return words.mapped(self.text)
 
-    def _part(self, words: str) -> str:
-        """Return a parameter of a sentence, in which a name is not alone."""
+    def command(self, words: str) -> str:
+        """Return a command of gpucheck with pseudonyms in place of its values."""
+        return words if self._snapshot.redacted else _or_hidden(self._pseudonyms.command, words)
+
+    def _values(self, words: str) -> str:
         if isinstance(words, Sentence):
-            return words.mapped(self._part)
-        return _or_hidden(self._pseudonyms.part, words)
+            return words.mapped(self._values)
+        return _or_hidden(self._pseudonyms.values, words)
 
     def _learn_names(self, system: System) -> None:
         """Give names their pseudonyms, before paths, because paths may contain them."""
@@ -93,22 +98,29 @@ class Redaction:
 
         UUIDs come first, then packages, because file names contain package names.
         """
-        found: list[tuple[Kind, Any]] = []
+        found: dict[Kind, dict[Any, None]] = {}
 
         def note(kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
-            if kind not in ("any", "part", "public"):
-                found.append((kind, value))
+            if kind == "variables":
+                variables.update(value)
+            else:
+                found.setdefault(kind, {})[value] = None
             return value
 
-        for section in snapshot.sections.values():
-            _walk(section, note)
-        for kind, value in found:
-            if kind == "uuid" and "," not in value:
-                self._pseudonyms.learn_uuid(value)
-            elif kind == "package":
-                self._pseudonyms.package(value)
-        for kind, value in found:
-            self._replaced(kind, value)
+        variables: dict[str, str] = {}
+        for part in (*snapshot.sections.values(), *snapshot.runs.runs):
+            _walk(part, note)
+        for uuid in found.get("uuid", ()):
+            if "," not in uuid:
+                self._pseudonyms.learn_uuid(uuid)
+        for package in found.get("package", ()):
+            self._pseudonyms.package(package)
+        for text in found.pop("any", ()):
+            self._pseudonyms.learn_from(text)
+        for kind, values in found.items():
+            for value in values:
+                self._replaced(kind, value)
+        self._replaced("variables", variables)
 
     def _run(self, run: ProbeRun) -> ProbeRun:
         if run.problem is None:
@@ -138,7 +150,6 @@ class Redaction:
             "package": pseudonyms.package,
             "index": pseudonyms.index,
             "any": pseudonyms.text,
-            "part": pseudonyms.part,
         }
         return ways[kind](value)
 
@@ -189,6 +200,11 @@ def redact_together(first: Snapshot, second: Snapshot) -> tuple[Snapshot, Snapsh
     return both[0].snapshot(), both[1].snapshot()
 
 
+def redact_command(command: str, snapshot: Snapshot) -> str:
+    """Return a command about the machine with the same pseudonyms as its redacted snapshot."""
+    return redaction(snapshot).command(command)
+
+
 def redact_text(text: str, snapshot: Snapshot) -> str:
     """Return a text about the machine with the same pseudonyms as its redacted snapshot."""
     return redaction(snapshot).text(text)
@@ -213,7 +229,6 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
             return replace(kind, value)
         return {key: _walk(one, replace, kind) for key, one in value.items()}
     if isinstance(value, Sentence):
-        kind = "part" if kind == "any" else kind
         return value.mapped(lambda part: _walk(part, replace, kind))
     return replace(kind, value) if isinstance(value, str) else value
 

@@ -2,8 +2,9 @@
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from gpucheck.output.redact import shapes
 from gpucheck.output.redact.public_names import (
     CHANNELS,
     HOMES,
@@ -13,6 +14,7 @@ from gpucheck.output.redact.public_names import (
     SYSTEM_ROOTS,
     index_hosts,
     is_public,
+    is_public_host,
     is_public_package,
 )
 
@@ -29,6 +31,10 @@ _SHORTEST_UUID = 8
 _SHORTEST_WORD = 3
 _DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
+_ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
+"""One that was found as an address is none of the versions that look alike."""
+_ONE_WORD = re.compile(r"[\w.+-]*")
+"""Nothing in a single word shows that it is a name."""
 _RUN = rf"[^{_ENDS}]*"
 
 
@@ -55,6 +61,7 @@ class Pseudonyms:
         self._texts: dict[str, str] = {}
         self._finder: re.Pattern[str] | None = None
         self._names: dict[str, str] = {}
+        self._of_commands: dict[str, str] = {}
         self._words: re.Pattern[str] | None = None
 
     # Learning: which values are private, before any text is searched.
@@ -78,6 +85,23 @@ class Pseudonyms:
             self._users.setdefault(name, f"user{len(self._users) + 1}")
             self._lower_users.setdefault(name.lower(), name)
 
+    def learn_from(self, words: str) -> None:
+        """Learn the addresses, and the names of users and hosts, that a text shows by its form."""
+        if _ONE_WORD.fullmatch(words):
+            return
+
+        def learned(address: str) -> str:
+            self.address(address)
+            return "?"  # a pseudonym could be taken for a name
+
+        for kind, name in shapes.names(shapes.hidden(words, learned)):
+            if not _identifies(name) or is_public_host(name):
+                continue
+            if kind == "user":
+                self.learn_user(name)
+            elif name not in self._users:
+                self.learn_host(name)
+
     def learn_uuid(self, value: str) -> None:
         """Learn the whole UUID of a device; a prefix without anything after it identifies none."""
         found = _UUID.fullmatch(value)
@@ -94,9 +118,16 @@ class Pseudonyms:
         """End the learning; from now on texts are searched for all learned values."""
         self._texts.clear()
         self._finder = self._new_finder()
-        names = {**self._packages, **self._users, **self._hosts, **self._addresses}
-        self._names = {name: new for name, new in names.items() if _identifies(name)}
-        self._words = _whole_words(self._names)
+        named = {**self._packages, **self._users, **self._hosts}
+        names = {name: new for name, new in named.items() if _identifies(name)}
+        addresses = {
+            name: new
+            for name, new in self._addresses.items()
+            if _identifies(name) or _ADDRESS.fullmatch(name)
+        }
+        self._names = {**names, **addresses}
+        self._of_commands = {**self._packages, **addresses}
+        self._words = whole_words(self._names)
 
     # Replacing a value of a known kind.
 
@@ -189,29 +220,36 @@ class Pseudonyms:
     def text(self, words: str) -> str:
         """Return free text in which the learned private values, and absolute paths, are replaced.
 
-        A host or user name is replaced only in sentences, and only if it is not an ordinary word: a
-        user called nvidia does not change the messages of the driver.
+        A name that is an ordinary word stays: a user called nvidia does not change the messages of
+        the driver, and one called install no command.
         """
         if words not in self._texts:
             self._texts[words] = self._new_text(words)
         return self._texts[words]
 
-    def part(self, words: str) -> str:
-        """Return free text that is a part of a sentence, even if it is a single word."""
-        replaced = self.text(words)
-        if self._words is None or words in self._paths:
-            return replaced
-        return self._words.sub(lambda found: self._names[found[0]], replaced)
+    def command(self, words: str) -> str:
+        """Return a command of ours: its words are no users and no hosts of this machine.
 
-    def _new_text(self, words: str) -> str:
+        Files, packages and addresses in it are values.
+        """
         if words in self._paths:
             return self._paths[words]
-        if self._finder is None or self._words is None:
+        return self._named(self._found(words), self._of_commands)
+
+    def values(self, words: str) -> str:
+        """Return free text without what it shows by its form: it may still have names."""
+        return self._found(shapes.hidden(words, self.address))
+
+    def _new_text(self, words: str) -> str:
+        return self._paths.get(words) or self._named(self.values(words), self._names)
+
+    def _found(self, words: str) -> str:
+        return self._finder.sub(self._replacement, words) if self._finder else words
+
+    def _named(self, words: str, among: Mapping[str, str]) -> str:
+        if self._words is None:
             return words
-        replaced = self._finder.sub(self._replacement, words)
-        if not any(char in words for char in " \t\n"):
-            return replaced
-        return self._words.sub(lambda found: self._names[found[0]], replaced)
+        return self._words.sub(lambda found: among.get(found[0], found[0]), words)
 
     def _new_finder(self) -> re.Pattern[str]:
         """Return a pattern for UUIDs and paths in text; a path with blanks only if it is known.
@@ -340,5 +378,6 @@ def _alternatives(values: Iterable[str]) -> str:
     return f"(?:{'|'.join(map(re.escape, ordered))})" if ordered else r"(?!)"
 
 
-def _whole_words(words: Iterable[str]) -> re.Pattern[str]:
+def whole_words(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of these names, where none is a part of another one."""
     return re.compile(rf"(?<![\w.-]){_alternatives(words)}(?![\w-])")

@@ -71,6 +71,50 @@ INDEX_WORDS = frozenset(
     "simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api".split()  # noqa: SIM905
 )
 """Names in the path of a package index that say what it is and not whose."""
+SITES = (
+    "pytorch.org",
+    "github.com",
+    "githubusercontent.com",
+    "github.io",
+    "gitlab.com",
+    "nvidia.com",
+    "nvidia.cn",
+    "python.org",
+    "pypi.org",
+    "pythonhosted.org",
+    "anaconda.org",
+    "anaconda.com",
+    "conda.io",
+    "huggingface.co",
+    "hf.co",
+    "docker.com",
+    "docker.io",
+    "quay.io",
+    "ghcr.io",
+    "nvcr.io",
+    "gcr.io",
+    "stackoverflow.com",
+    "readthedocs.io",
+    "microsoft.com",
+    "aka.ms",
+    "google.com",
+    "googleapis.com",
+    "amazonaws.com",
+    "kernel.org",
+    "ubuntu.com",
+    "debian.org",
+    "redhat.com",
+    "fedoraproject.org",
+    "kubernetes.io",
+    "openmpi.org",
+    "open-mpi.org",
+    "wikipedia.org",
+    "example.com",
+    "example.org",
+    "localhost",
+)
+"""Sites that everybody knows, and whose addresses therefore tell nothing of a machine. An own
+bucket or registry at one of them has a name before it, which goes with the path."""
 CHANNELS = frozenset(
     """
     defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly nvidia bioconda
@@ -90,6 +134,12 @@ ORDINARY = frozenset(
     the and for was were has have can cannot could found read open opened denied permission
     program process memory data home work desktop laptop pc box lab ai ml research student team
     attention core extension extensions kernels model models ops package packages utils
+    gpucheck install uninstall remove purge update upgrade list show check enable disable start
+    stop restart reset reboot status set unset export echo grep head tail tee cat index index-url
+    extra-index-url channel freeze download run exec import print sudo chmod chown usermod modprobe
+    rmmod systemctl service sed apt apt-get dnf yum zypper uv curl wget test tests fresh peer route
+    which where stat logs log video render soft hard free dump args process project shared rules
+    limits devel headers open server build-essential collect compat selftest preflight triage diff
     version release answer answered environment command timed out output input number name names
     """.split()  # noqa: SIM905
 )
@@ -131,6 +181,12 @@ def is_public_package(name: str) -> bool:
     name.
     """
     return " " in name or _packages().known(_FOR_CUDA.sub("", name.lower())) is not None
+
+
+def is_public_host(name: str) -> bool:
+    """Whether a host name, whole or the end of one, is that of a site that everybody knows."""
+    lower = name.lower()
+    return lower in SITES or lower in index_hosts() or lower.endswith(tuple(f".{s}" for s in SITES))
 
 
 @cache
