@@ -8,6 +8,7 @@ values in them are replaced.
 
 import enum
 import functools
+import re
 import types
 import typing
 from collections.abc import Callable
@@ -21,11 +22,13 @@ from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
 from gpucheck.language import Sentence
 from gpucheck.output.redact.pseudonyms import Pseudonyms
+from gpucheck.output.redact.setting_values import is_setting
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _OF_DEVICES = ("GPU-", "MIG-")
 _NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
 _ADDRESSES = ("MASTER_ADDR",)
+_FILE = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\s:;,=]{1,400}")
 
 Kind = PrivateKind | Literal["public", "any"]
 """What a value reveals."""
@@ -81,6 +84,22 @@ class Redaction:
         """Return a command of gpucheck with pseudonyms in place of its values."""
         return words if self._snapshot.redacted else _or_hidden(self._pseudonyms.command, words)
 
+    def host(self, name: str) -> str:
+        """Return the pseudonym of this machine, or of any other."""
+        return _or_hidden(self._pseudonyms.host, name)
+
+    def user(self, name: str) -> str:
+        """Return the pseudonym of a user."""
+        return _or_hidden(self._pseudonyms.user, name)
+
+    def channel(self, name: str) -> str:
+        """Return the pseudonym of a channel of conda; those that everybody knows stay."""
+        return _or_hidden(self._pseudonyms.index, name)
+
+    def remains(self, words: str) -> bool:
+        """Whether finished output still has a private value that was learned."""
+        return self._pseudonyms.remains(words)
+
     def _values(self, words: str) -> str:
         if isinstance(words, Sentence):
             return words.mapped(self._values)
@@ -88,10 +107,7 @@ class Redaction:
 
     def _learn_names(self, system: System) -> None:
         """Give names their pseudonyms, before paths, because paths may contain them."""
-        if system.user:
-            self._pseudonyms.learn_user(system.user)
-        if system.hostname:
-            self._pseudonyms.learn_host(system.hostname)
+        self._pseudonyms.learn_own(system.user or "", system.hostname or "")
 
     def _learn_values(self, snapshot: Snapshot) -> None:
         """Give every private value its pseudonym before a text is searched.
@@ -149,6 +165,8 @@ class Redaction:
             "address": pseudonyms.address,
             "package": pseudonyms.package,
             "index": pseudonyms.index,
+            "conda": pseudonyms.conda_package,
+            "setting": self._setting,
             "any": pseudonyms.text,
         }
         return ways[kind](value)
@@ -166,7 +184,16 @@ class Redaction:
         if name in PATH_NAMES:
             more = " " if name == "LD_PRELOAD" else ""
             return pseudonyms.paths(value, self._separators + more)
-        return pseudonyms.text(value)
+        return self._setting(value)
+
+    def _setting(self, value: str) -> str:
+        """Return what a setting is made of, files with pseudonyms; nothing else."""
+        if is_setting(value):
+            return value
+        shown = self._pseudonyms.path(value) if _FILE.fullmatch(value) else HIDDEN
+        if shown == HIDDEN:
+            self._pseudonyms.learn_secret(value)
+        return shown
 
 
 def _or_hidden(replace: Callable[[str], str], value: str) -> str:

@@ -4,6 +4,7 @@ import bisect
 import re
 from collections.abc import Iterable, Mapping
 
+from gpucheck.facts.environment import HIDDEN
 from gpucheck.output.redact import shapes
 from gpucheck.output.redact.public_names import (
     CHANNELS,
@@ -17,6 +18,7 @@ from gpucheck.output.redact.public_names import (
     is_public_host,
     is_public_package,
 )
+from gpucheck.output.redact.setting_values import is_setting
 
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
@@ -28,7 +30,7 @@ _WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
-_SHORTEST_WORD = 3
+_SHORTEST_WORD, _SHORTEST_SECRET = 3, 5
 _DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
@@ -62,6 +64,10 @@ class Pseudonyms:
         self._finder: re.Pattern[str] | None = None
         self._names: dict[str, str] = {}
         self._of_commands: dict[str, str] = {}
+        self._secrets: dict[str, str] = {}
+        self._own: set[str] = set()
+        self._of_owner: dict[str, str] = {}
+        self._owner = _parts_of_words(())
         self._words: re.Pattern[str] | None = None
 
     # Learning: which values are private, before any text is searched.
@@ -89,18 +95,21 @@ class Pseudonyms:
         """Learn the addresses, and the names of users and hosts, that a text shows by its form."""
         if _ONE_WORD.fullmatch(words):
             return
-
-        def learned(address: str) -> str:
-            self.address(address)
-            return "?"  # a pseudonym could be taken for a name
-
-        for kind, name in shapes.names(shapes.hidden(words, learned)):
+        for secret in shapes.secrets(words):
+            self.learn_secret(secret)
+        shapes.hidden(words, self.address)
+        for kind, name in shapes.names(shapes.without_secrets(words)):
             if not _identifies(name) or is_public_host(name):
                 continue
             if kind == "user":
                 self.learn_user(name)
             elif name not in self._users:
                 self.learn_host(name)
+
+    def learn_secret(self, value: str) -> None:
+        """Learn a value that is hidden wherever it stands."""
+        if len(value) >= _SHORTEST_SECRET and value.lower() not in ORDINARY:
+            self._secrets[value] = HIDDEN
 
     def learn_uuid(self, value: str) -> None:
         """Learn the whole UUID of a device; a prefix without anything after it identifies none."""
@@ -114,6 +123,12 @@ class Pseudonyms:
         if self._full_uuids[at : at + 1] != [value]:
             self._full_uuids.insert(at, value)
 
+    def learn_own(self, user: str, host: str) -> None:
+        """Learn the user and the machine whom all is about: in texts they are found in any form."""
+        self.learn_user(user)
+        self.learn_host(host)
+        self._own.update(name for name in (user, host, host.partition(".")[0]) if name)
+
     def settle(self) -> None:
         """End the learning; from now on texts are searched for all learned values."""
         self._texts.clear()
@@ -125,9 +140,25 @@ class Pseudonyms:
             for name, new in self._addresses.items()
             if _identifies(name) or _ADDRESS.fullmatch(name)
         }
-        self._names = {**names, **addresses}
-        self._of_commands = {**self._packages, **addresses}
+        self._names = {**names, **addresses, **self._secrets}
+        packages = {name: new for name, new in self._packages.items() if name in names}
+        self._of_commands = {**packages, **addresses, **self._secrets}
         self._words = whole_words(self._names)
+        self._of_owner = {
+            name.lower(): self._names[name]
+            for name in self._own
+            if name in self._names and len(name) >= _SHORTEST_SECRET
+        }
+        self._owner = _parts_of_words(self._of_owner)
+
+    def remains(self, words: str) -> bool:
+        """Whether a finished text still has a name, an address, a secret or a UUID."""
+        named = self._words is not None and self._words.search(words) is not None
+        return (
+            named
+            or self._owner.search(words) is not None
+            or any(body in words for body in self._bodies if len(body) >= _SHORTEST_UUID)
+        )
 
     # Replacing a value of a known kind.
 
@@ -176,6 +207,12 @@ class Pseudonyms:
             one if one in INDEX_WORDS else self._component(one, windows=False) for one in parts
         ]
         return "/".join([begin, *words] if sign else words)
+
+    def conda_package(self, value: str) -> str:
+        """Return ``name version build channel`` of a package of conda; a channel is an index."""
+        name, *middle = value.split(" ", 3)
+        channel = [self.index(middle.pop())] if len(middle) == len("vbc") else []
+        return " ".join((name, *middle, *channel))
 
     def devices(self, value: str) -> str:
         """Return a list of devices with its UUIDs replaced; indices and words stay."""
@@ -241,7 +278,10 @@ class Pseudonyms:
         return self._found(shapes.hidden(words, self.address))
 
     def _new_text(self, words: str) -> str:
-        return self._paths.get(words) or self._named(self.values(words), self._names)
+        if words in self._paths:
+            return self._paths[words]
+        replaced = self._named(self.values(words), self._names)
+        return self._owner.sub(lambda found: self._of_owner[found[0].lower()], replaced)
 
     def _found(self, words: str) -> str:
         return self._finder.sub(self._replacement, words) if self._finder else words
@@ -303,7 +343,7 @@ class Pseudonyms:
         """Replace one entry so that it names exactly the devices that it named before."""
         found = _UUID.fullmatch(entry.strip())
         if found is None or not found[2]:
-            return self.text(entry)
+            return entry if is_setting(entry) else HIDDEN
         word = entry.strip()
         prefix, body, instance = found.groups()
         if body in self._bodies:
@@ -381,3 +421,8 @@ def _alternatives(values: Iterable[str]) -> str:
 def whole_words(words: Iterable[str]) -> re.Pattern[str]:
     """Return a pattern of any of these names, where none is a part of another one."""
     return re.compile(rf"(?<![\w.-]){_alternatives(words)}(?![\w-])")
+
+
+def _parts_of_words(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of these names, in capitals as well: ``ALICE_ENV``, ``x-alice``."""
+    return re.compile(rf"(?i)(?<![A-Za-z0-9]){_alternatives(words)}(?![A-Za-z0-9])")

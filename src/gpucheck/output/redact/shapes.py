@@ -18,7 +18,7 @@ _NAMES_OF_SECRETS = (
 )
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}]{3,512}"
 _SECRETS = (
-    re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----.*", re.DOTALL),
+    re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>.*)", re.DOTALL),
     # password=x, "HF_TOKEN": "x", --api-key x; a count or a class is no secret
     re.compile(
         rf"(?i)(?<![a-z]){_NAMES_OF_SECRETS}[\"']?(?:\s{{0,3}}[=:]\s{{0,3}}[\"']?|(?<=key)\s|"
@@ -128,7 +128,7 @@ something around them says that they are an address."""
 def names(text: str) -> Iterator[tuple[Kind, str]]:
     """Yield the names of users and hosts that stand where such names stand.
 
-    A text gives each of its secrets away to :func:`hidden` first.
+    A secret may look like a name: the text must be one without.
     """
     for pattern in _HOSTS:
         for found in pattern.finditer(text):
@@ -137,7 +137,7 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
         for found in pattern.finditer(text):
             yield from (("user", one) for one in _of(found))
     for found in _MAIL.finditer(text):
-        if _NO_HOSTS_OF_MAIL.fullmatch(found["host"]) is None:
+        if _is_mail(found):
             yield "user", found["user"]
             yield "host", found["host"].rstrip(".-")
 
@@ -147,22 +147,39 @@ def _of(found: re.Match[str]) -> Iterator[str]:
     return (one.rstrip(".-") for one in found.groupdict().values() if one)
 
 
-def hidden(text: str, pseudonym: Callable[[str], str]) -> str:
-    """Return the text without its secrets, and with pseudonyms in place of addresses.
+def secrets(text: str) -> Iterator[str]:
+    """Yield the passwords, tokens and keys in a text."""
+    for pattern in _SECRETS:
+        for found in pattern.finditer(text):
+            yield from found.groupdict().values()
 
-    What is left of ``user@host`` are names, which are replaced as all names are.
-    """
+
+def without_secrets(text: str) -> str:
+    """Return the text without passwords, tokens and keys."""
     for pattern in _SECRETS:
         text = pattern.sub(_without_secret, text)
+    return text
+
+
+def hidden(text: str, pseudonym: Callable[[str], str]) -> str:
+    """Return the text without secrets and mail addresses, and with pseudonyms for addresses."""
+    text = _MAIL.sub(_without_mail, without_secrets(text))
     text = _V6.sub(lambda found: _replaced(found, pseudonym), text)
     text = _MAC.sub(lambda found: _replaced(found, pseudonym), text)
     return _V4.sub(lambda found: _replaced_v4(found, pseudonym), text)
 
 
+def _is_mail(found: re.Match[str]) -> bool:
+    return _NO_HOSTS_OF_MAIL.fullmatch(found["host"]) is None
+
+
+def _without_mail(found: re.Match[str]) -> str:
+    """Hide ``user@host``; the full stop of its sentence stays."""
+    ending = found["host"][len(found["host"].rstrip(".-")) :]
+    return f"{HIDDEN}{ending}" if _is_mail(found) else found[0]
+
+
 def _without_secret(found: re.Match[str]) -> str:
-    secret = found.groupdict().get("secret")
-    if secret is None:
-        return HIDDEN
     start, end = (place - found.start() for place in found.span("secret"))
     return found[0][:start] + HIDDEN + found[0][end:]
 
