@@ -155,7 +155,7 @@ def test_what_names_people_keys_and_places_is_taken_out_by_field(tmp_path: Path)
     log = {
         "files": {
             f"{site}/own-1.dist-info/METADATA": (
-                b"Metadata-Version: 2.1\nName: own\nVersion: 1\nAuthor-email: Al <al@acme.example>\n"
+                b"Metadata-Version: 2.1\nName: own\nVersion: 1\nAuthor-email: <al@acme.example>\n"
                 b"Home-page: https://git.acme.example/own\nRequires-Dist: torch >=2\n"
                 b"Requires-Dist: sdk @ https://u:pw@git.acme.example/sdk.whl\n\nCall Al, room 7.\n"
             ),

@@ -14,7 +14,7 @@ _NUMBER = re.compile(
 _DEVICE = re.compile(
     r"(?:eth|en[a-z]?|eno|ens|enp|ib|ibp|ibs|bond|br|docker|lo|wl|wlan|wlp|veth|hsn|roce|rdma|mlx|mce"
     r"|bnxt_re|irdma|efa|rocep|net|mgmt|team|vlan|cni|cali|flannel|virbr|tun|tap|ipogif|opap|hfi"
-    r"|sm_|compute_)(?:[0-9]{1,4}[a-z_]{0,4}){1,6}"
+    r"|sm_|compute_)(?:[0-9]{1,4}[a-z_]{0,6}){1,6}"
     r"|(?:[abhklmptv]|g[bh]|gtx|rtx|mi)[0-9]{1,4}[a-z]{0,2}"
 )
 """Interfaces (``enp65s0f0np0``), adapters (``mlx5_bond_0``), architectures, models (``a100``)."""

@@ -32,7 +32,7 @@ _SECRETS = (
     re.compile(r"://(?P<secret>[^\s/@\"'<>]{1,512})@"),
     # the token of a channel of conda
     re.compile(r"://[^\s\"']{1,256}?/t/(?P<secret>[\w-]{3,256})"),
-    re.compile(r"[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})"),
+    re.compile(r"(?i)[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})"),
     re.compile(
         r"(?<![\w-])(?P<secret>(?:sk|pk|rk|whsec|nvapi|hvs|npm|dckr_pat|dop_v1|shpat|sntrys|lsv2)"
         r"[_.-](?=[\w-]{0,200}\d)[\w-]{6,200}|gh[pousr]_\w{8,100}|github_pat_\w{8,100}"
@@ -59,7 +59,7 @@ _NAME = r"[A-Za-z0-9][\w.-]{0,252}"
 _HOSTS = (
     re.compile(rf"(?m)^\s{{0,8}}(?P<host>{_NAME}):\d{{1,10}}:\d{{1,10}} (?:\[\d|NCCL)"),  # NCCL
     re.compile(  # syslog, journalctl, dmesg -T of several
-        r"(?m)^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,32}) "
+        r"(?<!\S)(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,32}) "
         rf"(?P<host>{_NAME}) [\w./@-]{{1,60}}(?:\[\d{{1,10}}\])?:"
     ),
     re.compile(  # host: x, hostname=x, MASTER_ADDR=x
@@ -69,7 +69,7 @@ _HOSTS = (
     re.compile(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
         r"(?i)(?:\b(?:host|hostname|node|peer|server) [\"'(\[]?(?=\S{0,99}[\d.-])"
         rf"(?P<host>{_NAME})"
-        rf"|\b[a-z]{{2,9}}://\[?(?P<in_url>{_NAME})"
+        rf"|\b[a-z]{{2,9}}://(?:\(hidden\)@)?\[?(?P<in_url>{_NAME})"
         rf"|\bto \[?(?P<reached>{_NAME})\]?:\d{{2,5}}\b|\[(?P<bracketed>{_NAME})\]:\d{{2,5}}\b"
         rf"|(?<![\w.<:%-])(?P<angled>{_NAME})<\d{{1,5}}>)"
     ),
