@@ -136,8 +136,8 @@ ORDINARY = frozenset(
     attention core extension extensions kernels model models ops package packages utils
     all and id job jobs rank ranks state reason drain nodename scontrol srun sinfo dcgmi diag dmesg
     oom segfault killed http https route addr brief describe cordon kubectl mpirun torchrun
-    meanwhile slurm hadoop spark ray jupyter jovyan mambauser vscode ec2-user azureuser vagrant kaggle colab
-    nonroot appuser nobody daemon www-data postgres git
+    meanwhile slurm hadoop spark ray jupyter jovyan mambauser vscode ec2-user azureuser vagrant
+    kaggle colab nonroot appuser nobody daemon www-data postgres git
     gpucheck install uninstall remove purge update upgrade list show check enable disable start
     stop restart reset reboot status set unset export echo grep head tail tee cat index index-url
     extra-index-url channel freeze download run exec import print sudo chmod chown usermod modprobe
