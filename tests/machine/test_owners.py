@@ -127,5 +127,5 @@ def test_a_state_of_root_follows_no_link_of_another_user(tmp_path: Path) -> None
         env={"XDG_STATE_HOME": str(state)},
     )  # fmt: skip
     assert done.exit_code == 2
-    assert "belongs to another user" in done.stderr
+    assert "can be changed by another user" in done.stderr
     assert list(aim.iterdir()) == []

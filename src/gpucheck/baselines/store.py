@@ -114,7 +114,7 @@ def save(report: Report, folder: Path, note: str) -> Path:
     if theirs := folder_of_others(str(folder)):
         raise BaselineError(
             say(
-                "{folder} belongs to another user, so root keeps no state in it: set "
+                "{folder} can be changed by another user, so root keeps no state in it: set "
                 "XDG_STATE_HOME to a folder of root",
                 folder=theirs,
             )
