@@ -4,6 +4,7 @@ import json
 import re
 import typing
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET  # what gpucheck itself has written
 
@@ -16,9 +17,14 @@ from html_support import is_sound
 from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
+from gpucheck.advice.recommender import Recommendation
+from gpucheck.baselines import words
+from gpucheck.baselines.explain import Explanation
+from gpucheck.baselines.store import State
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
+from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Bandwidth
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTests
@@ -27,24 +33,30 @@ from gpucheck.language import Sentence
 from gpucheck.language.visible import is_visible
 from gpucheck.output import (
     batch_summary,
+    diff_overview,
     json_format,
     junit,
+    lint_text,
     markdown,
     preflight_json,
     preflight_junit,
     preflight_markdown,
     preflight_metrics,
     preflight_text,
+    recommendation,
     terminal,
     ticket_reply,
     ticket_text,
 )
-from gpucheck.output.diff import Change
+from gpucheck.output.baseline_documents import Difference, Figure
+from gpucheck.output.diff import Change, compare
 from gpucheck.output.html import diff as html_diff
 from gpucheck.output.html import preflight as html_preflight
 from gpucheck.output.html import report as html_report
+from gpucheck.output.lint_text import LintedFile
 from gpucheck.ticket.judge import judge_saved
 from gpucheck.ticket.tally import CauseCount, Tally
+from gpucheck.whatif.files.rules.complaint import Complaint
 
 HOSTILE = [
     preflight_samples.HOSTILE,
@@ -279,6 +291,41 @@ def test_a_diff(word: str) -> None:
         Change(fact=f"environment.variables.{word}", change="removed", before=word, after=None),
     ]
     is_harmless_html(html_diff.render(old, new, changes))
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", WORDS)
+def test_what_is_compared_saved_linted_and_recommended(word: str) -> None:
+    old, new = report_samples.healthy(), reports(word)[0]
+    changes = compare(old.snapshot, new.snapshot)
+    state = State(file=Path("x"), host=word, note=word, verdict=word, root_causes=(word,),
+                  snapshot=new.snapshot)  # fmt: skip
+    why = Explanation(finding=new.findings[0], changes=tuple(changes))
+    rate = Figure(test=word, device=word, name=word, unit=word, before=1.0, after=2.0)
+    differs = Difference(fact=word, usual=word, alike=2, of=3, gpus=word, hosts={word: word})
+    look: dict[str, Any] = {"verbose": 2, "color": True, "width": 80}
+    shown = recommendation.Shown(
+        answer=Recommendation(best=None, reasons=(word,), notes=(word,), left_out=(word,)),
+        commands=(word,), verify=word, notes=(word,), yours=word,
+        missing=(recommendation.Missing(word, word),),
+    )  # fmt: skip
+    fault = Complaint(line=1, severity=Severity.ERROR, rule=word, sentence=word, fix=word)
+    files = [LintedFile(file=word, kind=word, complaints=(fault,), unjudged=(word,), problem=word)]
+    for text in (
+        diff_overview.render(old, new, changes, **look),
+        words.comparison(state, old, new, why, changes, [rate], **look),
+        words.listing([state], color=True, width=80),
+        words.fleet([differs], 3, [word], [word], color=True, width=80),
+        recommendation.text(shown, color=True),
+        recommendation.text(shown, quiet=True),
+        lint_text.terminal(files),
+        lint_text.github(files),
+        *lint_text.reasons(files[0]),
+        lint_text.as_json(files, tables=word),
+    ):
+        shows_nothing_hidden(text)
+    for line in lint_text.github(files).splitlines():
+        assert line.startswith("::error file=")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

@@ -44,7 +44,7 @@ def terminal(files: Sequence[LintedFile], *, color: bool = False) -> str:
 def _lines(file: str, one: Complaint, *, color: bool) -> Iterator[str]:
     severity = one.severity.value
     shown = f"\033[{_COLORS[one.severity]}m{severity}\033[0m" if color else severity
-    yield f"{shown_name(file)}:{one.line}: {shown} {one.rule}: {_words(one.sentence)}"
+    yield f"{shown_name(file)}:{one.line}: {shown} {_safe(one.rule)}: {_words(one.sentence)}"
     if one.fix:
         yield "    " + _words(say("Fix: {fix}", fix=one.fix))
 
