@@ -11,7 +11,7 @@ import functools
 import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Union, cast
 
 import msgspec
@@ -30,6 +30,10 @@ _NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
 _ADDRESSES = ("MASTER_ADDR",)
 _FILE = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\s:;,=]{1,400}")
 
+_MOST_TEXT = 2 << 20
+"""Characters of different texts that are searched, which takes some 10 s for the most hostile ones.
+What is beyond is hidden: a machine has some thousands."""
+
 Kind = PrivateKind | Literal["public", "any"]
 """What a value reveals."""
 Replace = Callable[[Kind, Any], Any]
@@ -43,6 +47,7 @@ class Redaction:
         self._pseudonyms = pseudonyms or Pseudonyms()
         system = snapshot.get(System)
         self._separators = ";" if system.os == "windows" else ":"
+        self._too_much: set[str] = set()
         self._learn_names(system)
         self._learn_values(snapshot)
         self._pseudonyms.settle()
@@ -131,12 +136,20 @@ class Redaction:
                 self._pseudonyms.learn_uuid(uuid)
         for package in found.get("package", ()):
             self._pseudonyms.package(package)
-        for text in found.pop("any", ()):
-            self._pseudonyms.learn_from(text)
+        self._learn_texts(found.pop("any", {}))
         for kind, values in found.items():
             for value in values:
                 self._replaced(kind, value)
         self._replaced("variables", variables)
+
+    def _learn_texts(self, texts: Iterable[str]) -> None:
+        length = 0
+        for text in texts:
+            length += len(text)
+            if length > _MOST_TEXT:
+                self._too_much.add(text)
+            else:
+                self._pseudonyms.learn_from(text)
 
     def _run(self, run: ProbeRun) -> ProbeRun:
         if run.problem is None:
@@ -151,6 +164,8 @@ class Redaction:
                 name: _or_hidden(functools.partial(self._variable, name), text)
                 for name, text in value.items()
             }
+        if value in self._too_much:
+            return HIDDEN
         return _or_hidden(functools.partial(self._value, kind), value)
 
     def _value(self, kind: Kind, value: str) -> str:

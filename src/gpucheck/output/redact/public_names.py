@@ -72,49 +72,22 @@ INDEX_WORDS = frozenset(
 )
 """Names in the path of a package index that say what it is and not whose."""
 SITES = (
-    "pytorch.org",
-    "github.com",
-    "githubusercontent.com",
-    "github.io",
-    "gitlab.com",
-    "nvidia.com",
-    "nvidia.cn",
-    "python.org",
-    "pypi.org",
-    "pythonhosted.org",
-    "anaconda.org",
-    "anaconda.com",
-    "conda.io",
-    "huggingface.co",
-    "hf.co",
-    "docker.com",
-    "docker.io",
-    "quay.io",
-    "ghcr.io",
-    "nvcr.io",
-    "gcr.io",
-    "stackoverflow.com",
-    "readthedocs.io",
-    "microsoft.com",
-    "aka.ms",
-    "google.com",
-    "googleapis.com",
-    "amazonaws.com",
-    "kernel.org",
-    "ubuntu.com",
-    "debian.org",
-    "redhat.com",
-    "fedoraproject.org",
-    "kubernetes.io",
-    "openmpi.org",
-    "open-mpi.org",
-    "wikipedia.org",
-    "example.com",
-    "example.org",
-    "localhost",
+    "pytorch.org", "github.com", "githubusercontent.com", "gitlab.com", "nvidia.com", "nvidia.cn",
+    "python.org", "pypi.org", "pythonhosted.org", "anaconda.org", "anaconda.com", "huggingface.co",
+    "hf.co", "docker.com", "docker.io", "quay.io", "ghcr.io", "nvcr.io", "gcr.io",
+    "stackoverflow.com", "microsoft.com", "aka.ms", "google.com", "kernel.org", "ubuntu.com",
+    "debian.org", "redhat.com", "fedoraproject.org", "kubernetes.io", "open-mpi.org",
+    "wikipedia.org", "example.com", "example.org", "localhost",
+)  # fmt: skip
+"""Sites that everybody knows, and whose addresses therefore tell nothing of a machine."""
+_PARTS_OF_SITES = frozenset(
+    """
+    www docs download developer forums discuss dev-discuss files raw gist api cdn static packages
+    conda repo hub registry registry-1 archive security catalog learn community pypi test index us
+    objects codeload
+    """.split()  # noqa: SIM905
 )
-"""Sites that everybody knows, and whose addresses therefore tell nothing of a machine. An own
-bucket or registry at one of them has a name before it, which goes with the path."""
+"""What stands before such a name; anything else may be that of a customer."""
 CHANNELS = frozenset(
     """
     defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly nvidia bioconda
@@ -188,9 +161,11 @@ def is_public_package(name: str) -> bool:
 
 
 def is_public_host(name: str) -> bool:
-    """Whether a host name, whole or the end of one, is that of a site that everybody knows."""
+    """Whether a host is one of a site that everybody knows."""
     lower = name.lower()
-    return lower in SITES or lower in index_hosts() or lower.endswith(tuple(f".{s}" for s in SITES))
+    while (part := lower.partition("."))[0] in _PARTS_OF_SITES:
+        lower = part[2]
+    return lower in SITES or name.lower() in index_hosts()
 
 
 @cache

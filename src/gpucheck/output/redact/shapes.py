@@ -5,7 +5,7 @@ Every repeat has a limit, and no two that match the same stand side by side.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Literal
 
 from gpucheck.facts.environment import HIDDEN
@@ -27,11 +27,11 @@ _SECRETS = (
     ),
     re.compile(r"(?i)\b(?:bearer|basic)\s(?P<secret>[\w.~+/=-]{8,2048})"),
     # key=x: only what looks like a key
-    re.compile(r"(?i)\bkey[\"']?\s?[=:]\s?[\"']?(?P<secret>(?=[\w+/=-]{0,300}\d)[\w+/=-]{16,300})"),
+    re.compile(r"(?i)\bkey[\"']?\s?[=:]\s?[\"']?(?P<secret>(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,300})"),
     # ://user:password@, ://token@
     re.compile(r"://(?P<secret>[^\s/@\"'<>]{1,512})@"),
     # the token of a channel of conda
-    re.compile(r"://[^\s\"']{1,256}?/t/(?P<secret>[\w-]{3,256})"),
+    re.compile(r"://[^\s\"']{1,99}?/t/(?P<secret>[\w-]{3,256})"),
     re.compile(r"(?i)[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})"),
     re.compile(
         r"(?<![\w-])(?P<secret>(?:sk|pk|rk|whsec|nvapi|hvs|npm|dckr_pat|dop_v1|shpat|sntrys|lsv2)"
@@ -130,10 +130,10 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
 
     A secret may look like a name: the text must be one without.
     """
-    for pattern in _HOSTS:
+    for pattern in _fitting(_HOSTS, text):
         for found in pattern.finditer(text):
             yield from (("host", one) for one in _of(found) if not _NO_HOST.fullmatch(one))
-    for pattern in _USERS:
+    for pattern in _fitting(_USERS, text):
         for found in pattern.finditer(text):
             yield from (("user", one) for one in _of(found))
     for found in _MAIL.finditer(text):
@@ -147,23 +147,55 @@ def _of(found: re.Match[str]) -> Iterator[str]:
     return (one.rstrip(".-") for one in found.groupdict().values() if one)
 
 
+_WORDS_BEFORE: Mapping[re.Pattern[str], tuple[str, ...]] = {
+    _SECRETS[0]: ("private key",),
+    _SECRETS[1]: ("pass", "pwd", "secret", "token", "credential", "auth", "key"),
+    _SECRETS[2]: ("bearer", "basic"),
+    _SECRETS[3]: ("key",),
+    _SECRETS[4]: ("://",),
+    _SECRETS[5]: ("/t/",),
+    _SECRETS[6]: ("sig", "key", "token", "secret"),
+    _HOSTS[0]: ("nccl", "["),
+    _HOSTS[2]: ("host", "node", "server", "master_addr", "computer", "rdzv"),
+    _HOSTS[3]: ("host", "node", "peer", "server", "://", "to ", "]:", "<"),
+    _HOSTS[5]: ("error:",),
+    _USERS[0]: ("user", "logname", "login", "owner"),
+    _USERS[1]: ("user", "by "),
+    _USERS[2]: ("id=",),
+    _USERS[3]: ("sudo",),
+    _USERS[5]: ("/home", "users"),
+}
+"""In lower case, one of the words without which a pattern finds nothing. Most texts have none."""
+
+
+def _fitting(patterns: Iterable[re.Pattern[str]], text: str) -> Iterator[re.Pattern[str]]:
+    """Yield the patterns that may find something in a text."""
+    lower = text.lower()
+    for pattern in patterns:
+        words = _WORDS_BEFORE.get(pattern)
+        if words is None or any(word in lower for word in words):
+            yield pattern
+
+
 def secrets(text: str) -> Iterator[str]:
     """Yield the passwords, tokens and keys in a text."""
-    for pattern in _SECRETS:
+    for pattern in _fitting(_SECRETS, text):
         for found in pattern.finditer(text):
             yield from found.groupdict().values()
 
 
 def without_secrets(text: str) -> str:
     """Return the text without passwords, tokens and keys."""
-    for pattern in _SECRETS:
+    for pattern in _fitting(_SECRETS, text):
         text = pattern.sub(_without_secret, text)
     return text
 
 
 def hidden(text: str, pseudonym: Callable[[str], str]) -> str:
     """Return the text without secrets and mail addresses, and with pseudonyms for addresses."""
-    text = _MAIL.sub(_without_mail, without_secrets(text))
+    text = without_secrets(text)
+    if "@" in text:
+        text = _MAIL.sub(_without_mail, text)
     text = _V6.sub(lambda found: _replaced(found, pseudonym), text)
     text = _MAC.sub(lambda found: _replaced(found, pseudonym), text)
     return _V4.sub(lambda found: _replaced_v4(found, pseudonym), text)
