@@ -1,6 +1,7 @@
 """Whatever redaction meets, it hides it; it never raises."""
 
 import re
+import time
 import typing
 from typing import Any
 
@@ -13,6 +14,7 @@ from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
 from gpucheck.facts.environment import HIDDEN, Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.system import System
 from gpucheck.output.redact import Redaction, redact, redact_text
@@ -142,3 +144,15 @@ def test_sixty_secrets_planted_everywhere_are_gone() -> None:
     assert not SECRET.search(repr(redact(machine).as_json()))
     for value in variables.values():
         assert not SECRET.search(redact_text(f"cannot open {value}: by s3cr3tuser", machine))
+
+
+@pytest.mark.hostile
+def test_endless_texts_are_hidden_and_not_searched_for_ever() -> None:
+    texts = [
+        f"host n{at} key= user u{at} by to ://a@b]: 1.2.3.4 error:" * 4 for at in range(40_000)
+    ]
+    begun = time.process_time()
+    found = redact(snapshot(Pasted(readers=texts))).get(Pasted).readers or []
+    assert time.process_time() - begun < 60
+    assert found[-1] == HIDDEN
+    assert found[0] != HIDDEN

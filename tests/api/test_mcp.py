@@ -1,15 +1,19 @@
 """``gpucheck mcp`` as an assistant meets it: through the client of the reference SDK."""
 
 import asyncio
+import json
 import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 from typing import Any
 
 import pytest
 from left_behind import heed_signals
+
+from gpucheck.language.visible import is_visible
 
 pytestmark = pytest.mark.process
 
@@ -60,6 +64,46 @@ def test_questions_at_the_same_time() -> None:
     assert cause.structured_content["root_causes"] == ["gpu-too-new-for-torch"]
     assert page.content[0].text.startswith("driver-too-old: ")
     assert not any(one.is_error for one in (here, what_if, cause, page))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("triage", r'{"text": "\ud800 CUDA error: out of memory \udc00\ud83d\ude00 \\\\ud800"}'),
+        ("compat", r'{"facts": {"gpu\ud800": "\udfff"}}'),
+        ("explain", r'{"slug": "a\uD800"}'),
+        (r"\ud8ff", "{}"),
+    ],
+)
+def test_half_of_a_character_is_answered(name: str, arguments: str) -> None:
+    pytest.importorskip("mcp")
+    call = f'"method":"tools/call","params":{{"name":"{name}","arguments":{arguments}}}'
+    begin = (
+        '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2024-11-05",'
+        '"capabilities":{},"clientInfo":{"name":"x","version":"1"}}}\n'
+        '{"jsonrpc":"2.0","method":"notifications/initialized"}\n'
+    )
+    with subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as server:
+        assert server.stdin
+        assert server.stdout
+        watch = threading.Timer(60, server.kill)
+        watch.start()
+        server.stdin.write(f'{begin}{{"jsonrpc":"2.0","id":2,{call}}}\n'.encode())
+        server.stdin.flush()
+        assert server.stdout.readline()
+        answer = json.loads(server.stdout.readline())
+        watch.cancel()
+        server.kill()
+    assert answer["id"] == 2
+    assert "result" in answer
+
+
+def test_nothing_in_an_answer_is_hidden() -> None:
+    text = "RuntimeError: CUDA error: out of memory \U000e0041\U000e0042\ufe0f\u3164\u202e"
+    _tools, answer = ask(("triage", {"text": text}))
+    told = answer.content[0].text + json.dumps(answer.structured_content, ensure_ascii=False)
+    assert "out of memory" in told
+    assert [char for char in told if not is_visible(char) and char != "\n"] == []
 
 
 def test_a_refusal_is_one_sentence() -> None:

@@ -24,11 +24,15 @@ from gpucheck.ticket.judge import judge_saved
 
 _SENTENCES = (
     say("unknown"),
-    say("Driver {release} is lower", release="535 (no joke)"),
-    say_many(3, "{count} probe", "{count} probes"),
-    say("{those} took {seconds:.1f} s", those=in_series(["a", "b", "c"] * 20), seconds=2.25),
-    say("{fix} {inner}", fix=say("Do it.").within(), inner=say("it is done").at_start()),
-    say("code {code:#04x}", code=15),
+    say("{name} (pid {pid})", name="3 (no joke)", pid=7),
+    say_many(3, "{count} row", "{count} rows"),
+    say(
+        "{name}: {text}",
+        name=in_series(["a", "b", "c"] * 20),
+        text=say("{seconds:.1f} s", seconds=2.25),
+    ),
+    say("{name}: {text}", name=say("unknown").within(), text=say("not asked").at_start()),
+    say("and {count:,} more", count=1500),
 )
 
 
@@ -58,24 +62,29 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
 @pytest.mark.parametrize(
     "said",
     [
-        {"key": "{x.__class__}", "params": {"x": "the text"}},
-        {"key": "{x[0]}", "params": {"x": "the text"}},
-        {"key": "{x:>99999999}", "params": {"x": "the text"}},
-        {"key": "{x!r}", "params": {"x": "the text"}},
+        {"key": "{x.__class__}", "params": {"x": "my text"}},
+        {"key": "{x[0]}", "params": {"x": "my text"}},
+        {"key": "{x:>99999999}", "params": {"x": "my text"}},
+        {"key": "{x!r}", "params": {"x": "my text"}},
         {"key": "{x:.1f}", "params": {"x": 10**400}},
-        {"key": "the text", "params": {}, "plural": 5},
-        {"key": "the text", "params": {}, "plural": "{x", "number": 2},
-        {"key": "the text", "params": {}, "number": "2"},
+        {"key": "my text", "params": {}, "plural": 5},
+        {"key": "my text", "params": {}, "plural": "{x", "number": 2},
+        {"key": "my text", "params": {}, "number": "2"},
         {"key": "another text", "params": {}},
         {"key": "{x}" * 300, "params": {"x": "y" * 30_000}},
         {"key": "{x}", "params": {f"x{at}": 1 for at in range(50)}},
-        {"params": {}}, [], ["the text"], "the text", 5, None,
+        {"key": "my text", "params": {}},
+        {"key": "{x}", "params": {"x": "my text"}},
+        {"key": "unknown", "plural": "my text", "params": {}, "number": 2},
+        {"key": "{count} probe", "plural": "my text", "params": {"count": 2}, "number": 2},
+        {"params": {}}, [], ["my text"], "my text", 5, None,
     ],
 )  # fmt: skip
 def test_a_forged_sentence_stays_text(said: object) -> None:
-    assert type(said_again("the text", said)) is str
-    back = with_sentences({"why": "the text", "said": {"why": said}})
-    assert back == {"why": "the text"}
+    assert type(said_again("my text", said)) is str
+    assert type(said_again("", said)) is str
+    back = with_sentences({"why": "my text", "said": {"why": said}})
+    assert back == {"why": "my text"}
 
 
 @pytest.mark.parametrize(

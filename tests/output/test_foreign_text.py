@@ -4,6 +4,7 @@ import json
 import re
 import typing
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree as ET  # what gpucheck itself has written
 
@@ -16,32 +17,46 @@ from html_support import is_sound
 from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
+from gpucheck.advice.recommender import Recommendation
+from gpucheck.baselines import words
+from gpucheck.baselines.explain import Explanation
+from gpucheck.baselines.store import State
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
+from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Bandwidth
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, decode
+from gpucheck.language import Sentence
+from gpucheck.language.visible import is_visible
 from gpucheck.output import (
     batch_summary,
+    diff_overview,
     json_format,
     junit,
+    lint_text,
     markdown,
     preflight_json,
     preflight_junit,
     preflight_markdown,
     preflight_metrics,
     preflight_text,
+    recommendation,
     terminal,
     ticket_reply,
     ticket_text,
 )
-from gpucheck.output.diff import Change
+from gpucheck.output.baseline_documents import Difference, Figure
+from gpucheck.output.diff import Change, compare
 from gpucheck.output.html import diff as html_diff
 from gpucheck.output.html import preflight as html_preflight
 from gpucheck.output.html import report as html_report
+from gpucheck.output.lint_text import LintedFile
+from gpucheck.ticket.judge import judge_saved
 from gpucheck.ticket.tally import CauseCount, Tally
+from gpucheck.whatif.files.rules.complaint import Complaint
 
 HOSTILE = [
     preflight_samples.HOSTILE,
@@ -52,7 +67,11 @@ HOSTILE = [
     "]]></failure><!-- <?xml x?> <!DOCTYPE y [<!ENTITY z SYSTEM 'file:///etc/passwd'>]>",
     "![x](http://x/?leak) [y](javascript:z) @all #1 GH-1 ```\n# head\n| a | b |\n```sh",
     'x"} 1\n# TYPE y gauge\ny{a="\\',
+    "x\n\n![p](http://e.example/p.png)\n\n# head\n\nfixes #4 @all\n\n```sh\ncurl e.example\n```\n",
+    "a\U000e0041\U000e0049b\U000e0100\ufe0f\u3164\u2800\u115f\u034f\U00013441c",  # read, not seen
 ]
+WORDS = [*HOSTILE, *map(Sentence, HOSTILE), *(Sentence("{x}", {"x": word}) for word in HOSTILE)]
+"""Each as text, as a template, and as the parameter of one: none of the types is trusted."""
 _SGR = re.compile(r"\x1b\[[0-9;]{1,8}m")
 _LITERAL = re.compile(r"(?ms)^(`{3,})sh$.*?^\1$|\\.|(`+)[^`\n]*\2")
 """What Markdown takes literally: a block of code, an escaped character, a span of code."""
@@ -66,9 +85,10 @@ def filled(kind: type[Section], word: str) -> Section:
         if field in kind.__struct_fields__ and field not in ("sources", "problems"):
             for value in (word, [word], (word,), {word: word}):
                 try:
-                    fields[field] = msgspec.convert(value, type=hint)
+                    msgspec.convert(value, type=hint)
                 except (msgspec.ValidationError, UnicodeEncodeError):
                     continue
+                fields[field] = value  # convert would make a text of a sentence
                 break
     return kind(**fields, sources={"*": word}, problems={"*": word})
 
@@ -121,7 +141,7 @@ MARKDOWN: dict[str, Callable[[Report], str]] = {
 
 def shows_nothing_hidden(text: str) -> None:
     plain = _SGR.sub("", text)
-    assert [char for char in plain if not char.isprintable() and char != "\n"] == []
+    assert [char for char in plain if not is_visible(char) and char != "\n"] == []
 
 
 def is_harmless_html(text: str) -> None:
@@ -133,30 +153,81 @@ def is_harmless_html(text: str) -> None:
 def is_harmless_markdown(text: str) -> None:
     shows_nothing_hidden(text)
     outside = _LITERAL.sub("", text)
-    for word in ("<b>", "<script", "<img", "](", "@all", "`", "<!--"):
+    for word in ("<b>", "<script", "<img", "](", "@all", "`", "<!--", "://", "#1", "#4"):
         assert word not in outside
     assert "# head" not in outside.splitlines()
 
 
+def is_harmless(report: Report) -> None:
+    """Whether no face of a report passes anything on."""
+    for render in TEXT.values():
+        shows_nothing_hidden(render(report))
+    for render in MARKDOWN.values():
+        is_harmless_markdown(render(report))
+    is_harmless_html(html_report.render(report))
+    text = junit.render(report)
+    shows_nothing_hidden(text)
+    ET.fromstring(text)  # noqa: S314  # our own
+    data = json_format.render(report)
+    shows_nothing_hidden(data)
+    json.loads(data)
+
+
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_reports(word: str) -> None:
     for report in reports(word):
-        for render in TEXT.values():
-            shows_nothing_hidden(render(report))
-        for render in MARKDOWN.values():
-            is_harmless_markdown(render(report))
-        is_harmless_html(html_report.render(report))
-        text = junit.render(report)
-        shows_nothing_hidden(text)
-        ET.fromstring(text)  # noqa: S314  # our own
-        data = json_format.render(report)
-        shows_nothing_hidden(data)
-        json.loads(data)
+        is_harmless(report)
+
+
+def forged(data: Any, word: str) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return a document in which each sentence has this word as its template."""
+    if isinstance(data, list):
+        return [forged(one, word) for one in data]
+    if not isinstance(data, dict):
+        return data
+    if not isinstance(data.get("said"), dict):
+        return {key: forged(value, word) for key, value in data.items()}
+    return {
+        key: value if key == "said" else forged(value, word) for key, value in data.items()
+    } | {
+        field: _all_texts(data[field], word) for field in data["said"] if field in data
+    } | {"said": {field: _all_texts(one, {"key": word, "params": {}})
+                  for field, one in data["said"].items()}}  # fmt: skip
+
+
+def _all_texts(value: Any, word: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    """Return lists and notes with the word at each of their texts, or of their sentences."""
+    if isinstance(value, list):
+        return [word for _one in value]
+    if isinstance(value, dict) and "key" not in value:
+        return dict.fromkeys(value, word)
+    return word
 
 
 @pytest.mark.hostile
 @pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize(
+    "sample", [report_samples.healthy, report_samples.unknown, report_samples.old_driver]
+)
+def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: str) -> None:
+    document = json.dumps(forged(json.loads(json_format.render(sample())), word))
+    assert json.dumps(word)[1:-1] in document
+    if "\ud800" in word:
+        with pytest.raises(msgspec.DecodeError):
+            decode(document.encode())
+        return
+    snapshot = decode(document.encode())
+    origins: tuple[Origin, ...] = ("live", "pasted")
+    for origin in origins:
+        snapshot.origin = origin
+        report = judge_saved(snapshot, TABLES)
+        is_harmless(report)
+        assert "curl" not in "".join(line for line in ticket_reply.reply(report).split("```")[1::2])
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", WORDS)
 def test_preflights(word: str) -> None:
     for found in preflights(word):
         for color in (False, True):
@@ -191,7 +262,7 @@ def test_the_summary_of_a_batch(word: str) -> None:
     shows_nothing_hidden(batch_summary.as_csv(tally(word)))
 
 
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_the_plots_of_selftests(word: str) -> None:
     stress = html_samples.stress()
     tests = stress.snapshot.get(SelfTests)
@@ -211,7 +282,7 @@ def test_the_plots_of_selftests(word: str) -> None:
     is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))
 
 
-@pytest.mark.parametrize("word", HOSTILE)
+@pytest.mark.parametrize("word", WORDS)
 def test_a_diff(word: str) -> None:
     old, new = report_samples.healthy(), reports(word)[0]
     changes = [
@@ -220,6 +291,41 @@ def test_a_diff(word: str) -> None:
         Change(fact=f"environment.variables.{word}", change="removed", before=word, after=None),
     ]
     is_harmless_html(html_diff.render(old, new, changes))
+
+
+@pytest.mark.hostile
+@pytest.mark.parametrize("word", WORDS)
+def test_what_is_compared_saved_linted_and_recommended(word: str) -> None:
+    old, new = report_samples.healthy(), reports(word)[0]
+    changes = compare(old.snapshot, new.snapshot)
+    state = State(file=Path("x"), host=word, note=word, verdict=word, root_causes=(word,),
+                  snapshot=new.snapshot)  # fmt: skip
+    why = Explanation(finding=new.findings[0], changes=tuple(changes))
+    rate = Figure(test=word, device=word, name=word, unit=word, before=1.0, after=2.0)
+    differs = Difference(fact=word, usual=word, alike=2, of=3, gpus=word, hosts={word: word})
+    look: dict[str, Any] = {"verbose": 2, "color": True, "width": 80}
+    shown = recommendation.Shown(
+        answer=Recommendation(best=None, reasons=(word,), notes=(word,), left_out=(word,)),
+        commands=(word,), verify=word, notes=(word,), yours=word,
+        missing=(recommendation.Missing(word, word),),
+    )  # fmt: skip
+    fault = Complaint(line=1, severity=Severity.ERROR, rule=word, sentence=word, fix=word)
+    files = [LintedFile(file=word, kind=word, complaints=(fault,), unjudged=(word,), problem=word)]
+    for text in (
+        diff_overview.render(old, new, changes, **look),
+        words.comparison(state, old, new, why, changes, [rate], **look),
+        words.listing([state], color=True, width=80),
+        words.fleet([differs], 3, [word], [word], color=True, width=80),
+        recommendation.text(shown, color=True),
+        recommendation.text(shown, quiet=True),
+        lint_text.terminal(files),
+        lint_text.github(files),
+        *lint_text.reasons(files[0]),
+        lint_text.as_json(files, tables=word),
+    ):
+        shows_nothing_hidden(text)
+    for line in lint_text.github(files).splitlines():
+        assert line.startswith("::error file=")
 
 
 @pytest.mark.parametrize("count", [0, 1, 2])

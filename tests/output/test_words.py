@@ -2,8 +2,9 @@ import time
 
 import pytest
 
-from gpucheck.language import speaking, spoken
-from gpucheck.output.words import clean, counted, shown, size
+from gpucheck.language import Sentence, say, speaking, spoken
+from gpucheck.language.visible import is_visible
+from gpucheck.output.words import clean, counted, printable, shown, size
 
 
 @pytest.mark.parametrize(
@@ -95,3 +96,33 @@ def test_of_many_kinds_a_few_are_counted() -> None:
     assert time.process_time() - begun < 5
     assert words.startswith("2 x A, 1 x X0, ")
     assert words.endswith("1 x X10 and 59989 more")
+
+
+_DEFAULT_IGNORABLE = (
+    "00ad 034f 061c 115f-1160 17b4-17b5 180b-180f 200b-200f 202a-202e 2060-206f 3164 fe00-fe0f "
+    "feff ffa0 fff0-fff8 1bca0-1bca3 1d173-1d17a e0000-e0fff"
+)
+"""Unicode's list (DerivedCoreProperties, 15.1)."""
+
+
+def test_no_character_that_shows_nothing_is_visible() -> None:
+    for part in _DEFAULT_IGNORABLE.split():
+        first, _, last = part.partition("-")
+        for point in range(int(first, 16), int(last or first, 16) + 1):
+            assert not is_visible(chr(point)), hex(point)
+            assert printable(f"a{chr(point)}b").isascii()
+    for char in "\u2800\u3000\u00a0\u2028\ud800\ue000\x00\x1b\x9b\r\n":
+        assert not is_visible(char)
+    for text in ("GPU 3", "中文，有标点。", "naïve – café “x” → ✓", "こんにちは", "😀"):  # noqa: RUF001
+        assert is_visible(text)
+        assert printable(text) == text
+
+
+def test_a_sentence_is_cleaned_as_a_whole() -> None:
+    own = say("{name}: {text}", name="a\nb", text="c\x1bd")
+    assert isinstance(clean(own), Sentence)
+    assert clean(own) == "a b: c\\x1bd"
+    for template in ("a\n\nb", "a\x1b[2Jb", "a\ufe0fb"):
+        assert clean(Sentence(template)).isprintable()
+        assert "\n" not in clean(Sentence(template))
+        assert "\ufe0f" not in clean(Sentence(template))

@@ -21,6 +21,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.language import say
 from gpucheck.output import pages
+from gpucheck.output.words import printable as printable_line
 from gpucheck.tables.nearest import same_name
 
 _LONGEST_TEXT = 16 << 20
@@ -76,10 +77,15 @@ class Page(msgspec.Struct):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What to show, and the same as data."""
+    """What to show, and the same as data; nothing in either is hidden from a person."""
 
     text: str
     data: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        """Make visible what an assistant would read, and a person not see."""
+        msgspec.structs.force_setattr(self, "text", _visible(self.text))
+        msgspec.structs.force_setattr(self, "data", _visible(self.data))
 
 
 class Check(msgspec.Struct, forbid_unknown_fields=True):
@@ -283,3 +289,11 @@ def _diagnosis(report: CheckReport, setting: Setting) -> Answer:
     )  # fmt: skip
     data: dict[str, Any] = builtins(said)
     return Answer(text, data)
+
+
+def _visible(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+    if isinstance(value, str):
+        return "\n".join(map(printable_line, value.split("\n")))
+    if isinstance(value, dict):
+        return {_visible(key): _visible(one) for key, one in value.items()}
+    return [_visible(one) for one in value] if isinstance(value, list | tuple) else value

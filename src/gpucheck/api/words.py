@@ -3,19 +3,26 @@
 from typing import TYPE_CHECKING
 
 from gpucheck.language import Sentence, any_of, in_series, in_turn, say
+from gpucheck.language.visible import made_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
 def printable(text: str, *, limit: int = 300, keep: str = "") -> str:
-    """Return untrusted text without control characters, except those to keep, cut to a length.
+    """Return untrusted text without unseen characters, except those to keep, cut to a length.
 
-    Of a sentence of ours only the parameters are untrusted.
+    Of a sentence only the parameters are cut.
     """
     if isinstance(text, Sentence):
-        return text.mapped(lambda part: printable(part, limit=limit, keep=keep))
-    return "".join(char if char.isprintable() or char in keep else "?" for char in text[:limit])
+        ours = text.mapped(lambda part: printable(part, limit=limit, keep=keep))
+        whole = _visible(ours, keep)
+        return ours if whole == ours else whole
+    return _visible(text[:limit], keep)
+
+
+def _visible(text: str, keep: str) -> str:
+    return made_visible(text, lambda char: char if char in keep else "?")
 
 
 def words_of(error: Exception, *, limit: int = 300) -> str:

@@ -22,6 +22,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, SnapshotError, load
 from gpucheck.facts.system import System
 from gpucheck.language import say
+from gpucheck.machine.owners import folder_of_others
 from gpucheck.output.baseline_documents import SavedState
 from gpucheck.output.json_text import json_text
 from gpucheck.output.public import public
@@ -108,8 +109,16 @@ def save(report: Report, folder: Path, note: str) -> Path:
     The file is readable for its owner only, so nothing in it is redacted.
 
     Raises:
-        BaselineError: it cannot be written.
+        BaselineError: it cannot be written, or root would write where another user can lead it.
     """
+    if theirs := folder_of_others(str(folder)):
+        raise BaselineError(
+            say(
+                "{folder} can be changed by another user, so root keeps no state in it: set "
+                "XDG_STATE_HOME to a folder of root",
+                folder=theirs,
+            )
+        )
     text = _text(report, report, note)
     stamp = _UNSAFE.sub("-", report.snapshot.taken.partition("+")[0])
     file = _reserved(folder, stamp)

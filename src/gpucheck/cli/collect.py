@@ -56,7 +56,6 @@ def _record(
     from gpucheck.output.redact import redaction  # noqa: PLC0415
 
     report = judge_machine(collected.snapshot, tables)
-    public = (lambda text: text) if options["no_redact"] else redaction(collected.snapshot).text
     try:
         write(
             Path(options["record"]),
@@ -64,7 +63,7 @@ def _record(
             collected.log,
             collected.snapshot,
             expect={"verdict": report.verdict, "root_causes": list(report.root_causes)},
-            redact=public,
+            redaction=None if options["no_redact"] else redaction(collected.snapshot),
         )
     except RecordError as error:
         raise click.UsageError(words_of(error)) from error

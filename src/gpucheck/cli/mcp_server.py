@@ -4,6 +4,9 @@ The SDK (``mcp``) is an extra, which only this module imports.
 """
 
 import inspect
+import io
+import os
+import re
 import signal
 
 import anyio
@@ -27,6 +30,11 @@ _INSTRUCTIONS = (
     "recommend for a machine that is described. A verdict of unknown is an answer: do not guess."
 )
 _LONGEST_REFUSAL = 4000
+_ESCAPE = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    r"|(?P<alone>u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
+)
+"""An escape of JSON; ``alone`` is half of a pair of surrogates, which stands for no character."""
 
 
 def serve(setting: Setting) -> None:
@@ -63,8 +71,33 @@ def server(setting: Setting) -> "Server[dict[str, object]]":
     )
 
 
+class _Asked(io.TextIOWrapper):
+    """The lines of stdin, so that the SDK can read each.
+
+    It answers no message that it cannot parse, and half of a pair of surrogates is such a message
+    for it: whoever asked would wait for ever.
+    """
+
+    def readline(self, size: int = -1, /) -> str:  # type: ignore[override]  # as its base has it
+        """Return the next line, with the replacement character for each half."""
+        return _ESCAPE.sub(
+            lambda found: "\\ufffd" if found["alone"] else found[0], super().readline(size)
+        )
+
+
+def _stdin() -> "anyio.AsyncFile[str] | None":
+    """Return stdin, and leave to whoever else reads it an empty one; None if it is closed."""
+    try:
+        own = os.dup(0)
+    except OSError:
+        return None
+    with open(os.devnull, "rb") as nothing:  # noqa: PTH123  # a device
+        os.dup2(nothing.fileno(), 0)
+    return anyio.wrap_file(_Asked(os.fdopen(own, "rb"), encoding="utf-8", errors="replace"))
+
+
 async def _serve(answering: "Server[dict[str, object]]") -> None:
-    async with stdio_server() as (asked, answers):
+    async with stdio_server(stdin=_stdin()) as (asked, answers):
         await answering.run(asked, answers, answering.create_initialization_options())
 
 

@@ -16,7 +16,7 @@ from gpucheck.api.preflight import PreflightWish, Task
 from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
-from gpucheck.cli.run import open_tables, say_whose_python
+from gpucheck.cli.run import open_tables, say_whose_programs
 from gpucheck.cli.text import page_options, refuse_unwritable, words_of, write_out
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.session import Session
@@ -167,9 +167,9 @@ class Run(Task):
                 self._note(say("--each: {why}", why=words_of(error)))
 
     def _asks(self, python: TargetWish) -> None:
-        """Report whose interpreter root is about to run."""
+        """Report whose programs root is about to run."""
         if self._entrance.task == 0 and not self._options["quiet"]:
-            say_whose_python(self._host, python)
+            say_whose_programs(self._host, python)
 
     def _say_refused(self, why: str) -> None:
         self._line_of_task(say("it cannot take part: {why}", why=why), err=True)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 __all__ = [
     "LONGEST_MESSAGE", "Progress", "in_the_words_of_click", "live_table", "load_snapshot",
     "open_host", "open_tables", "prepare_judgement", "refuse_broken", "run_probes",
-    "say_whose_python",
+    "say_whose_programs",
 ]  # fmt: skip
 
 LONGEST_MESSAGE = 10_000
@@ -64,7 +64,7 @@ def run_probes(
             skip=skip,
             progress=progress,
             meanwhile=prepare_judgement(tables),
-            before=None if quiet else lambda: say_whose_python(host, wish),
+            before=None if quiet else lambda: say_whose_programs(host, wish),
         )
     finally:
         if progress is not None:
@@ -106,20 +106,24 @@ def in_the_words_of_click() -> "Iterator[None]":
         raise kind(words) from error
 
 
-def say_whose_python(host: "Host", wish: "TargetWish") -> None:
-    """Say on stderr that root is about to run another user's Python, if it is so."""
-    from gpucheck.machine.owners import foreign_owner  # noqa: PLC0415
+def say_whose_programs(host: "Host", wish: "TargetWish") -> None:
+    """Say on stderr which programs root is about to run although others can change them."""
+    from gpucheck.machine.owners import foreign_programs  # noqa: PLC0415
 
-    if (found := foreign_owner(host, wish)) is None:
-        return
-    path, uid = found
-    line = say(
-        "gpucheck now runs {python} as root, although user {user} can change it. Run gpucheck as "
-        "{user} if you do not trust that environment.",
-        python=path,
-        user=_user(uid),
-    )
-    echo(line, limit=LONGEST_REFUSAL)
+    for found in foreign_programs(host, wish):
+        if found.uid is None:
+            line = say(
+                "gpucheck now runs {program} as root, although every user can change it.",
+                program=found.program,
+            )
+        else:
+            line = say(
+                "gpucheck now runs {program} as root, although user {user} can change it. Run "
+                "gpucheck as {user} if you do not trust what is there.",
+                program=found.program,
+                user=_user(found.uid),
+            )
+        echo(line, limit=LONGEST_REFUSAL)
 
 
 def _user(uid: int) -> str:

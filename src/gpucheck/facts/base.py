@@ -14,8 +14,9 @@ from gpucheck.language import Sentence
 T = TypeVar("T")
 
 PrivateKind = Literal[
-    "host", "user", "path", "paths", "address", "uuid", "variables", "package", "index"
-]
+    "host", "user", "path", "paths", "address", "uuid", "variables", "setting", "package", "index",
+    "conda",
+]  # fmt: skip
 
 
 class Private(msgspec.Struct, frozen=True):

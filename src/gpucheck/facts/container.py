@@ -18,9 +18,9 @@ class Container(Section, frozen=True, kw_only=True):
     """"" on a machine without a container."""
     injected: Annotated[list[str] | None, Private("paths")] = None
     """Driver files and device nodes that a runtime mounted (``/proc/self/mountinfo``)."""
-    requirements: str | None = None
+    requirements: Annotated[str | None, Private("setting")] = None
     """``NVIDIA_REQUIRE_CUDA`` of the image; "" if it has none."""
-    visible_devices: str | None = None
+    visible_devices: Annotated[str | None, Private("setting")] = None
     """``NVIDIA_VISIBLE_DEVICES`` as the image or the runtime set it; "" if unset."""
-    driver_capabilities: str | None = None
+    driver_capabilities: Annotated[str | None, Private("setting")] = None
     """``NVIDIA_DRIVER_CAPABILITIES``; "" if unset."""

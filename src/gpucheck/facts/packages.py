@@ -27,7 +27,7 @@ class Packages(Section, frozen=True, kw_only=True):
     name: ClassVar[str] = "packages"
 
     distributions: list[Distribution] | None = None
-    conda_packages: list[str] | None = None
+    conda_packages: Annotated[list[str] | None, Private("conda")] = None
     """``name version build channel`` of conda's relevant packages; [] without conda."""
 
     def find(self, project: str) -> Distribution | None:

@@ -29,6 +29,10 @@ class Catalogue:
     def __init__(self, translations: Compiled) -> None:
         self._translations = translations
 
+    def has(self, key: str, plural: str = "") -> bool:
+        """Whether a template is one of our code: a catalogue has them all."""
+        return bool(key) and self._translations.has(key, plural)  # the header stands under ""
+
     def words(self, text: str) -> str:
         """Return a sentence in this language; one that it lacks is English as a whole.
 
@@ -36,7 +40,7 @@ class Catalogue:
         has the fields of the plural, with their formats. Other text is somebody else's, and is
         returned as it is.
         """
-        if not isinstance(text, Sentence) or not text.key:  # gettext has its header under ""
+        if not isinstance(text, Sentence) or not text.key:
             return text
         template = self._translations.translation(text.key)
         try:

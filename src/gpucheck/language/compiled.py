@@ -36,18 +36,30 @@ class Compiled:
 
         A template with a plural is found by its singular.
         """
-        wanted = key.encode()
+        place = self._place(key.encode("utf-8", "surrogatepass"))
+        return "" if place is None else self._text(self._words, place).decode()
+
+    def has(self, key: str, plural: str) -> bool:
+        """Whether there is a template with this plural ("" for one that has none)."""
+        wanted = key.encode("utf-8", "surrogatepass")
+        place = self._place(wanted)
+        if place is None:
+            return False
+        forms = (wanted, plural.encode("utf-8", "surrogatepass")) if plural else (wanted,)
+        return self._text(self._keys, place) == b"\0".join(forms)
+
+    def _place(self, wanted: bytes) -> int | None:
         first, behind = 0, self._count
         while first < behind:  # the keys are sorted by their bytes
             middle = (first + behind) // 2
             found = self._text(self._keys, middle).partition(b"\0")[0]
             if found == wanted:
-                return self._text(self._words, middle).decode()
+                return middle
             if found < wanted:
                 first = middle + 1
             else:
                 behind = middle
-        return ""
+        return None
 
     def _text(self, table: int, at: int) -> bytes:
         length, start = _ENTRY.unpack_from(self._data, table + at * _ENTRY.size)

@@ -8,6 +8,7 @@ import msgspec
 from gpucheck import __version__
 from gpucheck.facts.claims import Severity
 from gpucheck.language import Sentence, say, spoken
+from gpucheck.language.visible import made_visible
 from gpucheck.output.json_text import json_text
 from gpucheck.whatif.files.rules.complaint import Complaint
 
@@ -43,7 +44,7 @@ def terminal(files: Sequence[LintedFile], *, color: bool = False) -> str:
 def _lines(file: str, one: Complaint, *, color: bool) -> Iterator[str]:
     severity = one.severity.value
     shown = f"\033[{_COLORS[one.severity]}m{severity}\033[0m" if color else severity
-    yield f"{shown_name(file)}:{one.line}: {shown} {one.rule}: {_words(one.sentence)}"
+    yield f"{shown_name(file)}:{one.line}: {shown} {_safe(one.rule)}: {_words(one.sentence)}"
     if one.fix:
         yield "    " + _words(say("Fix: {fix}", fix=one.fix))
 
@@ -118,10 +119,14 @@ def _property(text: str) -> str:
 
 def _words(sentence: str) -> str:
     if isinstance(sentence, Sentence):
-        return spoken(sentence.mapped(_safe))
+        return _visible(spoken(sentence.mapped(_safe)))
     return _safe(sentence)
 
 
 def _safe(text: str) -> str:
-    """Return untrusted text without control characters."""
-    return "".join(char if char.isprintable() else "?" for char in text[:_LONGEST])
+    """Return untrusted text, shortened, without characters that are not seen."""
+    return _visible(text[:_LONGEST])
+
+
+def _visible(text: str) -> str:
+    return made_visible(text, lambda _char: "?")

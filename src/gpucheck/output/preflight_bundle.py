@@ -6,7 +6,6 @@ bundle.
 
 import io
 import json
-import re
 import tarfile
 import time
 import zipfile
@@ -25,11 +24,6 @@ _FOLDER = "gpucheck-preflight"
 _TAR_ENDS = (".tar.gz", ".tgz")
 _WIDTH = 100
 _STEPS = "steps.jsonl"
-_PEER = re.compile(
-    r"(?<![\w.:])(?:(?P<v4>(?!127\.)(?:[0-9]{1,3}\.){3}[0-9]{1,3})(?=\]?:[0-9])"
-    r"|(?<=\[)(?P<v6>[0-9A-Fa-f:]{4,39})(?=\]:[0-9]))"
-)
-"""An address with its port, as gloo, NCCL and torch name their peers; a version has no port."""
 
 
 def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tuple[bytes, str]:
@@ -41,7 +35,9 @@ def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tup
         result: the pre-flight.
         history: the steps, for the result of each rank in each of them.
     """
-    files = _without_peers(dict(_files(result, history)))
+    files = {
+        name: text.encode("utf-8", "backslashreplace") for name, text in _files(result, history)
+    }
     packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
     said = say(
         "{archive} has {files}, all of it redacted",
@@ -82,21 +78,6 @@ def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, A
         env = {"env": names.data(done.step.env)} if done.step.env else {}
         for rank in sorted(done.results):
             yield {**told, **env, **names.data(builtins(done.results[rank]))}
-
-
-def _without_peers(files: dict[str, str]) -> dict[str, bytes]:
-    """Replace the addresses of peers, which occur in messages of torch and NCCL."""
-    peers = dict.fromkeys(
-        found["v4"] or found["v6"] for text in files.values() for found in _PEER.finditer(text)
-    )
-    names = {peer: f"peer{number}" for number, peer in enumerate(peers, 1)}
-    if names:
-        longest = sorted(map(re.escape, names), key=len, reverse=True)
-        known = re.compile(rf"(?<![\w.:])(?:{'|'.join(longest)})(?![\w.])")
-        files = {
-            name: known.sub(lambda found: names[found[0]], text) for name, text in files.items()
-        }
-    return {name: text.encode("utf-8", "backslashreplace") for name, text in files.items()}
 
 
 def _zip(files: dict[str, bytes]) -> bytes:

@@ -1,7 +1,6 @@
 """A pre-flight for publication: names, paths, addresses and UUIDs are pseudonyms."""
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -13,7 +12,9 @@ from gpucheck.facts.preflight import Preflight, RankOutcome
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence
 from gpucheck.output.public import public
-from gpucheck.output.redact import redact, redact_text
+from gpucheck.output.redact import redact, redact_command, redact_text
+from gpucheck.output.redact.pseudonyms import whole_words
+from gpucheck.output.redact.public_names import ORDINARY
 
 _replace = msgspec.structs.replace
 
@@ -32,21 +33,17 @@ class Public:
         self._shown = redact(self._private).get(Preflight)
         known = self._private.get(Preflight)
         hosts = dict(zip(_hosts(known), _hosts(self._shown), strict=True))
-        self._left = {old: new for old, new in hosts.items() if self._says(old)}
-        longest = sorted(map(re.escape, self._left), key=len, reverse=True)
-        self._finder = re.compile(rf"(?<![\w.-])(?:{'|'.join(longest)})(?![\w-])")
+        self._left = _Names({old: new for old, new in hosts.items() if self._says(old)})
+        named = {old: new for old, new in hosts.items() if old and old not in ORDINARY}
+        self._of_commands = _Names(named)
 
     def text(self, words: str) -> str:
         """Return a text with pseudonyms."""
-        shown = redact_text(words, self._private)
-        if not self._left:
-            return shown
-        return self._named(shown)
+        return self._left.replaced(redact_text(words, self._private))
 
-    def _named(self, words: str) -> str:
-        if isinstance(words, Sentence):
-            return words.mapped(self._named)
-        return self._finder.sub(lambda found: self._left[found[0]], words)
+    def command(self, command: str) -> str:
+        """Return a command with pseudonyms; a host that is called install is no word of it."""
+        return self._of_commands.replaced(redact_command(command, self._private))
 
     def data(self, value: Any) -> Any:  # noqa: ANN401  # JSON-like data
         """Return JSON-like data with every text in it replaced."""
@@ -73,7 +70,7 @@ class Public:
         )
 
     def _says(self, host: str) -> bool:
-        return bool(host) and host in redact_text(f"on {host}", self._private)
+        return bool(host) and host == redact_text(host, self._private)
 
     def _preflight(self) -> Preflight:
         shown = self._shown
@@ -128,14 +125,28 @@ class Public:
         return _replace(shown, value=self.data(said.value))
 
     def _fix(self, fix: Fix) -> Fix:
-        commands = tuple(self.text(command) for command in fix.commands)
+        commands = tuple(map(self.command, fix.commands))
         return _replace(
             fix,
             text=self.text(fix.text),
             commands=commands,
-            verify=self.text(fix.verify),
+            verify=self.command(fix.verify),
             cautions=tuple(self.text(caution) for caution in fix.cautions),
         )
+
+
+class _Names:
+    """Names, each with its pseudonym."""
+
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self._names = names
+        self._finder = whole_words(names)
+
+    def replaced(self, words: str) -> str:
+        """Return a text with the pseudonyms; of a sentence only the parameters change."""
+        if isinstance(words, Sentence):
+            return words.mapped(self.replaced)
+        return self._finder.sub(lambda found: self._names[found[0]], words)
 
 
 def _hosts(preflight: Preflight) -> Iterator[str]:

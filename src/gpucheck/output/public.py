@@ -7,7 +7,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Evidence, Finding
-from gpucheck.output.redact import redact, redact_text
+from gpucheck.output.redact import redact, redact_command, redact_text
 
 _replace = msgspec.structs.replace
 
@@ -52,7 +52,7 @@ def _fix(fix: Fix, private: Snapshot) -> Fix:
     return _replace(
         fix,
         text=redact_text(fix.text, private),
-        commands=tuple(redact_text(command, private) for command in fix.commands),
-        verify=redact_text(fix.verify, private),
+        commands=tuple(redact_command(command, private) for command in fix.commands),
+        verify=redact_command(fix.verify, private),
         cautions=tuple(redact_text(caution, private) for caution in fix.cautions),
     )

@@ -124,7 +124,9 @@ def _to_send(finding: Finding) -> tuple[str, ...]:
 
 def _what_to_send(report: Report) -> list[str]:
     """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
-    wanted = next(filter(None, map(_asked_for, report.open_questions)), _COLLECT_ENV)
+    # Only of a text the reasons are ours: a saved machine brings its own, of anybody.
+    asked = report.open_questions if report.snapshot.origin == "pasted" else ()
+    wanted = next(filter(None, map(_asked_for, asked)), _COLLECT_ENV)
     if isinstance(wanted, Sentence):
         return [escaped(say("Please send {what}.", what=wanted))]
     return [spoken(_SEND), block((wanted,))]

@@ -7,6 +7,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
+from gpucheck.language.visible import made_visible
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
@@ -15,6 +16,7 @@ MOST_ITEMS = 12
 _GIB = 1024**3
 _MIB = 1024**2
 _BLANKS = re.compile(r"\s+")
+_ENDS_OF_LINES = re.compile(r"[^\S ]+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
           "address", "xid", "uuid", "process_name", "pid")  # fmt: skip
 """Fields that identify an item of a list, the best first."""
@@ -28,7 +30,8 @@ _VARIABLE = re.compile(r"[A-Z][A-Z0-9_]*")
 def clean(text: str, limit: int = LONGEST) -> str:
     """Return the text on one line, harmless to a terminal and to a reader.
 
-    Blanks of every kind become one space. Of a sentence of ours only the parameters are foreign.
+    Blanks of every kind become one space. A sentence is looked at as a whole, too: not everything
+    that has its type is our words.
     """
     if isinstance(text, Sentence):
         return _on_one_line(text, limit)
@@ -37,22 +40,22 @@ def clean(text: str, limit: int = LONGEST) -> str:
 
 def _on_one_line(text: str, limit: int) -> str:
     if isinstance(text, Sentence):
-        return text.mapped(lambda part: _on_one_line(part, limit))
+        ours = text.mapped(lambda part: _on_one_line(part, limit))
+        whole = printable(_ENDS_OF_LINES.sub(" ", ours))
+        return ours if whole == ours else whole
     if len(text) > limit:
         text = text[: limit - 3] + "..."
     return printable(_BLANKS.sub(" ", text))
 
 
 def printable(text: str) -> str:
-    """Return the text with escapes in place of characters that do not print.
+    """Return the text with escapes in place of characters that are not seen.
 
     These are control characters, escape sequences, bidirectional overrides, invisible characters
     and lone surrogates: nothing is hidden, and nothing takes effect. What a :class:`Page` prints
     goes through here, whoever wrote it.
     """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else _escaped(char) for char in text)
+    return made_visible(text, _escaped)
 
 
 def _escaped(char: str) -> str:

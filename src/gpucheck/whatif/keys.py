@@ -12,6 +12,7 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import any_of, in_series, in_turn, say
+from gpucheck.language.visible import made_visible
 from gpucheck.tables.nearest import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
@@ -432,5 +433,5 @@ def _value(key: Key, text: str) -> str:
 
 
 def _safe(text: str) -> str:
-    shown = "".join(char if char.isprintable() else "?" for char in text[:60])
+    shown = made_visible(text[:60], lambda _char: "?")
     return f"{shown!r}"

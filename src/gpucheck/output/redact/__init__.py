@@ -1,15 +1,17 @@
 """Removes from a snapshot who and where the user is, field by field.
 
-The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Free text is
-searched for the values found there, and for paths, but never for patterns of names or addresses:
-a pattern for addresses would match ``nvidia-cudnn-cu12==9.1.0.70``.
+The fields themselves declare what is private (``Annotated[..., Private(kind)]``). Every other text
+is searched for the values found there, for paths, and for what its form shows to be private
+(:mod:`~gpucheck.output.redact.shapes`). The words of our own sentences and commands stay: only the
+values in them are replaced.
 """
 
 import enum
 import functools
+import re
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Literal, Union, cast
 
 import msgspec
@@ -20,14 +22,20 @@ from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
 from gpucheck.language import Sentence
 from gpucheck.output.redact.pseudonyms import Pseudonyms
+from gpucheck.output.redact.setting_values import is_setting
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _OF_DEVICES = ("GPU-", "MIG-")
 _NAMES_OF_FOLDERS = ("CONDA_DEFAULT_ENV",)
 _ADDRESSES = ("MASTER_ADDR",)
+_FILE = re.compile(r"(?:/|[A-Za-z]:[\\/])[^\s:;,=]{1,400}")
 
-Kind = PrivateKind | Literal["public", "any", "part"]
-"""What a value reveals; ``part`` is a parameter of a sentence, which may be a name alone."""
+_MOST_TEXT = 2 << 20
+"""Characters of different texts that are searched, which takes some 10 s for the most hostile ones.
+What is beyond is hidden: a machine has some thousands."""
+
+Kind = PrivateKind | Literal["public", "any"]
+"""What a value reveals."""
 Replace = Callable[[Kind, Any], Any]
 
 
@@ -39,6 +47,7 @@ class Redaction:
         self._pseudonyms = pseudonyms or Pseudonyms()
         system = snapshot.get(System)
         self._separators = ";" if system.os == "windows" else ":"
+        self._too_much: set[str] = set()
         self._learn_names(system)
         self._learn_values(snapshot)
         self._pseudonyms.settle()
@@ -67,48 +76,80 @@ class Redaction:
         """Return a text with pseudonyms in place of values that are private in the snapshot."""
         if self._snapshot.redacted:
             return words
-        whole = _or_hidden(self._pseudonyms.text, str(words))
+        whole = str(words)
         if not isinstance(words, Sentence):
-            return whole
-        part = self._part(words)
+            return _or_hidden(self._pseudonyms.text, whole)
         # What only the whole sentence shows to be private, such as a path in two parameters, is
         # worth more than the translation.
-        return part if part == whole else whole
+        if words.mapped(self._values) != self._values(whole):
+            return _or_hidden(self._pseudonyms.text, whole)
+        return words.mapped(self.text)
 
-    def _part(self, words: str) -> str:
-        """Return a parameter of a sentence, in which a name is not alone."""
+    def command(self, words: str) -> str:
+        """Return a command of gpucheck with pseudonyms in place of its values."""
+        return words if self._snapshot.redacted else _or_hidden(self._pseudonyms.command, words)
+
+    def host(self, name: str) -> str:
+        """Return the pseudonym of this machine, or of any other."""
+        return _or_hidden(self._pseudonyms.host, name)
+
+    def user(self, name: str) -> str:
+        """Return the pseudonym of a user."""
+        return _or_hidden(self._pseudonyms.user, name)
+
+    def channel(self, name: str) -> str:
+        """Return the pseudonym of a channel of conda; those that everybody knows stay."""
+        return _or_hidden(self._pseudonyms.index, name)
+
+    def remains(self, words: str) -> bool:
+        """Whether finished output still has a private value that was learned."""
+        return self._pseudonyms.remains(words)
+
+    def _values(self, words: str) -> str:
         if isinstance(words, Sentence):
-            return words.mapped(self._part)
-        return _or_hidden(self._pseudonyms.part, words)
+            return words.mapped(self._values)
+        return _or_hidden(self._pseudonyms.values, words)
 
     def _learn_names(self, system: System) -> None:
         """Give names their pseudonyms, before paths, because paths may contain them."""
-        if system.user:
-            self._pseudonyms.learn_user(system.user)
-        if system.hostname:
-            self._pseudonyms.learn_host(system.hostname)
+        self._pseudonyms.learn_own(system.user or "", system.hostname or "")
 
     def _learn_values(self, snapshot: Snapshot) -> None:
         """Give every private value its pseudonym before a text is searched.
 
         UUIDs come first, then packages, because file names contain package names.
         """
-        found: list[tuple[Kind, Any]] = []
+        found: dict[Kind, dict[Any, None]] = {}
 
         def note(kind: Kind, value: Any) -> Any:  # noqa: ANN401  # as it comes
-            if kind not in ("any", "part", "public"):
-                found.append((kind, value))
+            if kind == "variables":
+                variables.update(value)
+            else:
+                found.setdefault(kind, {})[value] = None
             return value
 
-        for section in snapshot.sections.values():
-            _walk(section, note)
-        for kind, value in found:
-            if kind == "uuid" and "," not in value:
-                self._pseudonyms.learn_uuid(value)
-            elif kind == "package":
-                self._pseudonyms.package(value)
-        for kind, value in found:
-            self._replaced(kind, value)
+        variables: dict[str, str] = {}
+        for part in (*snapshot.sections.values(), *snapshot.runs.runs):
+            _walk(part, note)
+        for uuid in found.get("uuid", ()):
+            if "," not in uuid:
+                self._pseudonyms.learn_uuid(uuid)
+        for package in found.get("package", ()):
+            self._pseudonyms.package(package)
+        self._learn_texts(found.pop("any", {}))
+        for kind, values in found.items():
+            for value in values:
+                self._replaced(kind, value)
+        self._replaced("variables", variables)
+
+    def _learn_texts(self, texts: Iterable[str]) -> None:
+        length = 0
+        for text in texts:
+            length += len(text)
+            if length > _MOST_TEXT:
+                self._too_much.add(text)
+            else:
+                self._pseudonyms.learn_from(text)
 
     def _run(self, run: ProbeRun) -> ProbeRun:
         if run.problem is None:
@@ -123,6 +164,8 @@ class Redaction:
                 name: _or_hidden(functools.partial(self._variable, name), text)
                 for name, text in value.items()
             }
+        if value in self._too_much:
+            return HIDDEN
         return _or_hidden(functools.partial(self._value, kind), value)
 
     def _value(self, kind: Kind, value: str) -> str:
@@ -137,8 +180,9 @@ class Redaction:
             "address": pseudonyms.address,
             "package": pseudonyms.package,
             "index": pseudonyms.index,
+            "conda": pseudonyms.conda_package,
+            "setting": self._setting,
             "any": pseudonyms.text,
-            "part": pseudonyms.part,
         }
         return ways[kind](value)
 
@@ -155,7 +199,16 @@ class Redaction:
         if name in PATH_NAMES:
             more = " " if name == "LD_PRELOAD" else ""
             return pseudonyms.paths(value, self._separators + more)
-        return pseudonyms.text(value)
+        return self._setting(value)
+
+    def _setting(self, value: str) -> str:
+        """Return what a setting is made of, files with pseudonyms; nothing else."""
+        if is_setting(value):
+            return value
+        shown = self._pseudonyms.path(value) if _FILE.fullmatch(value) else HIDDEN
+        if shown == HIDDEN:
+            self._pseudonyms.learn_secret(value)
+        return shown
 
 
 def _or_hidden(replace: Callable[[str], str], value: str) -> str:
@@ -189,6 +242,11 @@ def redact_together(first: Snapshot, second: Snapshot) -> tuple[Snapshot, Snapsh
     return both[0].snapshot(), both[1].snapshot()
 
 
+def redact_command(command: str, snapshot: Snapshot) -> str:
+    """Return a command about the machine with the same pseudonyms as its redacted snapshot."""
+    return redaction(snapshot).command(command)
+
+
 def redact_text(text: str, snapshot: Snapshot) -> str:
     """Return a text about the machine with the same pseudonyms as its redacted snapshot."""
     return redaction(snapshot).text(text)
@@ -213,7 +271,6 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
             return replace(kind, value)
         return {key: _walk(one, replace, kind) for key, one in value.items()}
     if isinstance(value, Sentence):
-        kind = "part" if kind == "any" else kind
         return value.mapped(lambda part: _walk(part, replace, kind))
     return replace(kind, value) if isinstance(value, str) else value
 

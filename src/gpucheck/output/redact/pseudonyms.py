@@ -2,8 +2,10 @@
 
 import bisect
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from gpucheck.facts.environment import HIDDEN
+from gpucheck.output.redact import shapes
 from gpucheck.output.redact.public_names import (
     CHANNELS,
     HOMES,
@@ -13,8 +15,10 @@ from gpucheck.output.redact.public_names import (
     SYSTEM_ROOTS,
     index_hosts,
     is_public,
+    is_public_host,
     is_public_package,
 )
+from gpucheck.output.redact.setting_values import is_setting
 
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
@@ -26,9 +30,13 @@ _WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}"
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
-_SHORTEST_WORD = 3
+_SHORTEST_WORD, _SHORTEST_SECRET = 3, 5
 _DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
+_ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
+"""One that was found as an address is none of the versions that look alike."""
+_ONE_WORD = re.compile(r"[\w.+-]*")
+"""Nothing in a single word shows that it is a name."""
 _RUN = rf"[^{_ENDS}]*"
 
 
@@ -55,6 +63,11 @@ class Pseudonyms:
         self._texts: dict[str, str] = {}
         self._finder: re.Pattern[str] | None = None
         self._names: dict[str, str] = {}
+        self._of_commands: dict[str, str] = {}
+        self._secrets: dict[str, str] = {}
+        self._own: set[str] = set()
+        self._of_owner: dict[str, str] = {}
+        self._owner = _parts_of_words(())
         self._words: re.Pattern[str] | None = None
 
     # Learning: which values are private, before any text is searched.
@@ -78,6 +91,26 @@ class Pseudonyms:
             self._users.setdefault(name, f"user{len(self._users) + 1}")
             self._lower_users.setdefault(name.lower(), name)
 
+    def learn_from(self, words: str) -> None:
+        """Learn the addresses, and the names of users and hosts, that a text shows by its form."""
+        if _ONE_WORD.fullmatch(words):
+            return
+        for secret in shapes.secrets(words):
+            self.learn_secret(secret)
+        shapes.hidden(words, self.address)
+        for kind, name in shapes.names(shapes.without_secrets(words)):
+            if not _identifies(name) or is_public_host(name):
+                continue
+            if kind == "user":
+                self.learn_user(name)
+            elif name not in self._users:
+                self.learn_host(name)
+
+    def learn_secret(self, value: str) -> None:
+        """Learn a value that is hidden wherever it stands."""
+        if len(value) >= _SHORTEST_SECRET and value.lower() not in ORDINARY:
+            self._secrets[value] = HIDDEN
+
     def learn_uuid(self, value: str) -> None:
         """Learn the whole UUID of a device; a prefix without anything after it identifies none."""
         found = _UUID.fullmatch(value)
@@ -90,13 +123,42 @@ class Pseudonyms:
         if self._full_uuids[at : at + 1] != [value]:
             self._full_uuids.insert(at, value)
 
+    def learn_own(self, user: str, host: str) -> None:
+        """Learn the user and the machine whom all is about: in texts they are found in any form."""
+        self.learn_user(user)
+        self.learn_host(host)
+        self._own.update(name for name in (user, host, host.partition(".")[0]) if name)
+
     def settle(self) -> None:
         """End the learning; from now on texts are searched for all learned values."""
         self._texts.clear()
         self._finder = self._new_finder()
-        names = {**self._packages, **self._users, **self._hosts, **self._addresses}
-        self._names = {name: new for name, new in names.items() if _identifies(name)}
-        self._words = _whole_words(self._names)
+        named = {**self._packages, **self._users, **self._hosts}
+        names = {name: new for name, new in named.items() if _identifies(name)}
+        addresses = {
+            name: new
+            for name, new in self._addresses.items()
+            if _identifies(name) or _ADDRESS.fullmatch(name)
+        }
+        self._names = {**names, **addresses, **self._secrets}
+        packages = {name: new for name, new in self._packages.items() if name in names}
+        self._of_commands = {**packages, **addresses, **self._secrets}
+        self._words = whole_words(self._names)
+        self._of_owner = {
+            name.lower(): self._names[name]
+            for name in self._own
+            if name in self._names and len(name) >= _SHORTEST_SECRET
+        }
+        self._owner = _parts_of_words(self._of_owner)
+
+    def remains(self, words: str) -> bool:
+        """Whether a finished text still has a name, an address, a secret or a UUID."""
+        named = self._words is not None and self._words.search(words) is not None
+        return (
+            named
+            or self._owner.search(words) is not None
+            or any(body in words for body in self._bodies if len(body) >= _SHORTEST_UUID)
+        )
 
     # Replacing a value of a known kind.
 
@@ -146,6 +208,12 @@ class Pseudonyms:
         ]
         return "/".join([begin, *words] if sign else words)
 
+    def conda_package(self, value: str) -> str:
+        """Return ``name version build channel`` of a package of conda; a channel is an index."""
+        name, *middle = value.split(" ", 3)
+        channel = [self.index(middle.pop())] if len(middle) == len("vbc") else []
+        return " ".join((name, *middle, *channel))
+
     def devices(self, value: str) -> str:
         """Return a list of devices with its UUIDs replaced; indices and words stay."""
         return ",".join(self._device(entry) for entry in value.split(","))
@@ -189,29 +257,39 @@ class Pseudonyms:
     def text(self, words: str) -> str:
         """Return free text in which the learned private values, and absolute paths, are replaced.
 
-        A host or user name is replaced only in sentences, and only if it is not an ordinary word: a
-        user called nvidia does not change the messages of the driver.
+        A name that is an ordinary word stays: a user called nvidia does not change the messages of
+        the driver, and one called install no command.
         """
         if words not in self._texts:
             self._texts[words] = self._new_text(words)
         return self._texts[words]
 
-    def part(self, words: str) -> str:
-        """Return free text that is a part of a sentence, even if it is a single word."""
-        replaced = self.text(words)
-        if self._words is None or words in self._paths:
-            return replaced
-        return self._words.sub(lambda found: self._names[found[0]], replaced)
+    def command(self, words: str) -> str:
+        """Return a command of ours: its words are no users and no hosts of this machine.
+
+        Files, packages and addresses in it are values.
+        """
+        if words in self._paths:
+            return self._paths[words]
+        return self._named(self._found(words), self._of_commands)
+
+    def values(self, words: str) -> str:
+        """Return free text without what it shows by its form: it may still have names."""
+        return self._found(shapes.hidden(words, self.address))
 
     def _new_text(self, words: str) -> str:
         if words in self._paths:
             return self._paths[words]
-        if self._finder is None or self._words is None:
+        replaced = self._named(self.values(words), self._names)
+        return self._owner.sub(lambda found: self._of_owner[found[0].lower()], replaced)
+
+    def _found(self, words: str) -> str:
+        return self._finder.sub(self._replacement, words) if self._finder else words
+
+    def _named(self, words: str, among: Mapping[str, str]) -> str:
+        if self._words is None:
             return words
-        replaced = self._finder.sub(self._replacement, words)
-        if not any(char in words for char in " \t\n"):
-            return replaced
-        return self._words.sub(lambda found: self._names[found[0]], replaced)
+        return self._words.sub(lambda found: among.get(found[0], found[0]), words)
 
     def _new_finder(self) -> re.Pattern[str]:
         """Return a pattern for UUIDs and paths in text; a path with blanks only if it is known.
@@ -265,7 +343,7 @@ class Pseudonyms:
         """Replace one entry so that it names exactly the devices that it named before."""
         found = _UUID.fullmatch(entry.strip())
         if found is None or not found[2]:
-            return self.text(entry)
+            return entry if is_setting(entry) else HIDDEN
         word = entry.strip()
         prefix, body, instance = found.groups()
         if body in self._bodies:
@@ -340,5 +418,11 @@ def _alternatives(values: Iterable[str]) -> str:
     return f"(?:{'|'.join(map(re.escape, ordered))})" if ordered else r"(?!)"
 
 
-def _whole_words(words: Iterable[str]) -> re.Pattern[str]:
+def whole_words(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of these names, where none is a part of another one."""
     return re.compile(rf"(?<![\w.-]){_alternatives(words)}(?![\w-])")
+
+
+def _parts_of_words(words: Iterable[str]) -> re.Pattern[str]:
+    """Return a pattern of any of these names, in capitals as well: ``ALICE_ENV``, ``x-alice``."""
+    return re.compile(rf"(?i)(?<![A-Za-z0-9]){_alternatives(words)}(?![A-Za-z0-9])")

@@ -71,6 +71,23 @@ INDEX_WORDS = frozenset(
     "simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api".split()  # noqa: SIM905
 )
 """Names in the path of a package index that say what it is and not whose."""
+SITES = (
+    "pytorch.org", "github.com", "githubusercontent.com", "gitlab.com", "nvidia.com", "nvidia.cn",
+    "python.org", "pypi.org", "pythonhosted.org", "anaconda.org", "anaconda.com", "huggingface.co",
+    "hf.co", "docker.com", "docker.io", "quay.io", "ghcr.io", "nvcr.io", "gcr.io",
+    "stackoverflow.com", "microsoft.com", "aka.ms", "google.com", "kernel.org", "ubuntu.com",
+    "debian.org", "redhat.com", "fedoraproject.org", "kubernetes.io", "open-mpi.org",
+    "wikipedia.org", "example.com", "example.org", "localhost",
+)  # fmt: skip
+"""Sites that everybody knows, and whose addresses therefore tell nothing of a machine."""
+_PARTS_OF_SITES = frozenset(
+    """
+    www docs download developer forums discuss dev-discuss files raw gist api cdn static packages
+    conda repo hub registry registry-1 archive security catalog learn community pypi test index us
+    objects codeload
+    """.split()  # noqa: SIM905
+)
+"""What stands before such a name; anything else may be that of a customer."""
 CHANNELS = frozenset(
     """
     defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly nvidia bioconda
@@ -90,6 +107,16 @@ ORDINARY = frozenset(
     the and for was were has have can cannot could found read open opened denied permission
     program process memory data home work desktop laptop pc box lab ai ml research student team
     attention core extension extensions kernels model models ops package packages utils
+    all and id job jobs rank ranks state reason drain nodename scontrol srun sinfo dcgmi diag dmesg
+    oom segfault killed http https route addr brief describe cordon kubectl mpirun torchrun
+    meanwhile slurm hadoop spark ray jupyter jovyan mambauser vscode ec2-user azureuser vagrant
+    kaggle colab nonroot appuser nobody daemon www-data postgres git
+    gpucheck install uninstall remove purge update upgrade list show check enable disable start
+    stop restart reset reboot status set unset export echo grep head tail tee cat index index-url
+    extra-index-url channel freeze download run exec import print sudo chmod chown usermod modprobe
+    rmmod systemctl service sed apt apt-get dnf yum zypper uv curl wget test tests fresh peer route
+    which where stat logs log video render soft hard free dump args process project shared rules
+    limits devel headers open server build-essential collect compat selftest preflight triage diff
     version release answer answered environment command timed out output input number name names
     """.split()  # noqa: SIM905
 )
@@ -131,6 +158,14 @@ def is_public_package(name: str) -> bool:
     name.
     """
     return " " in name or _packages().known(_FOR_CUDA.sub("", name.lower())) is not None
+
+
+def is_public_host(name: str) -> bool:
+    """Whether a host is one of a site that everybody knows."""
+    lower = name.lower()
+    while (part := lower.partition("."))[0] in _PARTS_OF_SITES:
+        lower = part[2]
+    return lower in SITES or name.lower() in index_hosts()
 
 
 @cache

@@ -1,5 +1,7 @@
 """The packages that conda has installed, from the names of its records in ``conda-meta``."""
 
+import re
+
 import msgspec
 
 from gpucheck.facts import Answer
@@ -7,6 +9,8 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, pattern
 
 _CHANNEL_LIMIT = 16 * 1024
+_LOGIN = re.compile(r"/t/[^/]{1,256}(?=/|$)")
+"""The token of a server of conda, which is a part of the path of each of its channels."""
 
 
 class CondaRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -32,16 +36,17 @@ def conda_records(host: Host, prefix: str | None) -> list[CondaRecord]:
 
 def channel(host: Host, record: CondaRecord) -> Answer[str]:
     """Return the short name of the channel: ``conda-forge``, ``pytorch``."""
-    return host.read(record.path, _CHANNEL_LIMIT).map(_channel)
+    return host.read(record.path, _CHANNEL_LIMIT).map(channel_in)
 
 
-def _channel(text: str) -> str | None:
+def channel_in(text: str) -> str | None:
     """Find ``"channel": "https://.../pytorch/linux-64"`` at the start of a record."""
     _, found, rest = text.partition('"channel":')
     if not found:
         return None
     parts = rest.split('"', 2)
-    words = [word for word in parts[1].split("/") if word] if len(parts) > 1 else []
+    address = _LOGIN.sub("", parts[1]) if len(parts) > 1 else ""
+    words = [word for word in address.split("/") if word]
     if len(words) > 1 and words[-1].startswith(("linux-", "win-", "osx-", "noarch")):
         words.pop()
     return words[-1] if words else None

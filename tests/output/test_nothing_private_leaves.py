@@ -1,0 +1,221 @@
+"""What leaves the machine has no name, no address and no key in it, whatever their form.
+
+And what gpucheck itself wrote stays as it is, whoever has a name like one of its words.
+"""
+
+import json
+import re
+from collections.abc import Callable
+
+import machine_files
+import msgspec
+import preflight_samples as samples
+import pytest
+import report_samples
+from rules_support import TABLES
+
+from gpucheck.api.questions import Setting, asked
+from gpucheck.engine import Report, judge_machine
+from gpucheck.facts.container import Container
+from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES, Environment
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvidia_smi import NvidiaSmi
+from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.request import Request
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
+from gpucheck.machine.target import TargetWish
+from gpucheck.output import json_format, junit, markdown, preflight_json, ticket_reply, ticket_text
+from gpucheck.output.html import report as html_report
+from gpucheck.output.json_text import json_text
+from gpucheck.output.preflight_public import Public
+from gpucheck.output.public import public
+from gpucheck.output.redact import redact
+from gpucheck.probes.collector import Collector
+from gpucheck.ticket import triage
+
+# A line of a ticket, and what must not be left of it.
+LINES = [
+    ("mara.voss@lab-gpu-17:~$ python run.py", ["mara.voss", "lab-gpu-17"]),
+    ("lab-gpu-18:4242:4311 [3] NCCL WARN Connect to 10.66.7.8<51022> failed", ["gpu-18", "10.66"]),
+    ("Mar  5 12:00:01 lab-gpu-19 kernel: NVRM: Xid (PCI:0000:01:00): 79", ["lab-gpu-19"]),
+    ("2024-03-05T12:00:01+0100 kestrel-4 kernel: NVRM: x", ["kestrel-4"]),
+    ("uid=1017(rvoss) gid=1017(rvoss) groups=1017(rvoss),44(video)", ["rvoss"]),
+    ("-rw-r--r-- 1 quillon biolab 4096 Mar  5 12:00 run.log", ["quillon", "biolab"]),
+    ("user=tbergmann is not in the group video", ["tbergmann"]),
+    ("the job was submitted by e_lindqvist", ["lindqvist"]),
+    ("cannot read it as user 'pkowalczyk'", ["kowalczyk"]),
+    ("/home/wzimmer/train.py failed; wzimmer has no access", ["wzimmer"]),
+    ("C:\\Users\\Wiebke\\venv\\python.exe failed", ["Wiebke"]),
+    ("ssh: connect to host otter-3 port 22: Connection refused", ["otter-3"]),
+    ("MASTER_ADDR=head.hpc.uni-example.edu MASTER_PORT=29500", ["uni-example"]),
+    ("connect to [worker-0.train.svc.cluster.local]:29500 timed out", ["worker-0", "train.svc"]),
+    ("tcp://rack7-n3:23456 did not answer", ["rack7-n3"]),
+    ("srun: error: bison12: task 3: Exited with exit code 1", ["bison12"]),
+    ("hostname: condor-9", ["condor-9"]),
+    ("the store is at 172.20.3.44:29500", ["172.20"]),
+    ("peer 192.168.44.5 has left", ["192.168"]),
+    ("bound to 2a02:8071:22c:1::77 port 29500", ["2a02", "8071"]),
+    ("peer fe80::9a03:9bff:fe11:2233%ib0<33811>", ["9a03", "fe11"]),
+    ("no route to fd4c:11::9", ["fd4c"]),
+    ("link/ether 0c:42:a1:5e:11:7f brd ff:ff:ff:ff:ff:ff", ["5e:11"]),
+    ("write to helga.lund@acme-ml.example please", ["helga", "acme-ml"]),
+    ("password=Tr0ub4dor&3 was wrong", ["Tr0ub4dor"]),
+    ('{"db_passwd": "correcthorse"}', ["correcthorse"]),
+    ("api-key: 77aa1199zz", ["77aa1199zz"]),
+    ("key=sk-proj-9fQz81LmNo", ["9fQz81LmNo"]),
+    ("OPENAI=sk-ant-api03-Zz91kk", ["Zz91kk"]),
+    ("HF_TOKEN=hf_QwErTyUiOpAs", ["QwErTy"]),
+    ("hf_ZxCvBnMaSdFgHj was used", ["ZxCvBn"]),
+    ("ghp_16C7e42F292c6912E7710c838347Ae178B4a", ["292c6912"]),
+    ("glpat-xYz12_abcDEF34ghi", ["abcDEF34"]),
+    ("AKIAIOSFODNN7QWERTYU", ["IOSFODNN7"]),
+    ("Authorization: Bearer abcDEF.123-xyz", ["abcDEF"]),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJl", ["eyJzdWIi", "c2lnbm"]),
+    ("xoxb-2401-778122-aZ9", ["778122"]),
+    ("https://deploy:pa55w0rt@wheels.acme-ml.example/simple", ["pa55w0rt", "acme-ml"]),
+    ("https://conda.acme-ml.example/t/mv-3f1c-77/own/linux-64", ["3f1c", "acme-ml"]),
+    ("s3.example.com/x?X-Amz-Signature=abc77def&y=1", ["abc77def"]),
+    ("nvapi-Zk31_aaBBcc9911 is expired", ["aaBBcc"]),
+    ("Login: oskar.nyman failed", ["nyman"]),
+    ("-----BEGIN OPENSSH PRIVATE KEY----- b3BlbnNzaC1rZXk", ["b3BlbnN"]),
+    ("sudo:  jfontaine : TTY=pts/0 ; COMMAND=/usr/bin/nvidia-smi", ["jfontaine"]),
+]
+ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+TICKETS: dict[str, Callable[[Report], str]] = {
+    "terminal": lambda one: ticket_text.render(one, lines=True),
+    "reply": ticket_reply.reply,
+    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+    "markdown": markdown.render,
+    "html": html_report.render,
+    "json": json_format.render,
+    "junit": junit.render,
+}
+MACHINES: dict[str, Callable[[Report], str]] = {
+    "markdown": markdown.render,
+    "html": html_report.render,
+    "json": json_format.render,
+    "junit": junit.render,
+    "collect": lambda one: json_text(redact(one.snapshot).as_json()),
+}
+
+
+def _left(text: str, private: list[str]) -> list[str]:
+    return [one for one in private if one.lower() in text.lower()]
+
+
+@pytest.mark.parametrize(("line", "private"), LINES)
+def test_a_quoted_line(line: str, private: list[str]) -> None:
+    ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{line}: {ERROR}\n"
+    report = triage(ticket, TABLES)
+    assert report.root_causes
+    for name, render in TICKETS.items():
+        assert _left(render(report), private) == [], name
+    answer = asked("triage", {"text": ticket}).answer(Setting())
+    assert _left(answer.text + json.dumps(answer.data), private) == []
+
+
+@pytest.mark.parametrize(("line", "private"), LINES)
+def test_a_text_in_a_machine(line: str, private: list[str]) -> None:
+    report = report_samples.report(
+        System(os="linux", user="alice", hostname="box"),
+        NvidiaSmi(message=f"NVIDIA-SMI has failed: {line}"),
+        Interpreter(status="signal", problems={"*": f"{line}: not there"}),
+    )
+    for name, render in MACHINES.items():
+        assert _left(render(report), private) == [], name
+
+
+def test_a_line_that_tells_nothing_private_stays() -> None:
+    for line in (
+        "nvidia-cudnn-cu12==9.1.0.70 needs cuDNN 9.1.0.70, cuBLAS 12.4.5.8, cuRAND 10.3.5.147",
+        "c10::Error: at::native::add, std::string 0000:3b:00.0 12:34:56 memcpy@GLIBC_2.14",
+        "nvidia/cuda@sha256:0f1e2d3c4b5a, torch @ file, max_new_tokens=128, tokenizer=Bert",
+        "device='cuda:0', key='layer.0.weight', user code, the host memory, node 3 of 8",
+        "Build cuda_12.4.r12.4/compiler.34097967_0 on x86_64",
+        "https://download.pytorch.org/whl/cu128 and https://github.com/pytorch/pytorch/issues/1",
+        "IndexError at train.py:30, x.cpp:172, [rank0]:45",
+    ):  # fmt: skip
+        taken = report_samples.report(NvidiaSmi(message=line)).snapshot
+        assert redact(taken).get(NvidiaSmi).message == line
+
+
+SECRETS = ("hunter2x", "sk-1234-abcd", "correct horse battery", "Passw0rt!", "a1b2c3d4e5f6g7")
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+def test_a_variable_that_holds_no_setting(secret: str) -> None:
+    names = [name for name in OTHER_NAMES if name not in ("MASTER_ADDR", "CONDA_DEFAULT_ENV")]
+    report = report_samples.report(
+        Environment(variables=dict.fromkeys((*names, *PATH_NAMES), secret)),
+        Container(requirements=secret, visible_devices=secret, driver_capabilities=secret),
+        PackageSources(conda_channels=[secret]),
+        Packages(conda_packages=[f"torch 2.1 0 {secret}".replace(" horse ", "-")]),
+    )
+    for name, render in MACHINES.items():
+        assert _left(render(report), [secret, "correct-battery"]) == [], name
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["0,1", "all", "8.0;9.0+PTX", "expandable_segments:True,max_split_size_mb:128", "eth0,=ib0",
+     "mlx5_0:1,^mlx5_bond_0", "cuda>=12.4 brand=tesla,driver>=470,driver<471", "compute,utility",
+     ":4096:8", "gpu:a100:4", "PCI_BUS_ID", "INIT,NET", "LL128", "0x1", "", "-1", "enp65s0f0np0",
+     "482113_4", "AWS Libfabric", "docker"],
+)  # fmt: skip
+def test_a_setting_stays(value: str) -> None:
+    taken = report_samples.report(Environment(variables={"NCCL_ALGO": value})).snapshot
+    assert redact(taken).get(Environment).get("NCCL_ALGO") == value
+
+
+WORDS = ("install", "pip", "sudo", "torch", "purge", "show", "index", "update", "python", "driver",
+         "systemctl", "reboot", "gpucheck", "whl", "list", "export", "uninstall", "restart", "the",
+         "your", "version", "built", "loads", "driven", "slurm")  # fmt: skip
+
+
+@pytest.mark.parametrize("word", WORDS)
+@pytest.mark.parametrize(
+    "name", ["forward-compat-r535-cu130", "nouveau-no-driver", "cpu-build-with-gpu"]
+)
+def test_words_and_commands_of_gpucheck_stay(name: str, word: str) -> None:
+    """Whoever has the name of one of its words: a name changes values, and nothing else."""
+    snapshot = _collected(name)
+    shown = [public(judge_machine(_named(snapshot, user), TABLES)) for user in ("qx7zkw", word)]
+    one, other = ([(each.headline, each.fixes) for each in report.findings] for report in shown)
+    assert one
+    assert one == other
+
+
+def _collected(name: str) -> Snapshot:
+    host = machine_files.host(name)
+    return Collector(host, TABLES, wish=TargetWish(), request=Request()).collect().snapshot
+
+
+def _named(snapshot: Snapshot, user: str) -> Snapshot:
+    system = msgspec.structs.replace(snapshot.get(System), user=user, hostname=user)
+    return snapshot.with_section(system)
+
+
+def test_commands_of_a_bundle_stay() -> None:
+    def commands(host: str) -> list[str]:
+        named = {f"r{at}": {"host": host} for at in (0, 1)}
+        these = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
+        found = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
+        report = Public(found).result().report
+        return [one for each in report.findings for fix in each.fixes for one in fix.commands]
+
+    usual = commands("qx7zkw")
+    words = set(re.findall(r"\b[a-z]{3,}\b", " ".join(usual))) | {"install", "pip"}
+    assert {"srun", "scontrol"} < words
+    assert [word for word in words if commands(word) != usual] == []
+
+
+def test_the_bundle_of_a_preflight() -> None:
+    for line, private in LINES:
+        these = samples.ranks(2, 2, r1={"status": "crashed", "detail": line})
+        found = samples.result(
+            these, samples.culprit("rank-crashed", these[1], line), notices=[line]
+        )
+        text = preflight_json.render(Public(found).result())
+        assert _left(re.sub(r"\\u[0-9a-f]{4}", "", text), private) == []
