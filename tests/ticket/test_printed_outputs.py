@@ -274,16 +274,37 @@ CONFIG_DRM_NOUVEAU=m
 # CONFIG_NVIDIA_SHIELD is not set
 """
 
+UPDATES = """
+May  9 01:38:58 host kernel: nvidia-modeset: Loading NVIDIA Kernel Mode Setting Driver
+May  9 01:39:01 host systemd[1]: Finished Secure Boot updates for DB and DBX; it is enabled.
+"""
+BUSY = """
+============================ ROCm System Management Interface ============================
+=================================== % time GPU is busy ===================================
+GPU[0]		: GPU use (%): 0
+"""
+WHEEL = """
+[     9.412] (**) evdev: USB OPTICAL MOUSE: EmulateWheelInertia: 10, EmulateWheelTimeout: 200
+[     9.500] (II) NVIDIA(0): Setting mode "HDMI-0: nvidia-auto-select"
+"""
+PROPERTIES = """
+List of valid properties to query for the switch "--query-gpu":
+
+Section about ecc.errors properties
+NVIDIA GPUs can provide error counts. Some are double bit ECC errors, which were detected and not corrected.
+"""
+
 
 @pytest.mark.parametrize(
     "text",
     [
         DUMP, HANDLERS, SHARED_MEMORY, RUN, MANUAL, X_SERVER, LOGCAT, JAVA, COMPILED, P2P, MOUNTS,
-        KCONFIG,
+        KCONFIG, UPDATES, BUSY, WHEEL, PROPERTIES,
     ],
     ids=[
         "hex-dump", "java-handlers", "shared-memory", "run", "manual", "x-server", "logcat", "java",
         "compiler", "p2p", "mounts", "kernel-options",
+        "updates", "busy", "wheel", "properties",
     ],
 )  # fmt: skip
 def test_an_output_of_another_program_names_nothing(text: str) -> None:
@@ -363,6 +384,32 @@ def test_links_and_rounds_are_facts() -> None:
     first, second = gpus_in(ROUNDS)
     assert (first.power_w, first.temperature_c) == (61, 31)
     assert second.temperature_c == 92
+
+
+PROCESSES = """
+timestamp, gpu_name, gpu_bus_id, gpu_uuid, pid, process_name, used_gpu_memory [MiB]
+2026/06/24 10:17:57.038, NVIDIA L40S, 00000000:0C:00.0, GPU-0a, 2140, python, [N/A]
+2026/06/24 10:17:57.038, NVIDIA L40S, 00000000:0C:00.0, GPU-0a, 2141, python, [N/A]
+2026/06/24 10:17:57.038, NVIDIA L40S, 00000000:0D:00.0, GPU-0b, 2142, python, [N/A]
+"""
+HOLDERS = """
+# gpu         pid   type     sm    mem    enc    dec    command
+# Idx           #    C/G      %      %      %      %    name
+    0      20037     C      2      0     24      -      ffmpeg
+    1          -     -      -      -      -      -      -
+"""
+
+
+def test_rows_of_processes_are_of_the_gpus_that_they_name() -> None:
+    assert [gpu.pci_address for gpu in gpus_in(PROCESSES)] == ["0000:0c:00.0", "0000:0d:00.0"]
+    assert [gpu.index for gpu in gpus_in(HOLDERS)] == [0, 1]
+    assert triage(PROCESSES).verdict == triage(HOLDERS).verdict == "healthy"
+
+
+def test_columns_of_newer_drivers_are_read() -> None:
+    wide = SMI_Q.format_map(FINE).replace(" : ", f"{' ' * 13} : ")
+    assert triage(wide).verdict == "healthy"
+    assert triage(wide).snapshot.get(Nvml).driver_release == "550.90.07"
 
 
 def test_the_link_of_a_card_is_a_fact_and_that_of_a_bridge_is_none() -> None:

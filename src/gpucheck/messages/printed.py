@@ -68,7 +68,8 @@ _MOUNT = re.compile(r"\d{1,6} \d{1,6} \d{1,4}:\d{1,6} /")
 """A line of ``/proc/self/mountinfo``."""
 _HANDLER = re.compile(r"\s{0,8}SIG[A-Z0-9]{2,8}: (?:\[|SIG_(?:DFL|IGN)|\S{1,80}, sa_)")
 """What a Java machine does on each signal."""
-_ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER)
+_BANNER = re.compile(r"\s{0,8}[=*#-]{6,120} ?[^=*#\n]{0,100}? ?[=*#-]{6,120}\s*$")
+_ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER, _BANNER)
 _BOX = re.compile(r"\s{0,8}(?:\|.{0,200}\||\+[-=+]{8,200}\+?|\|[-=+|]{8,200})\s{0,4}$")
 _OF_SMI = (
     "nvidia-smi ", "persistence-m", "mig m.", "uncorr. ecc", "gpu memory |", "gpu-util", " mib /",
@@ -91,9 +92,10 @@ _OPTION = re.compile(
 _PROPERTY = re.compile(r"\s{0,8}\"[a-z][\w.]{2,80}\"(?: or \"[\w.]{2,80}\"){0,4}\s{0,4}$")
 """A property of ``nvidia-smi --help-query-gpu``, with its description on the following lines."""
 _MANUAL = re.compile(
-    r"\.TH \S|[\w.-]{1,40}\(\d\w?\)\s{2,80}\S.{0,80}\s{2,80}[\w.-]{1,40}\(\d\w?\)$"
+    r"\.TH \S|List of valid properties to query"
+    r"|[\w.-]{1,40}\(\d\w?\)\s{2,80}\S.{0,80}\s{2,80}[\w.-]{1,40}\(\d\w?\)$"
 )
-"""The head of a page of a manual, as it is written and as it is shown."""
+"""The head of a page of a manual, as it is written and as it is shown, or of a long help text."""
 _BEGINNING = 40
 """Lines in which a text shows that it is such a page."""
 _FAR = 24

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from gpucheck.findings import all_rules
 from gpucheck.messages.form import Strength
-from gpucheck.messages.matcher import Match
+from gpucheck.messages.matcher import Match, names_a_part
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.messages.text import Text
 from gpucheck.ticket.complaints import is_wish
@@ -53,6 +53,8 @@ def _counts(match: Match, text: Text, failure: Failure | None) -> bool:
     of_program = failure is not None and failure.is_of_program
     points = strength is Strength.POINTS
     looks_so = _always_looks_so(match, role)
+    if role is Role.JOURNAL and not looks_so and not names_a_part(Text([match.line])):
+        return False
     if (role in SILENT and (of_program or not looks_so)) or (
         role in _WEAKENING and not points and not looks_so
     ):

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gpucheck.messages.roles import PRINTED, Role, role_of_line
+from gpucheck.messages.roles import PRINTED, SILENT, Role, role_of_line
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
 
@@ -149,7 +149,8 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
-    if not frames and (said_little or role in PRINTED or _OF_JAVA.match(found[1])):
+    is_silent = role in PRINTED or (role in SILENT and at_start is None)
+    if not frames and (said_little or is_silent or _OF_JAVA.match(found[1])):
         return None
     if not frames and is_code(text, index):
         return None

@@ -23,20 +23,22 @@ from gpucheck.ticket.readers.base import Machine
 
 NAME = say("nvidia-smi lists")
 MARKS = (
-    "(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "cpu affinity",
-    "# gpu  ",
+    "(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "gpu_bus_id",
+    "cpu affinity", "# gpu  ",
 )  # fmt: skip
 RANK = -1
 
 _LISTED = re.compile(r"^\W{0,4}GPU (\d{1,3}): (\S.{0,80}?) \(UUID: (GPU-[0-9A-Fa-f*xX-]{4,40})\)?")
 _SLICE = re.compile(r"\bMIG (\S{1,24})\s{1,8}Device\s{1,4}\d{1,3}: \(UUID: (MIG-[\w/-]{4,90})\)")
-_COLUMN = re.compile(r"[a-z][a-z_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
+_COLUMN = re.compile(r"[a-z][A-Za-z_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
 _MOST_ROWS = 64
 _TOPOLOGY = re.compile(r"^GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS)\b")
 
 
 _LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (<?inactive>?|[\d.]{1,8} GB/s)", re.IGNORECASE)
 _MOST_LINKS = 32
+_HELD = re.compile(r"\s{1,8}(\d{1,3})\s{1,10}(?:\d{1,9}|-)\s{1,6}(?:C\+G|C|G|M|-)\s")
+"""A row of ``pmon``: a process on a GPU."""
 _ROUND = re.compile(r"\s{1,8}(\d{1,3})(?:\s{1,8}(?:\d{1,7}|-)){2,24}\s*$")
 
 
@@ -46,7 +48,7 @@ def read(text: Text, machine: Machine) -> None:
     for index in text.find("# gpu  "):
         _rounds(text.lines[index], text.after(index, _MOST_ROWS), machine)
     usage = usage_matters(text)
-    for index in text.find("driver_version", "memory.", "pci.bus_id", "compute_cap"):
+    for index in text.find("driver_version", "memory.", "pci.bus_id", "gpu_bus_id", "compute_cap"):
         columns = [column.strip() for column in text.lines[index].text.split(",")]
         if len(columns) > 1 and all(_COLUMN.fullmatch(column) for column in columns):
             _table(columns, text.after(index, _MOST_ROWS), machine, usage=usage)
@@ -88,7 +90,7 @@ def _rounds(head: Line, rows: list[Line], machine: Machine) -> None:
     for line in rows:
         if line.text.startswith("#"):
             continue
-        found = _ROUND.match(line.text)
+        found = _ROUND.match(line.text) or _HELD.match(line.text)
         if found is None or int(found[1]) in machine.items(Nvml, "gpus"):
             return
         gpu = machine.item(Nvml, "gpus", NvmlGpu, int(found[1]), line)
@@ -112,13 +114,16 @@ def _slice(found: re.Match[str], gpu: Draft, line: Line) -> None:
 
 def _table(columns: list[str], rows: list[Line], machine: Machine, *, usage: bool) -> None:
     names = [column.partition(" [")[0] for column in columns]
-    for number, line in enumerate(rows):
+    known: dict[str, int] = {}
+    for line in rows:
         cells = [cell.strip() for cell in line.text.split(",")]
         if len(cells) != len(names):
             return
         row = dict(zip(names, cells, strict=True))
         index = whole_number(row.get("index", ""))
-        at = number if index is None else index
+        address = row.get("pci.bus_id") or row.get("gpu_bus_id") or line.source
+        at = known.setdefault(address, len(known)) if index is None else index
+        machine.said(Nvml, "init_code", 0, line)
         gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
         gpu.said("index", at, line.source)
         if "driver_version" in row:

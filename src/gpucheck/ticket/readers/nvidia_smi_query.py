@@ -35,7 +35,7 @@ MARKS = (
 RANK = -1
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s{0,4}$")
-_LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,50}: (.{0,120})$")
+_LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,60}: (.{0,120})$")
 _SLICE = "MIG Device"
 _MOST_LINES = 400
 _REASON_HEADINGS = ("clocks throttle reasons", "clocks event reasons")
@@ -75,6 +75,7 @@ class _Block:
         gpu = self._machine.item(Nvml, "gpus", NvmlGpu, at, self._first)
         gpu.said("index", at, self._first.source)
         gpu.said("pci_address", address, self._first.source)
+        self._machine.said(Nvml, "init_code", 0, self._first)
         slices = -1
         for line in self._lines:
             if _BLOCK.match(line.text):
