@@ -382,6 +382,12 @@ def test_paths_are_found_in_texts() -> None:
     )
 
 
+def test_a_closing_tag_is_no_path() -> None:
+    text = "<product_name>NVIDIA A30</product_name> </gpu> </home/alice/x>"
+    after = "<product_name>NVIDIA A30</product_name> </gpu> </home/user1/x>"
+    assert redact_text(text, snapshot(ALICE)) == after
+
+
 def test_text_of_the_kernel_stays() -> None:
     line = "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"
     log = KernelLog(xids=[XidEvent(xid=79, message=line)], nvrm=["NVRM: loading 580.65.06"])

@@ -311,7 +311,9 @@ class Pseudonyms:
         return re.compile(
             rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
             rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
-            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+|/(?![/\s]){_RUN}))"
+            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+"
+            # <product_name>x</product_name>: a closing tag is no path
+            rf"|/(?![/\s]|(?<=</)[\w:.-]{{1,80}}>){_RUN}))"
         )
 
     def _replacement(self, found: re.Match[str]) -> str:
