@@ -20,6 +20,8 @@ class MemoryStore:
     last_heard = 0.0
     local_address = "127.0.0.1"
     peer_address = "127.0.0.1"
+    port = 1
+    token = ""
 
     def __init__(self) -> None:
         self.texts: dict[str, bytes] = {}
@@ -67,6 +69,12 @@ class MemoryStore:
         """End the waits for a key: its time is over."""
         for then in self._waiting.pop(key, []):
             then(None)
+
+    def pump(self) -> None:
+        """All is there already."""
+
+    def ping(self) -> None:
+        """It lives."""
 
     def close(self) -> None:
         """Nothing is open."""

@@ -13,7 +13,7 @@ import preflight_samples as samples
 import pytest
 
 from gpucheck.cluster.exclude import exclusion
-from gpucheck.cluster.files import FileError, write_each, write_file
+from gpucheck.cluster.files import Before, FileError, write_each, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
@@ -41,6 +41,18 @@ def test_a_file_has_its_new_content_and_its_usual_mode(tmp_path: Path) -> None:
     assert path.read_text() == "new\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert left_in(tmp_path) == ["a.prom"]
+
+
+def test_what_somebody_else_has_written_meanwhile_is_seen(tmp_path: Path) -> None:
+    same, new, other = (str(tmp_path / name) for name in ("same", "new", "other"))
+    for path in (same, other):
+        write_file(path, "node01\n")
+    before = Before([same, new, other, None, "-", str(tmp_path / "no" / "folder")])
+    for path in (new, other):
+        write_file(path, "node01\n")  # the same content: it is another file all the same
+    assert [before.has_changed(path) for path in (same, new, other, "-")] == [
+        False, True, True, False,
+    ]  # fmt: skip
 
 
 def test_a_full_disk_leaves_the_old_content(

@@ -171,7 +171,8 @@ class Task:
         self._all_is_known()
         is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
         if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
-            session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
+            is_blind = exit_reason.reason in ("store-lost", "not-understood")
+            session.coordinator.stop(exit_reason.detail, is_blind=is_blind)  # what it knows
         result = self._judgement.result
         verdict: dict[str, Any] = {"exit": INCONCLUSIVE, "why": exit_reason.detail}
         if exit_reason.verdict is not None:

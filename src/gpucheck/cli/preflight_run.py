@@ -17,6 +17,7 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables, say_whose_python
 from gpucheck.cli.text import page_options, refuse_unwritable, words_of, write_out
+from gpucheck.cluster.files import Before
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.messages import Verdict
@@ -30,6 +31,7 @@ _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 the interval of the check."""
 _STOPPED = _LATE + 1.0
 """Seconds after the time limit until this process is woken if a signal has stopped it."""
+_FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 
@@ -53,6 +55,7 @@ class Run(Task):
         self._over = threading.Event()
         wish = {name: options[name] for name in PreflightWish.__struct_fields__}
         super().__init__(PreflightWish(**wish), open_tables(options["tables"]), begun)
+        self._before = Before(options[name] for name in _FILES)
         self._line = ProgressLine() if self._shows_progress() else None
 
     def run(self) -> int:
@@ -113,6 +116,7 @@ class Run(Task):
 
     def _show(self, result: Result) -> None:
         """Print the result, and write the requested files."""
+        self._options = {**self._options, **self._left_to_others(result)}
         for write in (self._print, self._write_files):
             try:
                 write(result)
@@ -121,6 +125,29 @@ class Run(Task):
             except OSError as error:  # and neither does a reader that has left
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
                 self._note(say("the output cannot be written: {why}", why=error.strerror))
+
+    def _left_to_others(self, result: Result) -> dict[str, None]:
+        """Return the options of files that the others have written, and that stay as they are.
+
+        A task 0 that hears no more than half of the hosts may be cut off. Tasks that have met
+        without it write only if they are more than half, so they know better.
+        """
+        written = [
+            name
+            for name in _FILES
+            if result.hears_few
+            and self._options[name]
+            and self._before.has_changed(self._options[name])
+        ]
+        for name in written:
+            self._note(
+                say(
+                    "{file} stays as it is: tasks that have met without this one have written it, "
+                    "and they are more",
+                    file=self._options[name],
+                )
+            )
+        return dict.fromkeys(written)
 
     def _print(self, result: Result) -> None:
         options = self._options
@@ -187,7 +214,7 @@ class Run(Task):
             RefusedError: one cannot.
         """
         if self._entrance.tasks == 1:
-            for name in ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle"):
+            for name in _FILES:
                 refuse_unwritable(self._options[name])
 
     def _shows_progress(self) -> bool:

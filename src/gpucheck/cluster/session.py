@@ -236,7 +236,8 @@ class Session:
     def _place(self) -> TaskPlace:
         entrance, settings = self._entrance, self._settings
         return TaskPlace(
-            task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
+            task=entrance.task, tasks=entrance.tasks, run=entrance.run, node=entrance.node,
+            local=entrance.local,
             cuda=settings.cuda, python=settings.python, chosen_by=settings.chosen_by,
             end=self._end, counters=self._counters, takes_signals=settings.takes_signals,
             import_seconds=_limit(_IMPORT, settings.timeout),

@@ -12,7 +12,9 @@ from typing import Protocol
 
 import msgspec
 
+from gpucheck.cluster.coordinator.hearing import Hearing
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
+from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.cluster.spans import pack
 from gpucheck.cluster.store import messages, pace
@@ -25,6 +27,7 @@ from gpucheck.cluster.store.messages import (
     RankProgress,
     Refusal,
     Registration,
+    Seen,
     StepOrders,
     Topic,
     Verdict,
@@ -108,6 +111,14 @@ class Heard(msgspec.Struct, kw_only=True):
     """Tasks that came after the ranks had been assigned."""
     grown: dict[int, Mapping[str, Mapping[str, int]]] = {}
     """By how much error counters of RDMA ports have grown, by task."""
+    seen: Mapping[int, Mapping[int, Seen]] = {}
+    """What others saw of tasks that are not heard: by task, and by the task that was asked."""
+    back: frozenset[int] = frozenset()
+    """Tasks that were lost, and are heard again."""
+    awaited: frozenset[int] = frozenset()
+    """Tasks that have not come, and that still had time to."""
+    is_blind: bool = False
+    """Whether task 0 lost its own store: what it did not hear then means nothing."""
     refused: Mapping[int, Refusal] = {}
     """Tasks that were refused at their start."""
     wrong_tokens: Mapping[str, int] = {}
@@ -161,10 +172,15 @@ class Coordinator:
         self._reserve = min(_RESERVE, (plan.end - plan.begun) / 5)
         self._end = plan.end - self._reserve
         self._came: dict[int, TaskFacts] = {}
+        self._registered: dict[int, Registration] = {}
         self._beats: dict[int, _Beat] = {}
         self._beats_at = self._look_at = 0.0
         self._sent: dict[int, int] = {}
         self._lost: set[int] = set()
+        self._back: set[int] = set()
+        self._hearing = Hearing(store)
+        self._awaits = True
+        self._is_blind = False
         self._gone: set[int] = set()
         self._patience = pace.silence(SILENT, pace.beat(job.tasks))
         self._refused: dict[int, Refusal] = {}
@@ -190,10 +206,22 @@ class Coordinator:
         if not self._done:
             next(self._script, None)
 
-    def stop(self, why: str) -> None:
-        """End the run with what is known."""
+    def stop(self, why: str, *, is_blind: bool = False) -> None:
+        """End the run with what is known; ``is_blind``: task 0 lost its own store."""
         if self._done:
             return
+        self._is_blind = is_blind
+        if is_blind:
+            why = say(
+                "task 0 lost the connection to its own store, as on a host that is far too busy "
+                "({why}); nobody is named, because it could not hear the others",
+                why=why,
+            )
+        elif self._awaits and (late := self._not_come()):
+            why = say(
+                "{why}; by then, {count} of {all} tasks had not come ({tasks})",
+                why=why, count=len(late), all=self._job.tasks, tasks=words_of(late),
+            )  # fmt: skip
         heard = self._heard or self._nothing_done()
         if self._under_way is not None and self._under_way[0].only_measures:
             heard.not_measured, why = why, ""
@@ -219,6 +247,8 @@ class Coordinator:
 
     def _work(self) -> Script:
         yield from self._await_tasks()
+        # A task that began early may end this one before the others' time to come is over.
+        self._awaits = time.monotonic() < self._awaited_until()
         self._announcer.all_came()
         if self._refused:
             self._conclude(self._nothing_done())
@@ -236,7 +266,16 @@ class Coordinator:
                 break
             yield from self._take(step, heard, known)
             known = {}
+        yield from self._hear_witnesses(heard.roster)
         self._conclude(heard)
+
+    def _hear_witnesses(self, roster: Roster) -> Script:
+        """Wait for what others see of the tasks that are not heard."""
+        absent = {one.task: one.host for one in roster.ranks if one.rank in roster.absent}
+        if absent:
+            self._hearing.about_absent(absent, self._registered, time.monotonic())
+        while not self._hearing.is_over(time.monotonic(), set(self._came) - self._lost):
+            yield
 
     def _nothing_done(self) -> Heard:
         theirs = {task: one.host for task, one in self._refused.items()}
@@ -245,8 +284,7 @@ class Coordinator:
 
     def _await_tasks(self) -> Script:
         """Wait for every task; the clock starts when the first one has registered: this one."""
-        end = min(self._plan.begun + self._plan.arrival, self._end)
-        while self._are_awaited() and time.monotonic() < end:
+        while self._are_awaited() and time.monotonic() < min(self._awaited_until(), self._end):
             for task, said in self._news(messages.REGISTRATIONS):
                 is_ours = said.facts.task == task < self._job.tasks
                 if is_ours and task not in self._came:
@@ -259,12 +297,21 @@ class Coordinator:
             )
             yield
 
+    def _awaited_until(self) -> float:
+        """Return when a task is late; while the store is late itself, nobody can come."""
+        return self._plan.begun + self._plan.arrival + self._store.delay
+
+    def _not_come(self) -> list[int]:
+        """Return the tasks that have neither come nor been refused so far."""
+        return sorted(set(range(self._job.tasks)) - self._came.keys() - self._refused.keys())
+
     def _are_awaited(self) -> bool:
         """Whether tasks may still come that have to be waited for."""
         return len(self._came.keys() | self._refused.keys()) < self._job.tasks
 
     def _welcome(self, said: Registration) -> None:
         self._came[said.facts.task] = said.facts
+        self._registered[said.facts.task] = said
         self._beats[said.facts.task] = _Beat(0, self._heard_until())
         self._announcer.welcome(said)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
@@ -428,14 +475,22 @@ class Coordinator:
             before = self._beats.get(task)
             if before is not None and before.n != said.n:
                 self._beats[task] = _Beat(said.n, until, said.ranks)
+                if task in self._lost:
+                    self._back.add(task)
+        for task, witnessed in self._news(messages.WITNESSED):
+            self._hearing.take(task, witnessed)
 
     def _note_lost(self) -> None:
         now = self._heard_until()
-        self._lost |= {
+        lost = {
             task
-            for task in self._came
+            for task in self._came.keys() - self._lost
             if task in self._beats and now - self._beats[task].when > self._patience
         }
+        if lost:
+            self._lost |= lost
+            heard = set(self._came) - self._lost
+            self._hearing.about_silent(lost, self._registered, heard, time.monotonic())
 
     def _heard_until(self) -> float:
         """Return the time of a clock that stands still while the store is late.
@@ -454,6 +509,10 @@ class Coordinator:
         heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
         heard.malformed = tuple(self._malformed.values())
         heard.refused, heard.wrong_tokens = self._refused, self._store.wrong_tokens
+        heard.seen, heard.back = self._hearing.seen, frozenset(self._back)
+        heard.is_blind = self._is_blind
+        if self._awaits:
+            heard.awaited = frozenset(self._not_come())
         self._store.put(messages.VERDICT.name, self._finish(heard))
 
     def _note_unfit(self, heard: Heard) -> None:

@@ -22,6 +22,9 @@ class Connection(StoreConnection, Protocol):
     """The seconds between two heartbeats."""
     last_heard: float
     local_address: str
+    port: int
+    """That of the store."""
+    token: str
 
     def pump(self) -> None:
         """Handle the messages that have arrived."""
