@@ -1,6 +1,6 @@
 """The coordinator: rank assignment, steps, silence, and an end in time."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
+    GaveUp,
     Heartbeat,
     Leaving,
     RankProgress,
@@ -42,7 +43,7 @@ class Hall:
 
     def __init__(
         self, clock: Clock, tasks: int, next_step: Next, timeout: float = 300.0, *,
-        per_host: int = 1, hosts: Mapping[int, str] = {},  # nobody changes it
+        per_host: int = 1, **of_job: Any,  # noqa: ANN401  # fields
     ) -> None:  # fmt: skip
         self.clock = clock
         self.per_host = per_host
@@ -51,7 +52,7 @@ class Hall:
         plan = Plan(
             backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
         )
-        job = JobSpec(tasks=tasks, cuda=False, per_task=1, hosts=hosts)
+        job = JobSpec(tasks=tasks, cuda=False, per_task=1, **of_job)
         self.coordinator = Coordinator(
             self.store, job, plan, next_step, self._finish, lambda _text: None
         )
@@ -268,6 +269,80 @@ def test_the_hosts_of_absent_tasks_are_looked_for_by_their_names(clock: Clock) -
     hall.run(2)
     assert hall.result.seen == {2: {0: "unreachable", 1: "unreachable"}}
     assert hall.result.awaited == frozenset()
+
+
+def test_who_was_told_to_end_is_not_lost(clock: Clock) -> None:
+    """A launcher ends its tasks of one node; one of them had died before that."""
+    hall = Hall(clock, 4, one_step)
+    hall.come(0, 1, 2, 3)
+    hall.learn(0, 1, 2, 3)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.leave(1, 2)
+    hall.run(SILENT + 12, silent=(1, 2, 3))
+    results = hall.result.history[0].results
+    assert {rank: one.status for rank, one in results.items()} == {
+        0: "passed", 1: "stopped", 2: "stopped", 3: "lost",
+    }  # fmt: skip
+    assert hall.result.left == {1, 2}
+    assert "told to end before the job was judged (1, 2)" in hall.result.stopped_because
+    assert [one["task"] for one in hall.store.values["ask/0/0"]["places"]] == [3]
+
+
+@pytest.mark.parametrize("is_in_a_step", [True, False])
+def test_whose_connection_broke_before_the_job_was_told_to_end(
+    clock: Clock,
+    is_in_a_step: bool,  # noqa: FBT001  # both
+) -> None:
+    hall = Hall(clock, 4, one_step)
+    hall.come(0, 1, 2, 3)
+    if is_in_a_step:
+        hall.learn(0, 1, 2, 3)
+    hall.run(5)
+    hall.leave(2)
+    hall.store.broken = {2: clock.now, 3: clock.now}
+    hall.coordinator.stop("it was told to end (SIGTERM)")
+    assert hall.result.broken == {3}
+    results = hall.result.history[0].results
+    assert results[3].status == "lost"
+    assert results[2].status == "stopped"
+    assert {one.status for rank, one in results.items() if rank < 2} <= {"not-run"}
+
+
+def test_a_task_whose_large_message_never_came_is_known(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step)
+    hall.store.wide = frozenset({0, 1})
+    hall.come(0, 1, 2)
+    hall.learn(0, 1)
+    hall.run(SILENT + 4, silent=(2,))
+    hall.did(0, 7)
+    hall.did(1, 7)
+    hall.run(10, silent=(2,))
+    assert hall.result.narrow == {2}
+
+
+def test_a_task_that_gave_up_is_no_longer_waited_for(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(3)
+    hall.did(0, 7)
+    hall.store.set(messages.GAVE_UP.key(1), GaveUp(why="nothing came"))
+    hall.run(2)
+    assert hall.result.gave_up == {1: "nothing came"}
+    assert hall.result.history[0].results[1].status == "lost"
+    assert "ask/0/0" not in hall.store.values
+
+
+def test_who_connects_and_never_registers_is_known(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step, kept_away=frozenset({2}))
+    hall.store.connected = frozenset({0, 1, 2})
+    hall.come(0)
+    hall.learn(0)
+    hall.run(62)
+    hall.did(0, 7)
+    hall.run(10)
+    assert hall.result.mute == {1}, "a drill keeps the other away"
 
 
 def test_a_task_0_that_lost_its_own_store_says_so(clock: Clock) -> None:

@@ -1,6 +1,7 @@
 """Ranks that never came or fell silent: who is named, how surely, and when it may be rank 0."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import pytest
@@ -38,7 +39,7 @@ def test_who_does_not_hear_most_hosts_is_certain_of_nothing(
 
 def judged(
     seen: Mapping[int, Mapping[int, Seen]], *silent: int, sizes: tuple[int, ...] = (1, 1, 1, 1),
-    **more: frozenset[int],
+    **more: Any,  # noqa: ANN401  # fields
 ) -> list[Culprit]:  # fmt: skip
     """Return who is named when tasks are silent and others have seen this of them."""
     return Fabric(roster(*sizes), lost(*silent), sights=Sights(seen=seen, **more)).run().culprits
@@ -149,3 +150,52 @@ def test_absent_tasks_of_unknown_hosts_count_as_hosts_of_the_usual_size() -> Non
     of = Roster(ranks=(*known.ranks, *late), absent=frozenset(range(24, 32)))
     found = Fabric(of).run().culprits
     assert {one.confidence for one in found} == {CERTAIN}
+
+
+def test_the_rank_that_died_before_the_job_was_told_to_end_is_the_answer() -> None:
+    of = roster(1, 1, 1, 1)
+    sights = Sights(broken=frozenset({2}), left=frozenset({3}))
+    [one] = Fabric(of, lost(2), sights=sights).run().culprits
+    assert (one.slug, one.ranks, one.confidence) == ("rank-missing", (2,), LIKELY)
+    assert "was closed without a word" in one.evidence
+
+
+def test_of_many_that_died_at_once_none_is_sure() -> None:
+    found = Fabric(
+        roster(1, 1, 1, 1), lost(2, 3), sights=Sights(broken=frozenset({2, 3}))
+    ).run().culprits  # fmt: skip
+    assert {one.confidence for one in found} == {POSSIBLE}
+
+
+def test_who_was_told_to_end_is_not_accused() -> None:
+    of = roster(1, 1, 1, 1)
+    gone = Roster(ranks=of.ranks, dead=frozenset({3}))
+    assert Fabric(gone, sights=Sights(left=frozenset({3}))).run().culprits == []
+
+
+@pytest.mark.parametrize("own", ["says-nothing", "refused", "answers"])
+def test_where_only_small_messages_pass_the_way_is_named(own: Seen) -> None:
+    """The task has ended by then, because it heard nothing either."""
+    [one] = judged({2: {0: own, 1: own, 3: own}}, 2, narrow=frozenset({2}))
+    assert (one.slug, one.ranks, one.is_link) == ("nccl-network-interface", (0, 2), True)
+    assert one.confidence is LIKELY
+    assert "compare the MTU" in one.evidence
+
+
+def test_a_task_that_gave_up_says_why() -> None:
+    [one] = judged({2: {0: "refused"}}, 2, gave_up={2: "nothing came from task 0 any more"})
+    assert (one.ranks, one.is_link, one.confidence) == ((0, 2), True, LIKELY)
+    assert "nothing came from task 0 any more" in one.evidence
+
+
+def test_if_more_than_one_gave_up_it_may_be_task_0() -> None:
+    why = dict.fromkeys((1, 2, 3), "nothing came from task 0 any more")
+    found = judged({}, 1, 2, 3, gave_up=why)
+    assert {(one.is_link, one.confidence) for one in found} == {(True, POSSIBLE)}
+
+
+def test_who_has_connected_and_never_registered_is_not_named_surely() -> None:
+    of = Roster(ranks=roster(1, 1, 1, 1).ranks, absent=frozenset({2}))
+    [one] = Fabric(of, sights=Sights(mute=frozenset({2}))).run().culprits
+    assert (one.slug, one.confidence) == ("rank-missing", POSSIBLE)
+    assert "connected to task 0 and never registered" in one.evidence

@@ -324,3 +324,16 @@ def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) 
 def test_a_path_is_said_without_what_acts_on_a_terminal(tmp_path: Path) -> None:
     (said,) = write_files(samples.healthy(), metrics=f"{tmp_path}/\x1b[2Jx")
     assert said.isprintable()
+
+
+def test_no_fix_names_a_file_that_stays_empty() -> None:
+    """Hosts that are only slow are not in --exclude-file, so they are named."""
+    ranks = samples.ranks(4, 1)
+    slow = samples.culprit("link-slow", ranks[2], "x")
+    shown = msgspec.structs.replace(
+        samples.result(ranks, slow, launcher="torchrun"), launcher="torchrun"
+    )
+    text = preflight_text.render(shown)
+    assert f"Start the job without {ranks[2].host}." in " ".join(text.split())
+    assert "--exclude-file" not in text
+    assert exclusion(shown.preflight).hosts == ()

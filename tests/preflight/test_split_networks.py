@@ -152,3 +152,22 @@ def test_a_host_that_dies_is_named(tmp_path: Path, moment: Moment) -> None:
         assert ended.excluded <= {net.names[2]}, (moment, ended)
         if moment.is_in_a_step:
             assert ended.excluded == {net.names[2]}, ended
+
+
+@pytest.mark.parametrize(("inwards", "outwards"), [(True, True), (True, False), (False, True)])
+def test_a_way_on_which_only_small_packets_pass_is_named(
+    tmp_path: Path,
+    inwards: bool,  # noqa: FBT001  # a column of the table
+    outwards: bool,  # noqa: FBT001
+) -> None:
+    """An MTU black hole: nobody is told that a packet was too large."""
+    with net_hosts.hosts(4) as net:
+        net.narrow(2, inwards=inwards, outwards=outwards)
+        job = net_jobs.Job(net, "--timeout", "75", "--exclude-file", str(tmp_path / "bad"))
+        statuses, report, said = job.end(105)
+    assert statuses == [4, 4, 3, 4], said
+    (culprit,) = report["culprits"]
+    assert (culprit["slug"], culprit["is_link"]) == ("nccl-network-interface", True)
+    assert culprit["ranks"] == [0, 2]
+    assert "the MTU" in culprit["evidence"]
+    assert (tmp_path / "bad").read_text() == ""

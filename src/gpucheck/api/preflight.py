@@ -27,7 +27,7 @@ from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.messages import Verdict
-from gpucheck.cluster.store.wire import SameRunError, StoreError
+from gpucheck.cluster.store.wire import NoPortError, SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.facts.encoding import in_utf_8
@@ -41,7 +41,7 @@ INCONCLUSIVE: ExitStatus = 3
 MISCONFIGURED: ExitStatus = 4
 _USAGE = 2
 _HIGHEST = 5
-_MISFITS = ("wrong-token", "task-taken")
+_MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
@@ -140,12 +140,7 @@ class Task:
                 self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
-            reason = error.reason if isinstance(error, ConnectError) else ""
-            if isinstance(error, SameRunError) or reason in _MISFITS:
-                self._say(say("misconfigured: {why}", why=words_of(error)), always=True)
-                return MISCONFIGURED
-            self._say(say("inconclusive: {why}", why=self._no_store(error)))
-            return self._status
+            return self._without_store(error)
         except OSError as error:
             return self._without_room(error)
         with self._in_charge_of_signals():
@@ -159,6 +154,20 @@ class Task:
                 raise
             finally:
                 session.close()
+
+    def _without_store(self, error: StoreError) -> int:
+        """Report why there is no store; return the exit status."""
+        why = words_of(error)
+        # A port that task 0 cannot open, another job's store: no machine is in question.
+        reason = error.reason if isinstance(error, ConnectError) else ""
+        if isinstance(error, NoPortError | SameRunError) or reason in _MISFITS:
+            self._status = MISCONFIGURED
+            self._say(say("misconfigured: {why}", why=why), always=True)
+        else:
+            why = self._no_store(error)
+            self._say(say("inconclusive: {why}", why=why))
+        self._without_verdict({"exit": self._status, "why": why})
+        return self._status
 
     def _without_room(self, error: OSError) -> int:
         if error.errno not in NO_ROOM:
@@ -227,6 +236,9 @@ class Task:
         self, session: Session, verdict: Mapping[str, Any], said: Verdict | None
     ) -> None:
         """Act on the verdict, which each task has."""
+
+    def _without_verdict(self, verdict: Mapping[str, Any]) -> None:
+        """Act on the end of a task that has found no store."""
 
     def _tell(self, what: str) -> None:
         """Show what is going on."""

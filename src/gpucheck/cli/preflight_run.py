@@ -23,14 +23,10 @@ from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.language import say
 from gpucheck.machine.target import TargetWish
-from gpucheck.machine.waker import Waker
-from gpucheck.machine.waker import start as start_waker
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
-_STOPPED = _LATE + 1.0
-"""Seconds after the time limit until this process is woken if a signal has stopped it."""
 _FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
@@ -51,7 +47,6 @@ class Run(Task):
 
     def __init__(self, options: dict[str, Any], begun: float) -> None:
         self._options = options
-        self._waker: Waker | None = None
         self._over = threading.Event()
         wish = {name: options[name] for name in PreflightWish.__struct_fields__}
         super().__init__(PreflightWish(**wish), open_tables(options["tables"]), begun)
@@ -60,23 +55,6 @@ class Run(Task):
 
     def run(self) -> int:
         """Run it; return the exit status."""
-        with self._woken():
-            return self._watched()
-
-    @contextlib.contextmanager
-    def _woken(self) -> Iterator[None]:
-        """Have this task woken if a signal stops it. The first use is before the first thread."""
-        if self._waker is not None:
-            yield
-            return
-        end = self._begun + self._options["timeout"]
-        self._waker = start_waker(end + _STOPPED - time.monotonic())
-        try:
-            yield
-        finally:
-            self._waker.end()
-
-    def _watched(self) -> int:
         self._watch()
         try:
             return self._run()
@@ -184,11 +162,18 @@ class Run(Task):
         said: Verdict | None,  # noqa: ARG002  # the file has the verdict as data
     ) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
+        self._write_each(session.own, verdict)
+
+    def _without_verdict(self, verdict: Mapping[str, Any]) -> None:
+        facts = {"task": self._entrance.task, "host": self._host.identity().node}
+        self._write_each({"facts": facts}, verdict)
+
+    def _write_each(self, own: Mapping[str, Any], verdict: Mapping[str, Any]) -> None:
         if self._options["each"]:
             from gpucheck.cluster import files  # noqa: PLC0415
 
             try:
-                files.write_each(self._options["each"], session.own, verdict)
+                files.write_each(self._options["each"], own, verdict)
             except files.FileError as error:
                 self._note(say("--each: {why}", why=words_of(error)))
 
@@ -199,10 +184,6 @@ class Run(Task):
 
     def _say_refused(self, why: str) -> None:
         self._line_of_task(say("it cannot take part: {why}", why=why), err=True)
-
-    def _refuse(self, why: str) -> int:
-        with self._woken():  # it waits for the others
-            return super()._refuse(why)
 
     def _refused(self, _error: AskError, status: int) -> BaseException:
         return click.exceptions.Exit(status)

@@ -217,7 +217,10 @@ class Judgement:
         known = self._known(heard, slowed)
         told = localise.culprits(
             kept_out.present(roster, heard.refused), history,
-            Sights(seen=heard.seen, back=heard.back, awaited=heard.awaited),
+            Sights(
+                seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
+                broken=heard.broken, gave_up=heard.gave_up, narrow=heard.narrow, mute=heard.mute,
+            ),
         )  # fmt: skip
         late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
@@ -226,7 +229,9 @@ class Judgement:
             if done.step.kind != "alone"
             for group in done.step.groups
         )
-        named = kept_out.with_tokens(told.culprits, roster, heard.wrong_tokens)
+        named = kept_out.with_strangers(
+            told.culprits, roster, heard.wrong_tokens, heard.turned_away
+        )
         found = [
             *kept_out.refusals(roster, heard.refused),
             *(

@@ -31,6 +31,16 @@ class Sights(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that were silent for long enough to be lost, and are heard again."""
     awaited: frozenset[int] = frozenset()
     """Tasks that have not come, and that still had time to."""
+    left: frozenset[int] = frozenset()
+    """Tasks that were told to end before the job was judged, and said so."""
+    broken: frozenset[int] = frozenset()
+    """Tasks whose connection ended without a word, just before the job was told to end."""
+    gave_up: Mapping[int, str] = {}
+    """Tasks that have ended because nothing came from task 0 any more, with what they saw."""
+    narrow: frozenset[int] = frozenset()
+    """Tasks of which nothing came after their registration, not even their large message."""
+    mute: frozenset[int] = frozenset()
+    """Tasks that have connected, and have never registered."""
 
 
 def missing(evidence: Evidence, sights: Sights) -> list[Culprit]:
@@ -72,7 +82,8 @@ class _Missing:
         self._evidence = evidence
         self._roster = evidence.roster
         self._sights = sights
-        self._silent = {rank for rank in evidence.lost if rank not in evidence.direct}
+        self._left = {one.rank for one in self._roster.ranks if one.task in sights.left}
+        self._silent = evidence.lost - evidence.direct.keys() - self._left
         self._gone = {
             one.task
             for one in self._roster.ranks
@@ -90,7 +101,7 @@ class _Missing:
         ended = {
             rank
             for ranks in self._by_place(self._silent)
-            if {"refused", "ended"} & set(places[min(ranks)].values())
+            if {"refused", "ended"} & set(places[min(ranks)].values()) or self._are_broken(ranks)
             for rank in ranks
         }
         # Whose process has ended is heard of: the system of its own host tells so.
@@ -103,7 +114,7 @@ class _Missing:
         awaited = {one.rank for one in roster.ranks if one.task in self._sights.awaited}
         found = [self._absent(ranks) for ranks in self._by_place(roster.absent - awaited)]
         found += [self._judge(ranks) for ranks in self._by_place(self._silent)]
-        stuck = roster.dead - self._silent - evidence.direct.keys() - roster.absent
+        stuck = roster.dead - self._silent - self._left - evidence.direct.keys() - roster.absent
         words = say(
             "no longer takes part: it cannot be killed, or its supervisor stopped responding"
         )
@@ -124,6 +135,15 @@ class _Missing:
         words = say(
             "never registered: it was not started, hangs at its start, or cannot reach rank 0"
         )
+        if any(self._roster.ranks[rank].task in self._sights.mute for rank in ranks):
+            words = say(
+                "connected to task 0 and never registered: it hangs at its start, or large packets "
+                "get lost on the way (compare the MTU of the network interfaces and switches)"
+            )
+            return blamed(
+                rank_missing.RULE.slug, self._roster, ranks, evidence=words,
+                confidence=Confidence.POSSIBLE,
+            )  # fmt: skip
         is_much = 2 * len(self._roster.absent) > len(self._roster.ranks)
         if is_much or self._is_in_doubt:
             sure = Confidence.POSSIBLE
@@ -135,8 +155,14 @@ class _Missing:
 
     def _judge(self, ranks: list[int]) -> Culprit:
         views = self._views(ranks)
-        if self._is_link(views) and not self._are_back(ranks):
+        if self._are_back(ranks):
+            pass
+        elif self._is_link(views):
             return self._link(ranks, views)
+        elif self._said_at_the_end(ranks):
+            return self._gave_up(ranks)
+        elif self._is_narrow(ranks, views):
+            return self._narrow(ranks)
         sure, words = self._why(ranks, views)
         entry = blamed(rank_missing.RULE.slug, self._roster, ranks, evidence=words, confidence=sure)
         return msgspec.structs.replace(entry, phase=self._phase(ranks))
@@ -148,6 +174,14 @@ class _Missing:
             return Confidence.POSSIBLE, say(
                 "registered, stopped sending heartbeats after phase {phase}, and was heard again "
                 "later: its host, or the network to it, was too slow for a while",
+                phase=phase,
+            )
+        if self._are_broken(ranks):
+            # A launcher ends all others once one has died; of many that die at once none is first.
+            are_few = len(self._sights.broken) <= max(1, len(self._node_of_task) // 4)
+            return Confidence.LIKELY if are_few else Confidence.POSSIBLE, say(
+                "registered, and its connection was closed without a word after phase {phase}, "
+                "just before the job was told to end: its process has died",
                 phase=phase,
             )
         told = next((one for one in views.values() if one in _OF_THE_KERNEL), None)
@@ -239,6 +273,45 @@ class _Missing:
         )  # fmt: skip
         return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
 
+    def _said_at_the_end(self, ranks: list[int]) -> str:
+        """Return why the tasks of these ranks have given up, "" if they did not."""
+        tasks = (self._roster.ranks[rank].task for rank in ranks)
+        return next(filter(None, (self._sights.gave_up.get(task, "") for task in tasks)), "")
+
+    def _gave_up(self, ranks: list[int]) -> Culprit:
+        """Name the link of a task that ended because nothing came from task 0 any more."""
+        words = say(
+            "the task ended by itself, although its messages arrived: {why}",
+            why=self._said_at_the_end(ranks),
+        )
+        return self._way(ranks, words, len(self._sights.gave_up))
+
+    def _is_narrow(self, ranks: list[int], views: Mapping[int, Seen]) -> bool:
+        """Whether the large message of a task got lost that it had sent right after a small one.
+
+        What a process has sent arrives even if it dies then.
+        """
+        tasks = {self._roster.ranks[rank].task for rank in ranks}
+        return tasks <= self._sights.narrow and self._own(views) in _REACHED
+
+    def _narrow(self, ranks: list[int]) -> Culprit:
+        """Name the link on which only small messages pass."""
+        words = say(
+            "small messages pass between the two hosts, and one of 16 KiB did not: large packets "
+            "get lost on the way; compare the MTU of the network interfaces and switches"
+        )
+        return self._way(ranks, words, len(self._sights.narrow))
+
+    def _way(self, ranks: list[int], words: str, tasks: int) -> Culprit:
+        """Return the entry of the way between the hosts of rank 0 and of these ranks."""
+        ends = [self._roster.ranks[0].rank, ranks[0]]
+        entry = blamed(
+            finding_of.of_way(), self._roster, ends, evidence=words,
+            confidence=Confidence.LIKELY if tasks == 1 else Confidence.POSSIBLE,
+            data={"kind": "connect", "group": ends},
+        )  # fmt: skip
+        return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
+
     def _views(self, ranks: list[int]) -> dict[int, Seen]:
         """Return what was seen of the tasks of these ranks by tasks that are heard."""
         tasks = {self._roster.ranks[rank].task for rank in ranks}
@@ -259,6 +332,9 @@ class _Missing:
 
     def _are_back(self, ranks: list[int]) -> bool:
         return any(self._roster.ranks[rank].task in self._sights.back for rank in ranks)
+
+    def _are_broken(self, ranks: list[int]) -> bool:
+        return any(self._roster.ranks[rank].task in self._sights.broken for rank in ranks)
 
     def _is_part_of_a_host(self, ranks: list[int]) -> bool:
         node = self._roster.ranks[ranks[0]].node

@@ -152,6 +152,12 @@ class Witnessed(Message, frozen=True, tag="witnessed"):
     """``answers``: its host does, on a port where nobody has to listen."""
 
 
+class GaveUp(Message, frozen=True, tag="gave-up"):
+    """A task ends, because nothing comes from task 0 any more."""
+
+    why: Text
+
+
 class TaskReport(Message, frozen=True, tag="report"):
     """What a task has learnt of torch, its devices and its node."""
 
@@ -414,5 +420,6 @@ ROLL = Topic("roll", Roll, _check_roll)
 SURVIVORS = Topic("survivor", Survivor)
 QUESTIONS = Topic("ask", Question, _check_question)
 WITNESSED = Topic("witness", Witnessed)
+GAVE_UP = Topic("gave-up", GaveUp)
 BAD_ENDS = "ends"
 """The counter of failed ranks in the whole job."""

@@ -14,6 +14,7 @@ _BY_TASK = frozenset(
     for topic in (
         messages.REGISTRATIONS, messages.REFUSALS, messages.REPORTS, messages.HEARTBEATS,
         messages.SURVIVORS, messages.LEAVING, messages.WITNESSED,
+        messages.GAVE_UP,
     )
 )  # fmt: skip
 """Topics in which each task has a key of its own, with its number."""

@@ -32,6 +32,9 @@ class Connection(StoreConnection, Protocol):
     def ping(self) -> None:
         """Ask for any answer, to see that the store lives."""
 
+    def send_wide(self) -> None:
+        """Send a message that no frame takes, and ask for such an answer."""
+
     def close(self) -> None:
         """Close the connection."""
 

@@ -265,6 +265,7 @@ class Supervisor:
             deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
+        self._store.send_wide()
 
     def _learn(self) -> Script:
         """Learn what torch and the driver are on this node. A failure to do so is a fact, too."""
