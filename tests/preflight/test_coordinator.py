@@ -334,6 +334,18 @@ def test_a_task_that_gave_up_is_no_longer_waited_for(clock: Clock) -> None:
     assert "ask/0/0" not in hall.store.values
 
 
+def test_whose_connection_was_closed_when_it_fell_silent(clock: Clock) -> None:
+    """The process of one died then; that of the other ended later, as it heard nothing."""
+    hall = Hall(clock, 3, one_step)
+    hall.come(0, 1, 2)
+    hall.learn(0, 1, 2)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.store.broken = {1: clock.now + 0.5, 2: clock.now + 15.0}
+    hall.run(SILENT + 12, silent=(1, 2))
+    assert hall.result.closed == {1}
+
+
 def test_who_connects_and_never_registers_is_known(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step, kept_away=frozenset({2}))
     hall.store.connected = frozenset({0, 1, 2})

@@ -191,6 +191,20 @@ def test_a_task_0_that_hears_half_of_the_hosts_knows_it(
     assert judge.result.hears_few is few
 
 
+def test_of_two_hosts_one_that_is_known_to_be_dead_leaves_no_doubt(tables: Tables) -> None:
+    fabric = fabric_support.Fabric(fabric_support.roster(1, 1), fabric_support.lost(1))
+    fabric.run()
+    judge = judgement(tables)
+    judge.finish(
+        Heard(
+            roster=fabric.roster, facts={}, history=fabric.history, seen={1: {0: "refused"}},
+            closed=frozenset({1}),
+        )
+    )  # fmt: skip
+    assert judge.result is not None
+    assert not judge.result.hears_few
+
+
 def test_who_had_time_to_come_left_is_not_missing(tables: Tables) -> None:
     """The launcher ends the job while its tasks come."""
     roster = Roster(ranks=heard().roster.ranks, absent=frozenset({3}))

@@ -96,7 +96,7 @@ def test_a_witness_that_is_silent_itself_does_not_count() -> None:
 
 
 def test_of_two_hosts_one_that_refuses_runs_and_its_process_has_ended() -> None:
-    [one] = judged({1: {0: "refused"}}, 1, sizes=(1, 1))
+    [one] = judged({1: {0: "refused"}}, 1, sizes=(1, 1), closed=frozenset({1}))
     assert (one.slug, one.ranks, one.confidence) == ("rank-missing", (1,), CERTAIN)
     assert "so its process has ended" in one.evidence
 
@@ -116,7 +116,7 @@ def test_what_its_own_host_says_of_a_process_decides(seen: Seen, sure: Confidenc
     """Another task of the host is heard, so the network works."""
     of = roster(1, 1, 1)
     ranks = tuple(msgspec.structs.replace(one, node=0, host="n0") for one in of.ranks)
-    sights = Sights(seen={2: {0: seen}})
+    sights = Sights(seen={2: {0: seen}}, closed=frozenset({2}))
     [one] = Fabric(Roster(ranks=ranks), lost(2), sights=sights).run().culprits
     assert (one.slug, one.ranks, one.confidence) == ("rank-missing", (2,), sure)
 
@@ -199,3 +199,21 @@ def test_who_has_connected_and_never_registered_is_not_named_surely() -> None:
     [one] = Fabric(of, sights=Sights(mute=frozenset({2}))).run().culprits
     assert (one.slug, one.confidence) == ("rank-missing", POSSIBLE)
     assert "connected to task 0 and never registered" in one.evidence
+
+
+@pytest.mark.parametrize("seen", ["refused", "ended"])
+@pytest.mark.parametrize("hosts", [2, 4])
+def test_who_ended_because_it_heard_nothing_is_not_named_surely(seen: Seen, hosts: int) -> None:
+    """Its connection was not closed when it fell silent: the way to task 0 may be broken."""
+    silent = tuple(range(1, hosts))
+    views: dict[int, Seen] = {0: seen}
+    found = judged(dict.fromkeys(silent, views), *silent, sizes=(1,) * hosts)
+    assert {one.confidence for one in found} == {POSSIBLE}
+    assert "perhaps because it heard nothing from task 0 either" in found[0].evidence
+
+
+def test_a_task_of_this_host_that_gave_up_is_no_link() -> None:
+    ranks = tuple(msgspec.structs.replace(one, node=0, host="n0") for one in roster(1, 1, 1).ranks)
+    sights = Sights(gave_up={2: "nothing came"})
+    [one] = Fabric(Roster(ranks=ranks), lost(2), sights=sights).run().culprits
+    assert (one.slug, one.is_link, one.confidence) == ("rank-missing", False, POSSIBLE)

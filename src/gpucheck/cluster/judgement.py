@@ -134,8 +134,8 @@ class Judgement:
         every = bandwidth.timed(heard.roster, heard.history)
         preflight = self._section(heard, every)
         self.history = tuple(heard.history)
-        few = heard.is_blind or are_few_heard(heard.roster, lost_ranks(heard.history))
-        return self._verdict(preflight, _groups(heard, every), hears_few=few)
+        few = are_few_heard(heard.roster, lost_ranks(heard.history)) and _is_open(preflight)
+        return self._verdict(preflight, _groups(heard, every), hears_few=few or heard.is_blind)
 
     def without_task_0(self, loss: Loss, found: Conclusion) -> Verdict:
         """Judge the loss of task 0; there is a result only if its host is named."""
@@ -219,7 +219,8 @@ class Judgement:
             kept_out.present(roster, heard.refused), history,
             Sights(
                 seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
-                broken=heard.broken, gave_up=heard.gave_up, narrow=heard.narrow, mute=heard.mute,
+                broken=heard.broken, closed=heard.closed, gave_up=heard.gave_up,
+                narrow=heard.narrow, mute=heard.mute,
             ),
         )  # fmt: skip
         late = {one.rank for one in roster.ranks if one.task in heard.late}
@@ -398,6 +399,12 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 def _not_measured(why: str) -> str:
     return say("The search for slow GPUs and links was not finished: {why}", why=why)
+
+
+def _is_open(preflight: Preflight) -> bool:
+    """Whether somebody is missing, and no system has told of a process that is dead."""
+    missing = (one for one in preflight.culprits or () if one.slug == rank_missing.RULE.slug)
+    return any(one.confidence is Confidence.POSSIBLE for one in missing)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

@@ -139,6 +139,8 @@ class Heard(msgspec.Struct, kw_only=True):
     """Tasks that were told to end before the job was judged, and said so."""
     broken: frozenset[int] = frozenset()
     """Tasks whose connection ended without a word, just before the job was told to end."""
+    closed: frozenset[int] = frozenset()
+    """Tasks whose connection was closed as soon as they fell silent."""
     gave_up: Mapping[int, str] = {}
     """Tasks that have ended because nothing came from task 0 any more, with what they saw."""
     narrow: frozenset[int] = frozenset()
@@ -583,6 +585,11 @@ class Coordinator:
         heard.left, heard.broken = frozenset(self._left), frozenset(self._broken)
         heard.gave_up, heard.turned_away = self._gave_up, self._store.turned_away
         known = self._came.keys() | self._refused.keys() | self._job.kept_away
+        heard.closed = frozenset(
+            task
+            for task, when in self._store.broken.items()
+            if task in self._beats and when - self._beats[task].when < self._patience / 2
+        )
         heard.mute = frozenset(self._store.connected - known)
         heard.narrow = frozenset(
             task

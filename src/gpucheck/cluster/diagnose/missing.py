@@ -35,6 +35,9 @@ class Sights(msgspec.Struct, frozen=True, kw_only=True):
     """Tasks that were told to end before the job was judged, and said so."""
     broken: frozenset[int] = frozenset()
     """Tasks whose connection ended without a word, just before the job was told to end."""
+    closed: frozenset[int] = frozenset()
+    """Tasks whose connection was closed as soon as they fell silent, as their systems do when the
+    process dies. A task that ends because it hears nothing closes it later."""
     gave_up: Mapping[int, str] = {}
     """Tasks that have ended because nothing came from task 0 any more, with what they saw."""
     narrow: frozenset[int] = frozenset()
@@ -101,7 +104,7 @@ class _Missing:
         ended = {
             rank
             for ranks in self._by_place(self._silent)
-            if {"refused", "ended"} & set(places[min(ranks)].values()) or self._are_broken(ranks)
+            if self._have_ended(ranks, places[min(ranks)]) or self._are_broken(ranks)
             for rank in ranks
         }
         # Whose process has ended is heard of: the system of its own host tells so.
@@ -185,9 +188,16 @@ class _Missing:
                 phase=phase,
             )
         told = next((one for one in views.values() if one in _OF_THE_KERNEL), None)
+        own = self._own(views, self._roster.ranks[ranks[0]].node)
+        is_over = told == "ended" or (told is None and own == "refused")
+        if is_over and not self._have_ended(ranks, views):
+            return Confidence.POSSIBLE, say(
+                "registered, and stopped sending heartbeats after phase {phase}; its process has "
+                "ended since, perhaps because it heard nothing from task 0 either",
+                phase=phase,
+            )
         if told is not None:
             return _of_the_kernel(told, phase)
-        own = self._own(views, self._roster.ranks[ranks[0]].node)
         if own == "refused":
             return Confidence.CERTAIN, say(
                 "registered, and stopped sending heartbeats after phase {phase}: its host refuses "
@@ -284,6 +294,11 @@ class _Missing:
             "the task ended by itself, although its messages arrived: {why}",
             why=self._said_at_the_end(ranks),
         )
+        if self._roster.ranks[ranks[0]].node == self._here:
+            return blamed(
+                rank_missing.RULE.slug, self._roster, ranks, evidence=words,
+                confidence=Confidence.POSSIBLE,
+            )  # fmt: skip
         return self._way(ranks, words, len(self._sights.gave_up))
 
     def _is_narrow(self, ranks: list[int], views: Mapping[int, Seen]) -> bool:
@@ -332,6 +347,12 @@ class _Missing:
 
     def _are_back(self, ranks: list[int]) -> bool:
         return any(self._roster.ranks[rank].task in self._sights.back for rank in ranks)
+
+    def _have_ended(self, ranks: list[int], views: Mapping[int, Seen]) -> bool:
+        """Whether their process has died, and did not end because it heard nothing itself."""
+        tasks = {self._roster.ranks[rank].task for rank in ranks}
+        has_ended = not {"ended", "refused"}.isdisjoint(views.values())
+        return has_ended and not tasks.isdisjoint(self._sights.closed)
 
     def _are_broken(self, ranks: list[int]) -> bool:
         return any(self._roster.ranks[rank].task in self._sights.broken for rank in ranks)
