@@ -4,8 +4,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.cluster.diagnose.localise import Conclusion, Limits, Sights, culprits, next_step
+from gpucheck.cluster.diagnose.missing import lost_ranks
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
+from gpucheck.cluster.store.messages import Seen
 from gpucheck.facts.preflight import Culprit
 
 Results = dict[int, RankResult]
@@ -47,10 +49,11 @@ def hung(group: Sequence[int], phase: str = "enter", collective: int = 1) -> Res
 class Fabric:
     """A cluster with faults; counts the steps that it has done."""
 
-    def __init__(self, of: Roster, *faults: Behaviour) -> None:
+    def __init__(self, of: Roster, *faults: Behaviour, sights: Sights | None = None) -> None:
         self.roster = of
         self.faults = faults
         self.history: list[StepResult] = []
+        self._sights = sights
 
     def run(self, limits: Limits | None = None, most: int = 10_000) -> Conclusion:
         """Go through all steps and judge."""
@@ -64,7 +67,15 @@ class Fabric:
             lost = {rank for rank, one in results.items() if one.status == "lost"}
             self.roster = msgspec.structs.replace(self.roster, dead=self.roster.dead | lost)
             assert len(self.history) <= most, self.kinds
-        return culprits(self.roster, self.history)
+        return culprits(self.roster, self.history, self._sights or self._nobody_reaches())
+
+    def _nobody_reaches(self) -> Sights:
+        """Return what all others see of tasks that are not heard: nothing."""
+        tasks = {one.rank: one.task for one in self.roster.ranks}
+        silent = {tasks[rank] for rank in lost_ranks(self.history)}
+        heard = {tasks[rank] for rank in self.roster.living}
+        views: dict[int, Seen] = dict.fromkeys(heard, "unreachable")
+        return Sights(seen=dict.fromkeys(silent, views))
 
     @property
     def kinds(self) -> list[str]:

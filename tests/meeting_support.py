@@ -7,7 +7,7 @@ from memory_store import MemoryStore
 from rules_support import TABLES
 
 from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed, Roll, Verdict
 from gpucheck.cluster.store.wire import line
@@ -23,6 +23,7 @@ class Judged(msgspec.Struct, frozen=True):
     loss: Loss
     conclusion: Conclusion
     verdict: Verdict
+    result: Result | None
 
 
 def judged(tasks: int, host: str, roll: Roll, said: Mapping[str, bytes]) -> Judged | None:
@@ -45,4 +46,4 @@ def judged(tasks: int, host: str, roll: Roll, said: Mapping[str, bytes]) -> Judg
             for face in (preflight_json, preflight_junit, preflight_metrics):
                 face.render(shown).encode("utf-8", "surrogatepass")
             assert "\x1b" not in preflight_text.render(shown, verbose=2)
-    return Judged(loss, conclusion, verdict)
+    return Judged(loss, conclusion, verdict, judge.result)

@@ -1,10 +1,11 @@
 """A store without a network: everything is there at once."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.language import plain
 
 
@@ -17,9 +18,14 @@ class MemoryStore:
     longest_pause = 0.0
     connected: frozenset[int] = frozenset()
     wrong_tokens: Mapping[str, int] = {}
+    wide: frozenset[int] = frozenset()
+    turned_away: Sequence[TurnedAway] = ()
+    broken: Mapping[int, float] = {}
     last_heard = 0.0
     local_address = "127.0.0.1"
     peer_address = "127.0.0.1"
+    port = 1
+    token = ""
 
     def __init__(self) -> None:
         self.texts: dict[str, bytes] = {}
@@ -67,6 +73,15 @@ class MemoryStore:
         """End the waits for a key: its time is over."""
         for then in self._waiting.pop(key, []):
             then(None)
+
+    def send_wide(self) -> None:
+        """It would arrive."""
+
+    def pump(self) -> None:
+        """All is there already."""
+
+    def ping(self) -> None:
+        """It lives."""
 
     def close(self) -> None:
         """Nothing is open."""

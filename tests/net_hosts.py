@@ -112,6 +112,23 @@ class Hosts:
         parent = ["parent", "1:", "protocol", "ip", "prio", "1"]
         _do(*tc, "filter", "add", *at, *parent, "u32", *opens, "flowid", "1:1")
 
+    def narrow(self, host: int, *, inwards: bool = True, outwards: bool = True) -> None:
+        """Lose packets of a kilobyte or more on their way to or from a host: an MTU black hole."""
+        ways = []
+        if inwards:
+            ways.append((["tc", "-n", f"{self._stem}middle"], f"to{host}"))
+        if outwards:
+            ways.append((["tc", "-n", self.space(host)], "eth0"))
+        for tc, device in ways:
+            at = ["dev", device]
+            _do(*tc, "qdisc", "replace", *at, "root", "handle", "1:", "htb")
+            _do(*tc, "class", "add", *at, "parent", "1:", "classid", "1:1", "htb", "rate", "1kbit")
+            _do(*tc, "qdisc", "add", *at, "parent", "1:1", "bfifo", "limit", "1")
+            for bit in range(10, 16):  # any of these is set in the length of a large IP packet
+                large = ["match", "u16", f"{1 << bit:#x}", f"{1 << bit:#x}", "at", "2"]
+                parent = ["parent", "1:", "protocol", "ip", "prio", "1"]
+                _do(*tc, "filter", "add", *at, *parent, "u32", *large, "flowid", "1:1")
+
     def power_off(self, host: int) -> None:
         """Take a host away: its link first, so that no farewell gets out, then its processes."""
         _ip("-n", self.space(host), "link", "set", "eth0", "down")

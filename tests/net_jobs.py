@@ -47,15 +47,20 @@ class Job:
         site: Path | None = None,
         env: Mapping[int, Mapping[str, str]] | None = None,
         around: Mapping[int, Sequence[str]] | None = None,
+        world: int = 0,
     ) -> None:
-        """Start it; ``env`` and ``around``: variables, and a command in front, of some hosts."""
+        """Start it.
+
+        ``env`` and ``around``: variables, and a command in front, of some hosts; ``world``: the
+        size of the job, if more tasks are missing than there are hosts.
+        """
         self.count = len(net.names)
         port = random.randrange(20000, 29000)  # noqa: S311  # another job may run on this machine
         self.begun = time.monotonic()
         self.net = net
         paths = os.pathsep.join([SOURCES, *([str(site)] if site else [])])
         told = {
-            "WORLD_SIZE": str(self.count),
+            "WORLD_SIZE": str(world or self.count),
             "MASTER_ADDR": net.master,
             "MASTER_PORT": str(port),
             "PYTHONPATH": paths,

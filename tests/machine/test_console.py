@@ -133,3 +133,10 @@ def test_the_examiner_begins_without_dialogs(monkeypatch: pytest.MonkeyPatch) ->
     with pytest.raises(SystemExit):
         examiner.main()
     assert kernel32.error_mode == _NO_DIALOGS
+
+
+def test_a_terminal_of_mpirun_may_lead_to_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    be_windows(monkeypatch, Kernel32())
+    assert colored(OPTIONS)
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
+    assert not colored(OPTIONS)

@@ -1,6 +1,7 @@
 """The coordinator: rank assignment, steps, silence, and an end in time."""
 
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,13 +13,16 @@ from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
+    GaveUp,
     Heartbeat,
     Leaving,
     RankProgress,
     Registration,
+    Seen,
     StepResults,
     TaskReport,
     Verdict,
+    Witnessed,
 )
 
 Next = Callable[[Heard], Step | None]
@@ -37,14 +41,18 @@ class Clock:
 class Hall:
     """A coordinator, and tasks that do what the test says."""
 
-    def __init__(self, clock: Clock, tasks: int, next_step: Next, timeout: float = 300.0) -> None:
+    def __init__(
+        self, clock: Clock, tasks: int, next_step: Next, timeout: float = 300.0, *,
+        per_host: int = 1, **of_job: Any,  # noqa: ANN401  # fields
+    ) -> None:  # fmt: skip
         self.clock = clock
+        self.per_host = per_host
         self.store = MemoryStore()
         self.heard: list[Heard] = []
         plan = Plan(
             backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
         )
-        job = JobSpec(tasks=tasks, cuda=False, per_task=1)
+        job = JobSpec(tasks=tasks, cuda=False, per_task=1, **of_job)
         self.coordinator = Coordinator(
             self.store, job, plan, next_step, self._finish, lambda _text: None
         )
@@ -54,16 +62,19 @@ class Hall:
         self.heard.append(heard)
         return Verdict(exit=0, exit_class="healthy")
 
+    def facts(self, task: int, **more: Any) -> TaskFacts:  # noqa: ANN401  # fields
+        return TaskFacts(task=task, host=f"n{task // self.per_host}", **more)
+
     def come(self, *tasks: int, left: float = 300.0) -> None:
         for task in tasks:
-            facts = TaskFacts(task=task, host=f"n{task}")
-            said = Registration(facts=facts, seconds_left=left)
+            facts = self.facts(task, address=f"10.0.0.{task}")
+            said = Registration(facts=facts, seconds_left=left, deputy_port=4000 + task)
             self.store.set(messages.REGISTRATIONS.key(task), said)
 
     def learn(self, *tasks: int, problem: str = "") -> None:
         for task in tasks:
             kind = "import-failed" if problem else ""
-            facts = TaskFacts(task=task, host=f"n{task}", devices=[], problem=problem, kind=kind)
+            facts = self.facts(task, devices=[], problem=problem, kind=kind)
             self.store.set(messages.REPORTS.key(task), TaskReport(facts=facts))
 
     def did(self, task: int, step: int, **result: object) -> None:
@@ -144,13 +155,26 @@ def test_who_never_comes_is_absent_after_the_time_to_arrive(clock: Clock) -> Non
     assert hall.result.roster.absent == {1}
 
 
+def test_while_the_store_is_late_nobody_can_come(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0)
+    hall.learn(0)
+    hall.store.delay = 20.0  # the machine is far too busy
+    hall.run(78)
+    assert "roster/0" not in hall.store.values
+    hall.come(1)
+    hall.learn(1)
+    hall.run(1)
+    assert hall.store.values["go/1/0"]["groups"][0]["ranks"] == "0-1"
+
+
 def test_a_supervisor_that_falls_silent_is_lost_with_its_last_phase(clock: Clock) -> None:
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)
     hall.learn(0, 1)
     hall.run(5)
     hall.did(0, 7)
-    hall.run(SILENT + 3, silent=(1,))
+    hall.run(SILENT + 12, silent=(1,))  # others are asked about it
     lost = hall.result.history[0].results[1]
     assert (lost.status, lost.phase, lost.collective) == ("lost", "enter", 2)
     assert hall.result.roster.dead == {1}
@@ -167,7 +191,7 @@ def test_who_falls_silent_while_it_imports_torch_is_known_before_the_first_step(
     hall.run(5)
     hall.run(SILENT + 2, silent=(1,))
     hall.did(0, 7)
-    hall.run(1, silent=(1,))
+    hall.run(10, silent=(1,))
     assert hall.result.history[0].results[1].status == "lost"
     assert "go/1/0" not in hall.store.values
 
@@ -186,6 +210,161 @@ def test_what_the_store_did_not_hear_is_no_silence(clock: Clock) -> None:
     assert hall.coordinator._lost == set()  # noqa: SLF001
     hall.run(6, silent=(1,))
     assert hall.coordinator._lost == {1}  # noqa: SLF001
+
+
+def test_others_are_asked_about_a_silent_host_before_it_is_judged(clock: Clock) -> None:
+    hall = Hall(clock, 4, one_step)
+    hall.come(0, 1, 2, 3)
+    hall.learn(0, 1, 2, 3)
+    hall.run(5)
+    for task in (0, 1, 3):
+        hall.did(task, 7)
+    hall.run(SILENT + 3, silent=(2,))
+    for witness in (0, 1, 3):
+        (place,) = hall.store.values[f"ask/{witness}/0"]["places"]
+        assert (place["task"], place["host"], place["port"]) == (2, "10.0.0.2", 4002)
+    assert "ask/2/0" not in hall.store.values
+    assert not hall.heard
+    seen: dict[int, Seen] = {0: "unreachable", 1: "says-nothing", 3: "says-nothing"}
+    for witness, what in seen.items():
+        said = Witnessed(seen={2: what, 7: "refused"})  # nobody asked about 7
+        hall.store.set(messages.WITNESSED.key(witness), said)
+    hall.run(2, silent=(2,))
+    assert hall.result.seen == {2: seen}
+
+
+def test_where_others_of_a_host_are_heard_the_lowest_is_asked_for_the_process(clock: Clock) -> None:
+    hall = Hall(clock, 4, one_step, per_host=2)
+    hall.come(0, 1, 2, 3)
+    hall.learn(0, 1, 2, 3)
+    hall.run(SILENT + 6, silent=(3,))
+    assert [one["task"] for one in hall.store.values["ask/2/0"]["places"]] == [3]
+    assert not {"ask/0/0", "ask/1/0"} & hall.store.values.keys()
+
+
+def test_a_task_that_is_lost_and_heard_again_is_known(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(SILENT + 4, silent=(1,))
+    hall.run(3)
+    hall.did(0, 7)
+    hall.run(9)
+    assert hall.result.back == {1}
+
+
+def test_the_hosts_of_absent_tasks_are_looked_for_by_their_names(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step, hosts={0: "n0", 1: "n1", 2: "n2"})
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(62)
+    hall.did(0, 7)
+    hall.did(1, 7)
+    hall.run(1)
+    for witness in (0, 1):
+        (place,) = hall.store.values[f"ask/{witness}/0"]["places"]
+        assert (place["task"], place["host"], place["port"]) == (2, "n2", 0)
+        said = Witnessed(seen={2: "unreachable"})
+        hall.store.set(messages.WITNESSED.key(witness), said)
+    hall.run(2)
+    assert hall.result.seen == {2: {0: "unreachable", 1: "unreachable"}}
+    assert hall.result.awaited == frozenset()
+
+
+def test_who_was_told_to_end_is_not_lost(clock: Clock) -> None:
+    """A launcher ends its tasks of one node; one of them had died before that."""
+    hall = Hall(clock, 4, one_step)
+    hall.come(0, 1, 2, 3)
+    hall.learn(0, 1, 2, 3)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.leave(1, 2)
+    hall.run(SILENT + 12, silent=(1, 2, 3))
+    results = hall.result.history[0].results
+    assert {rank: one.status for rank, one in results.items()} == {
+        0: "passed", 1: "stopped", 2: "stopped", 3: "lost",
+    }  # fmt: skip
+    assert hall.result.left == {1, 2}
+    assert "told to end before the job was judged (1, 2)" in hall.result.stopped_because
+    assert [one["task"] for one in hall.store.values["ask/0/0"]["places"]] == [3]
+
+
+@pytest.mark.parametrize("is_in_a_step", [True, False])
+def test_whose_connection_broke_before_the_job_was_told_to_end(
+    clock: Clock,
+    is_in_a_step: bool,  # noqa: FBT001  # both
+) -> None:
+    hall = Hall(clock, 4, one_step)
+    hall.come(0, 1, 2, 3)
+    if is_in_a_step:
+        hall.learn(0, 1, 2, 3)
+    hall.run(5)
+    hall.leave(2)
+    hall.store.broken = {2: clock.now, 3: clock.now}
+    hall.coordinator.stop("it was told to end (SIGTERM)")
+    assert hall.result.broken == {3}
+    results = hall.result.history[0].results
+    assert results[3].status == "lost"
+    assert results[2].status == "stopped"
+    assert {one.status for rank, one in results.items() if rank < 2} <= {"not-run"}
+
+
+def test_a_task_whose_large_message_never_came_is_known(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step)
+    hall.store.wide = frozenset({0, 1})
+    hall.come(0, 1, 2)
+    hall.learn(0, 1)
+    hall.run(SILENT + 4, silent=(2,))
+    hall.did(0, 7)
+    hall.did(1, 7)
+    hall.run(10, silent=(2,))
+    assert hall.result.narrow == {2}
+
+
+def test_a_task_that_gave_up_is_no_longer_waited_for(clock: Clock) -> None:
+    hall = Hall(clock, 2, one_step)
+    hall.come(0, 1)
+    hall.learn(0, 1)
+    hall.run(3)
+    hall.did(0, 7)
+    hall.store.set(messages.GAVE_UP.key(1), GaveUp(why="nothing came"))
+    hall.run(2)
+    assert hall.result.gave_up == {1: "nothing came"}
+    assert hall.result.history[0].results[1].status == "lost"
+    assert "ask/0/0" not in hall.store.values
+
+
+def test_whose_connection_was_closed_when_it_fell_silent(clock: Clock) -> None:
+    """The process of one died then; that of the other ended later, as it heard nothing."""
+    hall = Hall(clock, 3, one_step)
+    hall.come(0, 1, 2)
+    hall.learn(0, 1, 2)
+    hall.run(5)
+    hall.did(0, 7)
+    hall.store.broken = {1: clock.now + 0.5, 2: clock.now + 15.0}
+    hall.run(SILENT + 12, silent=(1, 2))
+    assert hall.result.closed == {1}
+
+
+def test_who_connects_and_never_registers_is_known(clock: Clock) -> None:
+    hall = Hall(clock, 3, one_step, kept_away=frozenset({2}))
+    hall.store.connected = frozenset({0, 1, 2})
+    hall.come(0)
+    hall.learn(0)
+    hall.run(62)
+    hall.did(0, 7)
+    hall.run(10)
+    assert hall.result.mute == {1}, "a drill keeps the other away"
+
+
+def test_a_task_0_that_lost_its_own_store_says_so(clock: Clock) -> None:
+    hall = Hall(clock, 9, one_step)
+    hall.come(0, 1)
+    hall.run(5)
+    hall.coordinator.stop("no answer from the store for 15 s", is_blind=True)
+    assert hall.result.is_blind
+    assert "lost the connection to its own store" in hall.result.stopped_because
+    assert "no answer from the store for 15 s" in hall.result.stopped_because
 
 
 def test_in_a_large_job_heartbeats_are_rarer_and_silence_is_longer(clock: Clock) -> None:
@@ -337,7 +516,10 @@ def test_being_told_to_stop_ends_it_once(clock: Clock) -> None:
     hall.run(1)
     hall.coordinator.stop("it was told to end")
     hall.coordinator.stop("again")
-    assert hall.result.stopped_because == "it was told to end"
+    assert hall.result.stopped_because == (
+        "it was told to end; by then, 1 of 2 tasks had not come (1)"
+    )
+    assert hall.result.awaited == {1}
 
 
 def test_results_are_msgspec_data() -> None:

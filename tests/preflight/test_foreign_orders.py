@@ -46,7 +46,8 @@ def _told(mine: tuple[int, ...]) -> tuple[ExitReason, MemoryStore]:
                    connect_seconds=5.0),
     )  # fmt: skip
     place = TaskPlace(
-        task=_TASK, tasks=2, node=1, local=0, cuda=False, python="python", chosen_by="",
+        task=_TASK, tasks=2, run="r", node=1, local=0, cuda=False, python="python",
+        chosen_by="",
         end=time.monotonic() + 2, takes_signals=False,
     )  # fmt: skip
     task = Supervisor(

@@ -160,6 +160,60 @@ def test_nobody_at_all_is_inconclusive_or_missing_but_never_fine(tables: Tables)
     assert told.culprits[0].slug == "rank-missing"
 
 
+def test_a_task_0_that_lost_its_own_store_accuses_nobody(tables: Tables) -> None:
+    """It was starved: whoever had not come, fell silent or took too long may be well."""
+    roster = Roster(ranks=heard().roster.ranks, absent=frozenset({2, 3}))
+    step = alone(0)
+    step.results[1] = RankResult(rank=1, status="lost", kind="silent")
+    known = heard(
+        step, roster=roster, is_blind=True, awaited=frozenset({2, 3}),
+        stopped_because="task 0 lost its own store",
+    )  # fmt: skip
+    judge = judgement(tables)
+    told = judge.finish(known)
+    assert (told.exit, told.culprits) == (3, ())
+    assert told.why == "task 0 lost its own store"
+    assert judge.result is not None
+    assert judge.result.hears_few, "what others have written is better founded"
+
+
+@pytest.mark.parametrize(("silent", "few"), [((), False), ((3,), False), ((2, 3), True)])
+def test_a_task_0_that_hears_half_of_the_hosts_knows_it(
+    tables: Tables,
+    silent: tuple[int, ...],
+    few: bool,  # noqa: FBT001  # a column of the table
+) -> None:
+    fabric = fabric_support.Fabric(fabric_support.roster(1, 1, 1, 1), fabric_support.lost(*silent))
+    fabric.run()
+    judge = judgement(tables)
+    judge.finish(Heard(roster=fabric.roster, facts={}, history=fabric.history))
+    assert judge.result is not None
+    assert judge.result.hears_few is few
+
+
+def test_of_two_hosts_one_that_is_known_to_be_dead_leaves_no_doubt(tables: Tables) -> None:
+    fabric = fabric_support.Fabric(fabric_support.roster(1, 1), fabric_support.lost(1))
+    fabric.run()
+    judge = judgement(tables)
+    judge.finish(
+        Heard(
+            roster=fabric.roster, facts={}, history=fabric.history, seen={1: {0: "refused"}},
+            closed=frozenset({1}),
+        )
+    )  # fmt: skip
+    assert judge.result is not None
+    assert not judge.result.hears_few
+
+
+def test_who_had_time_to_come_left_is_not_missing(tables: Tables) -> None:
+    """The launcher ends the job while its tasks come."""
+    roster = Roster(ranks=heard().roster.ranks, absent=frozenset({3}))
+    told = judgement(tables).finish(
+        heard(roster=roster, awaited=frozenset({3}), stopped_because="it was told to end")
+    )
+    assert (told.exit, told.culprits) == (3, ())
+
+
 def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
     of = fabric_support.roster(1, 1, 1, 1)
     facts = {at: TaskFacts(task=at, host=f"n{at}", address=f"10.77.0.{at + 1}") for at in range(4)}

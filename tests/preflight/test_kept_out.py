@@ -85,6 +85,26 @@ def test_another_token_is_a_misconfiguration(job: Job) -> None:
     assert "another token" in job.tasks[1].communicate()[0]
 
 
+def test_another_number_of_tasks_is_a_misconfiguration(job: Job) -> None:
+    more = {"WORLD_SIZE": "5", "LOCAL_WORLD_SIZE": "5"}
+    job.start(*FILES, timeout=25.0, env={2: {**more, "LOCAL_RANK": "0"}})
+    assert job.ends() == [4, 4, 4]
+    (culprit,) = job.report()["culprits"]
+    assert (culprit["slug"], culprit["ranks"]) == ("ranks-heterogeneous", [2])
+    assert "at 127.0.0.1 looked for a job of 5 tasks instead of 3" in culprit["evidence"]
+    assert (job.folder / "bad").read_text() == ""
+    assert "a job of 3 tasks with the same name" in " ".join(job.tasks[2].communicate()[0].split())
+
+
+def test_a_rank_twice_is_a_misconfiguration(job: Job) -> None:
+    job.start(*FILES, timeout=25.0, env={2: {"RANK": "1"}})
+    assert job.ends() == [4, 4, 4]
+    (culprit,) = job.report()["culprits"]
+    assert (culprit["slug"], culprit["ranks"]) == ("ranks-heterogeneous", [2])
+    assert "at 127.0.0.1, said that it is task 1" in culprit["evidence"]
+    assert (job.folder / "bad").read_text() == ""
+
+
 def test_two_jobs_with_one_master_port(job: Job, tmp_path: Path) -> None:
     """The second one does not open a store, and its tasks do not take part in the first one."""
     other = Job(tmp_path / "other")

@@ -121,7 +121,6 @@ def test_two_faults_at_once_are_both_named(shape: tuple[int, ...]) -> None:
         "crash and hang": (crashes(3), never_enters(0)),
         "wrong and crash": (wrong_sums(3), crashes(0)),
         "hang and wrong": (never_enters(0), wrong_sums(3)),
-        "silent and hang": (lost(3), never_enters(0)),
         "bad and crash": (crashes(0), bad_ranks(3)),
     }
     for name, both in faults.items():
@@ -291,7 +290,12 @@ def test_absent_ranks_are_missing_and_the_others_go_on() -> None:
     ]
 
 
-@pytest.mark.parametrize(("silent", "wanted"), [((1, 2), CERTAIN), ((1, 2, 3), POSSIBLE)])
+def test_a_silent_host_and_one_that_hangs_are_both_named() -> None:
+    found = Fabric(roster(1, 1, 1, 1), lost(3), never_enters(0)).run().culprits
+    assert [(one.rank, one.confidence) for one in found] == [(3, CERTAIN), (0, CERTAIN)]
+
+
+@pytest.mark.parametrize(("silent", "wanted"), [((1,), CERTAIN), ((1, 2, 3), POSSIBLE)])
 def test_rank_0_that_hears_only_few_nodes_may_be_cut_off_itself(
     silent: tuple[int, ...], wanted: Confidence
 ) -> None:

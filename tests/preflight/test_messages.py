@@ -12,6 +12,7 @@ from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
 from gpucheck.cluster.store import messages, owners
 from gpucheck.cluster.store.messages import (
     Dismissal,
+    GaveUp,
     Group,
     GroupBandwidth,
     GroupEnd,
@@ -19,6 +20,8 @@ from gpucheck.cluster.store.messages import (
     Leaving,
     Malformed,
     Message,
+    Place,
+    Question,
     RankAssignment,
     RankProgress,
     Registration,
@@ -28,11 +31,13 @@ from gpucheck.cluster.store.messages import (
     TaskReport,
     Topic,
     Verdict,
+    Witnessed,
 )
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Culprit
 from gpucheck.language import plain
+from gpucheck.machine.process_identity import ProcessIdentity
 
 FACTS = TaskFacts(
     task=3, host="node03", node=1, pid=77, address="10.0.0.3", python="3.11", torch="2.9.1",
@@ -53,6 +58,7 @@ RESULT = RankResult(
     order=1, seconds=3.5, measurements={"fp16 TFLOP/s": 2.0},
     data={"in_phase": 20.5, "own_deadline": True, "rank": 4, "address": "10.0.0.1", "port": 80},
 )  # fmt: skip
+PROCESS = ProcessIdentity(pid=7, started=9, place="boot pid:[1] net:[2]")
 SAMPLES: list[tuple[Topic[Any], Message]] = [
     (messages.REGISTRATIONS, Registration(facts=FACTS, seconds_left=300.0)),
     (messages.REPORTS, TaskReport(facts=FACTS)),
@@ -66,6 +72,12 @@ SAMPLES: list[tuple[Topic[Any], Message]] = [
         ),
     ),
     (messages.RESULTS, StepResults(results=(RESULT,))),
+    (
+        messages.QUESTIONS,
+        Question(places=(Place(task=2, host="10.0.0.2", port=4711, process=PROCESS),)),
+    ),
+    (messages.WITNESSED, Witnessed(seen={2: "unreachable", 3: "refused"})),
+    (messages.GAVE_UP, GaveUp(why="nothing came")),
     (messages.HEARTBEATS, Heartbeat(n=9, ranks={5: RankProgress("connect", 1, 0.5)})),
     (messages.RENDEZVOUS, Rendezvous(host="10.0.0.3", port=4711)),
     (messages.GROUP_ENDS, GroupEnd(reason="deadline")),
@@ -199,11 +211,12 @@ def test_the_samples_of_the_bounds_are_fine_otherwise() -> None:
 def test_keys_and_who_may_set_them() -> None:
     assert messages.RESULTS.key(7, 3) == "done/7/3"
     assert messages.RESULTS.key(7, 3).startswith(messages.RESULTS.prefix(7))
-    zeros = (messages.ASSIGNMENTS, messages.ORDERS, messages.DEPUTIES, messages.ROLL)
+    zeros = (messages.ASSIGNMENTS, messages.ORDERS, messages.DEPUTIES, messages.ROLL,
+             messages.QUESTIONS)  # fmt: skip
     for key in (messages.VERDICT.name, *(topic.key(1, 0) for topic in zeros)):
         assert owners.refusal(key, 1) == owners.refusal(key, 0) == "only task 0 itself says that"
     own = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS, messages.SURVIVORS,
-           messages.LEAVING, messages.REFUSALS)  # fmt: skip
+           messages.LEAVING, messages.REFUSALS, messages.WITNESSED, messages.GAVE_UP)  # fmt: skip
     for topic in own:
         assert not owners.refusal(topic.key(1), 1)
         for task in (0, 2, -1):

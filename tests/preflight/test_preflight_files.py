@@ -13,7 +13,7 @@ import preflight_samples as samples
 import pytest
 
 from gpucheck.cluster.exclude import exclusion
-from gpucheck.cluster.files import FileError, write_each, write_file
+from gpucheck.cluster.files import Before, FileError, write_each, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
@@ -41,6 +41,18 @@ def test_a_file_has_its_new_content_and_its_usual_mode(tmp_path: Path) -> None:
     assert path.read_text() == "new\n"
     assert stat.S_IMODE(path.stat().st_mode) == 0o644
     assert left_in(tmp_path) == ["a.prom"]
+
+
+def test_what_somebody_else_has_written_meanwhile_is_seen(tmp_path: Path) -> None:
+    same, new, other = (str(tmp_path / name) for name in ("same", "new", "other"))
+    for path in (same, other):
+        write_file(path, "node01\n")
+    before = Before([same, new, other, None, "-", str(tmp_path / "no" / "folder")])
+    for path in (new, other):
+        write_file(path, "node01\n")  # the same content: it is another file all the same
+    assert [before.has_changed(path) for path in (same, new, other, "-")] == [
+        False, True, True, False,
+    ]  # fmt: skip
 
 
 def test_a_full_disk_leaves_the_old_content(
@@ -312,3 +324,16 @@ def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) 
 def test_a_path_is_said_without_what_acts_on_a_terminal(tmp_path: Path) -> None:
     (said,) = write_files(samples.healthy(), metrics=f"{tmp_path}/\x1b[2Jx")
     assert said.isprintable()
+
+
+def test_no_fix_names_a_file_that_stays_empty() -> None:
+    """Hosts that are only slow are not in --exclude-file, so they are named."""
+    ranks = samples.ranks(4, 1)
+    slow = samples.culprit("link-slow", ranks[2], "x")
+    shown = msgspec.structs.replace(
+        samples.result(ranks, slow, launcher="torchrun"), launcher="torchrun"
+    )
+    text = preflight_text.render(shown)
+    assert f"Start the job without {ranks[2].host}." in " ".join(text.split())
+    assert "--exclude-file" not in text
+    assert exclusion(shown.preflight).hosts == ()

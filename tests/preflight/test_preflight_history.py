@@ -7,6 +7,8 @@ import sys
 from datetime import datetime, timezone
 from pathlib import Path
 
+import meeting_support
+import msgspec
 import preflight_samples as samples
 import pytest
 from click.testing import CliRunner
@@ -16,6 +18,8 @@ from gpucheck.cluster.exclude import good_hosts
 from gpucheck.cluster.files import FileError, add_line
 from gpucheck.cluster.history import of_lines
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.store import wire
+from gpucheck.cluster.store.messages import Roll, Seat, Survivor
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.output.preflight_files import write_files
 from gpucheck.output.preflight_record import line
@@ -58,6 +62,26 @@ def test_drills_and_what_is_merely_possible_accuse_nobody() -> None:
     maybe = samples.culprit("rank-hangs", ranks[0], "x", confidence=Confidence.POSSIBLE)
     slow = samples.culprit("gpu-slow", ranks[0], "x", severity=Severity.WARNING)
     assert history(samples.drill(), samples.result(ranks, maybe), samples.result(ranks, slow)) == {}
+
+
+def test_of_a_split_run_the_side_that_hears_few_says_nothing() -> None:
+    """The others have a line of their own, which names the host of task 0."""
+    cut_off = msgspec.structs.replace(WELL, hears_few=True)
+    assert json.loads(line(cut_off, NOON))["cut_off"] is True
+    assert "cut_off" not in json.loads(line(WELL, NOON))
+    assert history(samples.hang(), cut_off) == {"gpu-0004": (1, 1, 0)}
+
+
+def test_a_deputy_knows_the_hosts_before_there_are_ranks() -> None:
+    roll = Roll(tasks=3, hosts=3, beside=1, seats={1: Seat(1, ""), 2: Seat(2, "")})
+    said = {
+        str(task): wire.line(Survivor(host=f"n{task}", seen="refused", closed=True, seconds=1))
+        for task in (1, 2)
+    }
+    store = meeting_support.judged(3, "n0", roll, said)
+    assert store is not None
+    assert store.result is not None
+    assert json.loads(line(store.result, NOON))["host.name"] == ["n0", "n1", "n2"]
 
 
 @pytest.mark.parametrize(

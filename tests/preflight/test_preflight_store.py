@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.cluster.store import connection, hub
+from gpucheck.cluster.store import connection, hub, messages
 from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
 from gpucheck.cluster.store import wire as store_wire
@@ -244,6 +244,52 @@ def test_a_task_is_one_process(store: Store) -> None:
     connect("b").close()
 
 
+def test_who_is_none_of_the_tasks_is_known_with_the_reason(store: Store) -> None:
+    def connect(run: str, process: str) -> None:
+        who = Who(1, process)
+        StoreClient.connect("127.0.0.1", (store.port,), run, "", 0.5, who).close()
+
+    first = StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 5, Who(1, "a"))
+    with pytest.raises(ConnectError, match="another process already is task 1"):
+        connect(RUN, "b")
+    with pytest.raises(ConnectError, match="the store of a job of 1 task with") as refused:
+        connect(RUN.replace("-1", "-7"), "c")
+    assert refused.value.reason == "other-size"
+    with pytest.raises(ConnectError, match="another run's store"):
+        connect("neighbour-7", "d")
+    first.close()
+    assert {(one.task, one.tasks) for one in store.turned_away} == {(1, None), (1, 7)}
+
+
+def test_what_the_store_said_stays_the_reason_when_it_is_gone() -> None:
+    with contextlib.closing(Store.open(None, None, RUN)) as one:
+        first = StoreClient.connect("127.0.0.1", (one.port,), RUN, "", 5, Who(1, "a"))
+        end = threading.Timer(0.7, one.close)
+        end.start()
+        with pytest.raises(ConnectError, match="another process already is task 1") as caught:
+            StoreClient.connect("127.0.0.1", (one.port,), RUN, "", 2.5, Who(1, "b"))
+        end.join()
+        first.close()
+    assert caught.value.reason == "task-taken"
+
+
+def test_a_connection_that_ends_without_a_word_is_known(store: Store) -> None:
+    clients = [
+        StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 5, Who(task, "a"))
+        for task in (1, 2)
+    ]
+    clients[0].set(messages.LEAVING.key(1), messages.Leaving())
+    until(lambda: store.get(messages.LEAVING.key(1)), *clients)
+    for client in clients:
+        client.close()
+    until(lambda: store.broken)
+    until(lambda: not store.connected)
+    assert set(store.broken) == {2}
+    again = StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 5, Who(2, "a"))
+    assert not store.broken
+    again.close()
+
+
 def test_a_run_that_is_over_is_not_for_the_next_one(store: Store) -> None:
     """Its tasks may come while the store of the one before still says goodbye."""
 
@@ -310,6 +356,44 @@ def test_every_failure_has_its_reason(store: Store, unused: int) -> None:
     assert reason("127.0.0.1", store.port, run="other", seconds=2)[0] == "another-run"
     with socket.create_server(("127.0.0.1", 0)) as silent:
         assert reason("127.0.0.1", silent.getsockname()[1])[0] == "no-store"
+
+
+def test_a_port_that_is_silent_says_more_than_those_that_refuse(unused: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        ports_tried = (unused, silent.getsockname()[1])
+        with pytest.raises(ConnectError) as caught:
+            StoreClient.connect("127.0.0.1", ports_tried, RUN, "", 1.0)
+    assert caught.value.reason == "no-store"
+
+
+def test_a_store_that_goes_before_it_lets_anybody_in_was_there() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as dying:
+        port = dying.getsockname()[1]
+
+        def greet_and_die() -> None:
+            connection, _ = dying.accept()
+            greeting = store_wire.Greeting(store_wire.PROTOCOL, RUN, "n")
+            connection.sendall(store_wire.line(greeting))
+            connection.recv(100)
+            dying.close()
+            connection.close()
+
+        thread = threading.Thread(target=greet_and_die)
+        thread.start()
+        with pytest.raises(ConnectError) as caught:
+            StoreClient.connect("127.0.0.1", (port,), RUN, "", 1.5)
+        thread.join()
+    assert (caught.value.reason, caught.value.was_there) == ("refused", True)
+
+
+def test_a_large_message_is_answered_by_one_as_large(store: Store) -> None:
+    client = StoreClient.connect("127.0.0.1", (store.port,), RUN, "", 5, Who(3, "a"))
+    client.send_wide()
+    stalled = [client.is_stalled]
+    until(lambda: not client.is_stalled, client)
+    assert stalled == [True], "until the answer came"
+    assert store.wide == {3}
+    client.close()
 
 
 def test_a_host_without_route_or_answer_ends_in_time() -> None:

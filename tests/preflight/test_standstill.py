@@ -65,7 +65,7 @@ class Leader:
     def tick(self) -> None:
         self.ticks.append(self._clock.now)
 
-    def stop(self, why: str) -> None:
+    def stop(self, why: str, *, is_blind: bool = False) -> None:  # noqa: ARG002
         raise AssertionError(why)
 
     @property
@@ -83,7 +83,8 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 def run(line: Line, leader: Leader | None = None) -> ExitReason:
     """Run a task that has nothing to do."""
     place = TaskPlace(
-        task=1, tasks=2, node=1, local=0, cuda=False, python="python", chosen_by="", absent=True,
+        task=1, tasks=2, run="r", node=1, local=0, cuda=False, python="python",
+        chosen_by="", absent=True,
         end=time.monotonic() + 20,
     )  # fmt: skip
     task = Supervisor(

@@ -94,6 +94,14 @@ def test_who_reaches_nothing_names_it_only_with_most_hosts(
     assert ("cut off" in found.sentence) is not named
 
 
+@pytest.mark.parametrize(("tasks", "sure"), [(4, LIKELY), (5, LIKELY), (6, None)])
+def test_tasks_that_never_came_may_be_on_the_side_of_task_0(
+    tasks: int, sure: Confidence | None
+) -> None:
+    known = loss(("unreachable", "b"), ("unreachable", "c"), ("unreachable", "d"), tasks=4, hosts=4)
+    assert conclude(msgspec.structs.replace(known, tasks=tasks)).confidence is sure
+
+
 def test_one_that_is_refused_and_one_that_is_cut_off() -> None:
     found = conclude(loss(("unreachable", "b"), ("refused", "c"), tasks=3, hosts=3))
     assert found.confidence is CERTAIN

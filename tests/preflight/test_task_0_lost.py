@@ -1,6 +1,7 @@
 """Task 0 of a real job dies or stops at some moment: the others name its host, and nobody else."""
 
 import importlib.util
+import json
 import os
 import signal
 import subprocess
@@ -149,6 +150,36 @@ def test_torchrun_ends_the_others_when_it_dies(tmp_path: Path) -> None:
     assert (tmp_path / "status").exists(), said
     assert (tmp_path / "status").read_text() == "1\n", said
     assert "its process has ended without a verdict" in " ".join(said.split())
+
+
+@pytest.mark.parametrize("task", [1, 2])
+def test_torchrun_ends_all_when_another_task_dies(tmp_path: Path, task: int) -> None:
+    """The answer is the task whose connection broke, not that task 0 was told to end."""
+    gate = tmp_path / "gate.sh"
+    gate.write_text(
+        '#!/bin/sh\ncd "$GATE_FOLDER"\necho $$ > pid.$RANK\n'
+        'exec "$GATE_PYTHON" -m gpucheck preflight --device cpu --format json -o report.json '
+        "--exclude-file bad --status-file status --drill hang:rank=0\n"
+    )
+    gate.chmod(0o755)
+    mark = str(tmp_path)
+    env = {**gate_runs.environment(sys.executable, tmp_path), MARK: mark}
+    command = [*gate_runs.TORCHRUN, "--nproc-per-node=3", "--master-port=29683", str(gate)]
+    job = subprocess.Popen(
+        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    try:
+        here = lambda: all(zygotes(mark, task) for task in range(3))  # noqa: E731
+        assert wait_until(here, LIMIT), "a task did not register"
+        time.sleep(1.0)
+        os.kill(int((tmp_path / f"pid.{task}").read_text()), signal.SIGKILL)
+        said, _ = job.communicate(timeout=LIMIT)
+    finally:
+        job.kill()
+    assert (tmp_path / "status").read_text() == "1\n", said
+    (culprit,) = json.loads((tmp_path / "report.json").read_text())["culprits"]
+    assert (culprit["slug"], culprit["ranks"]) == ("rank-missing", [task]), culprit
+    assert "was closed without a word" in culprit["evidence"]
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """Task 0 is not there, or dies at once: what each task says, and that it names nobody."""
 
 import contextlib
+import json
 import os
 import random
 import socket
@@ -46,6 +47,13 @@ def test_each_reason_says_what_is_known(reason: Reason, says: str) -> None:
     assert "cannot tell which, so it names no host" in said
 
 
+def test_a_store_that_was_seen_has_been_started() -> None:
+    error = ConnectError("refused", say("no store of this run"), was_there=True)
+    said = never_met(error, PLACE)
+    assert "Its store was open before" in said
+    assert "has not started" not in said
+
+
 @pytest.mark.parametrize("reason", ["another-run", "full"])
 def test_what_the_store_itself_has_said_is_not_explained(reason: Reason) -> None:
     assert never_met(ConnectError(reason, say("another run's store")), PLACE) == (
@@ -67,7 +75,7 @@ def test_two_tasks_without_task_0(tmp_path: Path, lang: str, words: tuple[str, .
     env = gate_runs.environment(sys.executable, tmp_path)
     command = [
         sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--timeout", str(TIMEOUT),
-        "--lang", lang, "--exclude-file", "bad", "--status-file", "status",
+        "--lang", lang, "--exclude-file", "bad", "--status-file", "status", "--each", "each",
     ]  # fmt: skip
     tasks = [
         subprocess.Popen(
@@ -85,7 +93,29 @@ def test_two_tasks_without_task_0(tmp_path: Path, lang: str, words: tuple[str, .
         for word in (*words, str(port + 1), str(port + 8)):
             assert word in said
         assert "Traceback" not in said
+    for number in (1, 2):
+        left = json.loads((tmp_path / "each" / f"task-{number}.json").read_text())
+        assert left["verdict"]["exit"] == 3
+        assert left["host"] == os.uname().nodename
     assert list(tmp_path.glob("bad")) == list(tmp_path.glob("status")) == []
+
+
+def test_a_task_0_whose_ports_are_all_taken_is_misconfigured(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in [*os.environ]:
+        if name.startswith(("SLURM_", "TORCHELASTIC_", "LOCAL_", "OMPI_", "PMI_")):
+            monkeypatch.delenv(name)
+    port = random.randrange(20000, 29000)  # noqa: S311
+    place = {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+    for name, value in place.items():
+        monkeypatch.setenv(name, value)
+    with contextlib.ExitStack() as taken:
+        for one in range(port + 1, port + 9):
+            taken.enter_context(socket.create_server(("", one)))
+        found = gpucheck.preflight(device="cpu", timeout=20)
+    assert (found.exit, found.exit_class) == (4, "misconfiguration")
+    assert "cannot listen on a port after MASTER_PORT" in found.why
 
 
 @pytest.mark.process
@@ -119,3 +149,29 @@ def test_task_0_dies_before_it_has_named_anybody(monkeypatch: pytest.MonkeyPatch
     assert (outcome.exit, outcome.culprits) == (3, ())
     assert f"task 0 on host 127.0.0.1 (127.0.0.1, port {port}) was lost before" in outcome.why
     assert "the network between the hosts may be cut" in outcome.why
+
+
+_EARLY = """
+import sys
+from gpucheck.machine import waker
+
+start = waker.start
+
+def early(seconds):
+    print("gpucheck.cli.preflight_run" in sys.modules, "gpucheck.cluster" in sys.modules)
+    return start(seconds)
+
+waker.start = early
+from gpucheck.cli import gpucheck
+gpucheck(["preflight", "--device", "cpu", "--drill", "nonsense"])
+"""
+
+
+@pytest.mark.process
+@pytest.mark.skipif(sys.platform != "linux", reason="a stopped task is continued on Linux only")
+def test_a_task_has_its_guard_before_it_imports_the_rest() -> None:
+    """Importing takes seconds, in which a signal may stop it."""
+    done = subprocess.run(
+        [sys.executable, "-c", _EARLY], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout) == (2, "False False\n"), done.stderr

@@ -27,7 +27,7 @@ from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session, Settings
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.messages import Verdict
-from gpucheck.cluster.store.wire import SameRunError, StoreError
+from gpucheck.cluster.store.wire import NoPortError, SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
 from gpucheck.facts.encoding import in_utf_8
@@ -41,7 +41,7 @@ INCONCLUSIVE: ExitStatus = 3
 MISCONFIGURED: ExitStatus = 4
 _USAGE = 2
 _HIGHEST = 5
-_MISFITS = ("wrong-token", "task-taken")
+_MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
@@ -140,12 +140,7 @@ class Task:
                 self._host, self._entrance, settings, self._policy(), self._tell
             )
         except StoreError as error:
-            reason = error.reason if isinstance(error, ConnectError) else ""
-            if isinstance(error, SameRunError) or reason in _MISFITS:
-                self._say(say("misconfigured: {why}", why=words_of(error)), always=True)
-                return MISCONFIGURED
-            self._say(say("inconclusive: {why}", why=self._no_store(error)))
-            return self._status
+            return self._without_store(error)
         except OSError as error:
             return self._without_room(error)
         with self._in_charge_of_signals():
@@ -160,6 +155,20 @@ class Task:
             finally:
                 session.close()
 
+    def _without_store(self, error: StoreError) -> int:
+        """Report why there is no store; return the exit status."""
+        why = words_of(error)
+        # A port that task 0 cannot open, another job's store: no machine is in question.
+        reason = error.reason if isinstance(error, ConnectError) else ""
+        if isinstance(error, NoPortError | SameRunError) or reason in _MISFITS:
+            self._status = MISCONFIGURED
+            self._say(say("misconfigured: {why}", why=why), always=True)
+        else:
+            why = self._no_store(error)
+            self._say(say("inconclusive: {why}", why=why))
+        self._without_verdict({"exit": self._status, "why": why})
+        return self._status
+
     def _without_room(self, error: OSError) -> int:
         if error.errno not in NO_ROOM:
             raise error
@@ -171,7 +180,8 @@ class Task:
         self._all_is_known()
         is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
         if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
-            session.coordinator.stop(exit_reason.detail)  # task 0 reports what it knows
+            is_blind = exit_reason.reason in ("store-lost", "not-understood")
+            session.coordinator.stop(exit_reason.detail, is_blind=is_blind)  # what it knows
         result = self._judgement.result
         verdict: dict[str, Any] = {"exit": INCONCLUSIVE, "why": exit_reason.detail}
         if exit_reason.verdict is not None:
@@ -226,6 +236,9 @@ class Task:
         self, session: Session, verdict: Mapping[str, Any], said: Verdict | None
     ) -> None:
         """Act on the verdict, which each task has."""
+
+    def _without_verdict(self, verdict: Mapping[str, Any]) -> None:
+        """Act on the end of a task that has found no store."""
 
     def _tell(self, what: str) -> None:
         """Show what is going on."""

@@ -178,9 +178,15 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
         if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
             options["timeout"] = seconds(options["level"])
         ctx.exit(NodeRun(options, begun).run())
-    from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
+    # The rest has to be imported, which may take seconds: a task that is stopped by then must not
+    # hold its launcher for ever.
+    from gpucheck.machine import waker  # noqa: PLC0415
 
-    ctx.exit(Run(options, begun).run())
+    with waker.beside(begun + options["timeout"]):
+        from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
+
+        status = Run(options, begun).run()
+    ctx.exit(status)
 
 
 COMMAND = preflight

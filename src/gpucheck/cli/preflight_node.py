@@ -16,6 +16,7 @@ from gpucheck.cluster.node_check import is_unfit, of_report
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.language import say
+from gpucheck.machine import waker
 from gpucheck.output import node_line
 from gpucheck.selftests import eligibility
 from gpucheck.selftests.plan import Wish
@@ -65,7 +66,8 @@ class NodeRun(Run):
         """Check the node; return 1 if it should be drained, else 0."""
         self._check()
         if self._together and not self._unfit and self._has_devices:
-            super().run()
+            with waker.beside(self._begun + self._options["timeout"]):
+                super().run()
         click.echo(printable(self._said, limit=2 * node_line.LONGEST))
         return _UNFIT if self._unfit else _FIT
 

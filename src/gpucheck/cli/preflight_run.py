@@ -18,19 +18,17 @@ from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
 from gpucheck.cli.run import open_tables, say_whose_programs
 from gpucheck.cli.text import page_options, refuse_unwritable, words_of, write_out
+from gpucheck.cluster.files import Before
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.language import say
 from gpucheck.machine.target import TargetWish
-from gpucheck.machine.waker import Waker
-from gpucheck.machine.waker import start as start_waker
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
-_STOPPED = _LATE + 1.0
-"""Seconds after the time limit until this process is woken if a signal has stopped it."""
+_FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 
@@ -50,31 +48,14 @@ class Run(Task):
 
     def __init__(self, options: dict[str, Any], begun: float) -> None:
         self._options = options
-        self._waker: Waker | None = None
         self._over = threading.Event()
         wish = {name: options[name] for name in PreflightWish.__struct_fields__}
         super().__init__(PreflightWish(**wish), open_tables(options["tables"]), begun)
+        self._before = Before(options[name] for name in _FILES)
         self._line = ProgressLine() if self._shows_progress() else None
 
     def run(self) -> int:
         """Run it; return the exit status."""
-        with self._woken():
-            return self._watched()
-
-    @contextlib.contextmanager
-    def _woken(self) -> Iterator[None]:
-        """Have this task woken if a signal stops it. The first use is before the first thread."""
-        if self._waker is not None:
-            yield
-            return
-        end = self._begun + self._options["timeout"]
-        self._waker = start_waker(end + _STOPPED - time.monotonic())
-        try:
-            yield
-        finally:
-            self._waker.end()
-
-    def _watched(self) -> int:
         self._watch()
         try:
             return self._run()
@@ -114,6 +95,7 @@ class Run(Task):
 
     def _show(self, result: Result) -> None:
         """Print the result, and write the requested files."""
+        self._options = {**self._options, **self._left_to_others(result)}
         for write in (self._print, self._write_files):
             try:
                 write(result)
@@ -122,6 +104,29 @@ class Run(Task):
             except OSError as error:  # and neither does a reader that has left
                 to_nowhere(sys.stdout)
                 self._note(say("the output cannot be written: {why}", why=error.strerror))
+
+    def _left_to_others(self, result: Result) -> dict[str, None]:
+        """Return the options of files that the others have written, and that stay as they are.
+
+        A task 0 that hears no more than half of the hosts may be cut off. Tasks that have met
+        without it write only if they are more than half, so they know better.
+        """
+        written = [
+            name
+            for name in _FILES
+            if result.hears_few
+            and self._options[name]
+            and self._before.has_changed(self._options[name])
+        ]
+        for name in written:
+            self._note(
+                say(
+                    "{file} stays as it is: tasks that have met without this one have written it, "
+                    "and they are more",
+                    file=self._options[name],
+                )
+            )
+        return dict.fromkeys(written)
 
     def _print(self, result: Result) -> None:
         options = self._options
@@ -158,11 +163,18 @@ class Run(Task):
         said: Verdict | None,  # noqa: ARG002  # the file has the verdict as data
     ) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
+        self._write_each(session.own, verdict)
+
+    def _without_verdict(self, verdict: Mapping[str, Any]) -> None:
+        facts = {"task": self._entrance.task, "host": self._host.identity().node}
+        self._write_each({"facts": facts}, verdict)
+
+    def _write_each(self, own: Mapping[str, Any], verdict: Mapping[str, Any]) -> None:
         if self._options["each"]:
             from gpucheck.cluster import files  # noqa: PLC0415
 
             try:
-                files.write_each(self._options["each"], session.own, verdict)
+                files.write_each(self._options["each"], own, verdict)
             except files.FileError as error:
                 self._note(say("--each: {why}", why=words_of(error)))
 
@@ -174,10 +186,6 @@ class Run(Task):
     def _say_refused(self, why: str) -> None:
         self._line_of_task(say("it cannot take part: {why}", why=why), err=True)
 
-    def _refuse(self, why: str) -> int:
-        with self._woken():  # it waits for the others
-            return super()._refuse(why)
-
     def _refused(self, _error: AskError, status: int) -> BaseException:
         return click.exceptions.Exit(status)
 
@@ -188,7 +196,7 @@ class Run(Task):
             RefusedError: one cannot.
         """
         if self._entrance.tasks == 1:
-            for name in ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle"):
+            for name in _FILES:
                 refuse_unwritable(self._options[name])
 
     def _shows_progress(self) -> bool:

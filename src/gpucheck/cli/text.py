@@ -18,6 +18,8 @@ __all__ = [
 ]  # fmt: skip
 
 _WINDOWS = os.name == "nt"
+_OF_OPEN_MPI = "OMPI_COMM_WORLD_RANK"
+"""mpirun of Open MPI gives its processes a terminal of its own, wherever their output goes."""
 
 
 def colored(options: dict[str, Any]) -> bool:
@@ -32,6 +34,7 @@ def colored(options: dict[str, Any]) -> bool:
         and not options["no_color"]
         and not env.get("NO_COLOR")
         and env.get("TERM") != "dumb"
+        and _OF_OPEN_MPI not in env  # its terminal is a pipe's: mpirun may write to a file
         and takes_escapes(sys.stdout)
     )
 

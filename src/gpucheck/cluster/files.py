@@ -5,7 +5,7 @@ import json
 import os
 import secrets
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, get_args
@@ -48,6 +48,34 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """What became of the rank in each step, in order."""
     facts: dict[str, Any]
     """What its task reported about itself and its node."""
+
+
+class Before:
+    """What stood in some files when the run began.
+
+    Where all tasks see the same folder, the tasks that have met without task 0 write the files that
+    task 0 would have written. It can see that they did, whatever the clocks of the hosts say.
+    """
+
+    def __init__(self, paths: Iterable[str | None]) -> None:
+        self._found = {path: _fingerprint(path) for path in paths if path}
+
+    def has_changed(self, path: str) -> bool:
+        """Whether somebody has written the file since then."""
+        return path in self._found and _fingerprint(path) != self._found[path]
+
+
+def _fingerprint(path: str) -> tuple[int, ...]:
+    """Return what a new content changes; it is opened, so that a file server is asked again."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    except (OSError, ValueError):
+        return ()
+    try:
+        state = os.fstat(handle)
+        return state.st_ino, state.st_mtime_ns, state.st_size
+    finally:
+        os.close(handle)
 
 
 def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -> None:

@@ -41,6 +41,9 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: _Name = msgspec.field(name="error.type", default="")
     """The class of the exit status; "" if it was 0."""
     drill: bool = False
+    cut_off: bool = False
+    """Whether task 0 heard no more than half of the hosts. The others may have a line of their own
+    about this run."""
     launcher: _Name = ""
     seconds: float = 0.0
     ranks: int = 0
@@ -73,7 +76,11 @@ class History(msgspec.Struct, frozen=True):
 
 
 def of_lines(lines: Iterable[bytes]) -> History:
-    """Read records, the oldest first; drills say nothing about a host, and are left out."""
+    """Read records, the oldest first.
+
+    Drills say nothing about a host, and are left out. So is a run whose task 0 may have been cut
+    off: it names nobody surely, and it did not see whether the others were well.
+    """
     decoder = msgspec.json.Decoder(Record)
     hosts: dict[str, Past] = {}
     runs = unread = 0
@@ -87,7 +94,7 @@ def of_lines(lines: Iterable[bytes]) -> History:
             continue
         if record.schema != SCHEMA:
             unread += 1
-        elif not record.drill:
+        elif not record.drill and not record.cut_off:
             runs += 1
             _add(record, hosts)
     named = [past for past in hosts.values() if past.blamed]

@@ -12,6 +12,7 @@ import msgspec
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.coordinator import Heard
 from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
+from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.diagnose.steps import in_words
@@ -90,6 +91,11 @@ class Result(msgspec.Struct, frozen=True, kw_only=True):
     seconds: float = 0.0
     requirements: Sequence[str] = ()
     """What ``--require`` asked for, in words."""
+    hears_few: bool = False
+    """Whether it is of a task 0 that hears no more than half of the hosts, and may be cut off: the
+    others may have judged without it."""
+    hosts: tuple[str, ...] = ()
+    """All hosts that took part, where the ranks are not known."""
 
 
 class Judgement:
@@ -128,7 +134,8 @@ class Judgement:
         every = bandwidth.timed(heard.roster, heard.history)
         preflight = self._section(heard, every)
         self.history = tuple(heard.history)
-        return self._verdict(preflight, _groups(heard, every))
+        few = are_few_heard(heard.roster, lost_ranks(heard.history)) and _is_open(preflight)
+        return self._verdict(preflight, _groups(heard, every), hears_few=few or heard.is_blind)
 
     def without_task_0(self, loss: Loss, found: Conclusion) -> Verdict:
         """Judge the loss of task 0; there is a result only if its host is named."""
@@ -144,11 +151,20 @@ class Judgement:
             seconds=round(self._clock(), 2),
             deadline=wanted.timeout,
         )
-        return self._verdict(known)
+        verdict = self._verdict(known)
+        if self.result is not None:
+            met = (one.host for one in loss.met.values())
+            hosts = tuple(dict.fromkeys((loss.host, *met)))
+            self.result = msgspec.structs.replace(self.result, hosts=hosts)
+        return verdict
 
-    def _verdict(self, preflight: Preflight, groups: tuple[GroupBandwidth, ...] = ()) -> Verdict:
+    def _verdict(
+        self, preflight: Preflight, groups: tuple[GroupBandwidth, ...] = (), *,
+        hears_few: bool = False,
+    ) -> Verdict:  # fmt: skip
         """Judge everything that was found; return the verdict for every task."""
-        result = self.result = self._judged(preflight)
+        judged = self._judged(preflight)
+        result = self.result = msgspec.structs.replace(judged, hears_few=hears_few)
         return fitting(
             Verdict(
                 exit=result.ending.status,
@@ -199,7 +215,14 @@ class Judgement:
         roster, history, wanted = heard.roster, heard.history, self._wanted
         slowed = stragglers.culprits(roster, history)
         known = self._known(heard, slowed)
-        told = localise.culprits(kept_out.present(roster, heard.refused), history)
+        told = localise.culprits(
+            kept_out.present(roster, heard.refused), history,
+            Sights(
+                seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
+                broken=heard.broken, closed=heard.closed, gave_up=heard.gave_up,
+                narrow=heard.narrow, mute=heard.mute,
+            ),
+        )  # fmt: skip
         late = {one.rank for one in roster.ranks if one.task in heard.late}
         failed = any(
             not done.passed(group)
@@ -207,7 +230,9 @@ class Judgement:
             if done.step.kind != "alone"
             for group in done.step.groups
         )
-        named = kept_out.with_tokens(told.culprits, roster, heard.wrong_tokens)
+        named = kept_out.with_strangers(
+            told.culprits, roster, heard.wrong_tokens, heard.turned_away
+        )
         found = [
             *kept_out.refusals(roster, heard.refused),
             *(
@@ -225,6 +250,8 @@ class Judgement:
             *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
+        if heard.is_blind:
+            found = []  # what a starved task 0 has timed or missed accuses nobody
         guilty = _guilty(found)
         return Preflight(
             launcher=wanted.launcher,
@@ -372,6 +399,12 @@ def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
 
 def _not_measured(why: str) -> str:
     return say("The search for slow GPUs and links was not finished: {why}", why=why)
+
+
+def _is_open(preflight: Preflight) -> bool:
+    """Whether somebody is missing, and no system has told of a process that is dead."""
+    missing = (one for one in preflight.culprits or () if one.slug == rank_missing.RULE.slug)
+    return any(one.confidence is Confidence.POSSIBLE for one in missing)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:

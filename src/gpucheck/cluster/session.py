@@ -17,7 +17,7 @@ from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.launchers.entrance import Entrance
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Survivor, Verdict
+from gpucheck.cluster.store.messages import GaveUp, Survivor, Verdict
 from gpucheck.cluster.survivors import meeting, sight
 from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
@@ -25,10 +25,11 @@ from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
 from gpucheck.cluster.task.task_place import TaskPlace
-from gpucheck.cluster.unreached import lost_early
+from gpucheck.cluster.unreached import host_of_task_0, lost_early, mtu
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.machine import LiveHost
+from gpucheck.language import say
+from gpucheck.machine import LiveHost, process_identity
 
 _ARRIVAL = _IMPORT = _CONNECT = 60.0
 """Seconds for all tasks to arrive (pods may be late), to import torch, and to connect."""
@@ -137,11 +138,30 @@ class Session:
         found = self._supervisor.run()
         if found.reason != "store-lost" or self._store is not None:
             return found
+        if (narrow := self._narrow()) is not None:
+            return narrow
         if self._heir.deputies is not None:
             return self._meet(found)
         client = self._client
         why = lost_early(self._entrance, client.peer_address, client.port, found.detail)
         return ExitReason(reason="cut-off", detail=why)
+
+    def _narrow(self) -> ExitReason | None:
+        """Return that large messages get lost on the way to task 0, which still answers small ones.
+
+        Task 0 is told that this task ends by itself. It hears that if only its own are lost.
+        """
+        client = self._client
+        why: str = say("nothing came from task 0 any more")
+        anybody = process_identity.ProcessIdentity()  # it is about the way, not the process
+        is_narrow = (
+            client.is_stalled and sight.look(anybody, client, self._entrance.run) == "answers"
+        )
+        if is_narrow:
+            why = mtu(host_of_task_0(self._entrance), client.peer_address)
+        client.set(messages.GAVE_UP.key(self._entrance.task), GaveUp(why=why))
+        client.pump()
+        return ExitReason(reason="cut-off", detail=why) if is_narrow else None
 
     def _meet(self, lost: ExitReason) -> ExitReason:
         """Meet the other tasks without task 0; return the verdict of the meeting, if any."""
@@ -233,16 +253,21 @@ class Session:
         if self._store is not None:
             self._store.close()
 
+    @property
+    def _kept_away(self) -> frozenset[int]:
+        """The tasks that a drill keeps away."""
+        each = self._settings.ranks or 1
+        return frozenset(rank // each for rank in self._settings.drill.absent)
+
     def _place(self) -> TaskPlace:
         entrance, settings = self._entrance, self._settings
         return TaskPlace(
-            task=entrance.task, tasks=entrance.tasks, node=entrance.node, local=entrance.local,
+            task=entrance.task, tasks=entrance.tasks, run=entrance.run, node=entrance.node,
+            local=entrance.local,
             cuda=settings.cuda, python=settings.python, chosen_by=settings.chosen_by,
             end=self._end, counters=self._counters, takes_signals=settings.takes_signals,
             import_seconds=_limit(_IMPORT, settings.timeout),
-            absent=any(
-                rank // (settings.ranks or 1) == entrance.task for rank in settings.drill.absent
-            ),
+            absent=entrance.task in self._kept_away,
             deputy_port=self._heir.port, mark=self._mark,
         )  # fmt: skip
 
@@ -253,7 +278,7 @@ class Session:
             per_task = per_task or 1
         job = JobSpec(
             tasks=entrance.tasks, cuda=settings.cuda, per_task=per_task,
-            hosts=dict(enumerate(entrance.hosts)),
+            hosts=dict(enumerate(entrance.hosts)), kept_away=self._kept_away,
         )  # fmt: skip
         plan = Plan(
             backend="nccl" if settings.cuda else "gloo",

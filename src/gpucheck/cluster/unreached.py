@@ -18,6 +18,14 @@ def never_met(error: ConnectError, place: Entrance) -> str:
     A refusal shows that somebody answers for the address, and no more: task 0 may have ended with a
     sentence of its own, for example because all of its ports were taken.
     """
+    if error.reason == "refused" and error.was_there:
+        return say(
+            "task 0 on host {host} is gone: {why}. Its store was open before, and connections to "
+            "its address are refused by now: task 0 has ended before this task could register. "
+            "This task cannot tell why, so it names no host.",
+            host=host_of_task_0(place),
+            why=error.args[0],
+        )
     if error.reason == "refused":
         return say(
             "task 0 on host {host} was not reached: {why}. Connections to its address are refused: "
@@ -55,6 +63,17 @@ def lost_early(place: Entrance, address: str, port: int, why: str) -> str:
         address=address,
         port=port,
         why=why,
+    )
+
+
+def mtu(host: str, address: str) -> str:
+    """Return what a task says whose large messages to task 0, or from it, get lost."""
+    return say(
+        "small messages to and from task 0 on host {host} ({address}) pass, and one of 16 KiB does "
+        "not: large packets get lost on the way. Compare the MTU of the network interfaces and "
+        "switches (ping -M do -s 8972 {address}, then -s 1472).",
+        host=host,
+        address=address,
     )
 
 

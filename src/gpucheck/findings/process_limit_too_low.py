@@ -1,11 +1,12 @@
-"""A rank could not open another file or start another thread: its process has reached a limit.
+"""A rank got no more files, threads or memory: its process has reached a limit.
 
-Each rank needs an open file for every connection, and threads for PyTorch, NCCL and Gloo. The
-limits come from the shell or the service that starts the job (``ulimit -n``, ``ulimit -u``), from a
-container, or from a control group (``pids.max``).
+Each rank needs an open file for every connection, and threads for PyTorch, NCCL and Gloo. PyTorch
+and CUDA reserve far more addresses than they use memory. The limits come from the shell or the
+service that starts the job (``ulimit -n``, ``ulimit -u``, ``ulimit -v``), from a container, or from
+a control group (``pids.max``).
 
-Symptoms: "Too many open files", "Resource temporarily unavailable", "can't start new thread", and
-on other ranks a lost connection or a timeout.
+Symptoms: "Too many open files", "Resource temporarily unavailable", "can't start new thread",
+"Cannot allocate memory", and on other ranks a lost connection or a timeout.
 
 When it is reported: only by ``gpucheck preflight``, for ranks whose own error says so, or that
 broke down while the kernel counted refused processes for their control group. No hardware is
@@ -20,7 +21,7 @@ from gpucheck.language import say
 
 RULE = Rule(
     __name__,
-    title=say("a limit on open files or processes is too low"),
+    title=say("a limit on open files, processes or memory is too low"),
     severity=Severity.ERROR,
     family="cluster",
     concern="environment",
@@ -28,11 +29,12 @@ RULE = Rule(
     preflight=InPreflight(
         exit_class=4,
         fix=say(
-            "Raise the limits on open files and on processes for whatever starts the job on that "
-            "host: the login, the service, the container, or the batch system."
+            "Raise the limits on open files, on processes and on the address space (ulimit -v) "
+            "for whatever starts the job on that host: the login, the service, the container, or "
+            "the batch system."
         ),
         commands=(
-            "grep -i -e 'open files' -e processes /proc/self/limits",
+            "grep -i -e 'open files' -e processes -e 'address space' /proc/self/limits",
             "grep -r max /sys/fs/cgroup --include=pids.events",
         ),
     ),

@@ -12,6 +12,7 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Iterator
 from typing import NoReturn
 
 _SET_PDEATHSIG = 1
@@ -22,6 +23,10 @@ _APART = 2.0
 _PATIENCE = 5.0
 """Seconds between two looks at whether the parent still runs, where the kernel does not say."""
 _MOST_FILES = 65536
+
+
+_LATE = 6.0
+"""Seconds after the end of a run: a second more than it gets before it ends itself by force."""
 
 
 class Waker:
@@ -37,6 +42,19 @@ class Waker:
                 os.kill(self._pid, signal.SIGKILL)
                 os.waitpid(self._pid, 0)
             self._pid = 0
+
+
+@contextlib.contextmanager
+def beside(end: float) -> Iterator[None]:
+    """Have this process woken if it is stopped when a run that ends then is over.
+
+    ``end`` is a time of ``time.monotonic()``. See :func:`start`.
+    """
+    waker = start(end + _LATE - time.monotonic())
+    try:
+        yield
+    finally:
+        waker.end()
 
 
 def start(seconds: float) -> Waker:

@@ -17,7 +17,8 @@ _MOST = 1000
 def line(result: Result, now: datetime | None = None) -> str:
     """Return the record of a run as one line of JSON; ``now`` is when it ended."""
     preflight = result.preflight
-    hosts = dict.fromkeys(clean(one.host, _LONGEST) for one in preflight.ranks or () if one.host)
+    known = (*result.hosts, *(one.host for one in preflight.ranks or ()))
+    hosts = dict.fromkeys(clean(one, _LONGEST) for one in known if one)
     record = Record(
         schema=SCHEMA,
         timestamp=(now or datetime.now(tz=timezone.utc)).isoformat(timespec="seconds"),
@@ -26,6 +27,7 @@ def line(result: Result, now: datetime | None = None) -> str:
         status=result.ending.status,
         error=result.ending.word if result.ending.status else "",
         drill=bool(result.drill or preflight.drill),
+        cut_off=result.hears_few,
         launcher=clean(result.launcher, _LONGEST),
         seconds=result.seconds,
         ranks=preflight.world_size or len(preflight.ranks or ()),

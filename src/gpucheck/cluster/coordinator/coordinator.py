@@ -6,13 +6,20 @@ whenever something may have happened.
 """
 
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Protocol
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
+from gpucheck.cluster.coordinator.hearing import Hearing
+from gpucheck.cluster.coordinator.rank_assignment import (
+    TOLD_TO_END,
+    JobSpec,
+    assign_ranks,
+    unfit,
+)
+from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.model import Backend, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.cluster.spans import pack
 from gpucheck.cluster.store import messages, pace
@@ -25,10 +32,12 @@ from gpucheck.cluster.store.messages import (
     RankProgress,
     Refusal,
     Registration,
+    Seen,
     StepOrders,
     Topic,
     Verdict,
 )
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.cluster.survivors.announcer import Announcer
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
@@ -66,6 +75,18 @@ class LocalStore(Protocol):
     @property
     def wrong_tokens(self) -> Mapping[str, int]:
         """How often another token was presented, by address."""
+
+    @property
+    def wide(self) -> AbstractSet[int]:
+        """The tasks whose large message has arrived."""
+
+    @property
+    def turned_away(self) -> Sequence[TurnedAway]:
+        """The processes that are none of the tasks, as they said."""
+
+    @property
+    def broken(self) -> Mapping[int, float]:
+        """The tasks whose connection has ended without a word, and when."""
 
     def put(self, key: str, value: Message) -> None:
         """Put a message under a key."""
@@ -108,6 +129,28 @@ class Heard(msgspec.Struct, kw_only=True):
     """Tasks that came after the ranks had been assigned."""
     grown: dict[int, Mapping[str, Mapping[str, int]]] = {}
     """By how much error counters of RDMA ports have grown, by task."""
+    seen: Mapping[int, Mapping[int, Seen]] = {}
+    """What others saw of tasks that are not heard: by task, and by the task that was asked."""
+    back: frozenset[int] = frozenset()
+    """Tasks that were lost, and are heard again."""
+    awaited: frozenset[int] = frozenset()
+    """Tasks that have not come, and that still had time to."""
+    left: frozenset[int] = frozenset()
+    """Tasks that were told to end before the job was judged, and said so."""
+    broken: frozenset[int] = frozenset()
+    """Tasks whose connection ended without a word, just before the job was told to end."""
+    closed: frozenset[int] = frozenset()
+    """Tasks whose connection was closed as soon as they fell silent."""
+    gave_up: Mapping[int, str] = {}
+    """Tasks that have ended because nothing came from task 0 any more, with what they saw."""
+    narrow: frozenset[int] = frozenset()
+    """Tasks of which nothing came after their registration, not even their large message."""
+    mute: frozenset[int] = frozenset()
+    """Tasks that have connected, and have never registered."""
+    turned_away: Sequence[TurnedAway] = ()
+    """Processes that looked for the store and are none of the tasks."""
+    is_blind: bool = False
+    """Whether task 0 lost its own store: what it did not hear then means nothing."""
     refused: Mapping[int, Refusal] = {}
     """Tasks that were refused at their start."""
     wrong_tokens: Mapping[str, int] = {}
@@ -161,11 +204,19 @@ class Coordinator:
         self._reserve = min(_RESERVE, (plan.end - plan.begun) / 5)
         self._end = plan.end - self._reserve
         self._came: dict[int, TaskFacts] = {}
+        self._registered: dict[int, Registration] = {}
         self._beats: dict[int, _Beat] = {}
         self._beats_at = self._look_at = 0.0
         self._sent: dict[int, int] = {}
         self._lost: set[int] = set()
+        self._back: set[int] = set()
+        self._hearing = Hearing(store)
+        self._awaits = True
+        self._is_blind = False
         self._gone: set[int] = set()
+        self._left: set[int] = set()
+        self._broken: set[int] = set()
+        self._gave_up: dict[int, str] = {}
         self._patience = pace.silence(SILENT, pace.beat(job.tasks))
         self._refused: dict[int, Refusal] = {}
         self._malformed: dict[str, str] = {}
@@ -190,10 +241,25 @@ class Coordinator:
         if not self._done:
             next(self._script, None)
 
-    def stop(self, why: str) -> None:
-        """End the run with what is known."""
+    def stop(self, why: str, *, is_blind: bool = False) -> None:
+        """End the run with what is known; ``is_blind``: task 0 lost its own store."""
         if self._done:
             return
+        self._is_blind = is_blind
+        self._note_left()
+        if not is_blind:
+            self._note_broken()
+        if is_blind:
+            why = say(
+                "task 0 lost the connection to its own store, as on a host that is far too busy "
+                "({why}); nobody is named, because it could not hear the others",
+                why=why,
+            )
+        elif self._awaits and (late := self._not_come()):
+            why = say(
+                "{why}; by then, {count} of {all} tasks had not come ({tasks})",
+                why=why, count=len(late), all=self._job.tasks, tasks=words_of(late),
+            )  # fmt: skip
         heard = self._heard or self._nothing_done()
         if self._under_way is not None and self._under_way[0].only_measures:
             heard.not_measured, why = why, ""
@@ -206,8 +272,22 @@ class Coordinator:
     @property
     def all_have_left(self) -> bool:
         """Whether every task that lives has taken the verdict."""
-        self._gone.update(task for task, _said in self._news(messages.LEAVING))
+        self._note_left()
         return self._gone >= set(self._came) - self._lost
+
+    def _note_left(self) -> None:
+        """Note who has left. Who does so before the job is judged was told to end."""
+        gone = {task for task, _said in self._news(messages.LEAVING)}
+        self._gone |= gone
+        if not self._done:
+            early = gone & self._came.keys() - self._lost
+            self._left |= early
+            self._lost |= early
+
+    def _note_broken(self) -> None:
+        """Note whose connection broke just before this task was told to end."""
+        self._broken = self._store.broken.keys() & self._came.keys() - self._lost - self._gone
+        self._lost |= self._broken
 
     @property
     def is_given_up(self) -> bool:
@@ -219,6 +299,8 @@ class Coordinator:
 
     def _work(self) -> Script:
         yield from self._await_tasks()
+        # A task that began early may end this one before the others' time to come is over.
+        self._awaits = time.monotonic() < self._awaited_until()
         self._announcer.all_came()
         if self._refused:
             self._conclude(self._nothing_done())
@@ -236,7 +318,16 @@ class Coordinator:
                 break
             yield from self._take(step, heard, known)
             known = {}
+        yield from self._hear_witnesses(heard.roster)
         self._conclude(heard)
+
+    def _hear_witnesses(self, roster: Roster) -> Script:
+        """Wait for what others see of the tasks that are not heard."""
+        absent = {one.task: one.host for one in roster.ranks if one.rank in roster.absent}
+        if absent:
+            self._hearing.about_absent(absent, self._registered, time.monotonic())
+        while not self._hearing.is_over(time.monotonic(), set(self._came) - self._lost):
+            yield
 
     def _nothing_done(self) -> Heard:
         theirs = {task: one.host for task, one in self._refused.items()}
@@ -245,8 +336,7 @@ class Coordinator:
 
     def _await_tasks(self) -> Script:
         """Wait for every task; the clock starts when the first one has registered: this one."""
-        end = min(self._plan.begun + self._plan.arrival, self._end)
-        while self._are_awaited() and time.monotonic() < end:
+        while self._are_awaited() and time.monotonic() < min(self._awaited_until(), self._end):
             for task, said in self._news(messages.REGISTRATIONS):
                 is_ours = said.facts.task == task < self._job.tasks
                 if is_ours and task not in self._came:
@@ -259,12 +349,21 @@ class Coordinator:
             )
             yield
 
+    def _awaited_until(self) -> float:
+        """Return when a task is late; while the store is late itself, nobody can come."""
+        return self._plan.begun + self._plan.arrival + self._store.delay
+
+    def _not_come(self) -> list[int]:
+        """Return the tasks that have neither come nor been refused so far."""
+        return sorted(set(range(self._job.tasks)) - self._came.keys() - self._refused.keys())
+
     def _are_awaited(self) -> bool:
         """Whether tasks may still come that have to be waited for."""
         return len(self._came.keys() | self._refused.keys()) < self._job.tasks
 
     def _welcome(self, said: Registration) -> None:
         self._came[said.facts.task] = said.facts
+        self._registered[said.facts.task] = said
         self._beats[said.facts.task] = _Beat(0, self._heard_until())
         self._announcer.welcome(said)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
@@ -287,9 +386,16 @@ class Coordinator:
                 )
             )
             yield
-        for task in self._lost - told:
+        self._note_untold(self._lost - told)
+
+    def _note_untold(self, tasks: Iterable[int]) -> None:
+        """Note why tasks have not reported what they have."""
+        for task in tasks:
+            has_left = task in self._left
             self._came[task] = msgspec.structs.replace(
-                self._came[task], problem=say("its supervisor stopped responding"), kind="silent"
+                self._came[task],
+                problem=_told_to_end() if has_left else say("its supervisor stopped responding"),
+                kind=TOLD_TO_END if has_left else "silent",
             )
 
     def _assign(self, roster: Roster) -> None:
@@ -341,7 +447,7 @@ class Coordinator:
             self._note_lost()
             for rank in wanted - set(results):
                 if roster.ranks[rank].task in self._lost:
-                    results[rank] = self._silent(roster, rank)
+                    results[rank] = self._unheard(roster, rank)
             self._tell(
                 say(
                     "{step}: {count} of {all} ranks are done",
@@ -394,19 +500,25 @@ class Coordinator:
         for group in step.groups:
             for rank in group:
                 if rank not in found and self._heard is not None:
-                    silent = self._silent(self._heard.roster, rank)
-                    found[rank] = msgspec.structs.replace(
-                        silent,
-                        status="not-run",
-                        kind="run-limit",
-                        detail=say("the run ended"),
-                    )
+                    found[rank] = unheard = self._unheard(self._heard.roster, rank)
+                    if self._heard.roster.ranks[rank].task not in self._lost:
+                        found[rank] = msgspec.structs.replace(
+                            unheard,
+                            status="not-run",
+                            kind="run-limit",
+                            detail=say("the run ended"),
+                        )
         return found
 
-    def _silent(self, roster: Roster, rank: int) -> RankResult:
-        """Return what is known of a rank whose supervisor has fallen silent."""
+    def _unheard(self, roster: Roster, rank: int) -> RankResult:
+        """Return what is known of a rank whose supervisor has fallen silent, or has left."""
         beat = self._beats.get(roster.ranks[rank].task)
         at = beat.ranks.get(rank) if beat is not None else None
+        if roster.ranks[rank].task in self._left:
+            return RankResult(
+                rank=rank, status="stopped", phase=at.phase if at is not None else "start",
+                kind=TOLD_TO_END, detail=_told_to_end(),
+            )  # fmt: skip
         return RankResult(
             rank=rank,
             status="lost",
@@ -422,20 +534,33 @@ class Coordinator:
     def _look_at_beats(self, now: float) -> None:
         if now < self._beats_at:
             return
+        self._note_left()
         self._beats_at = now + max(_BEATS, _FOR_TASKS * self._job.tasks)
         until = self._heard_until()
         for task, said in self._news(messages.HEARTBEATS):
             before = self._beats.get(task)
             if before is not None and before.n != said.n:
                 self._beats[task] = _Beat(said.n, until, said.ranks)
+                if task in self._lost:
+                    self._back.add(task)
+        for task, gave_up in self._news(messages.GAVE_UP):
+            if task in self._came and not self._done:
+                self._gave_up[task] = gave_up.why
+                self._lost.add(task)
+        for task, witnessed in self._news(messages.WITNESSED):
+            self._hearing.take(task, witnessed)
 
     def _note_lost(self) -> None:
         now = self._heard_until()
-        self._lost |= {
+        lost = {
             task
-            for task in self._came
+            for task in self._came.keys() - self._lost
             if task in self._beats and now - self._beats[task].when > self._patience
         }
+        if lost:
+            self._lost |= lost
+            heard = set(self._came) - self._lost
+            self._hearing.about_silent(lost, self._registered, heard, time.monotonic())
 
     def _heard_until(self) -> float:
         """Return the time of a clock that stands still while the store is late.
@@ -448,12 +573,37 @@ class Coordinator:
         self._done = True
         heard.facts = dict(self._came)
         if not heard.history:
+            self._note_untold(self._broken | self._left)
+            heard.facts = dict(self._came)
             self._note_unfit(heard)
         registered = self._store.under(messages.REGISTRATIONS.prefix())
         tasks = {whole_number(task) for task in registered} - set(self._came)
         heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._job.tasks))
         heard.malformed = tuple(self._malformed.values())
         heard.refused, heard.wrong_tokens = self._refused, self._store.wrong_tokens
+        heard.seen, heard.back = self._hearing.seen, frozenset(self._back)
+        heard.left, heard.broken = frozenset(self._left), frozenset(self._broken)
+        heard.gave_up, heard.turned_away = self._gave_up, self._store.turned_away
+        known = self._came.keys() | self._refused.keys() | self._job.kept_away
+        heard.closed = frozenset(
+            task
+            for task, when in self._store.broken.items()
+            if task in self._beats and when - self._beats[task].when < self._patience / 2
+        )
+        heard.mute = frozenset(self._store.connected - known)
+        heard.narrow = frozenset(
+            task
+            for task in self._lost - self._store.wide - self._gave_up.keys()
+            if self._beats[task].n == 0
+        )
+        heard.is_blind = self._is_blind
+        if self._left and not heard.stopped_because:
+            heard.stopped_because = say(
+                "tasks were told to end before the job was judged ({tasks})",
+                tasks=words_of(sorted(self._left)),
+            )
+        if self._awaits:
+            heard.awaited = frozenset(self._not_come())
         self._store.put(messages.VERDICT.name, self._finish(heard))
 
     def _note_unfit(self, heard: Heard) -> None:
@@ -488,3 +638,7 @@ class Coordinator:
                 )
                 self._malformed[key] = said
         return found
+
+
+def _told_to_end() -> str:
+    return say("its launcher told its task to end")

@@ -10,6 +10,8 @@ from gpucheck.facts import builtins
 from gpucheck.language import say
 
 NO_DEVICE = "none"
+TOLD_TO_END = "told-to-end"
+"""The kind of a rank whose launcher ended its task before the job was judged."""
 
 
 class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
@@ -18,13 +20,15 @@ class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
     ``per_task`` is the number of ranks of each task, where it is given (``--ranks``; 1 under
     torchrun). Otherwise a task has one rank for each GPU that torch sees, if it is alone on its
     node or if no other task there sees its GPUs; each of several tasks that share GPUs has one
-    rank. ``hosts`` has the host of each task, where the launcher gives them.
+    rank. ``hosts`` has the host of each task, where the launcher gives them. A drill keeps
+    ``kept_away`` tasks from registering.
     """
 
     tasks: int
     cuda: bool
     per_task: int | None = None
     hosts: Mapping[int, str] = {}
+    kept_away: frozenset[int] = frozenset()
 
 
 def assign_ranks(job: JobSpec, came: Mapping[int, TaskFacts]) -> Roster:
@@ -85,6 +89,8 @@ def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[
 def _status(kind: str) -> Status:
     if kind == "silent":
         return "lost"
+    if kind == TOLD_TO_END:
+        return "stopped"
     if kind in ("timed-out", "unkillable"):
         return "timed-out"
     return "crashed" if kind in ("signal", "exit-status", "no-answer") else "failed"

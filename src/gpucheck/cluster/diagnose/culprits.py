@@ -1,6 +1,6 @@
 """From the evidence and the control runs to the culprits of the report."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -9,6 +9,7 @@ from gpucheck.cluster.diagnose import direct_evidence, finding_of, looks, ways
 from gpucheck.cluster.diagnose.causes import Cause, causes, scale
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.missing import Sights, missing
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.sentences import HOW, Sentence, form_of, phase_of
 from gpucheck.cluster.diagnose.uncollected import uncollected
@@ -16,11 +17,11 @@ from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, Phase
-from gpucheck.findings import nccl_infiniband, rank_hangs, rank_missing
+from gpucheck.findings import nccl_infiniband
 from gpucheck.language import in_clauses, say
 
 _ORDER = tuple(Confidence)
-_FEW_NODES = 2
+_NOTHING_KNOWN = Sights()
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
 
 
@@ -32,10 +33,12 @@ class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @uncollected()
-def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
-    """Judge the steps so far."""
+def culprits(
+    roster: Roster, history: Sequence[StepResult], sights: Sights = _NOTHING_KNOWN
+) -> Conclusion:
+    """Judge the steps so far; ``sights``: what is known of ranks that are not heard."""
     evidence = Evidence(roster, history)
-    found = [*_missing(evidence), *_named_directly(evidence), *_closed(evidence)]
+    found = [*missing(evidence, sights), *_named_directly(evidence), *_closed(evidence)]
     questions: list[str] = []
     for cause in (*causes(evidence), *scale(evidence)):
         entry, question = _judged(evidence, cause)
@@ -48,97 +51,6 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> Conclusion:
         questions.insert(0, looks.slow_hosts(slow))
     found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
     return Conclusion(culprits=found, inconclusive=in_clauses(questions))
-
-
-def _missing(evidence: Evidence) -> list[Culprit]:
-    """Name the ranks that never registered, and those that registered and fell silent."""
-    absent = evidence.roster.absent
-    words = say("never registered: it was not started, hangs at its start, or cannot reach rank 0")
-    sure = Confidence.CERTAIN
-    if _may_be_rank_0(evidence.roster):
-        words = say(
-            "never registered: it was not started, hangs at its start, or cannot reach rank 0; "
-            "because so many are missing, rank 0 itself may have come late or be out of reach"
-        )
-        sure = Confidence.POSSIBLE
-    found = [
-        blamed(rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure)
-        for ranks in _by_place(evidence, absent)
-    ]
-    last = {
-        result.rank: result
-        for one in evidence.history
-        for result in one.results.values()
-        if result.status == "lost"
-    }
-    silent = {rank for rank in evidence.lost if rank not in evidence.direct}
-    stuck = evidence.roster.dead - silent - evidence.direct.keys() - evidence.roster.absent
-    is_cut_off = _are_most_nodes(evidence.roster, silent)
-    for ranks in _by_place(evidence, silent):
-        phase = last[ranks[0]].phase
-        words = say(
-            "registered, but stopped sending heartbeats after phase {phase}: its process or its "
-            "node is dead, or cut off from rank 0",
-            phase=phase,
-        )
-        sure = Confidence.CERTAIN
-        if is_cut_off:
-            words = say(
-                "registered, but stopped sending heartbeats after phase {phase}; because most "
-                "nodes did, rank 0 itself may be cut off from them",
-                phase=phase,
-            )
-            sure = Confidence.POSSIBLE
-        entry = blamed(
-            rank_missing.RULE.slug, evidence.roster, ranks, evidence=words, confidence=sure
-        )
-        found.append(_at(entry, phase))
-    for ranks in _by_place(evidence, stuck):
-        words = say(
-            "no longer takes part: it cannot be killed, or its supervisor stopped responding"
-        )
-        found.append(
-            blamed(
-                rank_hangs.RULE.slug,
-                evidence.roster,
-                ranks,
-                evidence=words,
-                confidence=Confidence.POSSIBLE,
-            )
-        )
-    return found
-
-
-def _may_be_rank_0(roster: Roster) -> bool:
-    """Whether the fault may be at rank 0, because very many ranks never registered.
-
-    That is so when most are missing, or all but those on the node of rank 0.
-    """
-    here = {one.rank for one in roster.ranks if one.node == roster.ranks[0].node}
-    elsewhere = {one.rank for one in roster.ranks} - here
-    is_alone = bool(elsewhere) and roster.absent >= elsewhere
-    return is_alone or 2 * len(roster.absent) > len(roster.ranks)
-
-
-def _are_most_nodes(roster: Roster, silent: set[int]) -> bool:
-    """Whether most nodes are silent as a whole, of several besides that of rank 0."""
-    nodes = {one.node for one in roster.ranks}
-    heard = {one.node for one in roster.ranks if one.rank not in silent}
-    return len(nodes) > _FEW_NODES and 2 * len(heard) < len(nodes)
-
-
-def _by_place(evidence: Evidence, ranks: Iterable[int]) -> list[list[int]]:
-    """Group ranks by task; by node where all of a node's ranks are among them, as one cause."""
-    these = set(ranks)
-    missing_on: dict[int, bool] = {}
-    for one in evidence.roster.ranks:
-        missing_on[one.node] = missing_on.get(one.node, True) and one.rank in these
-    places: dict[tuple[str, int], list[int]] = {}
-    for rank in sorted(these):
-        one = evidence.roster.ranks[rank]
-        key = ("node", one.node) if missing_on[one.node] else ("task", one.task)
-        places.setdefault(key, []).append(rank)
-    return list(places.values())
 
 
 def _named_directly(evidence: Evidence) -> list[Culprit]:

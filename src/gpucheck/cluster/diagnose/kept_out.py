@@ -7,10 +7,11 @@ import msgspec
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Roster
 from gpucheck.cluster.store.messages import Refusal
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import rank_missing, ranks_heterogeneous
-from gpucheck.language import say_many
+from gpucheck.language import say, say_many
 
 
 def present(roster: Roster, refused: Mapping[int, Refusal]) -> Roster:
@@ -44,26 +45,49 @@ def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
     ]
 
 
-def with_tokens(
-    found: Sequence[Culprit], roster: Roster, wrong_tokens: Mapping[str, int]
-) -> list[Culprit]:
-    """Return the culprits; a task that never came may be one that has another token.
+def with_strangers(
+    found: Sequence[Culprit], roster: Roster, wrong_tokens: Mapping[str, int],
+    turned_away: Sequence[TurnedAway],
+) -> list[Culprit]:  # fmt: skip
+    """Return the culprits; a task that never came may be one that was turned away.
 
     No host is named for it: its machine runs, and only its environment is wrong.
     """
-    if not wrong_tokens:
+    said = _another_token(wrong_tokens) if wrong_tokens else _turned_away(turned_away, roster)
+    if not said:
         return list(found)
     return [
         msgspec.structs.replace(
-            one,
-            slug=ranks_heterogeneous.RULE.slug,
-            confidence=Confidence.LIKELY,
-            evidence=_another_token(wrong_tokens),
+            one, slug=ranks_heterogeneous.RULE.slug, confidence=Confidence.LIKELY, evidence=said
         )
         if one.slug == rank_missing.RULE.slug and roster.absent.issuperset(one.ranks)
         else one
         for one in found
     ]
+
+
+def _turned_away(every: Sequence[TurnedAway], roster: Roster) -> str:
+    """Return why processes were turned away that may be tasks which never came; "" if none was."""
+    if twice := [one for one in every if one.tasks is None]:
+        return say(
+            "never registered, and a second process, at {addresses}, said that it is task {tasks}: "
+            "two processes have the same rank",
+            addresses=_addresses(twice),
+            tasks=words_of(sorted({one.task for one in twice})),
+        )
+    if every:
+        return say(
+            "never registered, and a process at {addresses} looked for a job of {theirs} tasks "
+            "instead of {ours}: WORLD_SIZE, or the number of tasks, is not the same in all tasks",
+            addresses=_addresses(every),
+            theirs=words_of(sorted({one.tasks or 0 for one in every})),
+            ours=len({one.task for one in roster.ranks}),
+        )
+    return ""
+
+
+def _addresses(every: Sequence[TurnedAway]) -> str:
+    return words_of(sorted({one.address for one in every}))
 
 
 def _another_token(wrong_tokens: Mapping[str, int]) -> str:

@@ -10,11 +10,12 @@ import msgspec
 from gpucheck.cluster.diagnose import plans
 from gpucheck.cluster.diagnose.culprits import Conclusion, culprits
 from gpucheck.cluster.diagnose.evidence import Evidence
+from gpucheck.cluster.diagnose.missing import Sights
 from gpucheck.cluster.diagnose.plans import Plan
 from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Backend, Roster, Step, StepResult
 
-__all__ = ["Conclusion", "Limits", "culprits", "next_step"]
+__all__ = ["Conclusion", "Limits", "Sights", "culprits", "next_step"]
 
 _MOST_STEPS = 100
 """A safety net beyond the rounds that full coverage needs."""

@@ -11,6 +11,9 @@ from gpucheck.facts.claims import Confidence
 from gpucheck.findings import nccl_network_interface, process_limit_too_low
 from gpucheck.language import say, say_many
 
+ADDRESS_SPACE = "address-space-limit"
+"""The kind of a result for which a task has seen that the limit on its address space is to blame.
+"""
 _LONGEST = 200
 
 
@@ -67,6 +70,11 @@ def named(known: Sequence[RankResult]) -> list[DirectEvidence]:
 
 def own_error(one: RankResult) -> DirectEvidence | None:
     """Return what the error of a rank says about its own system, or None."""
+    if one.kind == ADDRESS_SPACE:
+        return DirectEvidence(
+            rank=one.rank, slug=process_limit_too_low.RULE.slug, evidence=one.detail, result=one,
+            is_shared=True,
+        )  # fmt: skip
     if (full := _at_its_limit(one)) is not None:
         return full
     if one.status == "timed-out" and one.phase in _CONNECTING:

@@ -21,14 +21,15 @@ from gpucheck.cluster.store.wire import (
     Hello,
     Scene,
     line,
+    other_size,
     prove,
     proven,
 )
-from gpucheck.language import say
+from gpucheck.language import say, say_many
 
 Reason = Literal[
     "not-resolved", "refused", "no-route", "timed-out", "no-store", "another-run", "full",
-    "wrong-token", "task-taken",
+    "wrong-token", "task-taken", "other-size",
 ]  # fmt: skip
 Secret = Callable[[bool], str]
 """Returns the token that counts now, "" without one; is told whether the store wants one."""
@@ -79,6 +80,7 @@ class Meeting:
         self._who = who or Who()
         self._secret = secret
         self._token: str | None = None
+        self._size: int | None = None
         self._nonce = os.urandom(16).hex()
         self.rest = b""
         """What has come and was not used."""
@@ -89,6 +91,11 @@ class Meeting:
     def token(self) -> str:
         """The token that it used; "" without one."""
         return self._token or ""
+
+    @property
+    def is_of_run(self) -> bool:
+        """Whether a store of this run has greeted."""
+        return self._token is not None and self._size is None
 
     def hear(self, data: bytes) -> bytes:
         """Read what the other side has sent. Return the answer.
@@ -120,6 +127,12 @@ class Meeting:
                     wanted=PROTOCOL,
                 ),
             )
+        self._size = other_size(greeting.run, self._scene.run)
+        if self._size is not None:
+            # It is told whose task looks for it: it would call the task missing otherwise.
+            self._token = ""
+            who = self._who
+            return line(Hello(PROTOCOL, self._scene.run, self._nonce, "", who.task, who.process))
         if greeting.run != self._scene.run:
             raise AttemptError("another-run", say("another run's store"))
         self._token = self._secret(greeting.asks)
@@ -129,6 +142,17 @@ class Meeting:
 
     def _check(self, first: bytes, token: str) -> None:
         """Check the answer to the hello."""
+        if self._size is not None:
+            raise AttemptError(
+                "other-size",
+                say_many(
+                    self._size,
+                    "the store of a job of {count} task with the same name: WORLD_SIZE, or the "
+                    "number of tasks, is not the same in all tasks",
+                    "the store of a job of {count:,} tasks with the same name: WORLD_SIZE, or the "
+                    "number of tasks, is not the same in all tasks",
+                ),
+            )
         answer = _read(_ANSWERS, first)
         if answer.error == TOO_MANY:
             raise _full()

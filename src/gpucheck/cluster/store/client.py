@@ -11,6 +11,7 @@ from gpucheck.cluster.store.attempt import Ends, Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
+    WIDE,
     Add,
     Answer,
     Get,
@@ -64,6 +65,8 @@ class StoreClient:
         """Why the connection is over; "" while it is not."""
         self.refused = ""
         """What the store refused last, such as too many keys."""
+        self.is_stalled = False
+        """Whether the answer to a large message has not come so far."""
         self.last_heard = time.monotonic()
         """When something came last; a stopped store keeps the connection, but is silent."""
         known = ends or Ends()
@@ -111,6 +114,15 @@ class StoreClient:
     def ping(self) -> None:
         """Ask for any answer, whose time ``last_heard`` shows."""
         self._ask(Ping(self._next()))
+
+    def send_wide(self) -> None:
+        """Send a message that no frame takes, and ask for such an answer."""
+        self.is_stalled = True
+
+        def come(_text: bytes) -> None:
+            self.is_stalled = False
+
+        self._ask(Ping(self._next(), " " * WIDE), come)
 
     def fileno(self) -> int:
         """Return the file descriptor to wait on; -1 when closed."""

@@ -19,6 +19,7 @@ from gpucheck.cluster.store.wire import (
     TAKEN,
     TOO_MANY,
     WAIT_LIMIT,
+    WIDE,
     WRONG_TOKEN,
     Add,
     Answer,
@@ -27,7 +28,9 @@ from gpucheck.cluster.store.wire import (
     Hello,
     Ping,
     Set,
+    TurnedAway,
     line,
+    other_size,
     prove,
     proven,
 )
@@ -147,6 +150,8 @@ class Connection(asyncio.Protocol):
     def _meet(self, hello: Hello) -> None:
         hub = self._hub
         if hello.hello != PROTOCOL or hello.run != hub.scene.run:
+            if (tasks := other_size(hello.run, hub.scene.run)) is not None:
+                hub.note_turned_away(TurnedAway(self.address, hello.task, tasks))
             self._refuse("another run's store")
         elif not proven(hub.token, "client", self._nonce, hub.scene, hello.proof):
             hub.note_wrong_token(self.address)
@@ -157,6 +162,7 @@ class Connection(asyncio.Protocol):
             if 0 <= hello.task < hub.clients:
                 self.task, self.process = hello.task, hello.process[:_LONGEST_PROCESS]
             if hub.is_taken(self):
+                hub.note_turned_away(TurnedAway(self.address, self.task))
                 self._refuse(TAKEN)
             elif hub.is_over_for(self):
                 self._refuse("another run's store")
@@ -175,6 +181,9 @@ class Connection(asyncio.Protocol):
                 self.answer(request.id, self._hub.add(request, self._share, self.task))
             elif isinstance(request, Get):
                 self._get(request)
+            elif request.pad:
+                self._hub.wide.add(self.task)
+                self.answer(request.id, b'"%s"' % (b" " * min(len(request.pad), WIDE)))
             else:
                 self.answer(request.id, _NULL)
         except FullError as error:

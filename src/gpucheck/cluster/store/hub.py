@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Mapping
 from typing import Protocol
 
@@ -9,10 +10,10 @@ import msgspec
 
 from gpucheck.cluster.store import owners, pace, sockets
 from gpucheck.cluster.store.entries import Entries, FullError, Share
-from gpucheck.cluster.store.messages import VERDICT
+from gpucheck.cluster.store.messages import LEAVING, VERDICT
 from gpucheck.cluster.store.sockets import OWN_FILES
 from gpucheck.cluster.store.strangers import Strangers
-from gpucheck.cluster.store.wire import KEY_LIMIT, Add, Scene, mark
+from gpucheck.cluster.store.wire import KEY_LIMIT, Add, Scene, TurnedAway, mark
 
 _SPARE = 64
 """Connections beyond two for each expected client."""
@@ -75,6 +76,12 @@ class Hub:
         self._expected: dict[str, dict[tuple[Peer, int], None]] = {}
         self.wrong_tokens: dict[str, int] = {}
         """How often another token came, by address."""
+        self.turned_away: dict[TurnedAway, None] = {}
+        """Processes that are none of the tasks, as they said."""
+        self.wide: set[int] = set()
+        """The tasks whose large message has arrived."""
+        self.broken: dict[int, float] = {}
+        """When the last connection of a task ended that had not said that it leaves."""
 
     def enter(self, connection: Peer) -> None:
         """Note a new connection; others that are not known either may have to go for it."""
@@ -92,6 +99,7 @@ class Hub:
             self._known.add(connection)
             if connection.task >= 0:
                 self.tasks.setdefault(connection.task, {})[connection] = None
+                self.broken.pop(connection.task, None)
                 self._processes.setdefault(connection.task, connection.process)
         return connection.known
 
@@ -113,11 +121,19 @@ class Hub:
         if address in self.wrong_tokens or len(self.wrong_tokens) < _WRONG:
             self.wrong_tokens[address] = self.wrong_tokens.get(address, 0) + 1
 
+    def note_turned_away(self, one: TurnedAway) -> None:
+        """Note who is none of the tasks, for a few of them."""
+        if len(self.turned_away) < _WRONG:
+            self.turned_away[one] = None
+
     def leave(self, connection: Peer) -> None:
         """Remove a connection and what it waits for."""
         self._known.discard(connection)
         if (those := self.tasks.get(connection.task)) is not None:
+            was_there = connection in those
             those.pop(connection, None)
+            if was_there and not those and self.get(LEAVING.key(connection.task)) is None:
+                self.broken[connection.task] = time.monotonic()
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):
             self._forget_wait(connection, number)

@@ -128,6 +128,36 @@ class Survivor(Message, frozen=True, tag="survivor"):
     ranks: Annotated[dict[RankNumber, Name], Meta(max_length=10_000)] = {}
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A task that task 0 does not hear, and where to look for it."""
+
+    task: TaskNumber
+    host: Name
+    """"" is where the store of task 0 is."""
+    port: Annotated[int, Meta(ge=0, le=65535)] = 0
+    """On which it listens; 0 if it does not."""
+    process: ProcessIdentity = ProcessIdentity()
+
+
+class Question(Message, frozen=True, tag="question"):
+    """Task 0 asks a task that it hears whether it reaches some that it does not."""
+
+    places: Annotated[tuple[Place, ...], Meta(max_length=64)]
+
+
+class Witnessed(Message, frozen=True, tag="witnessed"):
+    """What a task that was asked saw of others so far."""
+
+    seen: Annotated[dict[TaskNumber, Seen], Meta(max_length=10_000)]
+    """``answers``: its host does, on a port where nobody has to listen."""
+
+
+class GaveUp(Message, frozen=True, tag="gave-up"):
+    """A task ends, because nothing comes from task 0 any more."""
+
+    why: Text
+
+
 class TaskReport(Message, frozen=True, tag="report"):
     """What a task has learnt of torch, its devices and its node."""
 
@@ -348,6 +378,13 @@ def _check_deputies(message: Deputies) -> None:
             raise ValueError(f"task {one.task} has no host")
 
 
+def _check_question(message: Question) -> None:
+    """Refuse what is no host: it would be looked up."""
+    for one in message.places:
+        if one.host and not is_host(one.host):
+            raise ValueError(f"task {one.task} has no host")
+
+
 def _check_roll(message: Roll) -> None:
     unpack(message.ranks)
 
@@ -381,5 +418,8 @@ REFUSALS = Topic("refused", Refusal)
 DEPUTIES = Topic("deputies", Deputies, _check_deputies)
 ROLL = Topic("roll", Roll, _check_roll)
 SURVIVORS = Topic("survivor", Survivor)
+QUESTIONS = Topic("ask", Question, _check_question)
+WITNESSED = Topic("witness", Witnessed)
+GAVE_UP = Topic("gave-up", GaveUp)
 BAD_ENDS = "ends"
 """The counter of failed ranks in the whole job."""

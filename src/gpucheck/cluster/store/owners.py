@@ -5,14 +5,16 @@ from gpucheck.facts.numbers import whole_number
 
 _OF_TASK_0 = (
     messages.VERDICT.name, messages.ASSIGNMENTS.prefix(), messages.ORDERS.prefix(),
-    messages.DEPUTIES.prefix(), messages.ROLL.prefix(),
+    messages.DEPUTIES.prefix(), messages.ROLL.prefix(), messages.QUESTIONS.prefix(),
 )  # fmt: skip
-"""How keys begin that only task 0 itself may set: the verdict, ranks, orders and deputies."""
+"""How keys begin that only task 0 itself may set: the verdict, ranks, orders,
+deputies and questions."""
 _BY_TASK = frozenset(
     topic.name
     for topic in (
         messages.REGISTRATIONS, messages.REFUSALS, messages.REPORTS, messages.HEARTBEATS,
-        messages.SURVIVORS, messages.LEAVING,
+        messages.SURVIVORS, messages.LEAVING, messages.WITNESSED,
+        messages.GAVE_UP,
     )
 )  # fmt: skip
 """Topics in which each task has a key of its own, with its number."""

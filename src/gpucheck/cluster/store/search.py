@@ -17,10 +17,13 @@ from gpucheck.cluster.store.wire import StoreError
 from gpucheck.language import in_clauses, in_series, say
 
 _WORST_FIRST: tuple[Reason, ...] = (
-    "task-taken", "wrong-token", "full", "another-run", "refused", "timed-out", "no-store",
-    "no-route", "not-resolved",
+    "task-taken", "other-size", "wrong-token", "full", "another-run", "no-store", "refused",
+    "timed-out", "no-route", "not-resolved",
 )  # fmt: skip
 """What is reported if several ports fail: the attempt that came furthest says most."""
+_TOLD: tuple[Reason, ...] = ("task-taken", "other-size", "wrong-token")
+"""What a store itself has said of this task: that it is gone when this task asks for the last time
+takes nothing of it back."""
 _ATTEMPT = 10.0
 """Seconds for one port: thousands of clients may have come at the same moment."""
 _STAGGER = 0.5
@@ -39,11 +42,15 @@ Place = tuple[int, tuple[Any, ...]]
 
 
 class ConnectError(StoreError):
-    """No store of this run was found. ``reason`` is the cause in a word, the text is a sentence."""
+    """No store of this run was found.
 
-    def __init__(self, reason: Reason, sentence: str) -> None:
+    ``reason`` is the cause in a word, the text is a sentence. ``was_there``: one was seen before.
+    """
+
+    def __init__(self, reason: Reason, sentence: str, *, was_there: bool = False) -> None:
         super().__init__(sentence)
         self.reason = reason
+        self.was_there = was_there
 
 
 class Search:
@@ -70,6 +77,9 @@ class Search:
         self._seconds = seconds
         self._deadline = time.monotonic() + seconds
         self._failures: dict[Place, AttemptError] = {}
+        self._told: dict[Place, AttemptError] = {}
+        self.was_there = False
+        """Whether a store of this run has greeted."""
 
     def find(self) -> Attempt:
         """Return the attempt that has met the store.
@@ -89,7 +99,9 @@ class Search:
                 if found is not None:
                     return found
             if self._deadline - time.monotonic() <= pause:
-                raise _in_all(self._host, self._failures, self._seconds)
+                failed = _in_all(self._host, {**self._failures, **self._told}, self._seconds)
+                failed.was_there = self.was_there
+                raise failed
             pause = _wait(pause)
 
     def _try(self, places: Sequence[Place], until: float) -> Attempt | None:
@@ -116,6 +128,8 @@ class Search:
     def note(self, place: Place, error: AttemptError) -> None:
         """Note why the last attempt at a place failed."""
         self._failures[place] = error
+        if error.reason in _TOLD:
+            self._told[place] = error
 
 
 class _Trial:
@@ -184,6 +198,8 @@ class _Trial:
         self._selector.modify(attempt.connection, event)
 
     def _fail(self, error: AttemptError) -> None:
+        if self._attempt is not None and self._attempt.meeting.is_of_run:
+            self._search.was_there = True
         self._search.note(self._place, error)
         self.close()
         self.has_failed = True

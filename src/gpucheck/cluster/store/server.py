@@ -23,7 +23,15 @@ from gpucheck.cluster.store.connection import Connection
 from gpucheck.cluster.store.entries import FullError
 from gpucheck.cluster.store.hub import Hub, files_for
 from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
-from gpucheck.cluster.store.wire import VALUE_LIMIT, SameRunError, Scene, StoreError, ports
+from gpucheck.cluster.store.wire import (
+    VALUE_LIMIT,
+    NoPortError,
+    SameRunError,
+    Scene,
+    StoreError,
+    TurnedAway,
+    ports,
+)
 from gpucheck.language import plain, say
 
 _MANY = 512
@@ -101,7 +109,8 @@ class Store:
         files from now on. It listens on all interfaces, or ``here``, on this machine only.
 
         Raises:
-            StoreError: no port is free, or the one that is wanted is not.
+            NoPortError: no port is free, or the one that is wanted is not.
+            StoreError: this process may not open enough files for very many clients.
             SameRunError: another run here has the same name, so that tasks could mix them up.
             OSError: EMFILE, if this process may not open enough files for the clients.
         """
@@ -126,10 +135,10 @@ class Store:
             else:
                 return cls(listener, run, token, clients)
         if port_wanted:
-            raise StoreError(
+            raise NoPortError(
                 say("cannot listen on --port {port}: {why}", port=port_wanted, why=why)
             )
-        raise StoreError(
+        raise NoPortError(
             say(
                 "cannot listen on a port after MASTER_PORT {port}: {why}",
                 port=master_port,
@@ -197,6 +206,21 @@ class Store:
     def wrong_tokens(self) -> dict[str, int]:
         """How often another token was presented, by the address from which it came."""
         return dict(self._hub.wrong_tokens)
+
+    @property
+    def turned_away(self) -> tuple[TurnedAway, ...]:
+        """The processes that are none of the tasks, as they said."""
+        return tuple(self._hub.turned_away)
+
+    @property
+    def wide(self) -> set[int]:
+        """The tasks whose large message has arrived."""
+        return set(self._hub.wide)
+
+    @property
+    def broken(self) -> dict[int, float]:
+        """The tasks whose connection has ended without a word, and when: ``time.monotonic()``."""
+        return dict(self._hub.broken)
 
     def close(self) -> None:
         """Close the port and all connections."""

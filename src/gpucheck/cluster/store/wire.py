@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from gpucheck.facts.numbers import whole_number
 from gpucheck.language import plain
 
 PROTOCOL = "store/1"
@@ -25,6 +26,9 @@ KEY_LIMIT = 200
 WAIT_LIMIT = 3600.0
 """Seconds that a get may wait."""
 _LAST_PORT = 65535
+WIDE = 16 * 1024
+"""Bytes of a message that no frame takes, not even a jumbo frame: it shows whether large packets
+get lost on the way."""
 PORTS = 8
 """How many ports behind MASTER_PORT are tried."""
 _MARK = 12
@@ -38,8 +42,21 @@ class StoreError(Exception):
     """The store cannot do something; the text is the reason in one sentence."""
 
 
+class NoPortError(StoreError):
+    """No port is free on which the store may be."""
+
+
 class SameRunError(StoreError):
     """Another store of a run with the same name is open on this machine."""
+
+
+class TurnedAway(msgspec.Struct, frozen=True):
+    """A process that proved to be none of the tasks, and what it said it is."""
+
+    address: str
+    task: int
+    tasks: int | None = None
+    """How many tasks its job has; None if another process is that task already."""
 
 
 class Greeting(msgspec.Struct, frozen=True):
@@ -89,10 +106,12 @@ class Add(msgspec.Struct, frozen=True, tag="add", tag_field="op"):
     amount: int = 1
 
 
-class Ping(msgspec.Struct, frozen=True, tag="ping", tag_field="op"):
-    """Ask for any answer, to see that the store lives."""
+class Ping(msgspec.Struct, frozen=True, tag="ping", tag_field="op", omit_defaults=True):
+    """Ask for any answer, to see that the store lives, and what passes on the way."""
 
     id: int
+    pad: str = ""
+    """The answer is as long."""
 
 
 class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -130,6 +149,15 @@ def proven(token: str, side: str, nonce: str, scene: Scene, proof: str) -> bool:
     """Whether the proof is right; without a token any proof is."""
     wanted = prove(token, side, nonce, scene)
     return not wanted or hmac.compare_digest(wanted.encode(), proof.encode())
+
+
+def other_size(run: str, ours: str) -> int | None:
+    """Return how many tasks a run has that differs from ours in that only; None if it does not.
+
+    The name of a run ends with the number of its tasks.
+    """
+    (stem, _, size), (own, _, _) = run.rpartition("-"), ours.rpartition("-")
+    return whole_number(size) if run != ours and stem == own else None
 
 
 def mark(process: str) -> str:

@@ -28,6 +28,8 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     met: Mapping[int, Survivor]
     after: float
     """Seconds from the start of the run to the last sign of task 0."""
+    tasks: int = 0
+    """All tasks that the job should have; 0 means that all of them came."""
 
 
 class Conclusion(msgspec.Struct, frozen=True):
@@ -96,7 +98,11 @@ def _most_reach_nothing(loss: Loss) -> bool:
 
 
 def _are_most_hosts(loss: Loss) -> bool:
-    return 2 * len(_other_hosts(loss)) > loss.roll.hosts
+    """Whether most of all hosts met; tasks that never came may be on the side of task 0."""
+    roll = loss.roll
+    late = max(0, loss.tasks - roll.tasks)
+    hosts = roll.hosts + -(-late * roll.hosts // max(1, roll.tasks))
+    return 2 * len(_other_hosts(loss)) > hosts
 
 
 def _other_hosts(loss: Loss) -> list[str]:

@@ -197,4 +197,5 @@ class Meeting:
             roll=self._roll,
             met=met or {self._heir.task: self._said},
             after=self._facts.after,
+            tasks=self._facts.tasks,
         )

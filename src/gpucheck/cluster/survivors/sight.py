@@ -15,8 +15,8 @@ _AT_ONCE, _SECONDS = 0.5, 3.0
 """Seconds for two attempts to connect: a refusal comes at once, anything else may take longer."""
 _STATES: dict[str, Seen] = {"": "ended", "T": "stopped", "t": "stopped", "D": "uninterruptible"}
 _ENDS: dict[Reason, Seen] = {
-    "refused": "refused", "another-run": "refused", "no-store": "says-nothing",
-    "full": "answers", "wrong-token": "answers",
+    "refused": "refused", "another-run": "refused", "other-size": "refused",
+    "no-store": "says-nothing", "full": "answers", "wrong-token": "answers",
 }  # fmt: skip
 """What the end of an attempt means; the others mean that nothing is reached."""
 

@@ -22,12 +22,18 @@ class Connection(StoreConnection, Protocol):
     """The seconds between two heartbeats."""
     last_heard: float
     local_address: str
+    port: int
+    """That of the store."""
+    token: str
 
     def pump(self) -> None:
         """Handle the messages that have arrived."""
 
     def ping(self) -> None:
         """Ask for any answer, to see that the store lives."""
+
+    def send_wide(self) -> None:
+        """Send a message that no frame takes, and ask for such an answer."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,7 +8,7 @@ import msgspec
 
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
-from gpucheck.cluster.task import looks
+from gpucheck.cluster.task import address_space, looks
 from gpucheck.facts.preflight import Phase
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
@@ -136,6 +136,10 @@ class RankRun:
         answered = read_answer(self._answer) if self._answer is not None else None
         result = answered if answered is not None else self._from_end(message)
         seconds = round(time.monotonic() - self._begun, 3)
+        if result.status in ("failed", "crashed"):
+            said = (message.get("printed"), *result.data.values())
+            kind, detail = address_space.explained(result.kind, result.detail, said)
+            result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
         flight = None if result.passed else self._flight
         self.result = msgspec.structs.replace(

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.task import looks
+from gpucheck.cluster.task import address_space, looks
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.facts.preflight import Look
 from gpucheck.language import say
@@ -18,6 +18,9 @@ from gpucheck.worker import BOOTSTRAP
 
 _GRACE = 5.0
 """Seconds from SIGTERM to SIGKILL, and from there to giving up."""
+
+_LONGEST = 1000
+"""Characters of the reason why torch could not be imported."""
 
 Hear = Callable[[RankRun, Message], None]
 
@@ -129,10 +132,11 @@ class RankWorkers:
             )
             ended = worker_exit(message, self._stage, killed=late if zygote.is_signalled else "")
             printed = str(message.get("printed", ""))
-            self._fail(ended.kind, str(ended.detail), _look(zygote, printed))
+            self._fail(ended.kind, ended.detail, _look(zygote, printed), printed)
 
-    def _fail(self, kind: str, detail: str, look: Look | None = None) -> None:
-        self.failure = ImportFailure(kind=kind, detail=detail[:1000], look=look)
+    def _fail(self, kind: str, detail: str, look: Look | None = None, printed: str = "") -> None:
+        kind, detail = address_space.explained(kind, detail[:_LONGEST], (printed,))
+        self.failure = ImportFailure(kind=kind, detail=detail, look=look)
 
 
 def _look(zygote: WorkerProcess, printed: str) -> Look | None:

@@ -31,6 +31,7 @@ from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.standstill import Standstill
 from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.cluster.task.task_place import TaskPlace
+from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
@@ -59,8 +60,8 @@ Judge = Callable[[Snapshot], list[RootCause]]
 class Coordinating(Leader, Protocol):
     """The coordinator, in task 0."""
 
-    def stop(self, why: str) -> None:
-        """End the run with what is known."""
+    def stop(self, why: str, *, is_blind: bool = False) -> None:
+        """End the run with what is known; ``is_blind``: task 0 lost its own store."""
 
     @property
     def is_given_up(self) -> bool:
@@ -127,6 +128,7 @@ class Supervisor:
         self._beats = 0
         self._told_to_end = False
         self._standstill = Standstill(store)
+        self._witness = Witness(place.task, place.run, store)
         self._results: list[dict[str, Any]] = []
         self.snapshot: Snapshot | None = None
         """What the static probes found here, where they were run."""
@@ -179,6 +181,7 @@ class Supervisor:
         if self._check is not None:
             self._check.tick()
         self._counters.tick()
+        self._witness.tick()
         if self._coordinator is not None and not self._standstill.comes_round():
             self._coordinator.tick()
         next(script, None)
@@ -233,6 +236,7 @@ class Supervisor:
             return
         self._workers.open()
         self._counters.begin()
+        self._witness.watch()
         self._register()
         if place.cuda and place.local == 0:
             self._check = self._node_check()
@@ -261,6 +265,7 @@ class Supervisor:
             deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
         self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
+        self._store.send_wide()
 
     def _learn(self) -> Script:
         """Learn what torch and the driver are on this node. A failure to do so is a fact, too."""

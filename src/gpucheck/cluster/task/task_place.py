@@ -8,6 +8,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
 
     task: int
     tasks: int
+    run: str
+    """The name of the run."""
     node: int | None
     local: int
     """Its place among the tasks of its node."""

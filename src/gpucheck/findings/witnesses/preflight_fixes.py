@@ -14,6 +14,8 @@ from gpucheck.findings.form import Rule
 from gpucheck.language import say, say_many
 
 _AGAIN = "gpucheck preflight"
+_CULPRIT = 1
+"""The class of findings whose hosts are in --exclude-file."""
 _MOST_FIXES = 4
 _MOST_HOSTS = 16
 """A command names no more hosts than this: --exclude-file has them all."""
@@ -35,7 +37,8 @@ def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tupl
     around = (_without_transport(variables),) if variables else ()
     own = _own(first.data.get("fixes")) or _by_facts(first)
     way = _way(first.data.get("way")) if rule.preflight.is_of_ways else ()
-    leave = _left_out(culprits, preflight) if rule.breaks_node else None
+    is_listed = rule.preflight_class == _CULPRIT
+    leave = _left_out(culprits, preflight, is_listed=is_listed) if rule.breaks_node else None
     kind = (_of(rule, culprits),)
     return (*around, *((leave,) if leave is not None else ()), *(own or way or kind))
 
@@ -144,10 +147,10 @@ def _without_transport(variables: dict[str, str]) -> Fix:
     )
 
 
-def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
+def _left_out(culprits: list[Culprit], preflight: Preflight, *, is_listed: bool) -> Fix | None:
     """Return how to go on without the nodes; None if it is not certain that a node is at fault.
 
-    A drill takes no node out of work.
+    A drill takes no node out of work. ``is_listed``: whether --exclude-file has such nodes.
     """
     if preflight.drill:
         return None
@@ -160,6 +163,8 @@ def _left_out(culprits: list[Culprit], preflight: Preflight) -> Fix | None:
     every = {one.host for one in preflight.ranks or () if one.host}
     if not hosts or every <= set(hosts):
         return None
+    if not is_listed and (preflight.launcher != "slurm" or len(hosts) > _MOST_HOSTS):
+        return Fix(text=say("Start the job without {hosts}.", hosts=_some(hosts)), verify=_AGAIN)
     if preflight.launcher != "slurm":
         return Fix(
             text=say(

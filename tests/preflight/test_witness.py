@@ -1,0 +1,68 @@
+"""What a task sees of others when task 0 asks for it."""
+
+import contextlib
+import socket
+import time
+
+import pytest
+from memory_store import MemoryStore
+
+from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.messages import Place, Question, Seen
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.survivors import sight
+from gpucheck.cluster.task.witness import Witness
+from gpucheck.machine import process_identity
+
+
+@pytest.fixture(autouse=True)
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sight, "_SECONDS", 0.6)
+    monkeypatch.setattr(sight, "_APART", 0.02)
+
+
+def seen(store: MemoryStore, *places: Place, questions: int = 1) -> dict[str, Seen]:
+    """Ask task 1 about these, in so many questions; return what it says in the end."""
+    witness = Witness(1, "run", store)
+    witness.watch()
+    for number in range(questions):
+        asked = Question(places=places[number::questions])
+        store.put(messages.QUESTIONS.key(1, number), asked)
+    end = time.monotonic() + 10
+    while time.monotonic() < end:
+        witness.tick()
+        said: dict[str, Seen] = store.values.get("witness/1", {}).get("seen", {})
+        if len(said) == len(places):
+            break
+        time.sleep(0.01)
+    return said
+
+
+@pytest.mark.parametrize("questions", [1, 2])
+def test_what_there_is_to_see_of_a_port(questions: int) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        with socket.create_server(("127.0.0.1", 0)) as ended:
+            closed = ended.getsockname()[1]
+        places = [
+            Place(task=2, host="127.0.0.1", port=silent.getsockname()[1]),
+            Place(task=3, host="127.0.0.1", port=closed),
+            Place(task=4, host="no-such-host.invalid", port=1),
+            Place(task=5, host="", port=closed),  # where the store is
+        ]
+        said = seen(MemoryStore(), *places, questions=questions)
+    assert said == {"2": "says-nothing", "3": "refused", "4": "unreachable", "5": "refused"}
+
+
+def test_where_nobody_has_to_listen_an_answer_only_shows_that_the_host_runs() -> None:
+    store = MemoryStore()
+    with contextlib.closing(Store.alone("run", "")) as open_one:
+        store.port = open_one.port
+        assert seen(store, Place(task=2, host="127.0.0.1")) == {"2": "answers"}
+    store = MemoryStore()
+    store.port = open_one.port  # closed by now
+    assert seen(store, Place(task=2, host="127.0.0.1")) == {"2": "answers"}
+
+
+def test_a_process_on_this_host_is_looked_at() -> None:
+    place = Place(task=2, host="127.0.0.1", port=1, process=process_identity.own())
+    assert seen(MemoryStore(), place) == {"2": "runs"}
