@@ -294,17 +294,31 @@ Section about ecc.errors properties
 NVIDIA GPUs can provide error counts. Some are double bit ECC errors, which were detected and not corrected.
 """
 
+DIRECTIVES = """
+job 4242 on 4 GPUs is done, CUDA 11.8
+# LSBATCH: User input
+#BSUB -gpu "num=1:mode=exclusive_process"
+#SBATCH --gres=gpu:a100:4 --exclusive
+"""
+BARS = """
+YOLOv8n summary, CUDA:0 (NVIDIA A30)
+train: Caching images (0.1GB ram, not enough for more): 100%|##########| 144/144 [00:00<00:00, 171.31it/s]
+"""
+FRENCH = """
+ao\u00fbt 25 19:38:05 host NetworkManager[760]: <info>  Loaded device plugin: NMAtmManager, not found by nvidia
+"""
+
 
 @pytest.mark.parametrize(
     "text",
     [
         DUMP, HANDLERS, SHARED_MEMORY, RUN, MANUAL, X_SERVER, LOGCAT, JAVA, COMPILED, P2P, MOUNTS,
-        KCONFIG, UPDATES, BUSY, WHEEL, PROPERTIES,
+        KCONFIG, UPDATES, BUSY, WHEEL, PROPERTIES, DIRECTIVES, BARS, FRENCH,
     ],
     ids=[
         "hex-dump", "java-handlers", "shared-memory", "run", "manual", "x-server", "logcat", "java",
         "compiler", "p2p", "mounts", "kernel-options",
-        "updates", "busy", "wheel", "properties",
+        "updates", "busy", "wheel", "properties", "directives", "bars", "french",
     ],
 )  # fmt: skip
 def test_an_output_of_another_program_names_nothing(text: str) -> None:

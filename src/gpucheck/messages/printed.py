@@ -11,7 +11,8 @@ import re
 
 from gpucheck.messages.text import Text
 
-_DAY = r"[A-Z][a-z]{2} {1,2}\d{1,2}"
+_DAY = r"[^\W\d_]{3,5}\.? {1,2}\d{1,2}"
+"""Of a month in any language: ``Mar  8``, ``août 25``."""
 _CLOCK = r"\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
 _STAMP = (
     rf"(?:(?:[A-Z][a-z]{{2}} )?{_DAY} {_CLOCK}(?: \d{{4}})?"

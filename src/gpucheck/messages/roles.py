@@ -124,6 +124,10 @@ _PROGRAM = re.compile(
     r"|nohup|CUDA_VISIBLE_DEVICES=\S{1,80})\s(?=\S{0,80}(?:\s|$))"
     r"(?![^\n]{0,400}(?:[\u4e00-\u9fff]|\bfail|\berror\b|not |n't |\.$|:$))"
 )
+_DIRECTIVE = re.compile(r"\s{0,8}#(?:SBATCH|BSUB|PBS|COBALT|PJM|\$) ")
+"""What a script asks its batch system for; a job's output may begin or end with the script."""
+_BAR = re.compile(r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[")
+"""A progress bar."""
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )
@@ -180,8 +184,10 @@ _FORMS: tuple[tuple[Role, Callable[[str], object]], ...] = (
     (Role.ADVICE, _FOOTNOTE.match),
     (Role.ADVICE, _GUESSES.search),
     (Role.INFO, _COMPILED.match),
+    (Role.INFO, _BAR.match),
     (Role.ADVICE, _is_advice),
     (Role.JOURNAL, is_of_journal),
+    (Role.COMMAND, _DIRECTIVE.match),
     (Role.COMMAND, _OPTION.match),
     (Role.COMMAND, _PROGRAM.match),
     (Role.SETTING, _is_setting),
