@@ -308,17 +308,49 @@ FRENCH = """
 ao\u00fbt 25 19:38:05 host NetworkManager[760]: <info>  Loaded device plugin: NMAtmManager, not found by nvidia
 """
 
+SHOWN_MANUAL = """
+MPIRUN(1)                                                                                        Open MPI                                                                                        MPIRUN(1)
+
+NAME
+       mpirun - starts jobs on nodes with GPUs, for NCCL as well
+       After some seconds it sends all processes in the job a SIGKILL.
+"""
+LINKS_OF_LIBRARIES = """
+	libcudart.so.12 -> libcudart.so.12.4.127
+	libsigsegv.so.2 -> libsigsegv.so.2.0.3
+"""
+TOP = """
+Tasks: 390 total,   1 running, 389 sleeping,   0 stopped,   0 zombie
+MiB Mem :  64215 total, nvidia-smi lists 2 GPUs
+"""
+THEANO = """
+Using gpu device 0: Tesla K40c (CNMeM is disabled, CuDNN not available)
+epoch 9 loss 0.12
+"""
+OPEN_MPI = """
+[node3][[47604,1],0][../opal/mca/btl/openib/btl_openib_component.c:1671:init_one_device] error obtaining device attributes for mlx5_0 of InfiniBand
+rank 0 of 4: the energy is -12.5
+"""
+LOGGED = """
+W0822 20:19:14.293354 140195756140288 __init__.py:44] file_cache is unavailable
+Traceback (most recent call last):
+  File "/usr/lib/python3/dist-packages/discovery/__init__.py", line 41, in autodetect
+    from . import file_cache
+ImportError: file_cache is unavailable when using oauth2client >= 4.0.0
+I0822 20:19:20.468494 140195756140288 train.py:125] step 100 loss 2.1 with torch on cuda:0
+"""
+
 
 @pytest.mark.parametrize(
     "text",
     [
         DUMP, HANDLERS, SHARED_MEMORY, RUN, MANUAL, X_SERVER, LOGCAT, JAVA, COMPILED, P2P, MOUNTS,
-        KCONFIG, UPDATES, BUSY, WHEEL, PROPERTIES, DIRECTIVES, BARS, FRENCH,
+        KCONFIG, UPDATES, BUSY, WHEEL, PROPERTIES, DIRECTIVES, BARS, FRENCH, SHOWN_MANUAL, LINKS_OF_LIBRARIES, TOP, THEANO, OPEN_MPI, LOGGED,
     ],
     ids=[
         "hex-dump", "java-handlers", "shared-memory", "run", "manual", "x-server", "logcat", "java",
         "compiler", "p2p", "mounts", "kernel-options",
-        "updates", "busy", "wheel", "properties", "directives", "bars", "french",
+        "updates", "busy", "wheel", "properties", "directives", "bars", "french", "manual-shown", "links-of-libraries", "top", "theano", "open-mpi", "logged",
     ],
 )  # fmt: skip
 def test_an_output_of_another_program_names_nothing(text: str) -> None:
@@ -332,6 +364,11 @@ def test_groups_of_digits_are_no_cards() -> None:
     said = "pip install torch on my 4090, is_available() is False"
     cards = triage(said).snapshot.get(Pci).gpus or []
     assert [card.product for card in cards] == ["RTX 4090"]
+
+
+def test_a_logged_exception_counts_where_the_program_does_not_go_on() -> None:
+    ended, _, _ = LOGGED.partition("I0822 20:19:20")
+    assert triage(ended).root_causes != ()
 
 
 def test_a_warning_counts_where_the_program_does_not_go_on() -> None:

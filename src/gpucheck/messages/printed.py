@@ -94,7 +94,7 @@ _PROPERTY = re.compile(r"\s{0,8}\"[a-z][\w.]{2,80}\"(?: or \"[\w.]{2,80}\"){0,4}
 """A property of ``nvidia-smi --help-query-gpu``, with its description on the following lines."""
 _MANUAL = re.compile(
     r"\.TH \S|List of valid properties to query"
-    r"|[\w.-]{1,40}\(\d\w?\)\s{2,80}\S.{0,80}\s{2,80}[\w.-]{1,40}\(\d\w?\)$"
+    r"|[\w.-]{1,40}\(\d\w?\)\s{2,200}\S.{0,80}\s{2,200}[\w.-]{1,40}\(\d\w?\)$"
 )
 """The head of a page of a manual, as it is written and as it is shown, or of a long help text."""
 _BEGINNING = 40

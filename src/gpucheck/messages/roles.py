@@ -91,7 +91,8 @@ Its errors are about a display, so they weigh no more than warnings here.
 """
 _WARNS = re.compile(r"\b\w{0,40}Warning: |\bwarnings?\.warn\(", re.ASCII)
 _OTHER = re.compile(
-    r"\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
+    r"\bUsing gpu device \d|\bbtl_openib_"  # Theano, Open MPI
+    r"|\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
 _ADVICE = re.compile(

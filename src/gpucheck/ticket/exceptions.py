@@ -143,7 +143,7 @@ def _raised(text: Text, index: int) -> Raised | None:
     said = unlogged(line.text)
     at_start = _AT_START.match(said) or _AT_START.match(line.text)
     if len(line.text) > (_LONG if at_start is None else _WHOLE_TICKET):
-        return _in_long_line(line, index)
+        return None if role in PRINTED else _in_long_line(line, index)
     found = at_start or _WITHIN.search(line.text)
     if found is None or _HEADER in line.text.lower():
         return None

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gpucheck.messages.roles import Role, role_of_line
 from gpucheck.messages.text import Text
 from gpucheck.ticket.exceptions import Raised, chains, raised_in
+from gpucheck.ticket.progress import last_progress
 from gpucheck.ticket.whose_code import Place, innermost
 
 
@@ -90,6 +92,7 @@ _NOT_INSTALLED = re.compile(
     r"|This modeling file requires the following packages that were not found"
 )
 """A whole package is missing; a missing part of one may be a compiled extension."""
+_LONGEST_TRACEBACK = 120
 _AT = re.compile(r" at /\S{1,300}$| at /\S{1,300}:\d{1,6}\b")
 """The place in PyTorch's own sources that a message ends with."""
 _OF_FILES = re.compile(
@@ -105,7 +108,7 @@ _SAYS_NOTHING = frozenset(["RuntimeError", "OSError", "Exception", "ImportError"
 
 def failure_of(text: Text) -> Failure | None:
     """Return the exception that a text is about; None if it shows none that says anything."""
-    raised = [one for one in raised_in(text) if not _is_echo(one)]
+    raised = [one for one in raised_in(text) if not _is_echo(one) and not _is_noted(text, one)]
     if not raised:
         return None
     chosen = _chosen(text, raised)
@@ -131,6 +134,16 @@ def about(raised: Raised) -> About:
     if _OF_FILES.search(raised.name):
         return About.ELSEWHERE
     return About.PROGRAM
+
+
+def _is_noted(text: Text, raised: Raised) -> bool:
+    """Whether a program logged the exception below a warning or information, and went on."""
+    if not raised.frames or last_progress(text) <= raised.index:
+        return False
+    for at in range(raised.index - 1, max(0, raised.index - _LONGEST_TRACEBACK), -1):
+        if text.lines[at].text.lower().startswith("traceback"):
+            return role_of_line(text.lines[at - 1].text) in (Role.WARNING, Role.INFO)
+    return False
 
 
 def _is_echo(raised: Raised) -> bool:
