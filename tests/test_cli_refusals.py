@@ -40,7 +40,7 @@ def no_work(monkeypatch: pytest.MonkeyPatch) -> None:
         ("collect",),
         ("selftest",),
         ("recommend",),
-        ("preflight",),
+        pytest.param(("preflight",), marks=pytest.mark.process),  # whose guard starts first
         ("list",),
         ("compat", "driver=535"),
     ],

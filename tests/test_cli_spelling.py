@@ -43,8 +43,16 @@ def said(*args: str) -> str:
         (("recommend", "--tool", "pipp"), "Did you mean pip?"),
         (("recommend", "--with", "torchvison"), "Did you mean torchvision?"),
         (("selftest", "--tests", "all-reduced"), "Did you mean all-reduce?"),
-        (("preflight", "--drill", "hangs:rank=3"), "Did you mean hang?"),
-        (("preflight", "--require", "gpus-pre-node=8"), "Did you mean gpus-per-node?"),
+        pytest.param(
+            ("preflight", "--drill", "hangs:rank=3"),
+            "Did you mean hang?",
+            marks=pytest.mark.process,
+        ),
+        pytest.param(
+            ("preflight", "--require", "gpus-pre-node=8"),
+            "Did you mean gpus-per-node?",
+            marks=pytest.mark.process,
+        ),
         (("schema", "reports"), "Did you mean report?"),
         (("compat", "drivers=535"), "Did you mean driver?"),
     ],

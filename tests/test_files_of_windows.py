@@ -76,6 +76,7 @@ def test_a_binary_file_is_no_text(encoding: str) -> None:
     assert in_utf_8(b"\0\0\1\0") == b"\0\0\1\0"
 
 
+@pytest.mark.process  # the guard of a pre-flight
 def test_the_requirements_of_a_preflight_are_read(tmp_path: Path, encoding: str) -> None:
     file = tmp_path / "wanted.txt"
     file.write_bytes("gpus-per-node=many\r\n".encode(encoding))

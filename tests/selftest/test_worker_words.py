@@ -19,12 +19,18 @@ def sent(detail: str) -> dict[str, Any]:
 
 def test_a_sentence_arrives_with_its_template() -> None:
     inner = say("rank {rank}", rank=3)
-    found = sentence_in(sent(say("{ranks} took {seconds:.0f} s", ranks=inner, seconds=2)), "detail")
-    assert found == "rank 3 took 2 s"
+    found = sentence_in(sent(say("{what} ({seconds:.0f} s)", what=inner, seconds=2)), "detail")
+    assert found == "rank 3 (2 s)"
     assert as_said(found) == {
-        "key": "{ranks} took {seconds:.0f} s",
-        "params": {"ranks": {"key": "rank {rank}", "params": {"rank": 3}}, "seconds": 2},
+        "key": "{what} ({seconds:.0f} s)",
+        "params": {"what": {"key": "rank {rank}", "params": {"rank": 3}}, "seconds": 2},
     }
+
+
+def test_a_template_that_is_not_ours_stays_text() -> None:
+    found = sentence_in(sent(say("{rank} took ages", rank=3)), "detail")
+    assert found == "3 took ages"
+    assert not isinstance(found, Sentence)
 
 
 def test_other_text_and_messages_of_older_workers_stay_text() -> None:
