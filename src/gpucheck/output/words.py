@@ -7,7 +7,7 @@ from itertools import groupby, islice
 from typing import Any
 
 from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
-from gpucheck.language.visible import made_visible
+from gpucheck.language.visible import is_visible, made_visible
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
@@ -41,10 +41,11 @@ def clean(text: str, limit: int = LONGEST) -> str:
 def _on_one_line(text: str, limit: int) -> str:
     if isinstance(text, Sentence):
         ours = text.mapped(lambda part: _on_one_line(part, limit))
-        whole = printable(_ENDS_OF_LINES.sub(" ", ours))
-        return ours if whole == ours else whole
+        return ours if is_visible(ours) else printable(_ENDS_OF_LINES.sub(" ", ours))
     if len(text) > limit:
         text = text[: limit - 3] + "..."
+    if "  " not in text and is_visible(text):
+        return text  # most are: a job of ten thousand ranks has a hundred thousand
     return printable(_BLANKS.sub(" ", text))
 
 
