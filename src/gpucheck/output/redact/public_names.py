@@ -73,7 +73,7 @@ INDEX_WORDS = frozenset(
 """Names in the path of a package index that say what it is and not whose."""
 SITES = (
     "pytorch.org", "github.com", "githubusercontent.com", "gitlab.com", "nvidia.com", "nvidia.cn",
-    "python.org", "pypi.org", "pythonhosted.org", "anaconda.org", "anaconda.com", "huggingface.co",
+    "python.org", "anaconda.org", "anaconda.com", "huggingface.co",
     "hf.co", "docker.com", "docker.io", "quay.io", "ghcr.io", "nvcr.io", "gcr.io",
     "stackoverflow.com", "microsoft.com", "aka.ms", "google.com", "kernel.org", "ubuntu.com",
     "debian.org", "redhat.com", "fedoraproject.org", "kubernetes.io", "open-mpi.org",
