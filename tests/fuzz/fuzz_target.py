@@ -34,8 +34,6 @@ class Target:
     seeds: Callable[[], Sequence[bytes]]
     """Sound inputs, from the samples of the tests."""
     form: Form
-    examples: int
-    """Inputs in a run of the tests: some four seconds of one core."""
     words: tuple[bytes, ...] = ()
     """What the reader looks for, and a mutation would hardly make."""
 

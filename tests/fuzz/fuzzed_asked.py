@@ -123,9 +123,9 @@ def _pages() -> list[bytes]:
 
 
 TARGETS = (
-    Target("questions", _question, _asked, "json", 60),
-    Target("history", _history, _records, "text", 4000),
-    Target("locks", _lock, lambda: _LOCKS, "text", 20_000),
-    Target("drills", _drills, lambda: _DRILLED, "text", 15_000),
-    Target("index-pages", _page, _pages, "text", 10_000, (b"<a href=", b'"files"', b"data-yanked")),
+    Target("questions", _question, _asked, "json"),
+    Target("history", _history, _records, "text"),
+    Target("locks", _lock, lambda: _LOCKS, "text"),
+    Target("drills", _drills, lambda: _DRILLED, "text"),
+    Target("index-pages", _page, _pages, "text", (b"<a href=", b'"files"', b"data-yanked")),
 )

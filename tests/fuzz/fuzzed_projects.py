@@ -131,4 +131,4 @@ def _project(data: bytes) -> None:
             text.encode("utf-8", "surrogatepass")
 
 
-TARGETS = (Target("projects", _project, lambda: _SAMPLES, "text", 3500),)
+TARGETS = (Target("projects", _project, lambda: _SAMPLES, "text"),)

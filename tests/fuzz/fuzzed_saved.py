@@ -134,6 +134,6 @@ def _reports() -> list[bytes]:
 
 
 TARGETS = (
-    Target("saved", _saved, _reports, "json", 220),
-    Target("redaction", _redacted, _snapshots, "json", 320),
+    Target("saved", _saved, _reports, "json"),
+    Target("redaction", _redacted, _snapshots, "json"),
 )

@@ -106,9 +106,9 @@ def _batch() -> list[bytes]:
 
 
 TARGETS = (
-    Target("texts", _triage, _samples, "text", 250,
+    Target("texts", _triage, _samples, "text",
            (b"\x1f\x8b\x08", b"\xff\xfe", b"torch.cuda.is_available()", b"CUDA error: ")),
-    Target("own-reports", _own, _own_reports, "text", 2200,
+    Target("own-reports", _own, _own_reports, "text",
            (b"gpucheck-report/1 verdict=broken causes=", b'{"schema": "gpucheck.report/1", ')),
-    Target("batch-lines", _batch_line, _batch, "json", 1200),
+    Target("batch-lines", _batch_line, _batch, "json"),
 )  # fmt: skip

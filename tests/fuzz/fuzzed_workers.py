@@ -136,7 +136,7 @@ def _sources() -> list[bytes]:
 
 
 TARGETS = (
-    Target("worker-answers", _answer, lambda: _ANSWERS, "json", 30_000),
-    Target("worker-output", _printed, lambda: _OUTPUT, "text", 10_000),
-    Target("torch-sources", _source, _sources, "text", 300),
+    Target("worker-answers", _answer, lambda: _ANSWERS, "json"),
+    Target("worker-output", _printed, lambda: _OUTPUT, "text"),
+    Target("torch-sources", _source, _sources, "text"),
 )

@@ -39,18 +39,13 @@ def refuse_broken(tables: "Tables") -> None:
         UsageError: a row cannot be read, or has no known source; the sentence names it.
     """
     from gpucheck.tables import TablesError  # noqa: PLC0415
-    from gpucheck.tables.check import problems  # noqa: PLC0415
+    from gpucheck.tables.check import untrustworthy  # noqa: PLC0415
 
     try:
-        broken = [one for one in problems(tables) if _is_serious(one)]
+        broken = untrustworthy(tables)
     except TablesError as error:
         raise UsageError(words_of(error)) from error
     if broken:
         raise UsageError(
             say("{broken} (gpucheck tables check shows all)", broken=printable(broken[0]))
         )
-
-
-def _is_serious(problem: str) -> bool:
-    """Whether a problem makes rows untrustworthy; an unused source or another layout does not."""
-    return not ("no row uses the source" in problem or "is not written in the form" in problem)

@@ -1,12 +1,13 @@
 """How wide text is on a terminal, and where it may be broken: Chinese has no blanks."""
 
+import re
 from collections.abc import Iterator
 
 _WIDE = ("W", "F")
 _NO_LINE_BEGINS_WITH = "，。、；：？！）」』】》〉”’…—％,.;:?!)]}%"
 _NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"
-_HAN = (("\u2e80", "\u9fff"), ("\uf900", "\ufaff"), ("\uff00", "\uffef"))
-"""The first and the last of Chinese characters, their punctuation and full-width forms."""
+_HAN = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
+"""Chinese characters, their punctuation and full-width forms."""
 
 
 def width_of(text: str) -> int:
@@ -53,7 +54,7 @@ def chunks(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _parts(word: str) -> Iterator[str]:
-    if word.isascii() or not any(map(_is_han, word)):
+    if word.isascii() or not _HAN.search(word):
         yield word
         return
     part = ""
@@ -68,8 +69,4 @@ def _parts(word: str) -> Iterator[str]:
 def _may_break(before: str, after: str) -> bool:
     if before in _NO_LINE_ENDS_WITH or after in _NO_LINE_BEGINS_WITH:
         return False
-    return _is_han(before) or _is_han(after)
-
-
-def _is_han(char: str) -> bool:
-    return any(first <= char <= last for first, last in _HAN)
+    return bool(_HAN.match(before) or _HAN.match(after))

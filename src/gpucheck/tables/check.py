@@ -1,7 +1,10 @@
 """Problems in a folder of tables whose files can all be read."""
 
+import contextlib
+from collections.abc import Iterator
+
 from gpucheck.language import say
-from gpucheck.tables.base import serialise
+from gpucheck.tables.base import Table, serialise
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.tables.errors import TablesError
 from gpucheck.tables.location import INDEX
@@ -14,11 +17,37 @@ def problems(tables: Tables) -> tuple[str, ...]:
     Raises:
         TablesError: index.json itself cannot be read.
     """
-    found = list(_listing(tables))
-    for name in tables.index().tables:
-        if name in all_tables():
-            found += _table(tables, name)
+    return (
+        *untrustworthy(tables),
+        *(one for table in _readable(tables) for one in _form(tables, table)),
+    )
+
+
+def untrustworthy(tables: Tables) -> tuple[str, ...]:
+    """Return the problems because of which rows cannot be read or trusted.
+
+    An unused source and another layout are none of these.
+
+    Raises:
+        TablesError: index.json itself cannot be read.
+    """
+    found = _listing(tables)
+    for name in _known(tables):
+        try:
+            found += _sources(tables.get(all_tables()[name]))
+        except TablesError as error:
+            found.append(error.args[0])
     return tuple(found)
+
+
+def _known(tables: Tables) -> list[str]:
+    return [name for name in tables.index().tables if name in all_tables()]
+
+
+def _readable(tables: Tables) -> Iterator[Table]:
+    for name in _known(tables):
+        with contextlib.suppress(TablesError):
+            yield tables.get(all_tables()[name])
 
 
 def _listing(tables: Tables) -> list[str]:
@@ -44,11 +73,8 @@ def _listing(tables: Tables) -> list[str]:
     ]
 
 
-def _table(tables: Tables, name: str) -> list[str]:
-    try:
-        table = tables.get(all_tables()[name])
-    except TablesError as error:
-        return [error.args[0]]
+def _sources(table: Table) -> list[str]:
+    """Return which rows have no source, or one that the table does not describe."""
     found: list[str] = []
     for number, row in enumerate(table.rows, start=1):
         unknown = [key for key in row.source if key not in table.sources]
@@ -56,20 +82,27 @@ def _table(tables: Tables, name: str) -> list[str]:
             found.append(
                 say(
                     "{name}.json, row {number} has no source or an unknown one: {unknown}.",
-                    name=name,
+                    name=table.name,
                     number=number,
                     unknown=unknown,
                 )
             )
+    return found
+
+
+def _form(tables: Tables, table: Table) -> list[str]:
+    """Return the sources that no row uses, and whether the file has another layout than ours."""
     used = {key for row in table.rows for key in row.source}
-    found += [
-        say("{name}.json: no row uses the source {key}.", name=name, key=key)
+    found: list[str] = [
+        say("{name}.json: no row uses the source {key}.", name=table.name, key=key)
         for key in table.sources
         if key not in used
     ]
-    text = (tables.directory / f"{name}.json").read_text(encoding="utf-8")
+    text = (tables.directory / f"{table.name}.json").read_text(encoding="utf-8")
     if text != serialise(table):
         found.append(
-            say("{name}.json is not written in the form that serialise() gives it.", name=name)
+            say(
+                "{name}.json is not written in the form that serialise() gives it.", name=table.name
+            )
         )
     return found
