@@ -508,3 +508,44 @@ def test_the_role_of_a_printed_line(text: str, line: str, role: Role) -> None:
     read = read_text(text.encode())
     index = next(at for at, one in enumerate(read.lines) if one.text == line)
     assert role_of(read, index) is role
+
+
+SMI_ROWS = """
+Mon Mar  2 08:15:00 2026
++-----------------------------------------+------------------------+----------------------+
+| NVIDIA-SMI 590.44.01              Driver Version: 590.44.01      CUDA Version: 13.1     |
+| GPU  Name                 Persistence-M | Bus-Id          Disp.A | Volatile Uncorr. ECC |
+| Fan  Temp   Perf          Pwr:Usage/Cap |           Memory-Usage | GPU-Util  Compute M. |
+|                                         |                        |               MIG M. |
+|=========================================+========================+======================|
+|   0  NVIDIA GeForce RTX 3090        On  |   00000000:1A:00.0 Off |                  N/A |
+|{fan}   41C    P8             {power}  /  350W |       5MiB /  24576MiB |      0%      Default |
+|                                         |                        |                  N/A |
++-----------------------------------------+------------------------+----------------------+
+"""
+
+
+def test_a_row_with_err_is_not_healthy_whatever_else_the_table_shows() -> None:
+    assert triage(SMI_ROWS.format(fan="30%", power=" 21W")).verdict == "healthy"
+    report = triage(SMI_ROWS.format(fan="ERR!", power="ERR!"))
+    assert report.root_causes == ("gpu-hardware-fault",)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-03-02 09:00:01 [pid=7 tid=7] ERROR  0:106 cuDeviceGet failed with error 4",
+        "cudaMemcpyAsync() returned error 1",
+        "cuIpcOpenMemHandle has failed: 201",
+    ],
+)
+def test_a_driver_call_that_failed_keeps_a_log_from_being_healthy(line: str) -> None:
+    assert (
+        triage(f"the writer started and wrote 12 blocks to the disk\n{line}\n").verdict == "unknown"
+    )
+
+
+@pytest.mark.parametrize("line", ["cudaMemcpy returned 0", "cuInit ok", "cufile.json: error_level"])
+def test_a_call_that_went_well_is_no_failure(line: str) -> None:
+    log = f"step 1 loss 0.5\n{line}\nstep 2 loss 0.4\nTraining completed on the GPU\n"
+    assert triage(log).verdict == "healthy"

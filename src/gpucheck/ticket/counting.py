@@ -14,7 +14,7 @@ from gpucheck.findings import all_rules
 from gpucheck.messages.form import Strength
 from gpucheck.messages.matcher import Match, names_a_part
 from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
-from gpucheck.messages.text import Text
+from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.complaints import is_wish
 from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.progress import last_progress
@@ -66,7 +66,10 @@ def _always_looks_so(match: Match, role: Role) -> bool:
     """Whether a message counts in a line of a role in which others do not: it is one of them."""
     if role is Role.INFO and match.message.informs:
         return True
-    usual = role_of_line(match.message.sample)
+    sample = match.message.sample
+    usual = role_of_line(sample)
+    if role is Role.LISTING:  # a row of a table shows by its cells what it is
+        usual = role_of(Text([Line(1, sample)]), 0)
     return usual is role or {usual, role} == _GIVEN
 
 

@@ -26,6 +26,24 @@ _LITERALS = (
     "cusparse error",
     "cufft error",
     "nvrm: xid",
+    "cuinit",
+    "cudevice",
+    "cuctx",
+    "cumem",
+    "cuipc",
+    "cumodule",
+    "culaunch",
+    "custream",
+    "cuevent",
+    "cufile",
+    "cudamalloc",
+    "cudaset",
+    "cudaget",
+    "cudadevice",
+    "cudamem",
+    "cudastream",
+    "cudalaunch",
+    "cudaevent",
 )
 _WORDS = (
     "out of memory", "out of cuda memory", "out of gpu memory", "out of video memory",
@@ -54,6 +72,8 @@ _ERROR = re.compile(
     r"\b(?:CUDA (?:runtime |driver )?error\b|CUDA failure\b|NCCL (?:error|failure)\b"
     r"|cudaError\w{3,60}|nvrtc: error\b|nccl(?:UnhandledCuda|System|Internal|Remote)Error\b"
     r"|ncclInvalid(?:Argument|Usage)\b|cu(?:DNN|BLAS|SOLVER|SPARSE|FFT) error\b|NVRM: Xid \("
+    r"|(?-i:\bcu(?:da)?(?:Init|Device|Ctx|Mem|Malloc|Ipc|Module|Launch|Stream|Event|File|Set|Get)"
+    r"\w{0,40})(?:\(\))? (?:has )?(?:fail|error\b|returned (?:error|[1-9]))"
     r"|(?:CUBLAS|CUDNN|CUSPARSE|CUSOLVER|CUFFT|CURAND)_STATUS_(?!SUCCESS)[A-Z]\w{2,60})",
     re.IGNORECASE,
 )
