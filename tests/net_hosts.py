@@ -50,6 +50,16 @@ def shaping_missing() -> str:
     return ""
 
 
+def losing_missing() -> str:
+    """Return why no link can lose a share of its packets here; "" when one can."""
+    with hosts(2) as two:
+        try:
+            two.lose(0, 1, 0.5)
+        except subprocess.CalledProcessError as error:
+            return f"the kernel has no filter for that: {error.stderr.decode().strip()}"
+    return ""
+
+
 class Hosts:
     """The hosts, numbered from 0; they know each other by their names, and those in the domain."""
 

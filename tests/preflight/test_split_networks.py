@@ -200,6 +200,21 @@ def test_a_host_that_dies_is_named(tmp_path: Path, moment: Moment) -> None:
             assert ended.excluded == {net.names[2]}, ended
 
 
+def test_a_link_that_loses_packets_accuses_no_host(tmp_path: Path) -> None:
+    """Half of the jobs come through nevertheless: then nothing is said."""
+    if why := net_hosts.losing_missing():
+        pytest.skip(why)
+    with net_hosts.hosts(4) as net:
+        net.lose(1, 2, 0.2)
+        job = net_jobs.Job(net, "--timeout", "75", "--exclude-file", str(tmp_path / "bad"))
+        statuses, report, said = job.end(105)
+    assert set(statuses) <= {0, 3, 5}, said
+    assert (tmp_path / "bad").read_text() == ""
+    for culprit in report["culprits"]:
+        assert (culprit["slug"], culprit["ranks"]) == ("link-slow", [1, 2]), culprit
+        assert culprit["is_link"], culprit
+
+
 @pytest.mark.parametrize(("inwards", "outwards"), [(True, True), (True, False), (False, True)])
 def test_a_way_on_which_only_small_packets_pass_is_named(
     tmp_path: Path,

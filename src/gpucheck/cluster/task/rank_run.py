@@ -9,6 +9,7 @@ import msgspec
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import address_space, looks
+from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
@@ -23,6 +24,8 @@ _VICTIM_SECONDS = 2.0
 _LONGEST = 1000
 _MOST_DATA = 64 * 1024
 """Bytes of the data of one result: several results go into one message to task 0."""
+_MOST_CONNECTIONS = 64
+"""Ways to other hosts of which is told what was lost."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -184,7 +187,12 @@ class RankRun:
             collective=self.collective,
             kind=kind,
             detail=detail,
-            data={**ended.data, **self._patience(reason), **self._limits()},
+            data={
+                **ended.data,
+                **self._patience(reason),
+                **self._limits(),
+                **self._lost_packets(),
+            },
         )
 
     def _reason(self, message: Message) -> StopReason | None:
@@ -205,6 +213,12 @@ class RankRun:
         """Return how often a control group refused processes or threads meanwhile."""
         refused = refused_processes() - self._refused
         return {"refused_processes": refused} if refused > 0 else {}
+
+    def _lost_packets(self) -> dict[str, Any]:
+        """Return what its connections had lost before it was ended, the worst first."""
+        seen = self._process.looks.lost_packets if self._process.looks is not None else []
+        worst = sorted(seen, key=lambda one: -one.lost)[:_MOST_CONNECTIONS]
+        return {"lost_packets": builtins(worst)} if worst else {}
 
     def _why(self, reason: StopReason) -> str:
         if reason == "peer-failed":
