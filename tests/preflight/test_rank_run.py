@@ -252,7 +252,12 @@ def test_numbers_that_are_none_and_data_that_are_too_large_are_left_out() -> Non
     assert list(large.data) == ["left_out"]
 
 
-def test_what_its_connections_lost_is_told_if_it_was_ended(clock: Clock) -> None:
+@pytest.mark.parametrize("answers", [False, True])
+def test_what_its_connections_lost_is_told_if_its_time_was_over(
+    clock: Clock,
+    answers: bool,  # noqa: FBT001  # both
+) -> None:
+    """It may have lost its peers just before it was ended itself."""
     run = _run(clock)
     assert run.process.looks is None
     run.process.looks = Looks()
@@ -261,6 +266,8 @@ def test_what_its_connections_lost_is_told_if_it_was_ended(clock: Clock) -> None
     run.push()
     rows = [LostPackets("10.0.0.1", f"10.0.1.{at}", 100, at, 0) for at in range(70)]
     run.process.looks.lost_packets = rows
+    if answers:
+        run.hear({"event": "result", "status": "failed", "phase": "enter"})
     run.hear({"event": "ended", "signal": 15, "status": None, "printed": ""})
     told = run.result.data["lost_packets"]
     check_data(run.result.data)

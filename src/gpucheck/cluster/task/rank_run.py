@@ -144,6 +144,9 @@ class RankRun:
             kind, detail = address_space.explained(result.kind, result.detail, said)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
+        if not result.passed:
+            data = {**result.data, **self._lost_packets()}
+            result = msgspec.structs.replace(result, data=data)
         flight = None if result.passed else self._flight
         self.result = msgspec.structs.replace(
             result, rank=self.rank, seconds=seconds, flight=flight,
@@ -187,12 +190,7 @@ class RankRun:
             collective=self.collective,
             kind=kind,
             detail=detail,
-            data={
-                **ended.data,
-                **self._patience(reason),
-                **self._limits(),
-                **self._lost_packets(),
-            },
+            data={**ended.data, **self._patience(reason), **self._limits()},
         )
 
     def _reason(self, message: Message) -> StopReason | None:
@@ -215,7 +213,10 @@ class RankRun:
         return {"refused_processes": refused} if refused > 0 else {}
 
     def _lost_packets(self) -> dict[str, Any]:
-        """Return what its connections had lost before it was ended, the worst first."""
+        """Return what its connections had lost before its time was over, the worst first.
+
+        The other end may have closed them since, so that it ended by itself.
+        """
         seen = self._process.looks.lost_packets if self._process.looks is not None else []
         worst = sorted(seen, key=lambda one: -one.lost)[:_MOST_CONNECTIONS]
         return {"lost_packets": builtins(worst)} if worst else {}
