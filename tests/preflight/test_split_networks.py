@@ -208,11 +208,10 @@ def test_a_link_that_loses_packets_accuses_no_host(tmp_path: Path) -> None:
         net.lose(1, 2, 0.2)
         job = net_jobs.Job(net, "--timeout", "75", "--exclude-file", str(tmp_path / "bad"))
         statuses, report, said = job.end(105)
-    assert set(statuses) <= {0, 3, 5}, said
+    assert 2 not in statuses, said
     assert (tmp_path / "bad").read_text() == ""
     for culprit in report["culprits"]:
-        assert (culprit["slug"], culprit["ranks"]) == ("link-slow", [1, 2]), culprit
-        assert culprit["is_link"], culprit
+        assert (culprit["is_link"], culprit["ranks"]) == (True, [1, 2]), culprit
 
 
 @pytest.mark.parametrize(("inwards", "outwards"), [(True, True), (True, False), (False, True)])
