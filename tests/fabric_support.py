@@ -72,7 +72,7 @@ class Fabric:
     def _nobody_reaches(self) -> Sights:
         """Return what all others see of tasks that are not heard: nothing."""
         tasks = {one.rank: one.task for one in self.roster.ranks}
-        silent = {tasks[rank] for rank in lost_ranks(self.history)}
+        silent = {tasks[rank] for rank in lost_ranks(self.history) | self.roster.absent}
         heard = {tasks[rank] for rank in self.roster.living}
         views: dict[int, Seen] = dict.fromkeys(heard, "unreachable")
         return Sights(seen=dict.fromkeys(silent, views))

@@ -5,6 +5,7 @@ hosts can be cut (frames get lost, nobody is told) or made slow, and a host can 
 It needs root and the kernel's network namespaces.
 """
 
+import ipaddress
 import itertools
 import os
 import shutil
@@ -15,6 +16,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 _NUMBERS = itertools.count()
+_RANDOM = 0xFFFFF000 + 56
+"""Where a packet filter of the kernel reads a random number."""
 _NOWHERE = "02:00:00:00:de:ad"
 _CONFIG = Path("/etc/netns")
 """Where ``ip netns exec`` finds files to show in place of those in /etc."""
@@ -44,6 +47,16 @@ def shaping_missing() -> str:
             two.slow(0, 1, 8)
         except subprocess.CalledProcessError as error:
             return f"the kernel has no qdisc that shapes: {error.stderr.decode().strip()}"
+    return ""
+
+
+def losing_missing() -> str:
+    """Return why no link can lose a share of its packets here; "" when one can."""
+    with hosts(2) as two:
+        try:
+            two.lose(0, 1, 0.5)
+        except subprocess.CalledProcessError as error:
+            return f"the kernel has no filter for that: {error.stderr.decode().strip()}"
     return ""
 
 
@@ -111,6 +124,24 @@ class Hosts:
         opens = ["match", "ip", "protocol", "6", "0xff", "match", "u8", "0x02", "0x12", "at", "33"]
         parent = ["parent", "1:", "protocol", "ip", "prio", "1"]
         _do(*tc, "filter", "add", *at, *parent, "u32", *opens, "flowid", "1:1")
+
+    def lose(self, one: int, other: int, share: float) -> None:
+        """Lose this share of the packets between two hosts, each way, at random."""
+        most = int(share * 0x100000000)
+        for here, there in ((one, other), (other, one)):
+            # Not where it sends: the sender would be told, and would try again at once.
+            tc, at = ["tc", "-n", f"{self._stem}middle"], ["dev", f"to{here}"]
+            if "clsact" not in _do(*tc, "qdisc", "show", *at):
+                _do(*tc, "qdisc", "add", *at, "clsact")
+                # Packets as on a wire, and not up to 44 of them as one.
+                _ip("-n", self.space(here), "link", "set", "eth0", "gso_max_segs", "1")
+            to = int(ipaddress.ip_address(self.addresses[there]))
+            # IPv4, to that address, and a random number below the share: dropped. Else passed on.
+            program = (
+                f"8,40 0 0 12,21 0 5 2048,32 0 0 30,21 0 3 {to},32 0 0 {_RANDOM},53 1 0 {most},"
+                "6 0 0 2,6 0 0 4294967295"
+            )
+            _do(*tc, "filter", "add", *at, "ingress", "bpf", "da", "bytecode", program)
 
     def narrow(self, host: int, *, inwards: bool = True, outwards: bool = True) -> None:
         """Lose packets of a kilobyte or more on their way to or from a host: an MTU black hole."""

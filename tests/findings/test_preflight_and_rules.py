@@ -16,7 +16,7 @@ from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import decode
-from gpucheck.findings import all_rules, rank_hangs, rank_slow
+from gpucheck.findings import all_rules, link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Fine, Hit, NotApplicable
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.output.redact import redact, redaction
@@ -307,6 +307,7 @@ def test_a_saved_report_brings_no_command() -> None:
     ("slug", "data", "fix"),
     [
         ("rank-slow", {"kind": "throttled"}, rank_slow.RAISE_THE_LIMIT),
+        ("link-slow", {"kind": "loses-packets"}, link_slow.REPLACE_THE_LINK),
         ("rank-hangs", {"look": {"state": "traced"}}, rank_hangs.HELD["traced"]),
         ("rank-hangs", {"look": {"zygote": "frozen"}}, rank_hangs.HELD["frozen"]),
     ],

@@ -280,6 +280,9 @@ def test_an_indexed_job() -> None:
         "kubernetes", 2, 4, 2, 4, "gate-0.gate",
     )  # fmt: skip
     assert found.hosts == ("gate-0", "gate-1", "gate-2", "gate-3")
+    assert found.domain == ".gate"
+    assert told(POD, nodes=4, master="gate-0").domain == ""
+    assert told(POD, nodes=4, master="10.0.0.1").domain == ""
     assert found.master_port == 29500
     assert told({**POD, "HOSTNAME": "other-1"}, nodes=4, master="gate-0.gate").hosts == ()
     assert told({**POD, "MASTER_ADDR": "gate-0.gate"}, nodes=4).master_host == "gate-0.gate"

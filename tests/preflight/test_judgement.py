@@ -3,6 +3,7 @@
 from typing import Any
 
 import fabric_support
+import msgspec
 import pytest
 
 from gpucheck.cluster.coordinator.coordinator import Heard
@@ -10,7 +11,7 @@ from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.judgement import Judgement, Wanted, roots
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
-from gpucheck.facts.preflight import HeldUp
+from gpucheck.facts.preflight import HeldUp, Look
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables, tables_dir
@@ -283,3 +284,29 @@ def test_the_errors_of_a_node_are_told_root_cause_first(tables: Tables) -> None:
     (found,) = roots(snapshot, tables)
     assert found.slug == "torch-missing"
     assert found.fixes
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_lost_packets_account_for_what_nobody_else_explains(
+    tables: Tables,
+    is_stopped: bool,  # noqa: FBT001  # both
+) -> None:
+    ranks = tuple(Rank(rank=at, task=at, node=at, host=f"n{at}", local=0) for at in range(RANKS))
+    results = fabric_support.hung(range(RANKS))
+    for one in range(RANKS):
+        rows = [
+            (f"10.0.0.{one}", f"10.0.0.{other}", 400, 90 if {one, other} == {1, 2} else 0, 1)
+            for other in range(RANKS)
+        ]
+        results[one].data["lost_packets"] = rows
+    if is_stopped:
+        look = Look(state="stopped")
+        results[3] = msgspec.structs.replace(results[3], look=look)
+    step = Step(
+        number=1, kind="together", groups=(tuple(range(RANKS)),), backend="gloo", seconds=25.0
+    )
+    done = StepResult(step=step, results=results)
+    told = judgement(tables).finish(heard(alone(0), done, roster=Roster(ranks=ranks)))
+    named = [(one.slug, one.ranks) for one in told.culprits]
+    assert named == ([("rank-hangs", (3,))] if is_stopped else [("link-slow", (1, 2))])
+    assert told.exit == (1 if is_stopped else 3)

@@ -135,6 +135,37 @@ def test_an_absent_host_that_others_reach_is_the_link() -> None:
     assert (one.ranks, one.is_link) == ((0, 2), True)
 
 
+@pytest.mark.parametrize(
+    ("views", "sure", "why"),
+    [
+        ({0: "refused", 1: "answers", 3: "answers"}, LIKELY, "is reached from that of task 0"),
+        ({0: "answers"}, LIKELY, "is reached from that of task 0"),
+        ({0: "unreachable", 1: "unreachable", 3: "unreachable"}, LIKELY, "since 2 other hosts"),
+        ({0: "unreachable", 1: "unreachable", 3: "answers"}, POSSIBLE, "its own output says"),
+        ({0: "unreachable"}, POSSIBLE, "its own output says"),
+        ({}, POSSIBLE, "its own output says"),
+    ],
+)
+def test_who_never_came_may_not_reach_task_0(
+    views: Mapping[int, Seen], sure: Confidence, why: str
+) -> None:
+    """Its launcher gives the name of its host, which would be excluded if it were likely."""
+    of = Roster(ranks=roster(1, 1, 1, 1).ranks, absent=frozenset({2}))
+    [one] = Fabric(of, sights=Sights(seen={2: views})).run().culprits
+    assert (one.slug, one.hosts, one.confidence) == ("rank-missing", ("n2",), sure)
+    assert why in one.evidence
+
+
+def test_only_a_task_whose_host_reaches_task_0_is_missing_for_certain() -> None:
+    """Another task of its host has come by the same way."""
+    of = roster(1, 1, 1, 1)
+    last = msgspec.structs.replace(of.ranks[3], node=2, host="n2")
+    some = Roster(ranks=(*of.ranks[:3], last), absent=frozenset({3}))
+    [one] = Fabric(some, sights=Sights()).run().culprits
+    assert (one.slug, one.ranks, one.confidence) == ("rank-missing", (3,), CERTAIN)
+    assert "while other tasks of its host did" in one.evidence
+
+
 def test_who_still_had_time_to_come_is_not_missing() -> None:
     of = Roster(ranks=roster(1, 1, 1, 1).ranks, absent=frozenset({2}))
     assert Fabric(of, sights=Sights(awaited=frozenset({2}))).run().culprits == []
@@ -148,8 +179,9 @@ def test_absent_tasks_of_unknown_hosts_count_as_hosts_of_the_usual_size() -> Non
         for at in range(8)
     ]
     of = Roster(ranks=(*known.ranks, *late), absent=frozenset(range(24, 32)))
-    found = Fabric(of).run().culprits
-    assert {one.confidence for one in found} == {CERTAIN}
+    found = Fabric(of, sights=Sights()).run().culprits
+    assert {one.confidence for one in found} == {LIKELY}
+    assert "its own output says that task 0 was not reached" in found[0].evidence
 
 
 def test_the_rank_that_died_before_the_job_was_told_to_end_is_the_answer() -> None:

@@ -5,8 +5,11 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.model import RankResult
+from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer
 from gpucheck.machine.supervised import KILL, TERMINATE
+from gpucheck.machine.worker_pool.look import Looks
+from gpucheck.machine.worker_pool.lost_packets import LostPackets
 from gpucheck.machine.worker_pool.messages import Message, read_message
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 
@@ -247,3 +250,26 @@ def test_numbers_that_are_none_and_data_that_are_too_large_are_left_out() -> Non
     large = read_answer({**said, "data": {"x": "y" * 100_000}})
     assert large is not None
     assert list(large.data) == ["left_out"]
+
+
+@pytest.mark.parametrize("answers", [False, True])
+def test_what_its_connections_lost_is_told_if_its_time_was_over(
+    clock: Clock,
+    answers: bool,  # noqa: FBT001  # both
+) -> None:
+    """It may have lost its peers just before it was ended itself."""
+    run = _run(clock)
+    assert run.process.looks is None
+    run.process.looks = Looks()
+    run.hear({"event": "phase", "phase": "enter", "collective": 1})
+    clock.now += 21
+    run.push()
+    rows = [LostPackets("10.0.0.1", f"10.0.1.{at}", 100, at, 0) for at in range(70)]
+    run.process.looks.lost_packets = rows
+    if answers:
+        run.hear({"event": "result", "status": "failed", "phase": "enter"})
+    run.hear({"event": "ended", "signal": 15, "status": None, "printed": ""})
+    told = run.result.data["lost_packets"]
+    check_data(run.result.data)
+    assert len(told) == 64
+    assert told[0] == ["10.0.0.1", "10.0.1.69", 100, 69, 0]

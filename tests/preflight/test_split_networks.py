@@ -106,6 +106,52 @@ def test_a_link_of_task_0_is_named_as_a_link(tmp_path: Path, moment: Moment) -> 
         assert ended.statuses == [4, 4, 3, 4], ended
 
 
+def by_hand(_net: net_hosts.Hosts, _host: int) -> dict[str, str]:
+    """What torchrun tells besides RANK says nothing of the hosts, either."""
+    return {}
+
+
+def by_slurm(net: net_hosts.Hosts, host: int) -> dict[str, str]:
+    return {
+        "RANK": "", "SLURM_PROCID": str(host), "SLURM_STEP_NUM_TASKS": "4", "SLURM_JOB_ID": "7",
+        "SLURM_STEP_ID": "0", "SLURM_NODEID": str(host), "SLURMD_NODENAME": net.names[host],
+        "SLURM_STEP_NODELIST": ",".join(net.names), "SLURM_STEP_TASKS_PER_NODE": "1(x4)",
+    }  # fmt: skip
+
+
+def by_kubernetes(net: net_hosts.Hosts, host: int) -> dict[str, str]:
+    return {
+        "RANK": "", "WORLD_SIZE": "", "JOB_COMPLETION_INDEX": str(host),
+        "HOSTNAME": net.names[host], "MASTER_ADDR": f"{net.master}.gate",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("launcher", [by_hand, by_slurm, by_kubernetes])
+def test_a_link_of_task_0_that_was_cut_before_the_start_names_no_host(
+    tmp_path: Path, launcher: Callable[[net_hosts.Hosts, int], dict[str, str]]
+) -> None:
+    """Where the launcher names the hosts, the others say that they reach the missing one."""
+    names = [f"gate-{index}" for index in range(4)]
+    with net_hosts.hosts(4, names, domain="gate") as net:
+        net.cut(0, 2)
+        env = {host: launcher(net, host) for host in range(4)}
+        more = ("--nodes", "4") if launcher is by_kubernetes else ()
+        job = net_jobs.Job(
+            net, "--timeout", "60", "--exclude-file", str(tmp_path / "bad"), *more, env=env
+        )
+        statuses, report, said = job.end(90)
+    assert (tmp_path / "bad").read_text() == ""
+    (culprit,) = report["culprits"]
+    assert "was not reached" in said[2], said
+    if launcher is by_hand:
+        assert (culprit["slug"], culprit["ranks"]) == ("rank-missing", [2]), culprit
+        assert (culprit["confidence"], culprit["hosts"]) == ("likely", []), culprit
+        assert statuses == [1, 1, 3, 1], said
+    else:
+        assert (culprit["is_link"], culprit["ranks"]) == (True, [0, 2]), culprit
+        assert statuses == [4, 4, 3, 4], said
+
+
 def test_two_halves_accuse_each_other_of_nothing(tmp_path: Path, moment: Moment) -> None:
     with net_hosts.hosts(4) as net:
 
@@ -152,6 +198,20 @@ def test_a_host_that_dies_is_named(tmp_path: Path, moment: Moment) -> None:
         assert ended.excluded <= {net.names[2]}, (moment, ended)
         if moment.is_in_a_step:
             assert ended.excluded == {net.names[2]}, ended
+
+
+def test_a_link_that_loses_packets_accuses_no_host(tmp_path: Path) -> None:
+    """Half of the jobs come through nevertheless: then nothing is said."""
+    if why := net_hosts.losing_missing():
+        pytest.skip(why)
+    with net_hosts.hosts(4) as net:
+        net.lose(1, 2, 0.2)
+        job = net_jobs.Job(net, "--timeout", "75", "--exclude-file", str(tmp_path / "bad"))
+        statuses, report, said = job.end(105)
+    assert 2 not in statuses, said
+    assert (tmp_path / "bad").read_text() == ""
+    for culprit in report["culprits"]:
+        assert (culprit["is_link"], culprit["ranks"]) == (True, [1, 2]), culprit
 
 
 @pytest.mark.parametrize(("inwards", "outwards"), [(True, True), (True, False), (False, True)])

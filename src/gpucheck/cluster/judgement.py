@@ -22,6 +22,7 @@ from gpucheck.cluster.figures import (
     drift,
     idle,
     limits,
+    lost_packets,
     pair_rounds,
     policy,
     rdma_ports,
@@ -250,6 +251,8 @@ class Judgement:
             *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
+        if all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
+            found += lost_packets.culprits(roster, history)
         if heard.is_blind:
             found = []  # what a starved task 0 has timed or missed accuses nobody
         guilty = _guilty(found)

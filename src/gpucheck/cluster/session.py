@@ -268,7 +268,7 @@ class Session:
             end=self._end, counters=self._counters, takes_signals=settings.takes_signals,
             import_seconds=_limit(_IMPORT, settings.timeout),
             absent=entrance.task in self._kept_away,
-            deputy_port=self._heir.port, mark=self._mark,
+            deputy_port=self._heir.port, mark=self._mark, domain=entrance.domain,
         )  # fmt: skip
 
     def _coordinator(self, policy: Policy, progress: Callable[[str], None]) -> Coordinator:

@@ -14,13 +14,29 @@ group is measured again before it is named. From three nodes on, all nodes are m
 and a host that is slow with every partner is named. Ranks on the CPU are reported only below 40 %,
 and not if the machine was busy.
 
+If a collective did not end and nobody is to blame, a link between two hosts is named on which at
+least 5 % of the TCP packets got lost, or a host whose links to several others lose them.
+
 Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
 check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.
 """
 
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Fix, Severity
 from gpucheck.findings.form import InPreflight, Rule
 from gpucheck.language import say
+
+LOSES_PACKETS = "loses-packets"
+"""What a culprit is called in its data on whose links packets get lost."""
+REPLACE_THE_LINK = Fix(
+    text=say(
+        "Find out where the packets get lost: look at the counters of errors and drops on both "
+        "hosts, and at those of the switch ports between them. Replace the cable or transceiver, "
+        "or use another port."
+    ),
+    commands=("ip -s link", "ethtool -S INTERFACE | grep -iE 'err|drop|discard|crc'"),
+    verify="gpucheck preflight",
+)
+"""What to do about such a link."""
 
 RULE = Rule(
     __name__,

@@ -28,8 +28,9 @@ RULE = Rule(
     seen_in=("pre-flight", "text"),
     preflight=InPreflight(
         fix=say(
-            "Read the output of the process that should have started there. Check that the node is "
-            "up and that the launcher knows of it."
+            "Read the output of the process that should have started there. If it says that task 0 "
+            "was not reached, check the network between the two hosts. Otherwise check that the "
+            "node is up and that the launcher knows of it."
         ),
     ),
 )

@@ -134,27 +134,47 @@ class _Missing:
         views = self._views(ranks)
         if self._is_link(views):
             return self._link(ranks, views)
-        sure = Confidence.CERTAIN
-        words = say(
-            "never registered: it was not started, hangs at its start, or cannot reach rank 0"
-        )
+        sure, words = self._why_absent(ranks, views)
+        return blamed(rank_missing.RULE.slug, self._roster, ranks, evidence=words, confidence=sure)
+
+    def _why_absent(self, ranks: list[int], views: Mapping[int, Seen]) -> tuple[Confidence, str]:
+        """Return how sure it is that ranks are missing, and do not just fail to reach rank 0."""
         if any(self._roster.ranks[rank].task in self._sights.mute for rank in ranks):
-            words = say(
+            return Confidence.POSSIBLE, say(
                 "connected to task 0 and never registered: it hangs at its start, or large packets "
                 "get lost on the way (compare the MTU of the network interfaces and switches)"
             )
-            return blamed(
-                rank_missing.RULE.slug, self._roster, ranks, evidence=words,
-                confidence=Confidence.POSSIBLE,
-            )  # fmt: skip
-        is_much = 2 * len(self._roster.absent) > len(self._roster.ranks)
-        if is_much or self._is_in_doubt:
-            sure = Confidence.POSSIBLE
-            words = say(
+        if 2 * len(self._roster.absent) > len(self._roster.ranks) or self._is_in_doubt:
+            return Confidence.POSSIBLE, say(
                 "never registered: it was not started, hangs at its start, or cannot reach rank 0; "
                 "because so many are missing, rank 0 itself may have come late or be out of reach"
             )
-        return blamed(rank_missing.RULE.slug, self._roster, ranks, evidence=words, confidence=sure)
+        if self._is_part_of_a_host(ranks):
+            return Confidence.CERTAIN, say(
+                "never registered, while other tasks of its host did: it was not started, or hangs "
+                "at its start"
+            )
+        if self._own(views) in _REACHED:
+            return Confidence.LIKELY, say(
+                "never registered, although its host is reached from that of task 0: it was not "
+                "started, hangs at its start, or a firewall keeps it from task 0"
+            )
+        others = sum(self._node_of_task.get(task) != self._here for task in views)
+        if others and _reach_nothing(views):
+            return Confidence.LIKELY, say_many(
+                others,
+                "never registered, and its host is down or cut off, since {count} other host does "
+                "not reach it either",
+                "never registered, and its host is down or cut off, since {count} other hosts do "
+                "not reach it either",
+            )
+        # A job whose launcher names no hosts can exclude none: that its process was not started is
+        # far more common than a single link that is cut. Of a host with a name nothing was seen.
+        is_known = bool(self._roster.ranks[ranks[0]].host)
+        return Confidence.POSSIBLE if is_known else Confidence.LIKELY, say(
+            "never registered: it was not started, hangs at its start, or its host does not reach "
+            "that of task 0; if so, its own output says that task 0 was not reached"
+        )
 
     def _judge(self, ranks: list[int]) -> Culprit:
         views = self._views(ranks)

@@ -79,6 +79,8 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     """A name of this run: the same for all its tasks, another in other runs."""
     hosts: tuple[str, ...] = ()
     """The host of each task, or () where the launcher does not say."""
+    domain: str = ""
+    """What follows those names where they are looked up, with its dot."""
     restarts: int = 0
     notes: tuple[str, ...] = ()
     """Variables that contradict others and were ignored."""
@@ -378,11 +380,13 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
                 "service it is JOB-0.SERVICE"
             )
         )
+    pods = _pods(env.get("HOSTNAME", ""), index, wish.nodes)
+    first, dot, service = host.partition(".")
     return Entrance(
         launcher="kubernetes", task=index, tasks=wish.nodes, local_tasks=1, node=index,
         nodes=wish.nodes, master_host=host or "127.0.0.1", master_port=port or _DEFAULT_PORT,
         run=run_name("kubernetes", f"{host}-{port or _DEFAULT_PORT}"),
-        hosts=_pods(env.get("HOSTNAME", ""), index, wish.nodes),
+        hosts=pods, domain=dot + service if pods and pods[0] == first else "",
     )  # fmt: skip
 
 

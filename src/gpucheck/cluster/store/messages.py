@@ -338,6 +338,10 @@ _Address = Annotated[
 """A host, or an address with or without its interface: commands are made of it."""
 
 
+_Way = tuple[_Address, _Address, Count, Count, Count]
+"""From one address to another: packets sent, lost and not acknowledged."""
+
+
 class _ResultData(msgspec.Struct):
     """The part of ``RankResult.data`` that the diagnosis computes with."""
 
@@ -348,6 +352,7 @@ class _ResultData(msgspec.Struct):
     address: _Address | None = None
     port: Annotated[int, Meta(ge=0, le=65535)] | None = None
     fault: Name | None = None
+    lost_packets: Annotated[list[_Way], Meta(max_length=64)] = []
     error: Text | float | None = None
     nccl_warnings: list[Text] = []
     roots: list[RootCause] = []

@@ -9,6 +9,7 @@ import msgspec
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult
 from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task import address_space, looks
+from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
@@ -23,6 +24,8 @@ _VICTIM_SECONDS = 2.0
 _LONGEST = 1000
 _MOST_DATA = 64 * 1024
 """Bytes of the data of one result: several results go into one message to task 0."""
+_MOST_CONNECTIONS = 64
+"""Ways to other hosts of which is told what was lost."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
@@ -141,6 +144,9 @@ class RankRun:
             kind, detail = address_space.explained(result.kind, result.detail, said)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
+        if not result.passed:
+            data = {**result.data, **self._lost_packets()}
+            result = msgspec.structs.replace(result, data=data)
         flight = None if result.passed else self._flight
         self.result = msgspec.structs.replace(
             result, rank=self.rank, seconds=seconds, flight=flight,
@@ -205,6 +211,15 @@ class RankRun:
         """Return how often a control group refused processes or threads meanwhile."""
         refused = refused_processes() - self._refused
         return {"refused_processes": refused} if refused > 0 else {}
+
+    def _lost_packets(self) -> dict[str, Any]:
+        """Return what its connections had lost before its time was over, the worst first.
+
+        The other end may have closed them since, so that it ended by itself.
+        """
+        seen = self._process.looks.lost_packets if self._process.looks is not None else []
+        worst = sorted(seen, key=lambda one: -one.lost)[:_MOST_CONNECTIONS]
+        return {"lost_packets": builtins(worst)} if worst else {}
 
     def _why(self, reason: StopReason) -> str:
         if reason == "peer-failed":

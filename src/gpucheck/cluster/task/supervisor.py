@@ -128,7 +128,7 @@ class Supervisor:
         self._beats = 0
         self._told_to_end = False
         self._standstill = Standstill(store)
-        self._witness = Witness(place.task, place.run, store)
+        self._witness = Witness(place.task, place.run, store, place.domain)
         self._results: list[dict[str, Any]] = []
         self.snapshot: Snapshot | None = None
         """What the static probes found here, where they were run."""

@@ -10,6 +10,8 @@ class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     tasks: int
     run: str
     """The name of the run."""
+    domain: str = ""
+    """What follows the launcher's names of hosts where they are looked up."""
     node: int | None
     local: int
     """Its place among the tasks of its node."""

@@ -1,6 +1,7 @@
 """What this task sees of others that task 0 does not hear: task 0 asks it before it judges them."""
 
 import contextlib
+import socket
 import threading
 
 import msgspec
@@ -32,12 +33,14 @@ class Witness:
         task: its number.
         run: the name of the run.
         store: the connection to the store of task 0.
+        domain: what follows the launcher's name of a host where it is looked up.
     """
 
-    def __init__(self, task: int, run: str, store: Connection) -> None:
+    def __init__(self, task: int, run: str, store: Connection, domain: str = "") -> None:
         self._task = task
         self._run = run
         self._store = store
+        self._domain = domain
         self._seen: dict[int, Seen] = {}
         self._said = 0
 
@@ -66,8 +69,19 @@ class Witness:
     def _look(self, place: Place) -> None:
         store = self._store
         port = place.port or store.port
-        target = _Target(place.host or store.peer_address, port, store.token)
+        host = place.host or store.peer_address
+        if not place.process.pid:  # it never came: there is only the launcher's name of its host
+            host = next(filter(_has_address, (host + self._domain, host)), "")
+        if not host:
+            return  # a name without an address says nothing about the host
+        target = _Target(host, port, store.token)
         seen = sight.look(place.process, target, self._run)
         if not place.port and seen in _REACHED:
             seen = "answers"
         self._seen[place.task] = seen
+
+
+def _has_address(name: str) -> bool:
+    with contextlib.suppress(OSError, UnicodeError):
+        return bool(socket.getaddrinfo(name, None))
+    return False

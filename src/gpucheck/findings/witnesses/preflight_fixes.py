@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.derived.nccl_control import control_run, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.preflight import Culprit, Preflight
-from gpucheck.findings import rank_hangs, rank_slow
+from gpucheck.findings import link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Rule
 from gpucheck.language import say, say_many
 
@@ -127,6 +127,8 @@ def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
     data = culprit.data
     if culprit.slug == rank_slow.RULE.slug and data.get("kind") == rank_slow.THROTTLED:
         return (rank_slow.RAISE_THE_LIMIT,)
+    if culprit.slug == link_slow.RULE.slug and data.get("kind") == link_slow.LOSES_PACKETS:
+        return (link_slow.REPLACE_THE_LINK,)
     look = data.get("look")
     if culprit.slug != rank_hangs.RULE.slug or not isinstance(look, dict):
         return ()

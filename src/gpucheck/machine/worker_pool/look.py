@@ -12,6 +12,7 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 from gpucheck.machine.children import waited_for_processor
+from gpucheck.machine.worker_pool.lost_packets import LostPackets, lost_packets
 
 APART = 1.0
 """Seconds between the two looks."""
@@ -46,11 +47,14 @@ class Looks:
     Attributes:
         worker: the first and the last look at the worker; None if nothing could be read.
         zygote: the same for the process that forked the worker.
+        lost_packets: what the worker's connections had lost at the first look: those whose other
+            ends are ended first are closed by the last one.
     """
 
     def __init__(self) -> None:
         self.worker: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
         self.zygote: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
+        self.lost_packets: list[LostPackets] = []
         self._begun: float | None = None
         self._cpu: float | None = None
         self._waited = 0.0
@@ -96,6 +100,7 @@ class Looks:
         self._begun = time.monotonic()
         self.worker = (look(pid), None)
         self.zygote = (look(zygote), None)
+        self.lost_packets = lost_packets(pid)
 
     def finish(self, pid: int, zygote: int) -> None:
         """Take the last look."""
