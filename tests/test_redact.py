@@ -100,7 +100,7 @@ def test_the_address_of_an_index(before: str, after: str) -> None:
 def test_channels_of_conda() -> None:
     channels = ["conda-forge", "acme", "https://conda.acme.corp/main", "acme/label/own"]
     found = redacted(PackageSources(conda_channels=channels)).get(PackageSources).conda_channels
-    assert found == ["conda-forge", "dir1", "https://address1/main", "dir1/dir2/dir3"]
+    assert found == ["conda-forge", "channel1", "https://address1/main", "channel1/label/dir1"]
 
 
 @pytest.mark.parametrize(
