@@ -112,24 +112,14 @@ def test_a_quoted_line(line: str, private: list[str]) -> None:
     ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{line}: {ERROR}\n"
     report = triage(ticket, TABLES)
     assert report.root_causes
+    shown = public(report)  # once: every writer leaves a redacted report as it is
     for name, render in TICKETS.items():
-        assert _left(render(report), private) == [], name
+        assert _left(render(shown), private) == [], name
     answer = asked("triage", {"text": ticket}).answer(Setting())
     assert _left(answer.text + json.dumps(answer.data), private) == []
 
 
-@pytest.mark.parametrize(("line", "private"), LINES)
-def test_a_text_in_a_machine(line: str, private: list[str]) -> None:
-    report = report_samples.report(
-        System(os="linux", user="alice", hostname="box"),
-        NvidiaSmi(message=f"NVIDIA-SMI has failed: {line}"),
-        Interpreter(status="signal", problems={"*": f"{line}: not there"}),
-    )
-    for name, render in MACHINES.items():
-        assert _left(render(report), private) == [], name
-
-
-@pytest.mark.parametrize(("line", "private"), MORE_LINES)
+@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES])
 def test_a_line_of_a_log(line: str, private: list[str]) -> None:
     """Alone, because what one line marks as a name is found in all others, too."""
     shown = redact(snapshot(NvidiaSmi(message=f"it has failed: {line}\n{line}\nthere")))

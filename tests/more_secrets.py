@@ -143,8 +143,7 @@ MORE_LINES = [
     ),
     ("--rdzv_endpoint=quokka-n017:29500", ["quokka"]),
     (
-        "[W socket.cpp:663] [c10d] The client socket has failed to connect to "
-        "[quokka-n018.velden]:29500",
+        "[W socket.cpp:663] The client socket has failed to connect to [quokka-n018.velden]:29500",
         ["quokka", "velden"],
     ),
     ("The IPv6 network addresses of (quokka-n018, 29500) cannot be retrieved", ["quokka"]),
