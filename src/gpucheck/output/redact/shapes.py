@@ -143,7 +143,8 @@ _SECRETS = _Shapes(
     ),
 )
 _MAIL = re.compile(
-    r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})(?![\w@:]*@)"
+    r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
+    r"(?![\w@:]{0,300}@)"
     r"(?P<repository>(?::[\w.-]{1,100}(?:/[\w.+-]{1,100}){1,8}|:[\w.-]{1,100}\.git)?)"
 )
 """``user@host``, and the repository or the file that ``git`` and ``scp`` name behind it."""
