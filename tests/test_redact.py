@@ -100,7 +100,7 @@ def test_the_address_of_an_index(before: str, after: str) -> None:
 def test_channels_of_conda() -> None:
     channels = ["conda-forge", "acme", "https://conda.acme.corp/main", "acme/label/own"]
     found = redacted(PackageSources(conda_channels=channels)).get(PackageSources).conda_channels
-    assert found == ["conda-forge", "dir1", "https://address1/main", "dir1/dir2/dir3"]
+    assert found == ["conda-forge", "channel1", "https://address1/main", "channel1/label/dir1"]
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,37 @@ def test_a_user_called_nvidia_leaves_the_driver_alone() -> None:
     assert found.get(Interpreter).executable == "/home/user1/venv/bin/python"
     assert found.get(NvidiaSmi).message == "NVIDIA-SMI has failed: no nvidia driver on gpu"
     assert found.get(Nvml).problems == {"*": "libnvidia-ml.so.1: not there; see nvidia-smi"}
+
+
+def test_what_one_field_keeps_is_found_by_what_another_told() -> None:
+    """A folder of the system is public, unless it is called like the user or the machine."""
+    paths = ["/usr/share/alice/x", "/opt/conda/envs/gpu-box-7", "/usr/share/cuda/x"]
+    section = Interpreter(executable=paths[0], sys_path=paths)
+    found = redacted(ALICE, section, NvidiaSmi(message="alice")).get(Interpreter)
+    assert found.executable == "/usr/share/user1/x"
+    assert found.sys_path == ["/usr/share/user1/x", "/opt/conda/envs/host1", "/usr/share/cuda/x"]
+
+
+def test_a_private_channel_is_replaced_and_its_package_stays() -> None:
+    sources = PackageSources(conda_channels=["https://conda.acme.corp/acme-ml", "acme-ml"])
+    packages = Packages(conda_packages=["pytorch 2.8.0 cpu_0 acme-ml", "numpy 2.1 0 conda-forge"])
+    found = redacted(sources, packages, NvidiaSmi(message="no channel acme-ml here"))
+    assert found.get(Packages).conda_packages == [
+        "pytorch 2.8.0 cpu_0 channel1", "numpy 2.1 0 conda-forge",
+    ]  # fmt: skip
+    channels = ["https://address1/channel1", "channel1"]
+    assert found.get(PackageSources).conda_channels == channels
+    assert found.get(NvidiaSmi).message == "no channel channel1 here"
+    command = "conda install -c acme-ml pytorch"
+    shown = redaction(snapshot(sources, packages)).command(command)
+    assert shown == "conda install -c channel1 pytorch"
+
+
+def test_files_of_a_public_package_keep_their_names() -> None:
+    site = "/home/alice/v/lib/python3.11/site-packages"
+    kept = "/home/user1/v/lib/python3.11/site-packages/torch/_dynamo/x.py"
+    assert path(f"{site}/torch/_dynamo/x.py") == kept
+    assert "acme" not in path(f"{site}/acme_nets/own/x.py")
 
 
 def test_root_is_nobody_in_particular() -> None:

@@ -147,6 +147,19 @@ def test_sixty_secrets_planted_everywhere_are_gone() -> None:
 
 
 @pytest.mark.hostile
+@pytest.mark.parametrize(
+    "part",
+    ["a@b:", "a-", "a.", "Aa Bb <a@", "curl -", "kubectl ", "C:\\a b ", "10.0.0.1 a1 b2\n", "...a/",
+     "x-1:/a /b ", "NODELIST=a[1,", "://a/", "--user ", "a-bcdfghjklm-bcdfg"],
+)  # fmt: skip
+def test_no_form_takes_the_square_of_a_text(part: str) -> None:
+    text = (part * (1 << 15))[: 1 << 15]
+    begun = time.process_time()
+    redact(snapshot(Pasted(readers=[text])))
+    assert time.process_time() - begun < 5
+
+
+@pytest.mark.hostile
 def test_endless_texts_are_hidden_and_not_searched_for_ever() -> None:
     texts = [
         f"host n{at} key= user u{at} by to ://a@b]: 1.2.3.4 error:" * 4 for at in range(15_000)

@@ -255,6 +255,8 @@ def _compared(state: "State", new: "Report", tables: "Tables", options: dict[str
     from gpucheck.engine import judge_machine  # noqa: PLC0415
     from gpucheck.output import diff  # noqa: PLC0415
 
+    if options["form"] == "json":
+        state, new = _redacted(state, new, tables)
     changes = diff.compare(state.snapshot, new.snapshot)
     why = explain(state.snapshot, new, tables)
     rates = figures(state.snapshot, new.snapshot)
@@ -265,6 +267,20 @@ def _compared(state: "State", new: "Report", tables: "Tables", options: dict[str
         "verbose": options["verbose"], "color": colored(options), "width": page_width(options),
     }  # fmt: skip
     return words.comparison(state, old, new, why, changes, rates, **look)
+
+
+def _redacted(state: "State", new: "Report", tables: "Tables") -> tuple["State", "Report"]:
+    """Return both with the same pseudonyms; data may leave the machine."""
+    from msgspec.structs import replace  # noqa: PLC0415
+
+    from gpucheck.baselines.store import host_of  # noqa: PLC0415
+    from gpucheck.engine import judge_machine  # noqa: PLC0415
+    from gpucheck.output.redact import redact_text, redact_together  # noqa: PLC0415
+
+    before, now = redact_together(state.snapshot, new.snapshot)
+    file, note = (redact_text(text, new.snapshot) for text in (str(state.file), state.note))
+    state = replace(state, snapshot=before, host=host_of(before), file=Path(file), note=note)
+    return state, judge_machine(now, tables)
 
 
 def _as_json(document: object) -> str:

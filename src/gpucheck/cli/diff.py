@@ -1,6 +1,6 @@
 """``gpucheck diff``: what changed between two snapshots."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -9,10 +9,6 @@ from gpucheck.cli.run import load_snapshot, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
 from gpucheck.language import say
-
-if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.facts.snapshot import Snapshot
-    from gpucheck.tables import Tables
 
 _DIFFERENT = 1
 
@@ -49,13 +45,20 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
         new = load_snapshot(after)
     else:
         new = run_probes(open_host(options["sysroot"]), tables, options).snapshot
+    if options["form"] != "terminal":  # data and pages may leave the machine
+        from gpucheck.output.redact import redact_together  # noqa: PLC0415
+
+        old, new = redact_together(old, new)
     changes = compare(old, new)
     if options["form"] == "json":
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
         text = json_text(as_json(changes))
     elif options["form"] == "html":
-        text = _page(old, new, tables)
+        from gpucheck.engine import judge_machine  # noqa: PLC0415
+        from gpucheck.output.html import diff as of_diff  # noqa: PLC0415
+
+        text = of_diff.render(judge_machine(old, tables), judge_machine(new, tables), changes)
     else:
         from gpucheck.engine import judge_machine  # noqa: PLC0415
         from gpucheck.output import diff_overview  # noqa: PLC0415
@@ -70,18 +73,6 @@ def diff(ctx: click.Context, /, before: str, after: str | None, **options: Any) 
         )
     write_out(text, options["output"])
     ctx.exit(_DIFFERENT if changes else 0)
-
-
-def _page(old: "Snapshot", new: "Snapshot", tables: "Tables") -> str:
-    """Return the page, which may leave the machine: private values have become pseudonyms."""
-    from gpucheck.engine import judge_machine  # noqa: PLC0415
-    from gpucheck.output.diff import compare  # noqa: PLC0415
-    from gpucheck.output.html import diff as of_diff  # noqa: PLC0415
-    from gpucheck.output.redact import redact_together  # noqa: PLC0415
-
-    old, new = redact_together(old, new)
-    before, after = judge_machine(old, tables), judge_machine(new, tables)
-    return of_diff.render(before, after, compare(old, new))
 
 
 COMMAND = diff

@@ -78,11 +78,13 @@ class Redaction:
             return words
         whole = str(words)
         if not isinstance(words, Sentence):
-            return _or_hidden(self._pseudonyms.text, whole)
+            return self._searched(self._pseudonyms.text, whole)
+        if not words.params:
+            return words
         # What only the whole sentence shows to be private, such as a path in two parameters, is
         # worth more than the translation.
         if words.mapped(self._values) != self._values(whole):
-            return _or_hidden(self._pseudonyms.text, whole)
+            return self._searched(self._pseudonyms.text, whole)
         return words.mapped(self.text)
 
     def command(self, words: str) -> str:
@@ -117,7 +119,8 @@ class Redaction:
     def _learn_values(self, snapshot: Snapshot) -> None:
         """Give every private value its pseudonym before a text is searched.
 
-        UUIDs come first, then packages, because file names contain package names.
+        UUIDs come first, then packages, because file names contain package names. Channels of conda
+        come before the addresses of channels.
         """
         found: dict[Kind, dict[Any, None]] = {}
 
@@ -136,6 +139,8 @@ class Redaction:
                 self._pseudonyms.learn_uuid(uuid)
         for package in found.get("package", ()):
             self._pseudonyms.package(package)
+        for record in found.get("conda", ()):
+            self._pseudonyms.conda_package(record)
         self._learn_texts(found.pop("any", {}))
         for kind, values in found.items():
             for value in values:
@@ -161,12 +166,21 @@ class Redaction:
             return value
         if kind == "variables":
             return {
-                name: _or_hidden(functools.partial(self._variable, name), text)
+                name: self._searched(functools.partial(self._variable, name), text)
                 for name, text in value.items()
             }
         if value in self._too_much:
             return HIDDEN
-        return _or_hidden(functools.partial(self._value, kind), value)
+        return self._searched(functools.partial(self._value, kind), value)
+
+    def _searched(self, replace: Callable[[str], str], value: str) -> str:
+        """Return the replaced value, in which nothing that was learned as private is left.
+
+        All that leaves redaction passes here: what one way of replacing keeps, such as a folder of
+        the system that is called like the user, is found nevertheless. A documented setting stays.
+        """
+        shown = _or_hidden(replace, value)
+        return shown if is_setting(shown) else _or_hidden(self._pseudonyms.searched, shown)
 
     def _value(self, kind: Kind, value: str) -> str:
         pseudonyms = self._pseudonyms

@@ -9,11 +9,11 @@ from gpucheck.output.redact import shapes
 from gpucheck.output.redact.public_names import (
     CHANNELS,
     HOMES,
-    INDEX_WORDS,
     NO_USERS,
     ORDINARY,
     SYSTEM_ROOTS,
     index_hosts,
+    is_of_index,
     is_public,
     is_public_host,
     is_public_package,
@@ -37,7 +37,14 @@ _ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
 """One that was found as an address is none of the versions that look alike."""
 _ONE_WORD = re.compile(r"[\w.+-]*")
 """Nothing in a single word shows that it is a name."""
+_OF_PACKAGES = ("site-packages", "dist-packages")
+_OWN = re.compile(r"(?:dir|file|user|host|domain|package|channel|address)\d{1,6}(?:\.\w{1,5})?")
+"""What redaction itself has written."""
 _RUN = rf"[^{_ENDS}]*"
+_WITH_BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}(?=\\)"
+"""A folder such as ``C:\\Users\\Ana Lima\\x``: the separator behind it tells it from a sentence."""
+_OF_WINDOWS = rf"(?:{_WITH_BLANKS}|{_RUN})"
+_IN_URL = r"(?P<rest>(?::\d{1,5})?(?:/[\w.~+@%-]{0,200}){1,30}(?:\?[^\s\"'<>]{0,500})?)?"
 
 
 class Pseudonyms:
@@ -51,6 +58,8 @@ class Pseudonyms:
         self._hosts: dict[str, str] = {}
         self._lower_hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
+        self._folders: dict[str, str] = {}
+        self._channels: dict[str, str] = {}
         self._indexes: dict[str, str] = {}
         self._packages: dict[str, str] = {}
         self._plain_packages: set[str] = set()
@@ -61,6 +70,7 @@ class Pseudonyms:
         self._odd_bodies: list[str] = []
         self._paths: dict[str, str] = {}
         self._texts: dict[str, str] = {}
+        self._values: dict[str, str] = {}
         self._finder: re.Pattern[str] | None = None
         self._names: dict[str, str] = {}
         self._of_commands: dict[str, str] = {}
@@ -69,6 +79,8 @@ class Pseudonyms:
         self._of_owner: dict[str, str] = {}
         self._owner = _parts_of_words(())
         self._words: re.Pattern[str] | None = None
+        self._places: re.Pattern[str] | None = None
+        self._new_hosts: frozenset[str] = frozenset()
 
     # Learning: which values are private, before any text is searched.
 
@@ -97,12 +109,17 @@ class Pseudonyms:
             return
         for secret in shapes.secrets(words):
             self.learn_secret(secret)
-        shapes.hidden(words, self.address)
-        for kind, name in shapes.names(shapes.without_secrets(words)):
+        for uuid in shapes.devices(words):
+            self.learn_uuid(uuid)
+        shown = shapes.without_secrets(words)
+        shapes.without_addresses(shown, self.address)
+        for kind, name in shapes.names(shown):
             if not _identifies(name) or is_public_host(name):
                 continue
             if kind == "user":
                 self.learn_user(name)
+            elif kind == "folder":
+                self._folders[name] = self._component(name, windows=False)
             elif name not in self._users:
                 self.learn_host(name)
 
@@ -132,8 +149,11 @@ class Pseudonyms:
     def settle(self) -> None:
         """End the learning; from now on texts are searched for all learned values."""
         self._texts.clear()
+        self._values.clear()
         self._finder = self._new_finder()
-        named = {**self._packages, **self._users, **self._hosts}
+        named = {
+            **self._packages, **self._channels, **self._folders, **self._users, **self._hosts
+        }  # fmt: skip
         names = {name: new for name, new in named.items() if _identifies(name)}
         addresses = {
             name: new
@@ -141,9 +161,14 @@ class Pseudonyms:
             if _identifies(name) or _ADDRESS.fullmatch(name)
         }
         self._names = {**names, **addresses, **self._secrets}
-        packages = {name: new for name, new in self._packages.items() if name in names}
+        packages = {
+            name: new for name, new in {**self._packages, **self._channels}.items() if name in names
+        }
         self._of_commands = {**packages, **addresses, **self._secrets}
+        self._new_hosts = frozenset(self._hosts.values())
         self._words = whole_words(self._names)
+        addressed = r"(?<![\w.-])address\d{1,6}(?=(?::\d{1,5})?/)"
+        self._places = re.compile(rf"(?P<name>{self._words.pattern}|{addressed}){_IN_URL}")
         self._of_owner = {
             name.lower(): self._names[name]
             for name in self._own
@@ -202,14 +227,24 @@ class Pseudonyms:
         parts = rest.split("/") if sign else value.split("/")
         if (parts[0] in index_hosts()) if sign else (parts[0] in CHANNELS):
             return value
-        begin = f"{scheme}://{self.address(parts.pop(0))}" if sign else ""
-        words = [
-            one if one in INDEX_WORDS else self._component(one, windows=False) for one in parts
-        ]
-        return "/".join([begin, *words] if sign else words)
+        first = parts.pop(0)
+        if sign:
+            first = f"{scheme}://{self.address(first)}"
+        elif first:
+            first = self._channels.setdefault(first, f"channel{len(self._channels) + 1}")
+        return "/".join((first, *map(self._word_of_url, parts)))
+
+    def _word_of_url(self, word: str) -> str:
+        """Return one name in the path of an address."""
+        is_public = is_of_index(word) or _OWN.fullmatch(word) is not None
+        return word if is_public else self._component(word, windows=False)
 
     def conda_package(self, value: str) -> str:
-        """Return ``name version build channel`` of a package of conda; a channel is an index."""
+        """Return ``name version build channel`` of a package of conda; a channel is an index.
+
+        The name stays: only packages that are named like those of PyTorch and CUDA are facts, and
+        what is found rests on their names.
+        """
         name, *middle = value.split(" ", 3)
         channel = [self.index(middle.pop())] if len(middle) == len("vbc") else []
         return " ".join((name, *middle, *channel))
@@ -234,7 +269,7 @@ class Pseudonyms:
         if not name or (is_public(name, windows=windows) and not self._names_a_package(name)):
             return name
         name = self._spelling(name) if windows else name
-        for known in (self._users, self._hosts):
+        for known in (self._users, self._hosts, self._channels):
             if name in known:
                 return known[name]
         if name not in self._components:
@@ -275,21 +310,40 @@ class Pseudonyms:
 
     def values(self, words: str) -> str:
         """Return free text without what it shows by its form: it may still have names."""
-        return self._found(shapes.hidden(words, self.address))
+        if words not in self._values:
+            shown = shapes.without_addresses(shapes.without_secrets(words), self.address)
+            self._values[words] = self._found(shown)
+        return self._values[words]
 
     def _new_text(self, words: str) -> str:
         if words in self._paths:
             return self._paths[words]
-        replaced = self._named(self.values(words), self._names)
+        return self.searched(self.values(words))
+
+    def searched(self, words: str) -> str:
+        """Return a text with pseudonyms for the names, addresses and secrets that were learned."""
+        replaced = self._named(words, self._names)
         return self._owner.sub(lambda found: self._of_owner[found[0].lower()], replaced)
 
     def _found(self, words: str) -> str:
         return self._finder.sub(self._replacement, words) if self._finder else words
 
     def _named(self, words: str, among: Mapping[str, str]) -> str:
-        if self._words is None:
+        if self._places is None:
             return words
-        return self._words.sub(lambda found: among.get(found[0], found[0]), words)
+        return self._places.sub(lambda found: self._place(found, among), words)
+
+    def _place(self, found: re.Match[str], among: Mapping[str, str]) -> str:
+        """Return the pseudonym of a name; behind a host in an address, all is private."""
+        name, rest = found["name"], found["rest"] or ""
+        new = among.get(name, name)
+        in_url = found.string.startswith("://", found.start() - 3)
+        is_host = new in self._new_hosts or new.startswith("address")
+        if not (is_host and rest and (in_url or "." in name or rest.startswith(":"))):
+            return new + self._named(rest, among)
+        path, mark, _query = rest.partition("?")
+        port, *parts = path.split("/")
+        return "/".join((f"{new}{port}", *map(self._word_of_url, parts))) + (mark and f"?{HIDDEN}")
 
     def _new_finder(self) -> re.Pattern[str]:
         """Return a pattern for UUIDs and paths in text; a path with blanks only if it is known.
@@ -308,12 +362,15 @@ class Pseudonyms:
         )
         before = r"(?<![\w/.~-])"
         file = rf"[\w.+-]{{1,100}}(?:/[\w.+-]{{1,100}}){{1,20}}{_SUFFIXES}"
+        # nvidia-smi cuts off the start of a long path
+        cut = rf"(?<![\w.])\.\.\.(?P<cut>(?=[\w.+-]{{1,100}}/){_RUN})"
         return re.compile(
             rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
-            rf"|(?P<path>{odd}(?:[\\/]{_RUN})*"
-            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_RUN})+"
+            rf"|{cut}|(?P<path>{odd}(?:[\\/]{_RUN})*"
+            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_OF_WINDOWS})+"
+            rf"|(?<!\\)\\\\[\w.$-]{{1,64}}(?:\\{_OF_WINDOWS})+|~[\w.-]{{0,32}}/{_RUN})"
             # <product_name>x</product_name>: a closing tag is no path
-            rf"|/(?![/\s]|(?<=</)[\w:.-]{{1,80}}>){_RUN}))"
+            rf"|(?:{before}|(?<=file://))/(?![/\s]|(?<=</)[\w:.-]{{1,80}}>){_RUN})"
         )
 
     def _replacement(self, found: re.Match[str]) -> str:
@@ -323,6 +380,8 @@ class Pseudonyms:
             return self._body(found["uuid"])
         if found["file"]:
             return self._file(found["file"])
+        if found["cut"]:
+            return f"...{self.path(found['cut'])}"
         path = found["path"].rstrip(".")
         return self.path(path) + found["path"][len(path) :]
 
@@ -377,6 +436,8 @@ class Pseudonyms:
             return value
         for at, name in enumerate(names):
             above = names[at - 1].lower() if at else ""
+            if at > 1 and names[at - 2] in _OF_PACKAGES and is_public_package(above):
+                break  # what everybody can download
             if above in HOMES and name and name not in NO_USERS:
                 parts[2 * at] = self.user(self._spelling(name) if windows else name)
             else:

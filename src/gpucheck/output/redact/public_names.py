@@ -39,7 +39,8 @@ PythonSoftwareFoundation WindowsApps Microsoft NVSMI CUDA CUDNN Cellar Framework
 Python.framework Versions Current Applications linuxbrew .linuxbrew modules modulefiles spack
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
-pip.conf pip.ini .pip uv.toml .condarc
+pip.conf pip.ini .pip uv.toml .condarc wsl$ wsl.localhost .bashrc .bash_profile .profile .zshrc .ssh
+.netrc .gitconfig state gpu-env
 .dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
 """.split()  # noqa: SIM905  # a list of words is most readable as words
 
@@ -67,17 +68,23 @@ HOMES = frozenset(("home", "homes", "users"))
 """The name that follows one of these, in lower case, is a user name."""
 NO_USERS = frozenset(("Public", "Shared", "Default", "root", "linuxbrew", ".linuxbrew"))
 
-INDEX_WORDS = frozenset(
-    "simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api".split()  # noqa: SIM905
+_INDEX_WORDS = frozenset(
+    """
+    simple pypi web whl pytorch anaconda cloud pkgs main free r msys2 conda repository api packages
+    dist index.html latest stable en docs html v1
+    """.split()  # noqa: SIM905
 )
-"""Names in the path of a package index that say what it is and not whose."""
+_WHEEL = re.compile(r"(?P<project>[A-Za-z0-9][\w.]{0,99})-\d[\w.+%-]{0,200}\.(?:whl|tar\.gz|conda)")
+_OF_BUILDS = re.compile(
+    r"cu\d{2,3}|cpu|nightly|rocm\d[\d.]{0,6}|label|linux-\w{2,10}|noarch|win-64"
+)
 SITES = (
     "pytorch.org", "github.com", "githubusercontent.com", "gitlab.com", "nvidia.com", "nvidia.cn",
     "python.org", "anaconda.org", "anaconda.com", "huggingface.co",
     "hf.co", "docker.com", "docker.io", "quay.io", "ghcr.io", "nvcr.io", "gcr.io",
     "stackoverflow.com", "microsoft.com", "aka.ms", "google.com", "kernel.org", "ubuntu.com",
     "debian.org", "redhat.com", "fedoraproject.org", "kubernetes.io", "open-mpi.org",
-    "wikipedia.org", "example.com", "example.org", "localhost",
+    "wikipedia.org", "arxiv.org", "vllm.ai", "ray.io", "example.com", "example.org", "localhost",
 )  # fmt: skip
 """Sites that everybody knows, and whose addresses therefore tell nothing of a machine."""
 _PARTS_OF_SITES = frozenset(
@@ -90,8 +97,9 @@ _PARTS_OF_SITES = frozenset(
 """What stands before such a name; anything else may be that of a customer."""
 CHANNELS = frozenset(
     """
-    defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly nvidia bioconda
-    rapidsai xformers intel huggingface fastai
+    defaults main free r msys2 anaconda conda-forge pytorch pytorch-nightly pytorch-test
+    pytorch-lts pytorch3d nvidia bioconda rapidsai rapidsai-nightly xformers intel huggingface
+    fastai pyg dglteam fvcore iopath numba plotly microsoft pypi
     """.split()  # noqa: SIM905
 )
 """Channels of conda that everybody may use."""
@@ -110,13 +118,14 @@ ORDINARY = frozenset(
     all and id job jobs rank ranks state reason drain nodename scontrol srun sinfo dcgmi diag dmesg
     oom segfault killed http https route addr brief describe cordon kubectl mpirun torchrun
     meanwhile slurm hadoop spark ray jupyter jovyan mambauser vscode ec2-user azureuser vagrant
-    kaggle colab nonroot appuser nobody daemon www-data postgres git
+    kaggle colab nonroot appuser nobody daemon nixos archlinux www-data postgres git
     gpucheck install uninstall remove purge update upgrade list show check enable disable start
     stop restart reset reboot status set unset export echo grep head tail tee cat index index-url
     extra-index-url channel freeze download run exec import print sudo chmod chown usermod modprobe
     rmmod systemctl service sed apt apt-get dnf yum zypper uv curl wget test tests fresh peer route
     which where stat logs log video render soft hard free dump args process project shared rules
     limits devel headers open server build-essential collect compat selftest preflight triage diff
+    kube-system kube-public gpu-operator nvidia-gpu-operator hidden cpu
     version release answer answered environment command timed out output input number name names
     """.split()  # noqa: SIM905
 )
@@ -166,6 +175,14 @@ def is_public_host(name: str) -> bool:
     while (part := lower.partition("."))[0] in _PARTS_OF_SITES:
         lower = part[2]
     return lower in SITES or name.lower() in index_hosts()
+
+
+def is_of_index(word: str) -> bool:
+    """Whether a name in the path of a package index says what it is and not whose."""
+    if word in _INDEX_WORDS or word in CHANNELS or _OF_BUILDS.fullmatch(word):
+        return True
+    wheel = _WHEEL.fullmatch(word)
+    return wheel is not None and is_public_package(wheel["project"].replace("_", "-"))
 
 
 @cache

@@ -5,108 +5,311 @@ Every repeat has a limit, and no two that match the same stand side by side.
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Literal
+from collections.abc import Callable, Iterator
+from typing import Literal, NamedTuple
 
 from gpucheck.facts.environment import HIDDEN
 
-Kind = Literal["user", "host"]
+Kind = Literal["user", "host", "folder"]
+
+
+class _Shape(NamedTuple):
+    """A form, and words in lower case without one of which it cannot occur; () if there are none.
+
+    Its groups are the private values. Of a group called ``list`` each item is one.
+    """
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def _shape(words: str, pattern: str, flags: int = 0) -> _Shape:
+    return _Shape(tuple(words.split("|")) if words else (), re.compile(pattern, flags))
+
+
+class _Shapes:
+    """Forms in their order, of which those are tried that can occur in a text."""
+
+    def __init__(self, *shapes: _Shape) -> None:
+        self._patterns = [shape.pattern for shape in shapes]
+        self._always = {at for at, shape in enumerate(shapes) if not shape.words}
+        self._places: dict[str, list[int]] = {}
+        for at, shape in enumerate(shapes):
+            for word in shape.words:
+                self._places.setdefault(word, []).append(at)
+
+    def fitting(self, text: str) -> Iterator[re.Pattern[str]]:
+        """Yield the patterns that may find something in a text."""
+        lower = text.lower()
+        found = set(self._always)
+        for word, places in self._places.items():
+            if word in lower:
+                found.update(places)
+        return (self._patterns[at] for at in sorted(found))
+
+    def values(self, text: str) -> Iterator[str]:
+        """Yield what is private in a text, without the full stop of its sentence."""
+        for pattern in self.fitting(text):
+            for found in pattern.finditer(text):
+                for group, name in found.groupdict().items():
+                    parts = _OF_LIST.split(name or "") if group == "list" else (name,)
+                    yield from (part.rstrip(".-") for part in parts if part)
+
+
+_OF_LIST = re.compile(r"\[[^\]]{0,1000}\]?|:\d{1,5}|[,\s\]]+")
+
 
 _NAMES_OF_SECRETS = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|auth|"
     r"(?:api|access|private|secret|account|ssh|encryption|signing|license)[_-]?key)"
 )
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}]{3,512}"
-_SECRETS = (
-    re.compile(r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>.*)", re.DOTALL),
+_SECRETS = _Shapes(
+    _shape("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>.*)", re.DOTALL),
     # password=x, "HF_TOKEN": "x", --api-key x; a count or a class is no secret
-    re.compile(
-        rf"(?i)(?<![a-z]){_NAMES_OF_SECRETS}[\"']?(?:\s{{0,3}}[=:]\s{{0,3}}[\"']?|(?<=key)\s|"
-        rf"(?<=word)\s(?=\S*\d))(?!\d{{1,9}}\b|none\b|null\b|true\b|false\b|bearer\b|basic\b"
-        rf"|\(hidden|<)(?P<secret>{_VALUE})"
+    _shape(
+        "pass|pwd|secret|token|credential|auth|key",
+        rf"(?i)(?:(?<![a-z]){_NAMES_OF_SECRETS}|(?<=[a-z])(?<!no)passw(?:or)?d)"
+        r"[\"']?(?:\s{0,3}[=:]\s{0,3}[\"']?|(?<=key)\s|(?<=word)\s(?=\S*\d))"
+        r"(?!\d{1,9}\b|none\b|null\b|true\b|false\b|bearer\b|basic\b|\(hidden|<)"
+        rf"(?P<secret>{_VALUE})",
     ),
-    re.compile(r"(?i)\b(?:bearer|basic)\s(?P<secret>[\w.~+/=-]{8,2048})"),
+    _shape("bearer|basic", r"(?i)\b(?:bearer|basic)\s(?P<secret>[\w.~+/=-]{8,2048})"),
     # key=x: only what looks like a key
-    re.compile(r"(?i)\bkey[\"']?\s?[=:]\s?[\"']?(?P<secret>(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,300})"),
+    _shape(
+        "key",
+        r"(?i)\bkey[\"']?\s?[=:]\s?[\"']?(?P<secret>(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,300})",
+    ),
     # ://user:password@, ://token@
-    re.compile(r"://(?P<secret>[^\s/@\"'<>]{1,512})@"),
+    _shape("://", r"://(?P<secret>[^\s/@\"'<>]{1,512})@"),
     # the token of a channel of conda
-    re.compile(r"://[^\s\"']{1,99}?/t/(?P<secret>[\w-]{3,256})"),
-    re.compile(r"(?i)[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})"),
-    re.compile(
+    _shape("/t/", r"://[^\s\"']{1,99}?/t/(?P<secret>[\w-]{3,256})"),
+    _shape(
+        "sig|key|token|secret",
+        r"(?i)[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})",
+    ),
+    _shape(
+        "",
         r"(?<![\w-])(?P<secret>(?:sk|pk|rk|whsec|nvapi|hvs|npm|dckr_pat|dop_v1|shpat|sntrys|lsv2)"
         r"[_.-](?=[\w-]{0,200}\d)[\w-]{6,200}|gh[pousr]_\w{8,100}|github_pat_\w{8,100}"
         r"|gl(?:pat|dt|rt|ft|ptt)-[\w-]{8,100}|hf_[A-Za-z0-9]{8,100}|xox[a-z]-[\w-]{8,200}"
         r"|(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,20}|AIza[\w-]{20,60}|ya29\.[\w-]{8,300}"
         r"|pypi-AgE[\w-]{8,300}|eyJ[\w-]{8,2000}\.[\w.-]{2,4000}|SG\.[\w-]{8,60}\.[\w-]{8,100}"
-        r"|AGE-SECRET-KEY-\w{8,100})"
+        r"|AGE-SECRET-KEY-\w{8,100}|\d{8,10}:AA[\w-]{30,40}"
+        # what a cloud calls an instance, a disk, a network
+        r"|(?:i|vol|vpc|subnet|eni|snap|fs|sg)-[0-9a-f]{8}(?:[0-9a-f]{9})?(?![\w-])"
+        r"|arn:aws[\w-]{0,12}:[\w:./*-]{8,300})",
     ),
-)  # fmt: skip
+    # -p of a program whose password may stand there
+    _shape(
+        "sshpass|mysql|mariadb|login|ldapsearch|smbclient",
+        r"\b(?:sshpass|mysql\w{0,9}|mariadb|(?:docker|podman) login|ldapsearch|smbclient)\b"
+        rf"[^\n|;&]{{0,150}}?\s-[pw]\s?(?P<secret>(?!-){_VALUE})",
+    ),
+    _shape(
+        "curl",
+        rf"\bcurl\b[^\n|;&]{{0,200}}?\s(?:-u|--user)\s?(?P<secret>[\w.+-]{{1,64}}:{_VALUE})",
+    ),
+    # of a GPU, a disk or a machine
+    _shape(
+        "serial",
+        r"(?i)\bserial(?:[ _]?(?:number|no\.?))?(?:[\"']?\s{0,40}[:=]\s{0,3}[\"']?|>)"
+        r"(?P<secret>(?=[A-Z_-]{0,60}\d)[\w-]{5,64})",
+    ),
+    # of an InfiniBand adapter or port
+    _shape(
+        "guid",
+        r"(?i)\bguid[\"']?(?:\s{0,40}[:=]\s{0,3}|\s)"
+        r"(?P<secret>(?:0x)?[0-9a-f]{16}\b|[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b)",
+    ),
+    _shape("accountname", r"\bAccountName=(?P<secret>\w{3,64})"),
+    _shape(
+        "domain|logonserver",
+        r"(?i)\b(?:user(?:dns)?domain(?:_roamingprofile)?|logonserver)=(?P<secret>[\w.\\-]{2,64})",
+    ),
+    _shape(
+        "projects/",
+        r"(?<![\w./-])projects/(?P<secret>[\w.:-]{4,64})/(?:zones|regions|locations|global)/",
+    ),
+    _shape(
+        "/zones|/locations",
+        r"/(?:zones|locations)/[\w-]{3,40}/\w{3,40}/(?P<secret>[\w.-]{2,64})",
+    ),
+    # the name before an address of mail
+    _shape(
+        "@",
+        r"(?P<secret>(?:[^\W\d_a-z][\w.'-]{0,40} ){1,3}[^\W\d_a-z][\w.'-]{0,40}) "
+        r"<(?=[\w.+-]{1,64}@)",
+    ),
+)
 _MAIL = re.compile(
-    r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})(?![\w@:]*@)"
+    r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
+    r"(?![\w@:]{0,300}@)"
+    r"(?P<repository>(?::[\w.-]{1,100}(?:/[\w.+-]{1,100}){1,8}|:[\w.-]{1,100}\.git)?)"
 )
+"""``user@host``, and the repository or the file that ``git`` and ``scp`` name behind it."""
 _NO_HOSTS_OF_MAIL = re.compile(
-    r"sha(?:256|512)\b.*|[A-Z][A-Z0-9]{1,20}_[\w.]{1,40}|v?\d[\w.]{0,40}"
+    r"sha(?:256|512)\b.*|[A-Z][A-Z0-9]{1,20}_[\w.]{1,40}|(?![0-9a-f]{12}\Z)v?\d[\w.]{0,40}"
 )
-"""Digests of images, versions of symbols (``memcpy@GLIBC_2.14``) and of packages."""
-_NO_HOST = re.compile(
-    r"(?i)[\d.:x-]{1,253}|(?:eth|en[opsx]|eno|ib|bond|br|docker|lo|wl|veth|mlx|rank|gpu|cuda|fe|tid"
+"""Digests of images, versions of symbols (``memcpy@GLIBC_2.14``) and of packages. Twelve digits of
+a hexadecimal number are the name of a container."""
+_NO_NAME = (
+    r"[\d.:x-]{1,253}|(?:eth|en[opsx]|eno|ib|bond|br|docker|lo|wl|veth|mlx|rank|gpu|cuda|fe|tid"
     r"|pid)[\da-f_]{0,8}(?:[a-z]\d{1,4}){0,3}|.*\.(?:py|pyx|cpp|cc|cu|cuh|c|h|hpp|rs|go|js|so|sh|ya?ml"
-    r"|json|toml|txt|log|md|html)|\w+_\w+|[A-Z_]+|[a-z]\d{3,}"
+    r"|json|toml|txt|log|md|html)"
 )
-"""Numbers, interfaces and adapters, ranks, files with a line, identifiers of a program."""
+"""Numbers, interfaces and adapters, ranks, files with a line."""
+_NO_HOST = re.compile(rf"(?i){_NO_NAME}|\w+_\w+|[a-z_]+|[a-z]\d{{3,}}")
+"""Also words, and identifiers of a program: most forms of a host are those of other values, too."""
+_NO_SURE_HOST = re.compile(rf"(?i){_NO_NAME}")
 _NAME = r"[A-Za-z0-9][\w.-]{0,252}"
-_HOSTS = (
-    re.compile(rf"(?m)^\s{{0,8}}(?P<host>{_NAME}):\d{{1,10}}:\d{{1,10}} (?:\[\d|NCCL)"),  # NCCL
-    re.compile(  # syslog, journalctl, dmesg -T of several
+_NUMBERED = r"(?=[\w.-]{0,99}[\d-])"
+"""Words that are no names have no digit and no hyphen where these names stand."""
+_NAMES_OF_LINE = (
+    r"(?=(?P<list>[ \t]{1,16}[A-Za-z][\w.-]{0,60}(?:[ \t]{1,8}[A-Za-z][\w.-]{0,60}){0,5})\s{0,8}$)"
+)
+"""Behind an address at the start of a line: ``/etc/hosts``."""
+_ENDS_OF_NAMES = (
+    "com|org|net|edu|gov|mil|int|info|cloud|dev|io|ai|co|eu|uk|de|nl|fr|be|ch|cz|dk|es|fi|se|cn|jp|kr|"
+    "tw|hk|sg|au|nz|ca|us|br|ru|il|za"
+)
+"""Top-level domains that are no ends of files."""
+_SURE_HOSTS = _Shapes(
+    _shape(  # NCCL
+        "nccl|[", rf"(?<![\w./-])(?P<host>{_NAME}):\d{{1,10}}:\d{{1,10}} (?:\[\d|NCCL)"
+    ),
+    _shape(  # syslog, journalctl, dmesg -T of several
+        "",
         r"(?<!\S)(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,32}) "
-        rf"(?P<host>{_NAME}) [\w./@-]{{1,60}}(?:\[\d{{1,10}}\])?:"
+        rf"(?P<host>{_NAME}) [\w./@-]{{1,60}}(?:\[\d{{1,10}}\])?:",
     ),
-    re.compile(  # host: x, hostname=x, MASTER_ADDR=x
-        r"(?i)(?<![\w.])(?:host(?:[_ ]?name)?|node(?:[_ ]?name|list)?|server|master_addr|computer"
-        rf"[_ ]?name|rdzv[_-]endpoint)[\"']?\s{{0,8}}[:=]\s{{0,3}}[\"'(\[]?(?P<host>{_NAME})"
+    _shape("error:", rf"(?m)^(?:srun|slurmstepd|slurmd)[^:\n]{{0,60}}: error: (?P<host>{_NAME}):"),
+    _shape(" on ", rf"\b(?:JOB|STEP) \d[\d.]{{0,20}} ON (?P<host>{_NAME}) "),  # Slurm
+    _shape("linux ", rf"\bLinux (?P<host>{_NAME}) \d+\.\d+\.[\d.]+[-+]"),  # uname -a
+    _shape("machine ", rf"\bmachine (?P<host>{_NAME}) login\b"),  # netrc
+    _shape(  # a file system in the output of mount or in fstab
+        ":/",
+        rf"(?<![\w./:-])(?P<host>{_NAME}):/\S{{0,200}} (?:on )?/\S{{1,200}} (?:type )?"
+        r"(?:nfs4?|lustre|ceph|glusterfs|beegfs)\b",
     ),
-    re.compile(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
+)
+"""Of these forms even a mere word is the name of a host."""
+_HOSTS = _Shapes(
+    _shape(  # host: x, hostname=x, MASTER_ADDR=x, SLURM_JOB_NODELIST=n-[1-3]
+        "host|node|server|master_addr|computer|rdzv",
+        r"(?i)(?<![\w.])(?:(?-i:[A-Z0-9]{2,20}_|SLURMD_|Batch)){0,4}(?:host(?:[_ ]?name|list)?"
+        r"|node(?:[_ ]?name|list)?|server|master_addr|computer[_ ]?name|rdzv[_-]endpoint)"
+        r"[\"']?\s{0,8}[:=]\s{0,3}[\"'(\[]?(?P<list>[A-Za-z0-9][\w.,\[\]-]{0,1000})",
+    ),
+    _shape(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
+        "host|node|peer|server|://|to |]:|<",
         r"(?i)(?:\b(?:host|hostname|node|peer|server) [\"'(\[]?(?=\S{0,99}[\d.-])"
         rf"(?P<host>{_NAME})"
-        rf"|\b[a-z]{{2,9}}://(?:\(hidden\)@)?\[?(?P<in_url>{_NAME})"
+        rf"|\b[a-z][a-z0-9+]{{1,9}}://(?:\(hidden\)@)?\[?(?P<in_url>{_NAME})"
         rf"|\bto \[?(?P<reached>{_NAME})\]?:\d{{2,5}}\b|\[(?P<bracketed>{_NAME})\]:\d{{2,5}}\b"
-        rf"|(?<![\w.<:%-])(?P<angled>{_NAME})<\d{{1,5}}>)"
+        rf"|(?<![\w.<:%-])(?P<angled>{_NAME})<\d{{1,5}}>)",
     ),
-    re.compile(  # only an own network has such names
+    _shape(  # only an own network has such names
+        ".",
         r"(?i)(?<![\w./-])(?P<host>[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){0,6}"
-        r"\.(?:internal|intranet|corp|lan|localdomain|local|hpc|cluster|intra))(?![\w.(-])"
+        r"\.(?:internal|intranet|corp|lan|localdomain|local|hpc|cluster|intra))(?![\w.(-])",
     ),
-    re.compile(rf"(?m)^(?:srun|slurmstepd|slurmd)[^:\n]{{0,60}}: error: (?P<host>{_NAME}):"),
-)  # fmt: skip
+    _shape(  # with a hyphen it is no attribute of a program: x-1.lab.uni.de
+        ".",
+        r"(?i)(?<![\w./@-])(?P<host>(?=[a-z0-9.]{1,200}-)(?:[a-z0-9][a-z0-9-]{0,62}\.){2,6}"
+        rf"(?:{_ENDS_OF_NAMES}))(?![\w.(-])",
+    ),
+    _shape(  # mpirun -H x1:8,x2:8; srun --nodelist=x[1-3]
+        "-h|--host|--nodelist|--exclude",
+        r"\s(?:-H|--hosts?|--nodelist|--exclude)[ =](?=[\w.,:\[\]-]{0,999}\d)"
+        r"(?P<list>[A-Za-z][\w.,:\[\]-]{0,999})",
+    ),
+    _shape(  # the server of a licence
+        "@",
+        rf"(?<![\w.@/-])\d{{4,5}}@(?P<host>[A-Za-z][\w.-]{{0,252}})"
+        rf"|(?i:licen[sc]e_(?:file|server)=@(?P<other>{_NAME}))",
+    ),
+    _shape(  # [x-1:4711] of Open MPI; x-1/10.0.0.1:80; connect to (x-1, 29500)
+        "[|/|(",
+        rf"\[{_NUMBERED}(?P<host>{_NAME}):\d{{3,10}}\](?= )"
+        rf"|(?<![\w./-]){_NUMBERED}(?P<slash>{_NAME})/\d{{1,3}}(?:\.\d{{1,3}}){{3}}:\d{{2,5}}\b"
+        r"|(?i:\b(?:address(?:es)?|connect\w{0,4}|listen\w{0,4}|bind\w{0,4}|reach\w{0,4}|store))"
+        rf" (?:of|to|from|at|on|with) \({_NUMBERED}(?P<pair>{_NAME}), \d{{2,5}}\)",
+    ),
+    _shape(  # pod/x-1, namespace x-y, kubectl logs x
+        "pod|namespace|deployment|statefulset|kubectl",
+        r"\b(?:pods?|namespaces?|deployments?|statefulsets?)(?:\.apps)?(?:/|[:=]\s?)[\"']?"
+        rf"{_NUMBERED}(?P<host>{_NAME})"
+        rf"|\bnamespace [\"']?(?=[\w.]{{1,99}}-)(?P<space>{_NAME})"
+        rf"|\bpods? [\"']?(?=[\w.-]{{1,99}}\d)(?P<pod>{_NAME})"
+        r"|\bkubectl\b[^\n|;&]{0,100}? (?:logs|exec|attach)[ =](?:-it )?"
+        rf"(?:\w{{1,40}}/)?{_NUMBERED}(?P<named>{_NAME})(?!/)",
+    ),
+    _shape(
+        "kubectl",
+        rf"\bkubectl\b[^\n|;&]{{0,200}}? (?:-n|--namespace)[ =]{_NUMBERED}(?P<host>{_NAME})",
+    ),
+    _shape(  # the pod of a deployment: its name ends with letters that Kubernetes chooses
+        "-",
+        r"(?<![\w.-])(?P<host>[a-z0-9][a-z0-9-]{0,200}-[bcdf-hj-np-tv-z2456789]{8,10}"
+        r"-[bcdf-hj-np-tv-z2456789]{5})(?![\w-])",
+    ),
+    _shape("ip-", r"(?<![\w.-])(?P<host>ip-\d{1,3}(?:-\d{1,3}){3})(?![\w-])"),  # of AWS
+    _shape("", rf"(?m)^\s{{0,4}}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_NAMES_OF_LINE}"),
+)
 _NO_USERS = (
     "is|has|does|can|cannot|may|must|should|did|was|will|would|who|that|which|needs|account|code|"
     "program|process|space|mode|group|name|id|to|in|or|and|of|for|with|data|input|level|session"
 )
 """What also follows the word *user* in a sentence."""
-_USERS = (
-    re.compile(
+_USERS = _Shapes(
+    _shape(
+        "user|logname|login|owner",
         r"(?i)(?<![\w.])(?:user(?:[_ ]?name)?|logname|login|owner)[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
-        r"(?P<user>[A-Za-z_][\w.-]{0,31})"
+        r"(?P<user>[A-Za-z_][\w.-]{0,31})",
     ),
-    re.compile(
+    _shape(
+        "user|by ",
         r"(?i)(?:\buser [\"'](?P<quoted>[\w.-]{1,32})[\"']"
         r"|\b(?:for|as|by|to) user (?P<named>[\w.-]{1,32})"
         r"|\b(?:owned|submitted|started) by (?P<by>[a-z_][\w.-]{0,31})"
         rf"|\buser (?!(?:{_NO_USERS})\b)(?P<user>[a-z_][\w.-]{{0,31}})"
-        r" (?:is|has|does|can|cannot|may|lacks)\b)"
+        r" (?:is|has|does|can|cannot|may|lacks)\b)",
     ),
-    re.compile(r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
-    re.compile(r"\bsudo(?:\[\d{1,10}\])?:\s{1,8}(?P<user>[\w.-]{1,32}) : "),
-    re.compile(
+    _shape("id=", r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
+    _shape("sudo", r"\bsudo(?:\[\d{1,10}\])?:\s{1,8}(?P<user>[\w.-]{1,32}) : "),
+    _shape("sudoers", r"(?<![\w.-])(?P<user>[\w.-]{1,32}) is not in the sudoers file"),
+    _shape(
+        "-",
         r"(?m)(?<!\S)[-dlcb][rwxsStT-]{9}[.+@]?\s{1,4}\d{1,6}\s(?P<user>[\w.-]{1,32})\s{1,16}"
-        r"(?P<group>[\w.-]{1,32})\s{1,16}\d"
+        r"(?P<group>[\w.^\\@+-]{1,64})\s{1,16}\d",
     ),
-    re.compile(r"(?i)(?:^|[\s\"'=(])(?:/home|/users|[a-z]:\\users)[/\\](?P<user>[\w.-]{1,32})"),
-)  # fmt: skip
+    _shape(
+        "/home|users",
+        r"(?i)(?:^|[\s\"'=(])(?:/home|/users|[a-z]:\\users)[/\\](?P<user>[\w.-]{1,32})",
+    ),
+    # --user x of a program; that of pip has no name. ssh -l x; netrc
+    _shape(
+        "--user",
+        r"(?m)^(?!.{0,400}\binstall\b).{0,400}?\s--user(?:name)?[ =]"
+        r"(?P<user>[A-Za-z_][\w.-]{0,31})",
+    ),
+    _shape("ssh", r"\bssh\b[^\n|;&]{0,100}? -l ?(?P<user>[\w.-]{1,32})"),
+    _shape("login ", r"\blogin (?P<user>[\w.@-]{1,64}) password\b"),
+)
+_FOLDERS = _Shapes(
+    _shape(  # environments of conda
+        "env",
+        r"(?i)\b(?:conda_default_env|(?:active|conda) environment)\s{0,3}[:=]\s{0,3}[\"']?"
+        r"(?P<folder>[\w.-]{2,64})",
+    ),
+)
 _V4 = re.compile(
     r"(?<![\w.+-])(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
     r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)(?P<port>(?:<\d|\]?:\d{2,5}\b|/\d{1,2}\b)?)"
+)
+_V4_OF_LINE = re.compile(
+    rf"(?m)^\s{{0,4}}(?P<address>\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_NAMES_OF_LINE}"
 )
 _OF_NETWORK = re.compile(
     r"(?i)(?:addr\w*|address|peer|host\w*|ip|inet|from|to|at|on|via|connect\w*|remote|server|"
@@ -118,7 +321,11 @@ _V6 = re.compile(
     r"(?i)(?<![\w:.])(?P<address>(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|64)"
     r"(?::[0-9a-f]{0,4}){2,7}|::ffff:[\d.]{7,15})(?:%\w{1,15})?(?![\w:])"
 )
-_MAC = re.compile(r"(?i)(?<![\w:])(?P<address>(?:[0-9a-f]{2}:){5}[0-9a-f]{2})(?![\w:])")
+_MAC = re.compile(
+    r"(?i)(?<![\w:-])(?P<address>[0-9a-f]{2}(?P<between>[:-])(?:[0-9a-f]{2}(?P=between)){4}"
+    r"[0-9a-f]{2})(?![\w:-])"
+)
+_DEVICE = re.compile(r"(?:MIG-GPU|MIG|GPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _BYTE, _LOOPBACK = 255, 127
 _FIRST_OF_VERSIONS = 13
 """Four numbers are a version of a CUDA library (cuRAND 10.3.5.147) up to this first one, unless
@@ -126,79 +333,49 @@ something around them says that they are an address."""
 
 
 def names(text: str) -> Iterator[tuple[Kind, str]]:
-    """Yield the names of users and hosts that stand where such names stand.
+    """Yield the names of users, hosts and folders that stand where such names stand.
 
     A secret may look like a name: the text must be one without.
     """
-    for pattern in _fitting(_HOSTS, text):
-        for found in pattern.finditer(text):
-            yield from (("host", one) for one in _of(found) if not _NO_HOST.fullmatch(one))
-    for pattern in _fitting(_USERS, text):
-        for found in pattern.finditer(text):
-            yield from (("user", one) for one in _of(found))
+    for shapes, others in ((_SURE_HOSTS, _NO_SURE_HOST), (_HOSTS, _NO_HOST)):
+        yield from (("host", one) for one in shapes.values(text) if not others.fullmatch(one))
+    yield from (("user", one) for one in _USERS.values(text))
+    yield from (("folder", one) for one in _FOLDERS.values(text))
     for found in _MAIL.finditer(text):
         if _is_mail(found):
             yield "user", found["user"]
             yield "host", found["host"].rstrip(".-")
 
 
-def _of(found: re.Match[str]) -> Iterator[str]:
-    """Return the name that a pattern has found, without the full stop of its sentence."""
-    return (one.rstrip(".-") for one in found.groupdict().values() if one)
-
-
-_WORDS_BEFORE: Mapping[re.Pattern[str], tuple[str, ...]] = {
-    _SECRETS[0]: ("private key",),
-    _SECRETS[1]: ("pass", "pwd", "secret", "token", "credential", "auth", "key"),
-    _SECRETS[2]: ("bearer", "basic"),
-    _SECRETS[3]: ("key",),
-    _SECRETS[4]: ("://",),
-    _SECRETS[5]: ("/t/",),
-    _SECRETS[6]: ("sig", "key", "token", "secret"),
-    _HOSTS[0]: ("nccl", "["),
-    _HOSTS[2]: ("host", "node", "server", "master_addr", "computer", "rdzv"),
-    _HOSTS[3]: ("host", "node", "peer", "server", "://", "to ", "]:", "<"),
-    _HOSTS[5]: ("error:",),
-    _USERS[0]: ("user", "logname", "login", "owner"),
-    _USERS[1]: ("user", "by "),
-    _USERS[2]: ("id=",),
-    _USERS[3]: ("sudo",),
-    _USERS[5]: ("/home", "users"),
-}
-"""In lower case, one of the words without which a pattern finds nothing. Most texts have none."""
-
-
-def _fitting(patterns: Iterable[re.Pattern[str]], text: str) -> Iterator[re.Pattern[str]]:
-    """Yield the patterns that may find something in a text."""
-    lower = text.lower()
-    for pattern in patterns:
-        words = _WORDS_BEFORE.get(pattern)
-        if words is None or any(word in lower for word in words):
-            yield pattern
-
-
 def secrets(text: str) -> Iterator[str]:
     """Yield the passwords, tokens and keys in a text."""
-    for pattern in _fitting(_SECRETS, text):
-        for found in pattern.finditer(text):
-            yield from found.groupdict().values()
+    for pattern in _SECRETS.fitting(text):
+        yield from (found["secret"] for found in pattern.finditer(text))
 
 
 def without_secrets(text: str) -> str:
     """Return the text without passwords, tokens and keys."""
-    for pattern in _fitting(_SECRETS, text):
+    for pattern in _SECRETS.fitting(text):
         text = pattern.sub(_without_secret, text)
     return text
 
 
-def hidden(text: str, pseudonym: Callable[[str], str]) -> str:
-    """Return the text without secrets and mail addresses, and with pseudonyms for addresses."""
-    text = without_secrets(text)
+def without_addresses(text: str, pseudonym: Callable[[str], str]) -> str:
+    """Return the text without mail addresses, and with pseudonyms for addresses of a network."""
     if "@" in text:
         text = _MAIL.sub(_without_mail, text)
-    text = _V6.sub(lambda found: _replaced(found, pseudonym), text)
-    text = _MAC.sub(lambda found: _replaced(found, pseudonym), text)
-    return _V4.sub(lambda found: _replaced_v4(found, pseudonym), text)
+    if ":" in text or "-" in text:
+        text = _V6.sub(lambda found: _replaced(found, pseudonym), text)
+        text = _MAC.sub(lambda found: _replaced(found, pseudonym), text)
+    if "." in text:
+        text = _V4_OF_LINE.sub(lambda found: _replaced(found, pseudonym), text)
+        text = _V4.sub(lambda found: _replaced_v4(found, pseudonym), text)
+    return text
+
+
+def devices(text: str) -> Iterator[str]:
+    """Yield the UUIDs of GPUs and MIG devices, which a text marks by what they begin with."""
+    return (found[0] for found in _DEVICE.finditer(text))
 
 
 def _is_mail(found: re.Match[str]) -> bool:
@@ -207,7 +384,7 @@ def _is_mail(found: re.Match[str]) -> bool:
 
 def _without_mail(found: re.Match[str]) -> str:
     """Hide ``user@host``; the full stop of its sentence stays."""
-    ending = found["host"][len(found["host"].rstrip(".-")) :]
+    ending = "" if found["repository"] else found["host"][len(found["host"].rstrip(".-")) :]
     return f"{HIDDEN}{ending}" if _is_mail(found) else found[0]
 
 

@@ -1,0 +1,160 @@
+"""No command writes what is private, in any of the formats that are meant to be shared."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import planted_machine
+import pytest
+from planted_machine import LOG, PRIVATE
+
+from gpucheck import cli
+from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.facts.snapshot import Snapshot
+from gpucheck.machine import Host
+
+FILES = {
+    "Dockerfile": (
+        "FROM nvidia/cuda:11.8.0-base\nENV HF_TOKEN=hf_LkJhGfDsAqWeRtYuIoPzXcVbNm\n"
+        "RUN pip install torch==2.9.1+cu130 --index-url "
+        "https://ci:q1W2e3R4@pypi.velden-lab.nl/simple\n"
+    ),
+    "requirements.txt": (
+        "--index-url https://ci:q1W2e3R4@pypi.velden-lab.nl/simple\ntorch==2.9.1\n"
+        "torchvision==0.10\n"
+    ),
+}
+ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+Run = Callable[..., str]
+
+
+def _failed(_host: Host, snapshot: Snapshot, *_more: object, **_options: object) -> Snapshot:
+    """Return what a self-test finds that is killed while it prints."""
+    one = SelfTest(
+        name="matmul", status="crashed", device="cuda:0", stage="copy", kind="cuda-error",
+        detail=f"{ERROR}; {LOG}", data={"printed": LOG, "message": LOG},
+    )  # fmt: skip
+    return snapshot.with_section(SelfTests(level="quick", devices=["cuda:0"], results=[one]))
+
+
+@pytest.fixture(name="run")
+def on_the_planted_machine(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> Run:
+    host = planted_machine.host()
+    monkeypatch.setattr("gpucheck.machine.LiveHost", lambda *_: host)
+    monkeypatch.setattr("gpucheck.cli.selftest.selftests_alone", _failed)
+    monkeypatch.chdir(tmp_path)
+    for name, text in {**FILES, "ticket.txt": f"$ nvidia-smi\n{ERROR}\n{LOG}{ERROR}\n"}.items():
+        (tmp_path / name).write_text(text)
+
+    def run(*words: str) -> str:
+        with pytest.raises(SystemExit) as end:
+            cli.main(words)
+        assert end.value.code in (0, 1, 3), capsys.readouterr().err
+        return capsys.readouterr().out
+
+    return run
+
+
+def told(text: str) -> list[str]:
+    return [one for one in PRIVATE if one.lower() in text.lower()]
+
+
+def test_the_machine_is_planted(run: Run) -> None:
+    """What is kept as it is has them all: else the other tests would find nothing."""
+    assert set(PRIVATE) - {"q1W2e3R4", "hmoss", "pr0xYpw"} <= set(
+        told(run("collect", "--no-redact"))
+    )
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "junit", "html"])
+@pytest.mark.parametrize("command", ["check", "selftest"])
+def test_a_report(run: Run, command: str, form: str) -> None:
+    text = run(command, *(("--no-selftest",) if command == "check" else ()), "--format", form)
+    assert "torch" in text
+    assert told(text) == []
+
+
+def test_collect(run: Run) -> None:
+    text = run("collect")
+    assert json.loads(text)["redacted"]
+    assert told(text) == []
+
+
+@pytest.mark.process  # a host that records is asked by children, as a live one is
+def test_a_recorded_machine(run: Run, tmp_path: Path) -> None:
+    run("collect", "--record", "machine")
+    files = [file for file in (tmp_path / "machine").rglob("*") if file.is_file()]
+    assert {"host.json", "env.json", "expect.json"} <= {file.name for file in files}
+    for file in files:
+        assert told(f"{file.relative_to(tmp_path)}\n{file.read_bytes().decode('latin-1')}") == []
+
+
+@pytest.mark.parametrize("form", ["json", "html"])
+@pytest.mark.parametrize("before", [("collect",), ("collect", "--no-redact")])
+def test_diff(run: Run, before: tuple[str, ...], form: str) -> None:
+    run(*before, "-o", "before.json")
+    saved = json.loads(Path("before.json").read_text())
+    saved["facts"]["system"]["hostname"] = "tannhauser-9"
+    saved["facts"]["environment"]["variables"]["PYTHONPATH"] = "/data/heimdall/old"
+    Path("before.json").write_text(json.dumps(saved))
+    text = run("diff", "before.json", "--format", form)
+    assert "PYTHONPATH" in text
+    if "--no-redact" in before:  # what another wrote into a redacted file is not known as private
+        assert told(text) == []
+
+
+def test_baseline(run: Run, tmp_path: Path) -> None:
+    run("baseline", "save", "--anyway", "--no-selftest", "--fleet", ".")
+    (file,) = tmp_path.glob("sparrowhawk*.json")
+    state = json.loads(file.read_text())
+    assert state.pop("known_good")["host"].startswith("sparrowhawk")  # whose state it is
+    assert told(json.dumps(state)) == []
+    run("collect", "--no-redact", "-o", "before.json")
+    text = run("baseline", "compare", "before.json", "--no-selftest", "--format", "json")
+    assert told(text) == []
+
+
+@pytest.mark.parametrize("form", ["terminal", "json"])
+def test_recommend(run: Run, form: str) -> None:
+    """Its commands are run as they stand, so it names this machine's paths and its index."""
+    text = run("recommend", "--format", form)
+    assert "torch" in text
+    assert told(re.sub(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple", "", text)) == []
+
+
+@pytest.mark.parametrize("form", ["terminal", "json", "github"])
+def test_lint(run: Run, form: str) -> None:
+    text = run("lint", *FILES, "--gpu", "RTX 5090", "--format", form)
+    assert "torch" in text
+    assert told(text) == []
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--lines",), ("--reply",), ("--reply", "--lang", "zh"), ("--format", "json"),
+     ("--format", "markdown"), ("--format", "html"), ("-v",)],
+)  # fmt: skip
+def test_triage(run: Run, options: tuple[str, ...]) -> None:
+    text = run("triage", "ticket.txt", *options)
+    assert len(text) > len(ERROR)
+    assert told(text) == []
+
+
+@pytest.mark.parametrize("options", [(), ("--summary",), ("--summary", "--format", "html")])
+def test_triage_of_a_batch(run: Run, options: tuple[str, ...]) -> None:
+    assert told(run("triage", "--batch", ".", *options)) == []
+
+
+@pytest.mark.parametrize("form", ["json", "markdown", "html"])
+def test_triage_of_a_saved_machine(run: Run, form: str) -> None:
+    run("collect", "--no-redact", "-o", "machine.json")
+    assert told(run("triage", "machine.json", "--format", form)) == []
+
+
+def test_msgspec_reads_what_was_told(run: Run) -> None:
+    """A redacted report is still one: replacing breaks no form."""
+    assert msgspec.json.decode(run("check", "--no-selftest", "--format", "json"))["snapshot"]
