@@ -63,6 +63,7 @@ class Bench:
             "UV_DEFAULT_INDEX": f"{self.index}/simple",
             "UV_CACHE_DIR": str(self.folder / "uv-cache"),
             "PIP_CACHE_DIR": str(self.folder.parent / "pip-cache"),
+            "PIP_CONFIG_FILE": os.devnull,  # that of this machine may have a mirror or constraints
             "PIP_DISABLE_PIP_VERSION_CHECK": "1",
             **self.variables,
         }
@@ -119,10 +120,13 @@ class Printed:
         return found
 
 
-def ask(bench: Bench, *options: str) -> Printed:
-    """Let gpucheck look at the environment as a user would, on a pipe."""
+def ask(bench: Bench, *options: str, after: Sequence[str] = ()) -> Printed:
+    """Let gpucheck look at the environment as a user would, on a pipe.
+
+    ``after`` are lines that were pasted into the same shell before.
+    """
     words = f"{GPUCHECK.name} --python {bench.prefix} --wheel-mirror {bench.index}/whl"
-    said = bench.shell(f"{words} {' '.join(options)}; echo status=$?")
+    said = bench.shell(*after, f"{words} {' '.join(options)}; echo status=$?")
     text, _, status = said.stdout.rpartition("status=")
     causes = text.rpartition("causes=")[2].split()[:1]
     slugs = tuple(causes[0].split(",")) if causes and "causes=" in text else ()

@@ -40,11 +40,6 @@ def _load_global_deps():
 
 _load_global_deps()
 import typing_extensions
-import sympy
-import networkx
-import jinja2
-import fsspec
-import filelock
 
 if not hasattr(typing_extensions, "TypeIs"):
     raise ImportError("cannot import name 'TypeIs' from 'typing_extensions'")
@@ -209,6 +204,7 @@ def torch(folder: Path, version: str, cuda: str = "") -> Wheel:
         "git_version = 'stand-in'\nhip = None\nxpu = None\n".encode(),
         "torch/cuda/__init__.py": _CUDA.encode(),
         "torch/nn/__init__.py": b'"""Nothing."""\n',
+        "torch/optim/__init__.py": b"import filelock, fsspec, jinja2, networkx, sympy\n",
         f"torch/_C.{SOABI}.so": libraries[f"_C.{kind}"],
         "torch/lib/libtorch_global_deps.so": libraries[f"deps.{kind}"],
         **{f"torch/lib/{name}": libraries[name] for name in names},
@@ -260,7 +256,7 @@ def needed(folder: Path) -> list[Wheel]:
 
 def companion(name: str, version: str, of_torch: str) -> Wheel:
     """Return a stand-in for torchvision or torchaudio, built for one torch."""
-    text = f"import torch\n__version__ = {version!r}\n"
+    text = f"import torch\n__version__ = {version!r}\nbuilt_for = {of_torch!r}\n"
     files = {f"{name}/__init__.py": text.encode(), f"{name}/version.py": text.encode()}
     tag = f"{PYTHON_TAG}-{PYTHON_TAG}-{PLATFORM_TAG}"
     return Wheel(name, version, files, (f"torch=={of_torch}",), tag)

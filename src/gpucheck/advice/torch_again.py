@@ -1,12 +1,16 @@
 """The exact command that reinstalls the same PyTorch."""
 
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.torch_install import Python
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import say
+from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.language import in_series, say
 from gpucheck.tables.system_packages import SystemPackages
 
 _VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
@@ -34,14 +38,28 @@ class TorchAgain(Derived):
         self._table = table
 
     def same(self) -> Fix:
-        """Return the fix that rewrites every file of the installed torch."""
+        """Return the fix that rewrites every file of the installed torch, or of a removed one."""
         version = self._torch.metadata_version or self._torch.version
+        version = version or next(iter(self._torch.recorded), None)
         text = say("Reinstall this PyTorch: pip then replaces all of its files.")
-        if self._torch.installer == "conda" or not version:
-            return Fix(text=_BY_ITS_INSTALLER)
         # A new environment has none of the packages that torch needs.
         over = () if self._python.managed_by_system() else ("--force-reinstall", "--no-deps")
-        words = ["install", *over, f"torch=={version}"]
+        return self._install(text, version, *over)
+
+    def once(self) -> Fix:
+        """Return the fix that removes what is imported, to the last version, and installs it."""
+        fix = self._install(
+            say("Remove torch until pip finds no more of it, then install it once."),
+            self._torch.version,
+        )
+        if not fix.commands or self._python.managed_by_system():
+            return fix
+        return replace(fix, commands=(*self._python.remove_torch(), *fix.commands))
+
+    def _install(self, text: str, version: str | None, *options: str) -> Fix:
+        if self._torch.installer == "conda" or not version:
+            return Fix(text=_BY_ITS_INSTALLER)
+        words = ["install", *options, f"torch=={version}"]
         variant = version.partition("+")[2]
         if variant.startswith("cu") or variant == "cpu":
             words += ["--index-url", self._indexes.of_build(variant)]
@@ -54,6 +72,17 @@ class TorchAgain(Derived):
                 )
             )
         return self._python.install(text, words, remove=False)
+
+    def needed(self, packages: Sequence[NeededPackage]) -> Fix:
+        """Return the fix that installs packages that torch requires."""
+        wanted = [f"{one.project}{one.specifier}" for one in packages]
+        # pip takes the metadata of a package whose files are gone for the package.
+        damaged = any(one.version and not one.found for one in packages)
+        over = ("--force-reinstall",) if damaged else ()
+        text = say("Install what PyTorch requires: {packages}.", packages=in_series(wanted))
+        if self._python.managed_by_system():
+            return Fix(text=text)
+        return self._python.install(text, ["install", *over, *wanted], remove=False)
 
     def of_system(self, soname: str) -> Fix:
         """Return the fix that installs the system package with a library."""

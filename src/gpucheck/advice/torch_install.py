@@ -158,9 +158,11 @@ class Python(Derived):
         return " ".join(quoted) if all(quoted) else ""
 
     def variable(self, name: str, value: str) -> str:
-        """Return the command that sets an environment variable in this machine's shell."""
+        """Return the command that sets an environment variable in this machine's shell, or not."""
         if self._system.os == "windows":
             return set_in_cmd(name, value)
+        if not value:
+            return f"unset {name}"
         return f"export {name}={shlex.quote(value)}"
 
     def with_user_site(self, command: str) -> tuple[str, ...]:

@@ -17,6 +17,19 @@ class TorchInstall(Facts, frozen=True, kw_only=True):
     torch that is not PyTorch."""
 
 
+class NeededPackage(Facts, frozen=True, kw_only=True):
+    """A Python package that torch's metadata requires on every platform."""
+
+    project: str | None = None
+    """Normalised name: ``typing-extensions``."""
+    specifier: str | None = None
+    """Such as ``>=4.10.0``; "" for any version."""
+    version: str | None = None
+    """The version whose metadata is installed; "" if there is none."""
+    found: bool | None = None
+    """Whether its module is on sys.path, with or without metadata."""
+
+
 class TorchBuild(Section, frozen=True, kw_only=True):
     """The torch that ``import torch`` would find."""
 
@@ -42,6 +55,8 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     """Whether ``libtorch_cuda`` is in ``torch/lib``."""
     pins: dict[str, str] | None = None
     """What its metadata requires of nvidia-* and triton, extras resolved: name to specifier."""
+    needs: list[NeededPackage] | None = None
+    """What else its metadata requires, as far as gpucheck knows the name of the module."""
     cudnn: str | None = None
     """The cuDNN that it pins or bundles; "" if there is neither."""
     cudnn_compiled: str | None = None
@@ -57,3 +72,18 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     """Every torch on sys.path, in the order of import: the first one is taken."""
     leftovers: list[str] | None = None
     """Damaged or half-removed installs (``~orch``, a dist-info without its package)."""
+
+    @property
+    def recorded(self) -> list[str]:
+        """The versions of torch whose metadata lie among the leftovers."""
+        names = [path.replace("\\", "/").rpartition("/")[2] for path in self.leftovers or ()]
+        return [
+            name.removeprefix("torch-").rpartition(".")[0]
+            for name in names
+            if name.startswith("torch-") and name.endswith(("dist-info", "egg-info"))
+        ]
+
+    @property
+    def is_half_removed(self) -> bool:
+        """Whether pip has torch on record, and its files are gone."""
+        return self.installed is False and bool(self.recorded)

@@ -11,6 +11,11 @@ Causes:
   Python.
 - Files were fetched from git without their contents (git-lfs).
 - libgomp or another library of the system is not installed.
+- pip has torch on record, but its files are gone: a removal or an upgrade was interrupted.
+- A Python package that PyTorch requires is gone, damaged or too old ("No module named
+  'typing_extensions'"). Of typing_extensions the import itself fails. Of sympy, networkx, jinja2,
+  fsspec and filelock it is a warning, because PyTorch needs them later: in optimizers and in
+  torch.compile.
 
 When it is reported: gpucheck follows the dynamic loader through everything that ``import torch``
 loads, without loading it. Missing CUDA libraries have findings of their own, and so have damaged
@@ -22,14 +27,15 @@ Fix: reinstall the same PyTorch, or install the missing library of the system.
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
+from gpucheck.derived.pinned_wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.loading import Loading, MissingLibrary
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch_build import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import say
+from gpucheck.language import and_more, say
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
@@ -52,6 +58,8 @@ RULE = Rule(
 )
 
 _MODULE = "_C."
+_AT_IMPORT = ("typing-extensions",)
+"""Of what torch requires, what ``import torch`` imports: looked up in sys.modules of torch 2.13."""
 _TRY = "gpucheck selftest --tests import-torch"
 
 
@@ -67,11 +75,18 @@ def check(
 
     What the files show comes first: it says more than the error that the import ends with.
     """
+    if torch.is_half_removed:
+        return _half_removed(torch, again)
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
+    unmet = _unmet(torch)
+    if unmet and unmet[0][1].project in _AT_IMPORT:
+        return _without(unmet, torch, again)
     said = says.import_failure()
     if said is not None and loading.missing is None:
         return _seen(*said, again)
+    if unmet and loading.missing is None:
+        return _without(unmet, torch, again)
     missing = known(loading.missing, "loading.missing")
     found = [
         (at, one)
@@ -81,6 +96,8 @@ def check(
     ]
     if not found and said is not None:
         return _seen(*said, again)
+    if not found and unmet:
+        return _without(unmet, torch, again)
     if not found:
         return Fine(
             say("the loader finds everything that import torch needs, and all files are intact")
@@ -90,6 +107,64 @@ def check(
         headline=say("import torch fails: {what}", what=_what(first)),
         evidence=(f"loading.missing.{at}",),
         fixes=(_fix(first, torch, again, wheels),),
+    )
+
+
+def _half_removed(torch: TorchBuild, again: TorchAgain) -> Hit:
+    return Hit(
+        headline=say(
+            "PyTorch is only partly there: pip has torch {version} on record, but its files are "
+            "gone",
+            version=torch.recorded[0],
+        ),
+        evidence=("torch.installed", "torch.leftovers"),
+        fixes=(again.same(),),
+    )
+
+
+def _unmet(torch: TorchBuild) -> list[tuple[str, NeededPackage]]:
+    """Return the required packages that are not there or too old, those of the import first."""
+    found = [
+        (f"torch.needs.{at}", one)
+        for at, one in enumerate(torch.needs or ())
+        if one.found is False
+        or (one.found and one.version and meets(one.specifier or "", one.version) is False)
+    ]
+    return sorted(found, key=lambda one: one[1].project not in _AT_IMPORT)
+
+
+def _without(unmet: list[tuple[str, NeededPackage]], torch: TorchBuild, again: TorchAgain) -> Hit:
+    """Judge the required packages that are not there, or too old."""
+    package = unmet[0][1]
+    at_import = package.project in _AT_IMPORT
+    return Hit(
+        headline=and_more(_needs(package, torch), len(unmet) - 1),
+        evidence=tuple(f"{path}.{of}" for path, _ in unmet for of in ("version", "found")),
+        fixes=(again.needed([one for _, one in unmet]),),
+        severity=None if at_import else Severity.WARNING,
+        confidence=Confidence.CERTAIN if at_import and not package.found else Confidence.LIKELY,
+    )
+
+
+def _needs(package: NeededPackage, torch: TorchBuild) -> str:
+    wanted = f"{package.project}{package.specifier}"
+    if package.found:
+        return say(
+            "torch {version} requires {wanted}, but {installed} is installed",
+            version=torch.version,
+            wanted=wanted,
+            installed=package.version,
+        )
+    if package.version:
+        return say(
+            "torch {version} requires {wanted}, whose files are gone although pip has it on record",
+            version=torch.version,
+            wanted=wanted,
+        )
+    return say(
+        "torch {version} requires {wanted}, which is not installed",
+        version=torch.version,
+        wanted=wanted,
     )
 
 

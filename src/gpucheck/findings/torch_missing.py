@@ -19,7 +19,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.findings.form import Fine, Hit, Judgement, Rule
+from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import phrase, say
 
 RULE = Rule(
@@ -44,6 +44,8 @@ def check(
     """Report torch as missing if the target Python answered and has none."""
     if not torch.installed and (why := _why_silent(interpreter)):
         raise UnknownFactError("interpreter.executable", why)
+    if torch.is_half_removed:
+        return NotApplicable(say("torch was installed, and its files are gone"))
     if known(torch.installed, "torch.installed"):
         return Fine(
             say("torch {version} is installed", version=torch.version)
@@ -53,7 +55,8 @@ def check(
     others = [one for one in interpreter.others or () if one.executable]
     fixes = [_use(one, python) for one in others]
     if (of_this_machine := _install(gpus, request, install)) is not None:
-        fixes.append(of_this_machine)
+        # Who names a Python wants PyTorch there; otherwise the right one was not activated.
+        fixes.insert(0 if interpreter.chosen_by == "--python" else len(fixes), of_this_machine)
     return Hit(
         headline=_headline(interpreter.executable, interpreter.chosen_by),
         evidence=(

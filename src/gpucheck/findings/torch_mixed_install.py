@@ -26,7 +26,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gpucheck.advice import START_PAGE, Python, TorchFixes
+from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.environment import Environment
@@ -53,6 +54,7 @@ def check(  # the target, its torch, what led there, the fixes
     system: System,
     python: Python,
     reinstall: TorchFixes,
+    again: TorchAgain,
     environment: Environment,
 ) -> Judgement:
     """Look for shadowed, doubled, overwritten and half-removed installs, in this order."""
@@ -62,11 +64,11 @@ def check(  # the target, its torch, what led there, the fixes
         return _shadowed(own, installs, system, python)
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
-    if (hit := _overwritten(torch, python, reinstall)) is not None:
+    if (hit := _overwritten(torch, python, reinstall, again)) is not None:
         return hit
     if (hit := _outsider_wins(installs, packages, interpreter, python, environment)) is not None:
         return hit
-    if (hit := _recorded_twice(torch, python, reinstall)) is not None:
+    if (hit := _recorded_twice(torch, python, reinstall, again)) is not None:
         return hit
     if torch.leftovers:
         return _left_over(torch.leftovers, python)
@@ -142,21 +144,15 @@ def _taken_instead(path: str, kinds: Sequence[str | None], *, is_file: bool) -> 
     return say("import torch loads the folder {path} instead of PyTorch", path=path)
 
 
-def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
+def _overwritten(
+    torch: TorchBuild, python: Python, reinstall: TorchFixes, again: TorchAgain
+) -> Hit | None:
     if not torch.version or not torch.metadata_version:
         return None
     public, _, local = torch.version.partition("+")
     if public == torch.metadata_version.partition("+")[0] or local.startswith("git"):
         return None  # an in-place build updates version.py but not the metadata
-    fix = reinstall.install(say("first repeat the removal until pip finds no torch")) or Fix(
-        text=say(
-            "Choose a build at {start_page}. Then remove torch until pip finds no more of it, and "
-            "install that build once.",
-            start_page=START_PAGE,
-        ),
-        commands=(python.pip("list"),),
-        verify=python.verify(),
-    )
+    fix = reinstall.install(say("first repeat the removal until pip finds no torch"))
     return Hit(
         headline=say(
             "The files of torch are of version {version}, but its metadata says {metadata}: two "
@@ -165,7 +161,7 @@ def _overwritten(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hi
             metadata=torch.metadata_version,
         ),
         evidence=("torch.version", "torch.metadata_version"),
-        fixes=(_removing_each(fix, python, torch),),
+        fixes=(_removing_each(fix or again.once(), python, torch),),
     )
 
 
@@ -200,7 +196,7 @@ def _outsider_wins(
             *(("interpreter.prefix",) if prefix else ("interpreter.executable",)),
             *(("environment.variables.PYTHONPATH",) if by_variable else ()),
         ),
-        fixes=_keep_one(first, python, in_user_site=in_user_site),
+        fixes=_keep_one(first, python, environment, in_user_site=in_user_site),
         severity=None if prefix else Severity.WARNING,
     )
 
@@ -235,7 +231,11 @@ def _folder(path: str | None) -> str:
     return at[: max(at.rfind("/"), at.rfind("\\"), 0)] or at
 
 
-def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tuple[Fix, ...]:
+def _keep_one(
+    first: TorchInstall, python: Python, environment: Environment, *, in_user_site: bool
+) -> tuple[Fix, ...]:
+    if _on_pythonpath(first, environment):
+        return (_without_entry(_folder(first.path), python, environment),)
     if not in_user_site:
         return (
             Fix(
@@ -268,17 +268,32 @@ def _keep_one(first: TorchInstall, python: Python, *, in_user_site: bool) -> tup
     )
 
 
-def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) -> Hit | None:
+def _without_entry(folder: str, python: Python, environment: Environment) -> Fix:
+    """Return the fix that takes a folder off PYTHONPATH."""
+    value = environment.get("PYTHONPATH") or ""
+    separator = ";" if ";" in value else ":"
+    rest = [one for one in value.split(separator) if one and one.rstrip("/\\") != folder]
+    return Fix(
+        text=say(
+            "If you want the torch of the environment, take {folder} off PYTHONPATH. Also change "
+            "the line that sets it: in the file with which your shell starts, or in your job "
+            "script.",
+            folder=folder,
+        ),
+        commands=(python.variable("PYTHONPATH", separator.join(rest)),),
+        verify=python.verify(),
+    )
+
+
+def _recorded_twice(
+    torch: TorchBuild, python: Python, reinstall: TorchFixes, again: TorchAgain
+) -> Hit | None:
     """Report one package with the metadata of two: pip and others may take the wrong one."""
-    versions = _versions_on_record(torch)
+    versions = torch.recorded
     others = [one for one in versions if one != torch.metadata_version]
     if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
         return None
-    fix = reinstall.install(say("first repeat the removal until pip finds no torch")) or Fix(
-        text=say("Remove torch until pip finds no more of it, then install it once."),
-        commands=python.remove_torch(),
-        verify=python.verify(),
-    )
+    fix = reinstall.install(say("first repeat the removal until pip finds no torch"))
     return Hit(
         headline=say(
             "torch {version} is imported, but there is also metadata of torch {other}: pip may "
@@ -287,19 +302,9 @@ def _recorded_twice(torch: TorchBuild, python: Python, reinstall: TorchFixes) ->
             other=others[0],
         ),
         evidence=("torch.version", "torch.leftovers"),
-        fixes=(_removing_each(fix, python, torch),),
+        fixes=(_removing_each(fix or again.once(), python, torch),),
         severity=Severity.WARNING,
     )
-
-
-def _versions_on_record(torch: TorchBuild) -> list[str]:
-    """Return the versions whose metadata lie beside each other; [] if there is only one."""
-    names = [path.replace("\\", "/").rpartition("/")[2] for path in torch.leftovers or ()]
-    return [
-        name.removeprefix("torch-").rpartition(".")[0]
-        for name in names
-        if name.startswith("torch-") and name.endswith(("dist-info", "egg-info"))
-    ]
 
 
 def _removing_each(fix: Fix, python: Python, torch: TorchBuild) -> Fix:
@@ -308,7 +313,7 @@ def _removing_each(fix: Fix, python: Python, torch: TorchBuild) -> Fix:
     pip removes one at a time. After a single removal the files are gone and the other version's
     metadata are not, so pip would install nothing: "Requirement already satisfied".
     """
-    removal, times = python.remove_torch(), max(1, len(_versions_on_record(torch)))
+    removal, times = python.remove_torch(), max(1, len(torch.recorded))
     commands = [again for one in fix.commands for again in [one] * (times if one in removal else 1)]
     return replace(fix, commands=tuple(commands))
 

@@ -2,7 +2,7 @@
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import Platform, TorchBuild, TorchInstall
+from gpucheck.facts.torch_build import NeededPackage, Platform, TorchBuild, TorchInstall
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
@@ -11,6 +11,7 @@ from gpucheck.probes.torch.reading.conda import conda_records
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 from gpucheck.probes.torch.reading.files import TorchFiles, VersionFacts, find_torch, version_facts
 from gpucheck.probes.torch.reading.libraries import Libraries
+from gpucheck.probes.torch.reading.needed import needed
 from gpucheck.probes.torch.reading.pins import marker_environment, pins
 
 DEADLINE = 5.0
@@ -84,11 +85,13 @@ def _build(
     built_for: Platform | None = notes.take("built_for", said.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)
     notes.unknown("cudnn_compiled", say("the files of a build do not say it"))
-    required: Answer[dict[str, str]] = Answer(
-        None, package.entry, say("there is no metadata of torch")
-    )
+    no_metadata = say("there is no metadata of torch")
+    required: Answer[dict[str, str]] = Answer(None, package.entry, no_metadata)
+    needs: Answer[list[NeededPackage]] = Answer(None, package.entry, no_metadata)
     if own.info is not None:
-        required = pins(host, own.info, own.infos, marker_environment(interpreter))
+        environment = marker_environment(interpreter)
+        required = pins(host, own.info, own.infos, environment)
+        needs = needed(host, own.info, own.infos, interpreter.sys_path or (), environment)
     return TorchBuild(
         installed=True,
         path=package.path,
@@ -102,6 +105,7 @@ def _build(
         arch_list=notes.take("arch_list", libraries.arch_list()),
         cuda_library=notes.take("cuda_library", libraries.has_cuda()),
         pins=notes.take("pins", required),
+        needs=notes.take("needs", needs),
         cudnn=notes.take("cudnn", libraries.cudnn(required, own.conda)),
         nccl=notes.take("nccl", libraries.nccl(required, own.conda)),
         cxx11_abi=notes.take("cxx11_abi", libraries.cxx11_abi()),
