@@ -1,6 +1,7 @@
 """The copy of an environment and the way back, without a process."""
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ import pytest
 
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
-from gpucheck.fixing.carrying_out import go_back
-from gpucheck.fixing.journal import Journal
+from gpucheck.fixing.carrying_out import ForeignJournalError, go_back, start_again
+from gpucheck.fixing.commands import Command
+from gpucheck.fixing.journal import Journal, Step
 from gpucheck.fixing.place import Place
 
 Tree = dict[str, bytes | str]
@@ -19,6 +21,8 @@ Tree = dict[str, bytes | str]
 def environment(base: Path) -> Place:
     """Write an environment of some files, links and folders."""
     site, scripts = base / "lib/site-packages", base / "bin"
+    (scripts / "python").unlink(missing_ok=True)
+    (site / "linked.py").unlink(missing_ok=True)
     for path, text in {
         site / "torch/__init__.py": "old", site / "torch/lib/libtorch.so": "old code",
         site / "torch-2.6.dist-info/RECORD": "torch/__init__.py,,\n",
@@ -160,3 +164,30 @@ def test_two_states_stay_and_never_an_empty_one(tmp_path: Path) -> None:
         journals.write(folder, journal)
     state.forget_old(journal.place, folder)
     assert [one.name for one in journals.folders(journal.place)] == ["fix-4", "fix-2"]
+
+
+def test_a_journal_of_somebody_else_moves_and_runs_nothing(tmp_path: Path) -> None:
+    folder, journal = kept(tmp_path / "env")
+    outside = tmp_path / "home"
+    outside.mkdir()
+    (outside / "thesis").touch()
+    files = folder / "files.json"
+    good = files.read_text()
+    files.write_text(good.replace('"folders":{', f'"folders":{{"{outside}":{{}},', 1))
+    with pytest.raises(state.NotRestoredError, match="home"):
+        go_back(folder, journal)
+    assert (outside / "thesis").exists()
+    files.write_text(good)
+    evil = Command(text="rm -r x", argv=("rm", "-r", "x"), action="install", packages=("x",))
+    journal.steps.append(Step(slugs=("x",), text="x", changes=(), commands=(evil,)))
+    with pytest.raises(ForeignJournalError, match="rm"):
+        start_again(folder, journal)
+
+
+def test_a_copied_environment_does_not_touch_its_original(tmp_path: Path) -> None:
+    _folder, journal = kept(tmp_path / "env")
+    shutil.copytree(tmp_path / "env", tmp_path / "copy", symlinks=True)
+    other = environment(tmp_path / "copy")
+    assert journals.undoable(journal.place) is not None
+    assert journals.folders(other)
+    assert journals.undoable(other) is None

@@ -289,6 +289,11 @@ class _Run:
                 echo(say("Everything is as it was before the run, and was compared with it."))
                 return 0 if undo else self._checked()
             carrying_out.start_again(folder, journal)
+        except carrying_out.ForeignJournalError as error:
+            raise RefusedError(
+                say("The journal of that run has a command that gpucheck does not run: {command}",
+                    command=error)
+            ) from error  # fmt: skip
         except (state.NotRestoredError, OSError) as error:
             raise RefusedError(
                 say("Not everything could be put back: {error}", error=error)

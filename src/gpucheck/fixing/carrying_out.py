@@ -11,7 +11,7 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
-from gpucheck.fixing.commands import Command
+from gpucheck.fixing.commands import Command, runnable
 from gpucheck.fixing.journal import Journal, Step
 from gpucheck.fixing.place import Place
 from gpucheck.fixing.words import Outcome
@@ -25,6 +25,10 @@ _END_OF_LOG, _LONGEST_WORDS = 8192, 300
 _LOG, _AFTER = "log.txt", "freeze-after.txt"
 _QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1"}
 Show = Callable[[bytes], None]
+
+
+class ForeignJournalError(Exception):
+    """Somebody else has written the journal; the message is the command."""
 
 
 def lock_of(place: Place) -> Lock | None:
@@ -131,12 +135,17 @@ def start_again(folder: Path, journal: Journal) -> None:
 
     Raises:
         state.NotRestoredError, OSError: as :func:`go_back`.
+        ForeignJournalError: the journal has a command that gpucheck does not run.
     """
     if journal.kept:
         go_back(folder, journal)
     for step in journal.steps:
         if step.status != "declined" and (journal.kept or step.status == "running"):
             step.status = "planned"
+    waiting = (one for step in journal.steps if step.status == "planned" for one in step.commands)
+    for command in waiting:
+        if command.action != "lock" and runnable(command.text, journal.place) != command:
+            raise ForeignJournalError(command.text)
     begin(folder, journal)
 
 

@@ -96,17 +96,24 @@ def write(folder: Path, journal: Journal) -> None:
 
 def unfinished(place: Place) -> tuple[Path, Journal] | None:
     """Return the newest run that was interrupted while something was being changed."""
-    for folder in folders(place):
-        journal = read(folder)
-        if journal is not None and journal.status in ("running", "undoing"):
-            return folder, journal
-    return None
+    return _newest(place, ("running", "undoing"))
 
 
 def undoable(place: Place) -> tuple[Path, Journal] | None:
     """Return the newest run that can be taken back."""
+    return _newest(place, ("running", "undoing", "done"))
+
+
+def _newest(place: Place, wanted: tuple[RunStatus, ...]) -> tuple[Path, Journal] | None:
+    """Return a run of this very environment: a copied one has the journals of its original."""
     for folder in folders(place):
         journal = read(folder)
-        if journal is not None and journal.status in ("running", "undoing", "done"):
+        if journal is not None and journal.status in wanted and _is_of(journal, place):
             return folder, journal
     return None
+
+
+def _is_of(journal: Journal, place: Place) -> bool:
+    beside = Path(place.prefix).parent
+    files = all(Path(one).parent == beside for one in journal.project_files)
+    return files and msgspec.structs.replace(journal.place, python=place.python) == place

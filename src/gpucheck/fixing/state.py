@@ -111,6 +111,11 @@ def restore(folder: Path, journal: Journal) -> None:
     """
     copy, out = folder / _COPY, folder / _OUT
     kept = msgspec.json.decode((folder / _FILES).read_bytes(), type=_Kept)
+    own = (*journal.place.packages, journal.place.scripts)
+    for root in kept.folders:
+        # Whatever the file says: nothing outside the environment is ever moved.
+        if root not in own and Path(root).parent != Path(journal.place.prefix):
+            raise NotRestoredError(root)
     for number, (root, files) in enumerate(kept.folders.items()):
         _restore_root(copy / str(number), Path(root), out / str(number), files)
     for number, file in enumerate(journal.project_files):
@@ -118,12 +123,17 @@ def restore(folder: Path, journal: Journal) -> None:
             (copy / f"file-{number}").replace(file)
     for step in journal.steps:
         for command in step.commands:
-            if command.action == "move" and not os.path.lexists(command.argv[1]):
-                with contextlib.suppress(FileNotFoundError):
-                    Path(command.argv[2]).rename(command.argv[1])
+            if command.action == "move":
+                _rename_back(Path(command.argv[1]), Path(command.argv[2]))
     _compare(kept)
     shutil.rmtree(copy, ignore_errors=True)
     shutil.rmtree(out, ignore_errors=True)
+
+
+def _rename_back(source: Path, target: Path) -> None:
+    if source.parent == target.parent and not os.path.lexists(source):
+        with contextlib.suppress(FileNotFoundError):
+            target.rename(source)
 
 
 def _restore_root(source: Path, live: Path, away: Path, files: Seen) -> None:
