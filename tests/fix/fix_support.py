@@ -136,6 +136,7 @@ class Lab:
             "PIP_CONFIG_FILE": os.devnull,
             "PIP_NO_CACHE_DIR": "1",
             "PIP_NO_COMPILE": "1",
+            "PIP_RETRIES": "0",
             "LC_ALL": "C",
             **more,
         }
@@ -189,8 +190,12 @@ def template(folder: Path) -> Path:
     with zipfile.ZipFile(bundled) as archive:
         archive.extractall(site)
     # Once, so that its modules are compiled before they are copied.
-    pip = [str(folder / "bin/python"), "-m", "pip", "install", "--no-index", "nothing"]
-    subprocess.run(pip, capture_output=True, check=False)
+    tiny = folder / "tiny-1-py3-none-any.whl"
+    tiny.write_bytes(wheel("tiny", "1", {"tiny.py": ""}))
+    pip = [str(folder / "bin/python"), "-m", "pip"]
+    env = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    subprocess.run([*pip, "install", "-q", "--no-index", str(tiny)], check=True, env=env)
+    subprocess.run([*pip, "uninstall", "-q", "-y", "tiny"], check=True, env=env)
     return folder
 
 

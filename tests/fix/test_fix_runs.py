@@ -227,7 +227,7 @@ def journal_of(lab: Lab) -> Journal:
     return Journal(place=place, steps=[Step(slugs=("x",), text="x", changes=(), commands=commands)])
 
 
-MOMENTS = [0.0, 0.15, 0.3, 0.5, 0.8, 1.1, 1.4, 1.8, 2.2, 2.7]
+MOMENTS = [0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5]
 """Seconds after the state is kept: pip removes, then installs."""
 
 
