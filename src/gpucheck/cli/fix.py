@@ -96,6 +96,10 @@ class _Run:
         made = self._plan(report)
         if self._place is not None:
             self._refuse_unfinished(self._place)
+        if self._options["lock"] and made.steps and not _locks(made):
+            raise RefusedError(
+                say("--lock needs a project of uv or poetry, and that tool on PATH.")
+            )
         if not self._json:
             from gpucheck.fixing import words  # noqa: PLC0415
 
@@ -363,6 +367,10 @@ class _Run:
             report, made, self._place, self._project, refused=self._refused, **more
         )
         self._write(json_text(builtins(document)))
+
+
+def _locks(made: "Plan") -> bool:
+    return any(one.action == "lock" for step in made.steps for one in step.commands)
 
 
 def _stopped(journal: "Journal") -> str:
