@@ -271,6 +271,7 @@ def test_killed_at_any_moment(broken: Lab, tmp_path: Path, moment: float) -> Non
         with pytest.MonkeyPatch.context() as patch:
             for name, value in env.items():
                 patch.setenv(name, value)
+            carrying_out.go_back(*found)
             carrying_out.start_again(*found)
             carrying_out.carry_out(*found, lock, None)
         assert broken.versions() == CURED

@@ -1,12 +1,15 @@
 """``gpucheck fix``: carries out the fixes that change this environment alone, with a way back."""
 
+import contextlib
 import os
 import sys
+from collections.abc import Iterator
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from gpucheck.cli.check import diagnose, judged
 from gpucheck.cli.options import examples, output_options_with
@@ -96,7 +99,8 @@ class _Run:
         made = self._plan(report)
         if self._place is not None:
             self._refuse_unfinished(self._place)
-        if self._options["lock"] and made.steps and not _locks(made):
+        commands = [one for step in made.steps for one in step.commands]
+        if self._options["lock"] and commands and all(one.action != "lock" for one in commands):
             raise RefusedError(
                 say("--lock needs a project of uv or poetry, and that tool on PATH.")
             )
@@ -177,9 +181,9 @@ class _Run:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%fZ")
         folder = journals.new_folder(place, stamp)
         try:
-            carrying_out.begin(folder, journal)
+            with _telling_where(journal):
+                carrying_out.begin(folder, journal)
         except OSError as error:
-            carrying_out.forget(folder)
             raise RefusedError(
                 say("The state could not be kept, so nothing was changed: {error}", error=error)
             ) from error
@@ -231,17 +235,14 @@ class _Run:
         from gpucheck.fixing import carrying_out, state, words  # noqa: PLC0415
         from gpucheck.fixing.plan import Plan  # noqa: PLC0415
 
-        try:
+        with _telling_where(journal):
             carrying_out.carry_out(folder, journal, lock, self._show())
-        except (KeyboardInterrupt, SystemExit):
-            echo(_stopped(journal), limit=_LONGEST)
-            raise
-        after = diagnose(self._options)
-        torch = carrying_out.imports_torch(journal.place.python)
-        outcome = carrying_out.compared(report or after, after, journal, torch=torch)
-        if self._goes_back(journal, outcome):
-            carrying_out.go_back(folder, journal)
-            outcome = carrying_out.undone(outcome)
+            after = diagnose(self._options)
+            torch = carrying_out.imports_torch(journal.place.python)
+            outcome = carrying_out.compared(report or after, after, journal, torch=torch)
+            if self._goes_back(journal, outcome):
+                _put_back(folder, journal)
+                outcome = msgspec.structs.replace(outcome, undone=True)
         if not self._json:
             space = state.extra_space(folder)
             look = self._look()
@@ -267,7 +268,7 @@ class _Run:
 
     def _earlier_run(self) -> int:
         """Go on with an interrupted run, or take the last one back."""
-        from gpucheck.fixing import carrying_out, state  # noqa: PLC0415
+        from gpucheck.fixing import carrying_out  # noqa: PLC0415
         from gpucheck.fixing import journal as journals  # noqa: PLC0415
 
         place = self._target()
@@ -287,25 +288,25 @@ class _Run:
             )
         if undo and not self._accepts_loss(carrying_out.changed_since(folder, place)):
             return _NOTHING_RUN
+        with _telling_where(journal):
+            if undo or journal.kept:
+                _put_back(folder, journal)
+        if undo:
+            echo(say("Everything is as it was before the run, and was compared with it."))
+            return 0
         try:
-            if undo or journal.status == "undoing":
-                carrying_out.go_back(folder, journal)
-                echo(say("Everything is as it was before the run, and was compared with it."))
-                return 0 if undo else self._checked()
-            carrying_out.start_again(folder, journal)
+            with _telling_where(journal):
+                carrying_out.start_again(folder, journal)
         except carrying_out.ForeignJournalError as error:
             raise RefusedError(
                 say("The journal of that run has a command that gpucheck does not run: {command}",
                     command=error)
             ) from error  # fmt: skip
-        except (state.NotRestoredError, OSError) as error:
+        except OSError as error:
             raise RefusedError(
-                say("Not everything could be put back: {error}", error=error)
+                say("The state could not be kept, so nothing was changed: {error}", error=error)
             ) from error
         return self._to_the_end(folder, journal, lock, None, None)
-
-    def _checked(self) -> int:
-        return diagnose(self._options).exit_status(self._options["fail_on"])
 
     def _accepts_loss(self, changed: tuple[str, ...]) -> bool:
         """Whether packages that were changed since may be put back as well."""
@@ -369,8 +370,23 @@ class _Run:
         self._write(json_text(builtins(document)))
 
 
-def _locks(made: "Plan") -> bool:
-    return any(one.action == "lock" for step in made.steps for one in step.commands)
+def _put_back(folder: Path, journal: "Journal") -> None:
+    from gpucheck.fixing import carrying_out, state  # noqa: PLC0415
+
+    try:
+        carrying_out.go_back(folder, journal)
+    except (state.NotRestoredError, OSError) as error:
+        raise RefusedError(say("Not everything could be put back: {error}", error=error)) from error
+
+
+@contextlib.contextmanager
+def _telling_where(journal: "Journal") -> Iterator[None]:
+    """Say where a run stopped if a signal ends it."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit):
+        echo(_stopped(journal), limit=_LONGEST)
+        raise
 
 
 def _stopped(journal: "Journal") -> str:
@@ -382,6 +398,10 @@ def _stopped(journal: "Journal") -> str:
         "undo": again(journal.place, "--undo"),
     }
     found = journal.interrupted()
+    if journal.status in ("planned", "undone"):
+        return say("Nothing is changed, and nothing was left half done.")
+    if journal.status == "done":
+        return say("All steps have ended, but were not checked. To go back: {undo}", **told)
     if journal.status == "undoing" or found is None:
         return say("Putting everything back was interrupted. To go on: {undo}", **told)
     number, step = found

@@ -5,8 +5,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import msgspec
-
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.fixing import journal as journals
@@ -55,8 +53,12 @@ def begin(folder: Path, journal: Journal) -> None:
     """
     journal.status = "planned"
     journals.write(folder, journal)
-    if journal.kept:
-        state.keep(folder, journal)
+    try:
+        if journal.kept:
+            state.keep(folder, journal)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
     journal.status = "running"
     journals.write(folder, journal)
 
@@ -131,14 +133,12 @@ def go_back(folder: Path, journal: Journal) -> None:
 
 
 def start_again(folder: Path, journal: Journal) -> None:
-    """Bring an interrupted run back to its beginning: what was half done leaves no trace.
+    """Begin a run again that was interrupted and put back, so that nothing half-done is left.
 
     Raises:
-        state.NotRestoredError, OSError: as :func:`go_back`.
+        OSError: the state could not be kept; nothing was changed.
         ForeignJournalError: the journal has a command that gpucheck does not run.
     """
-    if journal.kept:
-        go_back(folder, journal)
     for step in journal.steps:
         if step.status != "declined" and (journal.kept or step.status == "running"):
             step.status = "planned"
@@ -173,13 +173,3 @@ def compared(before: Report, after: Report, journal: Journal, *, torch: bool | N
         new=tuple(sorted(errors - known)),
         torch_imports=torch,
     )
-
-
-def undone(outcome: Outcome) -> Outcome:
-    """Return the outcome of a run that was taken back."""
-    return msgspec.structs.replace(outcome, undone=True)
-
-
-def forget(folder: Path) -> None:
-    """Delete the folder of a run that has changed nothing."""
-    shutil.rmtree(folder, ignore_errors=True)

@@ -1,7 +1,6 @@
 """What a run would do: for each finding that stands the first fix that may be carried out."""
 
 from collections.abc import Callable
-from typing import Literal
 
 import msgspec
 
@@ -14,27 +13,17 @@ from gpucheck.fixing.journal import Step
 from gpucheck.fixing.place import Place
 from gpucheck.fixing.projects import Project
 from gpucheck.language import Sentence, listed, say
+from gpucheck.output.fix_document import FixLeft, Who
 
-Who = Literal["administrator", "you", "later"]
 _FAMILY = frozenset(("torch", "torchvision", "torchaudio"))
 """What belongs together: a fix for one of them was worked out for the others as they are now."""
-
-
-class Left(msgspec.Struct, frozen=True, kw_only=True):
-    """A finding that this run leaves: who can do what, and why gpucheck does not."""
-
-    slug: str
-    who: Who
-    reason: str
-    text: str
-    commands: tuple[str, ...]
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """The steps in their order, and what is left."""
 
     steps: tuple[Step, ...]
-    left: tuple[Left, ...]
+    left: tuple[FixLeft, ...]
 
 
 def plan(
@@ -57,7 +46,7 @@ def plan(
         refused: why there is no place.
     """
     steps: list[Step] = []
-    left: list[Left] = []
+    left: list[FixLeft] = []
     for finding in report.standing:
         if finding.severity is Severity.INFO:
             continue
@@ -137,7 +126,7 @@ def _touches(earlier: Step, later: Step) -> bool:
     return bool(before & after) or bool(before & _FAMILY and after)
 
 
-def _left(finding: Finding, refused: str) -> list[Left]:
+def _left(finding: Finding, refused: str) -> list[FixLeft]:
     """Return what a finding leaves to do; its first fix, and why nothing of it was run."""
     if not finding.fixes:
         return []
@@ -155,5 +144,5 @@ def _left(finding: Finding, refused: str) -> list[Left]:
     return [_of(finding, fix, "you", why)]
 
 
-def _of(finding: Finding, fix: Fix, who: Who, reason: str) -> Left:
-    return Left(slug=finding.slug, who=who, reason=reason, text=fix.text, commands=fix.commands)
+def _of(finding: Finding, fix: Fix, who: Who, reason: str) -> FixLeft:
+    return FixLeft(slug=finding.slug, who=who, reason=reason, text=fix.text, commands=fix.commands)

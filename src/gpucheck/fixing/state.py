@@ -23,6 +23,8 @@ _COPY, _OUT, _FILES, _NEW = "copy", "replaced", "files.json", "copy.new"
 _WRITTEN_INTO = (".pth", "history", ".egg-link")
 _SMALL_PROGRAM = 1 << 20
 _MOST_KEPT = 2
+_BLOCK = 512
+"""What ``st_blocks`` counts in, whatever the file system."""
 Seen = dict[str, tuple[int, int]]
 """Size and time of each file of a folder, by its path in it."""
 
@@ -159,14 +161,13 @@ def _compare(kept: _Kept) -> None:
 
 
 def extra_space(folder: Path) -> int:
-    """Return the bytes that only the copy still has: links whose other end was replaced."""
+    """Return the bytes that only the copy has: its folders, and links whose other end is gone."""
     total = 0
-    for base, _folders, names in os.walk(folder / _COPY):
-        for name in names:
-            info = (Path(base) / name).lstat()
-            total += (
-                info.st_blocks * 512 if info.st_nlink == 1 and hasattr(info, "st_blocks") else 0
-            )
+    for base, inner, names in os.walk(folder / _COPY):
+        for one in map(Path(base).joinpath, (*inner, *names)):
+            info = one.lstat()
+            is_own = stat.S_ISDIR(info.st_mode) or info.st_nlink == 1
+            total += getattr(info, "st_blocks", 0) * _BLOCK if is_own else 0
     return total
 
 

@@ -11,10 +11,10 @@ from gpucheck.derived.windows_shells import in_either
 from gpucheck.engine import Report
 from gpucheck.fixing.journal import Journal, Step
 from gpucheck.fixing.place import Place
-from gpucheck.fixing.plan import Left, Plan, Who
+from gpucheck.fixing.plan import Plan
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep
+from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep, Who
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict
 from gpucheck.output.words import clean, headed, size
@@ -114,7 +114,7 @@ def lasting(made: Plan, project: Project | None) -> tuple[str, ...]:
     return tuple(shlex.join(argv) for step in made.steps for argv in project.lasting(step.commands))
 
 
-def _left(page: Page, left: Left) -> None:
+def _left(page: Page, left: FixLeft) -> None:
     page.words(clean(left.text, _LONGEST_WORDS), lead=headed(left.slug, ""), indent=2, hang=4)
     for command in left.commands:
         page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
@@ -197,12 +197,7 @@ def document(
             )
             for one in steps or made.steps
         ),
-        left=tuple(
-            FixLeft(
-                slug=one.slug, who=one.who, reason=one.reason, text=one.text, commands=one.commands
-            )
-            for one in made.left
-        ),
+        left=made.left,
         state=str(state) if state is not None else None,
         result=None
         if outcome is None

@@ -6,6 +6,8 @@ import msgspec
 
 from gpucheck.engine import Verdict
 
+Who = Literal["administrator", "you", "later"]
+
 
 class FixStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step: its findings, what it does and changes, its commands, and what came of it."""
@@ -22,7 +24,7 @@ class FixLeft(msgspec.Struct, frozen=True, kw_only=True):
     """A finding that is left: who can act on it, why gpucheck does not, and what to do."""
 
     slug: str
-    who: Literal["administrator", "you", "later"]
+    who: Who
     reason: str
     text: str
     commands: tuple[str, ...]
