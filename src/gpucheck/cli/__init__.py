@@ -53,12 +53,17 @@ class CommandFolder(Group):
     """The modules of this package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Insert ``check`` before options that do not belong to the group."""
+        """Insert ``check`` before options that do not belong to the group.
+
+        ``check --fix`` is ``fix``, with the options of that.
+        """
         asks_for_help = ctx.resilient_parsing and not args  # by Tab
         if not asks_for_help and (
             not args or (args[0].startswith("-") and not self._is_of_group(args))
         ):
             args.insert(0, "check")
+        if args[:1] == ["check"] and "--fix" in args:
+            args[:] = ["fix", *(word for word in args[1:] if word != "--fix")]
         return super().parse_args(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":

@@ -1,8 +1,8 @@
 """``gpucheck check``: the default command."""
 
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -28,7 +28,48 @@ if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.facts.snapshot import Snapshot
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _HASH_SECONDS = 10.0
+
+
+_OPTIONS = (
+    machine_options,
+    click.option(
+        "--gpus",
+        metavar="N",
+        type=click.IntRange(min=0, max=1024),
+        help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
+    ),
+    click.option(
+        "--for",
+        "purpose",
+        type=OneOf(["run", "build"]),
+        default="run",
+        show_default=True,
+        help=say("Whether PyTorch only runs here, or extensions are built as well."),
+    ),
+    click.option(
+        "--selftest/--no-selftest",
+        default=None,
+        help=say(
+            "Run the self-tests, even if they only test the CPU; or run only static checks. By "
+            "default the self-tests run if there are an NVIDIA device and a CUDA build of PyTorch."
+        ),
+    ),
+    level_option,
+    click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe.")),
+    click.option(
+        "--skip", metavar="NAME", multiple=True, help=say("Leave out this finding or probe.")
+    ),
+    fail_on_option,
+)
+
+
+def judged(command: F) -> F:
+    """Add the options of every command that diagnoses this machine as ``check`` does."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.command(
@@ -42,33 +83,13 @@ _HASH_SECONDS = 10.0
         "gpucheck --format html -o report.html",
     ),
 )
-@machine_options
+@judged
 @click.option(
-    "--gpus",
-    metavar="N",
-    type=click.IntRange(min=0, max=1024),
-    help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
+    "--fix",
+    is_flag=True,
+    expose_value=False,
+    help=say("Do what can be done about it: the same as gpucheck fix."),
 )
-@click.option(
-    "--for",
-    "purpose",
-    type=OneOf(["run", "build"]),
-    default="run",
-    show_default=True,
-    help=say("Whether PyTorch only runs here, or extensions are built as well."),
-)
-@click.option(
-    "--selftest/--no-selftest",
-    default=None,
-    help=say(
-        "Run the self-tests, even if they only test the CPU; or run only static checks. By default "
-        "the self-tests run if there are an NVIDIA device and a CUDA build of PyTorch."
-    ),
-)
-@level_option
-@click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe."))
-@click.option("--skip", metavar="NAME", multiple=True, help=say("Leave out this finding or probe."))
-@fail_on_option
 @report_format_option
 @output_options_with(
     say(
@@ -79,6 +100,13 @@ _HASH_SECONDS = 10.0
 @click.pass_context
 def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
+    report = diagnose(options)
+    show_report(report, options)
+    ctx.exit(report.exit_status(options["fail_on"]))
+
+
+def diagnose(options: dict[str, Any]) -> "Report":
+    """Examine this machine now, and judge it for what the options ask."""
     begun = time.monotonic()
     tables = open_tables(options["tables"])
     wish = _wish(options)
@@ -89,9 +117,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
 
     with live_table(options) as show:
         snapshot = checking.examine(host, tables, wish, collect, begun=begun, show=show)
-    report = checking.judge(snapshot, tables, wish)
-    show_report(report, options)
-    ctx.exit(report.exit_status(options["fail_on"]))
+    return checking.judge(snapshot, tables, wish)
 
 
 def _wish(options: dict[str, Any]) -> checking.CheckWish:

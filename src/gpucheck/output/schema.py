@@ -17,7 +17,14 @@ from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.output import baseline_documents, diff, recommendation, table_text, wire
+from gpucheck.output import (
+    baseline_documents,
+    diff,
+    fix_document,
+    recommendation,
+    table_text,
+    wire,
+)
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.tables.catalogue import all_tables
 from gpucheck.ticket.tally import CauseCount
@@ -29,12 +36,13 @@ _COMPLETE = (
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
     recommendation.Missing, CauseCount, wire.LintFile, wire.LintFinding,
     baseline_documents.SavedState, baseline_documents.Figure, baseline_documents.Difference,
+    fix_document.FixStep, fix_document.FixLeft, fix_document.FixResult,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (
     wire.Report, wire.Snapshot, wire.Diff, wire.Listing, wire.BatchLine, wire.Recommendation,
     wire.TablesDiff, wire.TriageSummary, wire.Version, wire.Lint, baseline_documents.Comparison,
-    baseline_documents.Fleet, baseline_documents.States,
+    baseline_documents.Fleet, baseline_documents.States, fix_document.FixDocument,
 )  # fmt: skip
 _NOTES = ("sources", "problems")
 """Left out of facts outside the snapshot, whose origin is obvious."""
@@ -197,5 +205,6 @@ _MAKERS: dict[str, Callable[[], Schema]] = {
     "baselines": _document(baseline_documents.States),
     "baseline-comparison": _document(baseline_documents.Comparison),
     "fleet-comparison": _document(baseline_documents.Fleet),
+    "fix": _document(fix_document.FixDocument),
     "version": _document(wire.Version),
 }

@@ -1,0 +1,138 @@
+"""Which commands gpucheck carries out: a few forms, checked word by word, on the target alone.
+
+A command is a text for people, made by ``shlex.join``. Only one that comes out the same when its
+words are joined again is split, so nothing of it means anything to a shell.
+"""
+
+import os
+import re
+import shlex
+from pathlib import Path
+
+import msgspec
+
+from gpucheck.advice.command_class import class_of
+from gpucheck.derived.windows_shells import in_either
+from gpucheck.fixing.place import Place
+
+_FLAGS = frozenset(
+    ("-y", "--force-reinstall", "--no-deps", "--no-cache-dir", "--no-build-isolation", "--force")
+)
+_WITH_ADDRESS = ("--index-url",)
+_WITH_NAME = ("--no-binary",)
+_ADDRESS = re.compile(r"https?://[\w.:/~+-]{1,300}")
+_REQUIREMENT = re.compile(
+    r"[A-Za-z0-9][\w.-]{0,100}(?:\[[\w,.-]{1,100}\])?(?:[=<>!~][\w=<>!~.,*+]{1,100})?"
+)
+_NAME = re.compile(r"[\w.-]{1,100}")
+_WORDS_OF_WINDOWS = re.compile(r'"[^"]*"|[^\s"]+')
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True):
+    """A command that may be run: its words, and what it says of packages or a file."""
+
+    text: str
+    argv: tuple[str, ...]
+    action: str
+    """``install``, ``remove``, ``pip`` (installs pip itself), ``move``, or ``lock``: the tool of a
+    project changes its lock file and the environment."""
+    packages: tuple[str, ...] = ()
+    """Requirements to install, or names to remove."""
+    index: str = ""
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names of its packages."""
+        names = (re.split(r"[\[=<>!~]", one)[0] for one in self.packages)
+        return frozenset(one.lower().replace("_", "-") for one in names)
+
+
+def runnable(text: str, place: Place) -> Command | None:
+    """Return the words of a command that may be run on the target; None for every other one."""
+    argv = _words(text, place)
+    if argv is None or class_of(text) != "environment":
+        return None
+    python, tail = place.python, argv[1:]
+    if argv[0] == "mv":
+        return _move(text, argv)
+    if argv == [python, "-m", "ensurepip"]:
+        return Command(text=text, argv=tuple(argv), action="pip")
+    if argv[0] == python and tail[:2] == ["-m", "pip"]:
+        return _of_packages(text, argv, tail[2:])
+    if argv[0] == "uv" and tail[:1] == ["pip"] and tail[2:4] == ["--python", python]:
+        return _of_packages(text, argv, [tail[1], *tail[4:]])
+    if argv[0] in ("conda", "mamba"):
+        return _of_conda(text, argv, place)
+    return None
+
+
+def _words(text: str, place: Place) -> list[str] | None:
+    """Split a command; None if a shell would make anything else of it."""
+    if place.windows:
+        words = [one.strip('"') for one in _WORDS_OF_WINDOWS.findall(text)]
+        return words if words and " ".join(map(in_either, words)) == text else None
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        return None
+    return words if words and shlex.join(words) == text else None
+
+
+def _of_packages(text: str, argv: list[str], words: list[str]) -> Command | None:
+    action = {"install": "install", "uninstall": "remove"}.get(words[0] if words else "")
+    if action is None:
+        return None
+    packages, index, rest = [], "", words[1:]
+    while rest:
+        word = rest.pop(0)
+        if word in _WITH_ADDRESS and rest and _ADDRESS.fullmatch(rest[0]):
+            index = rest.pop(0)
+        elif word in _WITH_NAME and rest and _NAME.fullmatch(rest[0]):
+            rest.pop(0)
+        elif _REQUIREMENT.fullmatch(word):
+            packages.append(word)
+        elif word not in _FLAGS:
+            return None
+    if not packages:
+        return None
+    return Command(
+        text=text, argv=tuple(argv), action=action, packages=tuple(packages), index=index
+    )
+
+
+def _of_conda(text: str, argv: list[str], place: Place) -> Command | None:
+    words = argv[1:]
+    action = {"install": "install", "remove": "remove"}.get(words[0] if words else "")
+    if "-p" not in words[:-1] or action is None:
+        return None
+    at = words.index("-p")
+    if os.path.realpath(words[at + 1]) != place.prefix:
+        return None
+    packages = [one for one in (*words[1:at], *words[at + 2 :]) if one not in _FLAGS]
+    if not packages or not all(map(_REQUIREMENT.fullmatch, packages)):
+        return None
+    # Without -y conda asks, and nobody could answer.
+    asked = argv if "-y" in argv else [*argv, "-y"]
+    return Command(text=text, argv=tuple(asked), action=action, packages=tuple(packages))
+
+
+def _move(text: str, argv: list[str]) -> Command | None:
+    """Allow one rename within a folder, if file and folder are this user's own.
+
+    To root everything else belongs, too, so the folder must be where people keep their programs: in
+    the home folder, or the current one.
+    """
+    if len(argv) != 3 or not hasattr(os, "geteuid"):  # noqa: PLR2004  # the program and two paths
+        return None
+    source, target = Path(argv[1]), Path(argv[2])
+    if not source.is_absolute() or source.parent != target.parent or os.path.lexists(target):
+        return None
+    try:
+        if source.parent != Path.cwd() and Path.home() not in source.parents:
+            return None
+        owners = {source.lstat().st_uid, source.parent.stat().st_uid}
+    except (OSError, RuntimeError):  # there may be no such folder
+        return None
+    if owners != {os.geteuid()} or not os.access(source.parent, os.W_OK):
+        return None
+    return Command(text=text, argv=tuple(argv), action="move")

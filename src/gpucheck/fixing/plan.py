@@ -1,0 +1,148 @@
+"""What a run would do: for each finding that stands the first fix that may be carried out."""
+
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.engine import Report
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.packages import Packages
+from gpucheck.findings.form import Finding
+from gpucheck.fixing.commands import Command, runnable
+from gpucheck.fixing.journal import Step
+from gpucheck.fixing.place import Place
+from gpucheck.fixing.projects import Project
+from gpucheck.language import Sentence, listed, say
+from gpucheck.output.fix_document import FixLeft, Who
+
+_FAMILY = frozenset(("torch", "torchvision", "torchaudio"))
+"""What belongs together: a fix for one of them was worked out for the others as they are now."""
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The steps in their order, and what is left."""
+
+    steps: tuple[Step, ...]
+    left: tuple[FixLeft, ...]
+
+
+def plan(
+    report: Report,
+    place: Place | None,
+    project: Project | None,
+    has: Callable[[str], bool],
+    *,
+    lock: bool,
+    refused: str = "",
+) -> Plan:
+    """Return what can be done about a report; without a place nothing can.
+
+    Args:
+        report: the diagnosis.
+        place: the environment that may be changed.
+        project: what the environment belongs to.
+        has: whether a program is on PATH.
+        lock: whether the tool of the project is to be used, with its lock file.
+        refused: why there is no place.
+    """
+    steps: list[Step] = []
+    left: list[FixLeft] = []
+    for finding in report.standing:
+        if finding.severity is Severity.INFO:
+            continue
+        found = _first(finding, place, has) if place is not None else None
+        if found is None:
+            left += _left(finding, refused)
+            continue
+        fix, commands = found
+        step = _step(finding, fix, commands, report)
+        if lock and project is not None and has(project.tool):
+            step.commands = project.locking(commands) or commands
+        same = next((one for one in steps if one.commands == step.commands), None)
+        if same is not None:
+            same.slugs += step.slugs
+        elif any(_touches(one, step) for one in steps):
+            why = say("An earlier step changes the same packages; run gpucheck fix again after it.")
+            left.append(_of(finding, fix, "later", why))
+        else:
+            steps.append(step)
+    return Plan(steps=tuple(steps), left=tuple(left))
+
+
+def _first(
+    finding: Finding, place: Place, has: Callable[[str], bool]
+) -> tuple[Fix, tuple[Command, ...]] | None:
+    """Return the first fix all of whose commands may be run."""
+    for fix in finding.fixes:
+        commands = [runnable(one, place) for one in fix.commands]
+        usable = tuple(one for one in commands if one is not None)
+        if usable and len(usable) == len(commands) and all(_has(one, has) for one in usable):
+            return fix, usable
+    return None
+
+
+def _has(command: Command, has: Callable[[str], bool]) -> bool:
+    return command.action == "move" or has(command.argv[0])
+
+
+def _step(finding: Finding, fix: Fix, commands: tuple[Command, ...], report: Report) -> Step:
+    installed = report.snapshot.get(Packages)
+    changes = tuple(one for command in commands if (one := _change(command, installed)))
+    return Step(slugs=(finding.slug,), text=fix.text, changes=changes, commands=commands)
+
+
+def _change(command: Command, installed: Packages) -> Sentence:
+    if command.action == "move":
+        return say("Renames {file} to {name}.", file=command.argv[1], name=command.argv[2])
+    if command.action == "pip":
+        return say("Installs the pip that belongs to this Python.")
+    if command.action == "remove":
+        names = listed([_with_version(name, installed) for name in command.packages])
+        return say("Removes {packages}.", packages=names)
+    new = listed(list(command.packages))
+    old = [
+        _with_version(name, installed)
+        for name in sorted(command.names)
+        if installed.find(name) is not None
+    ]
+    if command.index:
+        words = say("Installs {packages} from {index}", packages=new, index=command.index)
+    else:
+        words = say("Installs {packages}", packages=new)
+    if not old:
+        return say("{what}, and what it requires.", what=words)
+    return say("{what}, and what it requires; now: {old}.", what=words, old=listed(old))
+
+
+def _with_version(name: str, installed: Packages) -> str:
+    found = installed.find(name.lower().replace("_", "-"))
+    return f"{name} {found.version}" if found is not None and found.version else name
+
+
+def _touches(earlier: Step, later: Step) -> bool:
+    """Whether a step was worked out for packages that an earlier one changes."""
+    before = frozenset().union(*(one.names for one in earlier.commands))
+    after = frozenset().union(*(one.names for one in later.commands))
+    return bool(before & after) or bool(before & _FAMILY and after)
+
+
+def _left(finding: Finding, refused: str) -> list[FixLeft]:
+    """Return what a finding leaves to do; its first fix, and why nothing of it was run."""
+    if not finding.fixes:
+        return []
+    fix = finding.fixes[0]
+    if fix.reach in ("machine", "interrupts"):
+        why = say("This changes the machine for all who use it, so gpucheck does not run it.")
+        return [_of(finding, fix, "administrator", why)]
+    if refused:
+        return [_of(finding, fix, "you", refused)]
+    if not fix.commands:
+        return [_of(finding, fix, "you", say("No command does this."))]
+    why = say(
+        "It is about your shell, your job or another environment, which gpucheck cannot reach."
+    )
+    return [_of(finding, fix, "you", why)]
+
+
+def _of(finding: Finding, fix: Fix, who: Who, reason: str) -> FixLeft:
+    return FixLeft(slug=finding.slug, who=who, reason=reason, text=fix.text, commands=fix.commands)

@@ -1,0 +1,213 @@
+"""What is said about a plan and its outcome, for people and for programs."""
+
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from gpucheck.derived.windows_shells import in_either
+from gpucheck.engine import Report
+from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.place import Place
+from gpucheck.fixing.plan import Plan
+from gpucheck.fixing.projects import Project
+from gpucheck.language import in_series, say, say_many
+from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep, Who
+from gpucheck.output.layout import Page
+from gpucheck.output.summary import verdict
+from gpucheck.output.words import clean, headed, size
+
+_LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
+_HEADINGS: dict[Who, str] = {
+    "administrator": say("For the administrator"),
+    "you": say("For you"),
+    "later": say("Afterwards"),
+}
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of a run: the report after it, and what has changed against the one before."""
+
+    report: Report
+    gone: tuple[str, ...]
+    stays: tuple[str, ...]
+    new: tuple[str, ...]
+    torch_imports: bool | None
+    undone: bool = False
+
+
+def again(place: Place, option: str) -> str:
+    """Return the command that goes on with this environment: ``--continue`` or ``--undo``."""
+    words = ["gpucheck", "fix", option, "--python", place.python]
+    return " ".join(map(in_either, words)) if place.windows else shlex.join(words)
+
+
+def plan_text(
+    report: Report,
+    made: Plan,
+    place: Place | None,
+    project: Project | None,
+    **look: Any,  # noqa: ANN401
+) -> str:
+    """Return the numbered steps, then what is left for whom.
+
+    Args:
+        report: the diagnosis.
+        made: the plan.
+        place: the environment; None if nothing may be changed.
+        project: what it belongs to.
+        look: width and colour of the page.
+    """
+    page = Page(look["width"], color=look["color"])
+    page.words(verdict(report), style="bold")
+    if made.steps and place is not None:
+        page.heading(say("In {environment}", environment=place.prefix))
+        for number, step in enumerate(made.steps, 1):
+            _step(page, number, step)
+        if project is not None:
+            page.blank()
+            page.words(project.said())
+            _lasting(page, made, project)
+    elif not made.left:
+        page.words(say("There is nothing to fix."))
+    else:
+        page.words(say("There is nothing that gpucheck can do here by itself."))
+    for who, heading in _HEADINGS.items():
+        found = [one for one in made.left if one.who == who]
+        if found:
+            page.heading(heading)
+        for one in found:
+            _left(page, one)
+    return page.text()
+
+
+def _step(page: Page, number: int, step: Step) -> None:
+    page.words(clean(step.text, _LONGEST_WORDS), lead=f"{number}. ", indent=2, hang=5)
+    page.words(say("For: {slugs}", slugs=in_series(step.slugs)), indent=5)
+    for change in step.changes:
+        page.words(clean(change, _LONGEST_WORDS), indent=5)
+    for command in step.commands:
+        page.verbatim(clean(command.text, _LONGEST_COMMAND), indent=7)
+
+
+def _lasting(page: Page, made: Plan, project: Project) -> None:
+    found = lasting(made, project)
+    if found:
+        page.words(say("To make it stay (--lock does this instead):"))
+    for command in found:
+        page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
+    if any("--index" in shlex.split(command) for command in found):
+        page.words(
+            say(
+                'Then write "explicit = true" below that index in pyproject.toml, or uv looks '
+                "there for all other packages, too."
+            )
+        )
+
+
+def lasting(made: Plan, project: Project | None) -> tuple[str, ...]:
+    """Return the commands of the project's tool that make the steps stay."""
+    if project is None:
+        return ()
+    return tuple(shlex.join(argv) for step in made.steps for argv in project.lasting(step.commands))
+
+
+def _left(page: Page, left: FixLeft) -> None:
+    page.words(clean(left.text, _LONGEST_WORDS), lead=headed(left.slug, ""), indent=2, hang=4)
+    for command in left.commands:
+        page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
+    page.words(clean(left.reason, _LONGEST_WORDS), indent=4)
+
+
+def outcome_text(outcome: Outcome, folder: Path, space: int, journal: Journal, **look: Any) -> str:  # noqa: ANN401
+    """Return what the same check says after the steps, and where the way back is."""
+    page = Page(look["width"], color=look["color"])
+    page.blank()
+    for number, step in enumerate(journal.steps, 1):
+        if step.status == "failed":
+            page.words(
+                say("Step {number} failed: {detail}", number=number, detail=step.detail),
+                style="red",
+            )
+    if outcome.gone:
+        page.words(
+            say_many(
+                len(outcome.gone), "{slugs} is gone.", "{slugs} are gone.",
+                slugs=in_series(outcome.gone),
+            ),
+            style="green",
+        )  # fmt: skip
+    if outcome.stays:
+        page.words(
+            say_many(
+                len(outcome.stays), "{slugs} is still there.", "{slugs} are still there.",
+                slugs=in_series(outcome.stays),
+            ),
+            style="yellow",
+        )  # fmt: skip
+    if outcome.new:
+        page.words(say("New: {slugs}", slugs=in_series(outcome.new)), style="red")
+    if journal.torch_worked and outcome.torch_imports is False:
+        page.words(say("torch could be imported before, and now it cannot."), style="red")
+    if outcome.undone:
+        page.words(say("Everything was put back as it was."))
+        return page.text()
+    page.words(say("Now: {verdict}", verdict=verdict(outcome.report)))
+    if journal.kept:
+        page.words(
+            say(
+                "The state before is in {folder} and takes {size}. The way back:",
+                folder=folder,
+                size=size(space),
+            )
+        )
+        page.verbatim(again(journal.place, "--undo"), indent=2)
+    return page.text()
+
+
+def document(
+    report: Report,
+    made: Plan,
+    place: Place | None,
+    project: Project | None,
+    *,
+    refused: str = "",
+    steps: Sequence[Step] = (),
+    state: Path | None = None,
+    outcome: Outcome | None = None,
+) -> FixDocument:
+    """Return the plan and its outcome for programs; ``steps`` are those of the journal."""
+    return FixDocument(
+        verdict=report.verdict,
+        root_causes=report.root_causes,
+        environment=place.prefix if place is not None else None,
+        refused=refused,
+        project=project.said() if project is not None else "",
+        lasting=lasting(made, project),
+        steps=tuple(
+            FixStep(
+                slugs=one.slugs,
+                text=one.text,
+                changes=one.changes,
+                commands=tuple(command.text for command in one.commands),
+                status=one.status,
+                detail=one.detail,
+            )
+            for one in steps or made.steps
+        ),
+        left=made.left,
+        state=str(state) if state is not None else None,
+        result=None
+        if outcome is None
+        else FixResult(
+            verdict=outcome.report.verdict,
+            root_causes=outcome.report.root_causes,
+            gone=outcome.gone,
+            stays=outcome.stays,
+            new=outcome.new,
+            torch_imports=outcome.torch_imports,
+            undone=outcome.undone,
+        ),
+    )
