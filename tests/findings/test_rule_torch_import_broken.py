@@ -3,10 +3,11 @@
 import pytest
 from rules_support import ask
 
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading, MissingLibrary
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch_build import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 SLUG = "torch-import-broken"
@@ -106,3 +107,66 @@ def test_what_has_another_name_is_fine_here() -> None:
 
 def test_without_torch() -> None:
     assert isinstance(judge(build=TorchBuild(installed=False)), NotApplicable)
+
+
+def needs(project: str, version: str, specifier: str = "", *, found: bool) -> NeededPackage:
+    return NeededPackage(project=project, specifier=specifier, version=version, found=found)
+
+
+def test_a_torch_of_which_only_the_metadata_is_left() -> None:
+    left = ["/v/site-packages/torch-2.9.1+cpu.dist-info", "/v/site-packages/~orch"]
+    build = TorchBuild(installed=False, leftovers=left)
+    found = judge(build=build)
+    assert isinstance(found, Hit)
+    assert "pip has torch 2.9.1+cpu on record" in found.headline
+    (command,) = found.fixes[0].commands
+    assert "--force-reinstall --no-deps torch==2.9.1+cpu --index-url" in command
+    missing = ask("torch-missing", build, PYTHON, System(os="linux"))
+    assert isinstance(missing, NotApplicable)
+
+
+@pytest.mark.parametrize(
+    ("package", "command", "confidence"),
+    [
+        (needs("typing-extensions", "", ">=4.10.0", found=False),
+         "install 'typing-extensions>=4.10.0'", Confidence.CERTAIN),
+        (needs("typing-extensions", "4.5.0", ">=4.10.0", found=True),
+         "install 'typing-extensions>=4.10.0'", Confidence.LIKELY),
+        (needs("typing-extensions", "4.15.0", ">=4.10.0", found=False),
+         "install --force-reinstall 'typing-extensions>=4.10.0'", Confidence.CERTAIN),
+    ],
+)  # fmt: skip
+def test_what_the_import_requires_is_an_error(
+    package: NeededPackage, command: str, confidence: Confidence
+) -> None:
+    found = judge(lost("libtorch_cpu.so"), build=torch(needs=[package]))
+    assert isinstance(found, Hit)
+    assert (found.severity, found.confidence) == (None, confidence)
+    assert found.fixes[0].commands == (f"/v/bin/python -m pip {command}",)
+
+
+def test_what_is_required_later_is_a_warning_and_one_command_installs_all() -> None:
+    build = torch(
+        needs=[
+            needs("sympy", "", ">=1.13.3", found=False),
+            needs("jinja2", "3.1.6", found=True),
+            needs("fsspec", "", ">=0.8.5", found=False),
+        ]
+    )
+    found = judge(build=build)
+    assert isinstance(found, Hit)
+    assert found.severity is Severity.WARNING
+    (command,) = found.fixes[0].commands
+    assert command.endswith("pip install 'sympy>=1.13.3' 'fsspec>=0.8.5'")
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        NeededPackage(project="sympy", specifier=">=1.13.3", version="", found=None),
+        needs("sympy", "", ">=1.13.3", found=True),  # it has no metadata
+        needs("sympy", "1.14.0.dev", ">=1.13.3", found=True),  # it cannot be compared
+    ],
+)
+def test_a_requirement_about_which_too_little_is_known_is_no_fault(package: NeededPackage) -> None:
+    assert isinstance(judge(build=torch(needs=[package])), Fine)

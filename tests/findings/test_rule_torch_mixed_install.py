@@ -111,7 +111,9 @@ def test_two_versions_in_one_place_overwrote_each_other() -> None:
     answer = hit(judge(torch))
     assert answer.evidence == ("torch.version", "torch.metadata_version")
     assert answer.severity is None
-    assert commands(answer) == (f"{PYTHON} -m pip list",)
+    removal, install = commands(answer)
+    assert removal == f"{PYTHON} -m pip uninstall -y torch"
+    assert "torch==2.6.0+cu124" in install
 
 
 def test_on_a_machine_with_a_gpu_it_is_installed_afresh() -> None:
@@ -137,13 +139,21 @@ def test_pythonpath_over_the_environment() -> None:
     assert "remove /opt/modules from PYTHONPATH" in answer.fixes[0].text
 
 
-@pytest.mark.parametrize("value", ["/opt/modules", "/none:/opt/modules/", ":/opt/modules:"])
-def test_pythonpath_is_named_where_it_led_there(value: str) -> None:
+@pytest.mark.parametrize(
+    ("value", "command"),
+    [
+        ("/opt/modules", "unset PYTHONPATH"),
+        ("/none:/opt/modules/", "export PYTHONPATH=/none"),
+        (":/opt/modules:", "unset PYTHONPATH"),
+    ],
+)
+def test_pythonpath_is_named_where_it_led_there(value: str, command: str) -> None:
     module = TorchInstall(path="/opt/modules/torch", version="2.1.0", kind="package")
     variables = Environment(variables={"PYTHONPATH": value})
     answer = hit(ask(SLUG, installed(module, OWN), VENV, UBUNTU, variables, packages()))
     assert "/opt/modules/torch, which is on PYTHONPATH, hides" in answer.headline
     assert "environment.variables.PYTHONPATH" in answer.evidence
+    assert commands(answer) == (command,)
 
 
 def test_without_a_prefix_it_is_a_warning() -> None:

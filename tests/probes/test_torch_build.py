@@ -98,7 +98,7 @@ def test_a_wheel_with_pins(tmp_path: Path) -> None:
     assert torch.leftovers == []
     assert torch.installs is not None
     assert [(one.kind, one.version) for one in torch.installs] == [("package", "2.2.2+cu121")]
-    assert set(torch.problems) == {"cudnn_compiled"}
+    assert set(torch.problems) == {"cudnn_compiled", "needs"}  # they are not recorded
     assert torch.source("arch_list") == f"{SITE}/torch/lib/libtorch_python.so"
 
 
@@ -479,3 +479,27 @@ def test_files_and_metadata_of_two_installs(tmp_path: Path) -> None:
 def test_a_marker_that_is_not_understood_is_no_pin(tmp_path: Path, marker: str) -> None:
     torch = build(tmp_path, wheel("2.6.0", "12.4", f"nvidia-nccl-cu12==2.21.5; {marker}"))
     assert torch.pins == {}
+
+
+NEEDS = ("typing-extensions>=4.10.0", "sympy>=1.13.3; python_version >= '3.8'", "jinja2",
+         "optree>=0.13.0; extra == 'optree'", "setuptools; python_version >= '3.12'")  # fmt: skip
+
+
+def test_what_torch_requires_besides_libraries(tmp_path: Path) -> None:
+    files = wheel("2.9.1+cpu", None, *NEEDS)
+    files[f"{SITE}/typing_extensions-4.5.0.dist-info/METADATA"] = "Name: typing-extensions\n"
+    files[f"{SITE}/typing_extensions.py"] = ""
+    files[f"{CWD}/jinja2/__init__.py"] = ""
+    files[f"{SITE}/sympy-1.14.0.dist-info/METADATA"] = "Name: sympy\n"
+    needs = collect(machine(tmp_path, files=files), PYTHON).needs
+    assert [(one.project, one.specifier, one.version, one.found) for one in needs or ()] == [
+        ("typing-extensions", ">=4.10.0", "4.5.0", True),
+        ("sympy", ">=1.13.3", "1.14.0", False),
+        ("jinja2", "", "", True),
+    ]
+
+
+def test_where_nothing_that_torch_requires_is_there_it_was_not_recorded(tmp_path: Path) -> None:
+    found = collect(machine(tmp_path, files=wheel("2.9.1+cpu", None, *NEEDS)), PYTHON)
+    assert found.needs is None
+    assert "none of the packages" in found.problem("needs")
