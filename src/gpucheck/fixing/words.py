@@ -15,9 +15,10 @@ from gpucheck.fixing.plan import Plan
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep, Who
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict
-from gpucheck.output.words import clean, headed, size
+from gpucheck.output.words import clean, size
 
 _LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _HEADINGS: dict[Who, str] = {
@@ -115,7 +116,7 @@ def lasting(made: Plan, project: Project | None) -> tuple[str, ...]:
 
 
 def _left(page: Page, left: FixLeft) -> None:
-    page.words(clean(left.text, _LONGEST_WORDS), lead=headed(left.slug, ""), indent=2, hang=4)
+    page.words(clean(left.text, _LONGEST_WORDS), lead=with_colon(left.slug), indent=2, hang=4)
     for command in left.commands:
         page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
     page.words(clean(left.reason, _LONGEST_WORDS), indent=4)

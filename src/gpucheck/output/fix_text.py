@@ -20,4 +20,4 @@ def show_fixes(page: Page, finding: Finding, *, verify: bool = True) -> None:
         for command in fix.commands:
             page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
         if verify and fix.verify:
-            page.words(say("Verify: {verify}", verify=clean(fix.verify)), indent=4)
+            page.verbatim(clean(fix.verify), lead=with_colon(say("Verify")), indent=4)

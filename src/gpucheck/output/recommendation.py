@@ -76,7 +76,7 @@ def text(
         _listed(page, say("Older releases that also fit"), (say("{older}.", older=older),))
     if shown.commands and shown.verify:
         page.blank()
-        page.words(clean(shown.verify), lead=with_colon(say("Verify")))
+        page.verbatim(clean(shown.verify), lead=with_colon(say("Verify")))
     return page.text()
 
 
