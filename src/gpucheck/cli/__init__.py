@@ -38,8 +38,10 @@ _OWN = ("--help", "-h", "--version")
 _WINDOWS = os.name == "nt"
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
-_ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
-_BY_SIGNAL = 128
+ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
+"""The signals that end gpucheck."""
+BY_SIGNAL = 128
+"""The exit status after a signal, without its number."""
 _SOON = 0.01
 """Seconds until a callback of Python has ended."""
 _INTERRUPTED = 130
@@ -294,9 +296,9 @@ def _leaving_when_told() -> Iterator[None]:
 
 def leave(number: int, _frame: FrameType | None) -> NoReturn:
     """End with the exit status of a signal; this is its handler."""
-    for name in _ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
+    for name in ENDING:  # a second signal, of whichever kind, must not interrupt the cleanup
         signal.signal(getattr(signal, name, number), _stay)
-    sys.exit(_BY_SIGNAL + number)
+    sys.exit(BY_SIGNAL + number)
 
 
 def _once_more(
@@ -307,8 +309,8 @@ def _once_more(
     if isinstance(error, KeyboardInterrupt):
         number = int(signal.SIGINT)
     elif isinstance(error, SystemExit) and isinstance(error.code, int):
-        number = error.code - _BY_SIGNAL
-    if number not in {getattr(signal, name, None) for name in _ENDING}:
+        number = error.code - BY_SIGNAL
+    if number not in {getattr(signal, name, None) for name in ENDING}:
         hook(lost)
         return
     if not isinstance(error, KeyboardInterrupt):

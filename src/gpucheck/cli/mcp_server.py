@@ -8,6 +8,8 @@ import io
 import os
 import re
 import signal
+from types import FrameType
+from typing import NoReturn
 
 import anyio
 import anyio.to_thread
@@ -20,7 +22,7 @@ from gpucheck.api import questions
 from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
 from gpucheck.api.words import words_of
-from gpucheck.cli import leave
+from gpucheck.cli import BY_SIGNAL, ENDING
 from gpucheck.language import say, speaking
 from gpucheck.ticket import IntakeError
 
@@ -42,9 +44,16 @@ def serve(setting: Setting) -> None:
 
     The event loop's own handler of Ctrl-C would wait for the thread that reads stdin.
     """
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, leave)
+    for name in ENDING:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _end)
     anyio.run(_serve, server(setting))
+
+
+def _end(number: int, _frame: FrameType | None) -> NoReturn:
+    """End at once: an exception in a task is told as a group of them, or waits for stdin."""
+    os._exit(BY_SIGNAL + number)
 
 
 def server(setting: Setting) -> "Server[dict[str, object]]":
