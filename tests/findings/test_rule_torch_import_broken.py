@@ -2,6 +2,7 @@
 
 import pytest
 from rules_support import ask
+from selftest_facts import failed, ran
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.interpreter import Interpreter
@@ -130,8 +131,6 @@ def test_a_torch_of_which_only_the_metadata_is_left() -> None:
     [
         (needs("typing-extensions", "", ">=4.10.0", found=False),
          "install 'typing-extensions>=4.10.0'", Confidence.CERTAIN),
-        (needs("typing-extensions", "4.5.0", ">=4.10.0", found=True),
-         "install 'typing-extensions>=4.10.0'", Confidence.LIKELY),
         (needs("typing-extensions", "4.15.0", ">=4.10.0", found=False),
          "install --force-reinstall 'typing-extensions>=4.10.0'", Confidence.CERTAIN),
     ],
@@ -143,6 +142,19 @@ def test_what_the_import_requires_is_an_error(
     assert isinstance(found, Hit)
     assert (found.severity, found.confidence) == (None, confidence)
     assert found.fixes[0].commands == (f"/v/bin/python -m pip {command}",)
+
+
+def test_a_release_that_is_too_old_may_have_all_that_is_used() -> None:
+    build = torch(needs=[needs("typing-extensions", "4.5.0", ">=4.10.0", found=True)])
+    found = judge(build=build)
+    assert isinstance(found, Hit)
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.LIKELY)
+    why = "ImportError: cannot import name 'TypeIs' from 'typing_extensions'"
+    tried = ran(failed("import-torch", "import-failed", why))
+    found = ask(SLUG, build, PYTHON, System(os="linux"), Loading(missing=[]), tried)
+    assert isinstance(found, Hit)
+    assert found.severity is None
+    assert found.fixes[0].commands == ("/v/bin/python -m pip install 'typing-extensions>=4.10.0'",)
 
 
 def test_what_is_required_later_is_a_warning_and_one_command_installs_all() -> None:

@@ -13,9 +13,9 @@ Causes:
 - libgomp or another library of the system is not installed.
 - pip has torch on record, but its files are gone: a removal or an upgrade was interrupted.
 - A Python package that PyTorch requires is gone, damaged or too old ("No module named
-  'typing_extensions'"). Of typing_extensions the import itself fails. Of sympy, networkx, jinja2,
-  fsspec and filelock it is a warning, because PyTorch needs them later: in optimizers and in
-  torch.compile.
+  'typing_extensions'"). Without typing_extensions the import itself fails. If it is too old, it is
+  a warning, because it may have all that PyTorch uses. So it is for sympy, networkx, jinja2, fsspec
+  and filelock, which PyTorch needs later: in optimizers and in torch.compile.
 
 When it is reported: gpucheck follows the dynamic loader through everything that ``import torch``
 loads, without loading it. Missing CUDA libraries have findings of their own, and so have damaged
@@ -79,14 +79,13 @@ def check(
         return _half_removed(torch, again)
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
-    unmet = _unmet(torch)
-    if unmet and unmet[0][1].project in _AT_IMPORT:
-        return _without(unmet, torch, again)
-    said = says.import_failure()
+    unmet, said = _unmet(torch), says.import_failure()
+    if unmet and _ends_the_import(unmet[0][1], has_failed=said is not None):
+        return _without(unmet, torch, again, is_error=True)
     if said is not None and loading.missing is None:
         return _seen(*said, again)
     if unmet and loading.missing is None:
-        return _without(unmet, torch, again)
+        return _without(unmet, torch, again, is_error=False)
     missing = known(loading.missing, "loading.missing")
     found = [
         (at, one)
@@ -97,7 +96,7 @@ def check(
     if not found and said is not None:
         return _seen(*said, again)
     if not found and unmet:
-        return _without(unmet, torch, again)
+        return _without(unmet, torch, again, is_error=False)
     if not found:
         return Fine(
             say("the loader finds everything that import torch needs, and all files are intact")
@@ -133,16 +132,26 @@ def _unmet(torch: TorchBuild) -> list[tuple[str, NeededPackage]]:
     return sorted(found, key=lambda one: one[1].project not in _AT_IMPORT)
 
 
-def _without(unmet: list[tuple[str, NeededPackage]], torch: TorchBuild, again: TorchAgain) -> Hit:
+def _ends_the_import(package: NeededPackage, *, has_failed: bool) -> bool:
+    """Whether import torch fails without it. A release that is too old may have all it uses."""
+    return package.project in _AT_IMPORT and (has_failed or not package.found)
+
+
+def _without(
+    unmet: list[tuple[str, NeededPackage]],
+    torch: TorchBuild,
+    again: TorchAgain,
+    *,
+    is_error: bool,
+) -> Hit:
     """Judge the required packages that are not there, or too old."""
     package = unmet[0][1]
-    at_import = package.project in _AT_IMPORT
     return Hit(
         headline=and_more(_needs(package, torch), len(unmet) - 1),
         evidence=tuple(f"{path}.{of}" for path, _ in unmet for of in ("version", "found")),
         fixes=(again.needed([one for _, one in unmet]),),
-        severity=None if at_import else Severity.WARNING,
-        confidence=Confidence.CERTAIN if at_import and not package.found else Confidence.LIKELY,
+        severity=None if is_error else Severity.WARNING,
+        confidence=Confidence.CERTAIN if is_error and not package.found else Confidence.LIKELY,
     )
 
 
