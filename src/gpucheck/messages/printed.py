@@ -69,8 +69,19 @@ _MOUNT = re.compile(r"\d{1,6} \d{1,6} \d{1,4}:\d{1,6} /")
 """A line of ``/proc/self/mountinfo``."""
 _HANDLER = re.compile(r"\s{0,8}SIG[A-Z0-9]{2,8}: (?:\[|SIG_(?:DFL|IGN)|\S{1,80}, sa_)")
 """What a Java machine does on each signal."""
+_TOPOLOGY = re.compile(
+    r"\s{0,8}(?:X|NV#|[A-Z]{1,4})\s{1,4}= (?:Self|Connection traversing|Status Ok|Chipset not"
+    r"|GPU not|Topology not|Not supported|Disabled by|Unknown)"
+    r"|NVML: Unable to retrieve NVLink information"
+)
+"""The legend of ``nvidia-smi topo``; what ``nvlink -s`` prints of a board without a bridge."""
+_COLUMNS = re.compile(
+    r"\s{0,8}[a-z][\w.]{1,80}(?: \[[\w%]{1,5}\])?(?:, ?[a-z][\w.]{1,80}(?: \[[\w%]{1,5}\])?){4}"
+    r"(?:,|\s{0,4}$)"
+)
+"""The names of five columns or more: ``nvidia-smi --query-gpu``."""
 _BANNER = re.compile(r"\s{0,8}[=*#-]{6,120} ?[^=*#\n]{0,100}? ?[=*#-]{6,120}\s*$")
-_ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER, _BANNER)
+_ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER, _TOPOLOGY, _COLUMNS, _BANNER)
 _BOX = re.compile(r"\s{0,8}(?:\|.{0,200}\||\+[-=+]{8,200}\+?|\|[-=+|]{8,200})\s{0,4}$")
 _OF_SMI = (
     "nvidia-smi ", "persistence-m", "mig m.", "uncorr. ecc", "gpu memory |", "gpu-util", " mib /",

@@ -125,6 +125,11 @@ _PROGRAM = re.compile(
     r"|nohup|CUDA_VISIBLE_DEVICES=\S{1,80})\s(?=\S{0,80}(?:\s|$))"
     r"(?![^\n]{0,400}(?:[\u4e00-\u9fff]|\bfail|\berror\b|not |n't |\.$|:$))"
 )
+_PROMPT = re.compile(
+    r"\s{0,8}(?:\([\w./-]{1,40}\) ?)?"
+    r"\[?[\w.-]{1,40}@[\w.-]{1,60}(?:[: ][~/\w.-]{1,120})?\]?[$#] ?(?=\S)"
+)
+"""A shell's prompt before a command of any program."""
 _DIRECTIVE = re.compile(r"\s{0,8}#(?:SBATCH|BSUB|PBS|COBALT|PJM|\$) ")
 """What a script asks its batch system for; a job's output may begin or end with the script."""
 _BAR = re.compile(r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[")
@@ -188,6 +193,7 @@ _FORMS: tuple[tuple[Role, Callable[[str], object]], ...] = (
     (Role.INFO, _BAR.match),
     (Role.ADVICE, _is_advice),
     (Role.JOURNAL, is_of_journal),
+    (Role.COMMAND, _PROMPT.match),
     (Role.COMMAND, _DIRECTIVE.match),
     (Role.COMMAND, _OPTION.match),
     (Role.COMMAND, _PROGRAM.match),

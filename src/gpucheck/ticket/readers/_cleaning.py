@@ -1,6 +1,7 @@
 """Cleans lines of a pasted text: removes quoting, escape sequences, prefixes, odd punctuation."""
 
 import html
+import os
 import re
 
 import msgspec
@@ -63,6 +64,8 @@ _QUOTES = (">", "|")
 _MAY_START = frozenset("[(0123456789>|{")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyz")
 """The first character of a host name."""
+_MARGINS = ("    ", "\t")
+"""What Markdown and reStructuredText put before each line of a block of code."""
 _JSON_LOG = '{"log":'
 
 
@@ -83,6 +86,10 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
     texts under the same number.
     """
     block = block.replace("\r\n", "\n")
+    if any(f"\n\n{margin}" in block for margin in _MARGINS) or (
+        first == 1 and block.startswith(_MARGINS)
+    ):
+        block = _without_margins(block, first)
     if "\x1b" in block:
         block = _ESCAPES.sub("", block)
     if not block.isascii() or block.encode("ascii").translate(None, _ORDINARY):
@@ -108,6 +115,24 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
         else:
             lines.append(Line(number, text[:LONGEST_LINE].rstrip(), "", file))
     return lines
+
+
+def _without_margins(block: str, first: int) -> str:
+    """Remove the margin of indented code: of lines that follow an empty one, and all have it."""
+    lines = block.split("\n")
+    begins, had_blank = -1, first == 1
+    for at, line in enumerate([*lines, "end"]):
+        if begins < 0:
+            begins = at if had_blank and line.startswith(_MARGINS) else -1
+        elif line.strip() and not line.startswith(_MARGINS):
+            told = [one for one in range(begins, at) if lines[one].strip()]
+            margin = os.path.commonprefix([lines[one] for one in told])
+            margin = margin[: len(margin) - len(margin.lstrip())]
+            for one in told if len(told) > 1 else ():
+                lines[one] = lines[one][len(margin) :]
+            begins = -1
+        had_blank = not line.strip()
+    return "\n".join(lines)
 
 
 def _line(number: int, text: str, file: str) -> Line:

@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.facts.drafts import Draft
-from gpucheck.facts.nvml import GpuProcess
+from gpucheck.facts.nvml import GpuProcess, MigDevice
 from gpucheck.messages.text import Text
 
 MIB = 1024 * 1024
@@ -89,6 +89,14 @@ def usage_matters(text: Text) -> bool:
     Otherwise the table may show the program that the text is about while it runs.
     """
     return any(words in text.lower for words in _RAN_OUT)
+
+
+def add_instance(gpu: Draft, memory: int | None, source: str) -> None:
+    """Note a MIG instance of which only the size in bytes is shown."""
+    gpu.fields.setdefault("mig_devices", []).append(
+        MigDevice(memory_total_bytes=memory, sources={"*": source})
+    )
+    gpu.sources.setdefault("mig_devices", source)
 
 
 def add_process(gpu: Draft, process: GpuProcess, source: str) -> None:

@@ -1,4 +1,4 @@
-"""``nvidia-smi -L``, ``--query-gpu=... --format=csv``, ``topo -m``, ``dmon``, ``nvlink -s``."""
+"""``nvidia-smi -L``, ``--query-gpu=... --format=csv``, ``topo``, ``dmon``, ``nvlink -s``."""
 
 import re
 from collections.abc import Callable
@@ -9,6 +9,7 @@ from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers import _said as said
+from gpucheck.ticket.readers._cleaning import LONGEST_LINE
 from gpucheck.ticket.readers._smi_words import (
     MIB,
     OF_USAGE,
@@ -24,35 +25,44 @@ from gpucheck.ticket.readers.base import Machine
 NAME = say("nvidia-smi lists")
 MARKS = (
     "(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "gpu_bus_id",
-    "cpu affinity", "# gpu  ",
+    "cpu affinity", "topo -p2p", " \tgpu0\tgpu1", "# gpu  ", "#date ",
 )  # fmt: skip
 RANK = -1
 
 _LISTED = re.compile(r"^\W{0,4}GPU (\d{1,3}): (\S.{0,80}?) \(UUID: (GPU-[0-9A-Fa-f*xX-]{4,40})\)?")
 _SLICE = re.compile(r"\bMIG (\S{1,24})\s{1,8}Device\s{1,4}\d{1,3}: \(UUID: (MIG-[\w/-]{4,90})\)")
-_COLUMN = re.compile(r"[a-z][A-Za-z_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
+_COLUMN = re.compile(r"[a-z][A-Za-z0-9_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
 _MOST_ROWS = 64
-_TOPOLOGY = re.compile(r"^GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS)\b")
-
-
+_TOPOLOGY = re.compile(
+    r"GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|OK|CNS|GNS|TNS|NS|DR|U)\b"
+)
+"""A row of ``topo -m``, or of ``topo -p2p``: whether two GPUs reach each other's memory."""
 _LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (<?inactive>?|[\d.]{1,8} GB/s)", re.IGNORECASE)
+_NO_LINK = re.compile(r"NVML: Unable to retrieve NVLink information as all links are inActive")
 _MOST_LINKS = 32
 _HELD = re.compile(r"\s{1,8}(\d{1,3})\s{1,10}(?:\d{1,9}|-)\s{1,6}(?:C\+G|C|G|M|-)\s")
 """A row of ``pmon``: a process on a GPU."""
-_ROUND = re.compile(r"\s{1,8}(\d{1,3})(?:\s{1,8}(?:\d{1,7}|-)){2,24}\s*$")
+_ROUND = re.compile(r"\s{1,8}(\d{1,3})(?:\s{1,8}(?:\d{1,7}|-)){2,32}\s*$")
+_WHEN = re.compile(r"\s{0,4}\d{8}\s{1,8}\d\d:\d\d:\d\d(?=\s)")
+"""The date and the time that ``dmon -o DT`` puts first."""
 
 
 def read(text: Text, machine: Machine) -> None:
     """Read each of the forms."""
     _listed(text, machine)
-    for index in text.find("# gpu  "):
+    for index in text.find("# gpu  ", "#date "):
         _rounds(text.lines[index], text.after(index, _MOST_ROWS), machine)
     usage = usage_matters(text)
     for index in text.find("driver_version", "memory.", "pci.bus_id", "gpu_bus_id", "compute_cap"):
-        columns = [column.strip() for column in text.lines[index].text.split(",")]
+        head = text.lines[index].text
+        columns = [column.strip() for column in head.split(",")]
+        cut = len(head) >= LONGEST_LINE - 1  # within a column
+        if cut:
+            del columns[-1]
         if len(columns) > 1 and all(_COLUMN.fullmatch(column) for column in columns):
-            _table(columns, text.after(index, _MOST_ROWS), machine, usage=usage)
-    for index in text.find("cpu affinity"):
+            rows = text.after(index, _MOST_ROWS)
+            _table(columns, rows, machine, usage=usage, cut=cut)
+    for index in text.find("cpu affinity", "\tgpu0\tgpu1"):
         _topology(text.after(index, _MOST_ROWS), machine)
 
 
@@ -78,6 +88,8 @@ def _links(rows: list[Line], gpu: Draft) -> None:
     for line in rows:
         found = _LINK.match(line.text)
         if found is None:
+            if _NO_LINK.match(line.text):
+                links[0] = False
             break
         links[int(found[1])] = "inactive" not in found[2].lower()
     if links:
@@ -87,16 +99,20 @@ def _links(rows: list[Line], gpu: Draft) -> None:
 def _rounds(head: Line, rows: list[Line], machine: Machine) -> None:
     """Read the first round of ``dmon``: its columns differ from driver to driver."""
     columns = head.text.lstrip("# ").split()
+    dated = columns[:2] == ["Date", "Time"]
+    if dated:
+        del columns[:2]
     for line in rows:
         if line.text.startswith("#"):
             continue
-        found = _ROUND.match(line.text) or _HELD.match(line.text)
+        values = _WHEN.sub("", line.text, count=1) if dated else line.text
+        found = _ROUND.match(values) or _HELD.match(values)
         if found is None or int(found[1]) in machine.items(Nvml, "gpus"):
             return
         gpu = machine.item(Nvml, "gpus", NvmlGpu, int(found[1]), line)
         gpu.said("index", int(found[1]), line.source)
         machine.said(Nvml, "init_code", 0, line)
-        row = dict(zip(columns, line.text.split(), strict=False))
+        row = dict(zip(columns, values.split(), strict=False))
         for name, field in _OF_ROUND.items():
             value = whole_number(row.get(name, ""))
             if value is not None:
@@ -112,14 +128,16 @@ def _slice(found: re.Match[str], gpu: Draft, line: Line) -> None:
         devices.append(device)
 
 
-def _table(columns: list[str], rows: list[Line], machine: Machine, *, usage: bool) -> None:
+def _table(
+    columns: list[str], rows: list[Line], machine: Machine, *, usage: bool, cut: bool
+) -> None:
     names = [column.partition(" [")[0] for column in columns]
     known: dict[str, int] = {}
     for line in rows:
         cells = [cell.strip() for cell in line.text.split(",")]
-        if len(cells) != len(names):
+        if len(cells) < len(names) or (len(cells) > len(names) and not cut):
             return
-        row = dict(zip(names, cells, strict=True))
+        row = dict(zip(names, cells, strict=False))
         index = whole_number(row.get("index", ""))
         address = row.get("pci.bus_id") or row.get("gpu_bus_id") or line.source
         at = known.setdefault(address, len(known)) if index is None else index

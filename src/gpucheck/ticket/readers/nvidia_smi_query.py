@@ -4,7 +4,7 @@ A label such as "Current" has a meaning only below its heading, which has no col
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.numbers import whole_number
@@ -15,6 +15,7 @@ from gpucheck.ticket.readers._smi_words import (
     NO_VALUE,
     OF_USAGE,
     REASONS,
+    add_instance,
     add_process,
     compute_mode,
     decimal,
@@ -36,7 +37,8 @@ RANK = -1
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s{0,4}$")
 _LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,60}: (.{0,120})$")
-_SLICE = "MIG Device"
+_PART = re.compile(r"\s{0,40}(?:(MIG Device)|vGPU ID\s{1,60}: \d{1,12})\s*$")
+"""What begins the description of a part of the GPU, whose memory is not that of the GPU."""
 _MOST_LINES = 400
 _REASON_HEADINGS = ("clocks throttle reasons", "clocks event reasons")
 
@@ -76,17 +78,7 @@ class _Block:
         gpu.said("index", at, self._first.source)
         gpu.said("pci_address", address, self._first.source)
         self._machine.said(Nvml, "init_code", 0, self._first)
-        slices = -1
-        for line in self._lines:
-            if _BLOCK.match(line.text):
-                break
-            indent = len(line.text) - len(line.text.lstrip())
-            if line.text.strip() == _SLICE:  # its memory is not that of the GPU
-                slices = indent
-            elif line.text and indent <= slices:
-                slices = -1
-            if slices >= 0:
-                continue
+        for line in self._without_parts(gpu):
             found = _LABELLED.match(line.text)
             if found is not None:
                 self._labelled(found[1].lower(), found[2].strip(), line, gpu)
@@ -98,6 +90,28 @@ class _Block:
                 sum(count for count, _ in self._uncorrected),
                 self._uncorrected[0][1].source,
             )
+
+    def _without_parts(self, gpu: Draft) -> Iterator[Line]:
+        """Yield the lines about the whole GPU, and note the MIG instances among its parts."""
+        is_new = "mig_devices" not in gpu.fields  # not the same GPU, printed again
+        part, is_instance, heading = -1, False, ""
+        for line in self._lines:
+            if _BLOCK.match(line.text):
+                return
+            indent = len(line.text) - len(line.text.lstrip())
+            begins = _PART.match(line.text)
+            if begins is not None:
+                part, is_instance = indent, is_new and begins[1] is not None
+            elif line.text and indent <= part:
+                part = -1
+            if part < 0:
+                yield line
+                continue
+            found = _LABELLED.match(line.text)
+            if found is None:
+                heading = line.text.strip()
+            elif is_instance and (heading, found[1]) == ("FB Memory Usage", "Total"):
+                add_instance(gpu, mib(found[2].strip()), line.source)
 
     def _head(self, heading: str, line: Line, gpu: Draft) -> None:
         self._heading = heading
@@ -112,12 +126,10 @@ class _Block:
             return
         if self._reasons is not None and label in REASONS and value == "Active":
             self._reasons.append(REASONS[label])
-        elif (
-            self._in_volatile
-            and "uncorrectable" in label
-            and (count := whole_number(value)) is not None
-        ):
-            self._uncorrected.append((count, line))
+        elif self._in_volatile and self._is_uncorrected(label):
+            count = whole_number(value)
+            if count is not None:
+                self._uncorrected.append((count, line))
         elif label in ("process id", "used gpu memory", "name"):
             self._of_process(label, value, line, gpu)
         else:
@@ -126,6 +138,10 @@ class _Block:
                 found = field[1](value)
                 if found is not None:
                     gpu.said(field[0], found, line.source)
+
+    def _is_uncorrected(self, label: str) -> bool:
+        """Whether a label counts uncorrected errors; drivers before R450 have totals."""
+        return "uncorrectable" in label or (self._heading, label) == ("double bit", "total")
 
     def _of_process(self, label: str, value: str, line: Line, gpu: Draft) -> None:
         if label == "process id":
@@ -172,6 +188,8 @@ _BELOW: dict[tuple[str, str], tuple[str, Callable[[str], object]]] = {
     ("pcie generation", "current"): ("pcie_generation", integer),
     ("link width", "max"): ("pcie_width_max", integer),
     ("link width", "current"): ("pcie_width", integer),
+    ("retired pages", "pending"): ("pages_pending", flag),
+    ("temperature", "gpu"): ("temperature_c", integer),
     ("remapped rows", "uncorrectable error"): ("rows_remapped_uncorrected", integer),
     ("remapped rows", "pending"): ("rows_pending", flag),
     ("fabric", "state"): ("fabric_state", fabric_state),

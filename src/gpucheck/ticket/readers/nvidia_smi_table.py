@@ -12,6 +12,7 @@ from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,
+    add_instance,
     add_process,
     compute_mode,
     pci_address,
@@ -34,6 +35,15 @@ _GPU = re.compile(
 )
 _MEMORY = re.compile(r"(\d{1,9})\s?MiB\s{0,4}/\s{0,4}(\d{1,9})\s?MiB")
 _NO_MEMORY = "not supported"
+"""In place of the memory: a Jetson shares that of the machine."""
+_JETSON = "(nvgpu)"
+_INSTANCE = re.compile(
+    r"\|\s{1,6}(\d{1,3})(?:\s{1,8}(?:\d{1,3}|N/A)){2}\s{1,8}\d{1,3}\s{1,4}\|"
+    r"\s{1,30}\d{1,9}\s?MiB\s{0,4}/\s{0,4}(\d{1,9})\s?MiB"
+)
+_NO_INSTANCE = "no mig devices found"
+_MOST_INSTANCES = 400
+"""Rows below the heading of the MIG devices: eight GPUs of seven have 176."""
 _HEAT = re.compile(r"\s(\d{1,3})C\s{1,4}P\d{1,2}\s{1,16}(?:(\d{1,4})W\s{0,4}/\s{0,4}(\d{1,4})W)?")
 _MODE = re.compile(r"\s(Default|E\. ?Process|E\. ?Thread|Prohibited)\s{0,6}\|")
 _MIG = re.compile(r"\|\s{1,24}(Enabled|Disabled)\*?\s{0,6}\|\s{0,4}$")
@@ -53,6 +63,8 @@ def read(text: Text, machine: Machine) -> None:
     for index in sorted(rows):
         if index >= 0:
             _row(text, index, machine, usage=usage)
+    for index in text.find("mig devices:"):
+        _instances(text.after(index, _MOST_INSTANCES), machine)
     if usage:
         _processes(text, machine)
 
@@ -86,7 +98,7 @@ def _row(text: Text, index: int, machine: Machine, *, usage: bool) -> None:
     second = below[0] if below else None
     memory = _MEMORY.search(second.text) if second is not None else None
     address = pci_address(line.text)
-    if memory is None and address is None:
+    if memory is None and address is None and _JETSON not in name[2]:
         return
     at = int(name[1])
     gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
@@ -132,6 +144,23 @@ def _mig(below: list[Line], gpu: Draft) -> None:
         found = _MIG.search(line.text)
         if found is not None:
             gpu.said("mig_enabled", found[1] == "Enabled", line.source)
+
+
+def _instances(rows: list[Line], machine: Machine) -> None:
+    """Read the MIG devices; a table that was printed twice adds none."""
+    gpus = machine.items(Nvml, "gpus")
+    first = {at: gpu for at, gpu in gpus.items() if "mig_devices" not in gpu.fields}
+    for line in rows:
+        if _NO_INSTANCE in line.text.lower():
+            for gpu in first.values():
+                if gpu.fields.get("mig_enabled"):
+                    gpu.said("mig_devices", [], line.source)
+            return
+        found = _INSTANCE.match(line.text)
+        if found is not None and int(found[1]) in first:
+            add_instance(first[int(found[1])], int(found[2]) * MIB, line.source)
+        elif not line.text:
+            return
 
 
 def _processes(text: Text, machine: Machine) -> None:

@@ -16,6 +16,7 @@ from gpucheck.ticket.readers._smi_words import (
     NO_VALUE,
     OF_USAGE,
     REASONS,
+    add_instance,
     add_process,
     compute_mode,
     decimal,
@@ -55,6 +56,7 @@ def read(text: Text, machine: Machine) -> None:
 
 def _gpu(at: int, lines: Sequence[Line], gpu: Draft, *, usage: bool) -> None:
     gpu.said("index", at, lines[0].source)
+    _instances(lines, gpu)
     uncorrected: dict[str, int] = {}
     process: dict[str, str] = {}
     for path, tag, value, line in _values(lines):
@@ -77,6 +79,12 @@ def _gpu(at: int, lines: Sequence[Line], gpu: Draft, *, usage: bool) -> None:
                     gpu.said(field[0], found, line.source)
     if uncorrected:
         gpu.fields["ecc_uncorrected"] = sum(uncorrected.values())
+
+
+def _instances(lines: Sequence[Line], gpu: Draft) -> None:
+    for path, tag, value, line in _values(lines):
+        if _SLICES in path and (path[-1], tag) == ("fb_memory_usage", "total"):
+            add_instance(gpu, mib(value), line.source)
 
 
 def _values(lines: Sequence[Line]) -> Iterator[tuple[tuple[str, ...], str, str, Line]]:
@@ -158,12 +166,14 @@ _FIELDS: dict[str, tuple[str, Callable[[str], object]]] = {
     "gpu_temp": ("temperature_c", integer),
     "gpu_temp_slow_threshold": ("temperature_slowdown_c", integer),
     "power_draw": ("power_w", decimal),
+    "average_power_draw": ("power_w", decimal),
     "power_limit": ("power_limit_w", decimal),
     "current_power_limit": ("power_limit_w", decimal),
     "remapped_row_unc": ("rows_remapped_uncorrected", integer),
     "remapped_row_pending": ("rows_pending", flag),
     "remapped_row_failure": ("rows_failed", flag),
     "pending_blacklist": ("pages_pending", flag),
+    "pending_retirement": ("pages_pending", flag),
 }
 _BELOW: dict[tuple[str, str], tuple[str, Callable[[str], object]]] = {
     ("fb_memory_usage", "total"): ("memory_total_bytes", mib),

@@ -1,4 +1,4 @@
-"""Output of ordinary commands: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit."""
+"""Output of ordinary commands: nvcc, gcc, uname, os-release, ldd, lspci, df, ulimit, tegrastats."""
 
 import itertools
 import re
@@ -17,7 +17,8 @@ NAME = say("system commands")
 _SHM_PLACE = "/dev/shm"  # noqa: S108  # words to look for
 MARKS = (
     "cuda compilation tools", "pretty_name=", "gnu/linux", "nvidia corporation", _SHM_PLACE,
-    "max locked memory", "gcc (", "ldd (", "kernel module  ", "-microsoft",
+    "max locked memory", "gcc (", "ldd (", "kernel module  ", "-microsoft", "gr3d_freq ",
+    "(release), revision", "- l4t: ",
 )  # fmt: skip
 RANK = 2
 
@@ -49,6 +50,11 @@ _MODULE = re.compile(
 _SHM = re.compile(
     r"^(?:shm|tmpfs)\s{1,24}(\d\S{0,12})\s{1,16}\S{1,12}\s{1,16}\S{1,12}\s{1,16}\d{1,3}% /dev/shm"
 )
+_TEGRASTATS = re.compile(r"RAM \d{1,7}/\d{1,7}MB .{0,400}\bGR3D_FREQ ")
+_TEGRA = re.compile(r"# R(\d{2}) \(release\), REVISION: (\d{1,2}\.\d{1,2})\b")
+"""A line of ``/etc/nv_tegra_release``."""
+_L4T = re.compile(r"^\s{0,4}- L4T: (\d{2})\.(\d{1,2}\.\d{1,2})$")
+"""What ``jetson_release`` says of it."""
 _MEMLOCK = re.compile(r"max locked memory\s{1,24}\(kbytes, -l\)\s{1,4}(\d{1,15}|unlimited)")
 
 
@@ -57,6 +63,7 @@ def read(text: Text, machine: Machine) -> None:
     for index in text.find(
         "cuda compilation tools", "pretty_name=", "description:", "linux ", "ldd (", "gcc (",
         "g++ (", "nvidia corporation", "kernel module  ", _SHM_PLACE, "max locked memory",
+        "gr3d_freq ", "(release), revision", "- l4t: ",
     ):  # fmt: skip
         line = text.lines[index]
         for pattern, take in _READERS:
@@ -120,7 +127,17 @@ def _memlock(found: re.Match[str], line: Line, machine: Machine) -> None:
     machine.said(LimitsOfProcess, "memlock_bytes", limit, line)
 
 
+def _jetson(_found: re.Match[str], line: Line, machine: Machine) -> None:
+    machine.said(System, "jetson", "Jetson", line)
+
+
+def _l4t(found: re.Match[str], line: Line, machine: Machine) -> None:
+    _jetson(found, line, machine)
+    machine.said(System, "l4t", f"{found[1]}.{found[2]}", line)
+
+
 _READERS = (
     (_NVCC, _nvcc), (_NAME, _system), (_DESCRIPTION, _system), (_UNAME, _kernel), (_LDD, _libc),
     (_GCC, _gcc), (_MODULE, _module), (_SHM, _shm), (_MEMLOCK, _memlock),
+    (_TEGRASTATS, _jetson), (_TEGRA, _l4t), (_L4T, _l4t),
 )  # fmt: skip
