@@ -1,6 +1,7 @@
 """Tiers of tests, what a fast test may do, and ``--finding``."""
 
 import os
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -10,6 +11,15 @@ from gpucheck.language import speaking
 
 pytest_plugins = ["plugin_tiers", "plugin_fast", "plugin_finding", "pytester"]
 collect_ignore = ["machines"]  # data, not tests
+
+_OF_A_JOB = re.compile(
+    r"(?:SLURM|TORCHELASTIC|LOCAL|OMPI|PMI|PMIX|MASTER)_|(?:GROUP_|ROLE_)?RANK$|WORLD_SIZE$"
+)
+_OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_PRELOAD$")
+for name in [*os.environ]:  # tests look at this Python: nothing around it may decide what they see
+    if _OF_A_JOB.match(name) or _OF_A_PERSON.match(name):
+        del os.environ[name]
+os.environ["LANG"] = "C.UTF-8"
 
 if "PYTEST_XDIST_WORKER" not in os.environ and translations.is_stale():
     translations.compile_all()

@@ -116,11 +116,15 @@ def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
 def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> None:
     done = run("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
     assert done.exit_code == 3
-    assert "the driver: give --driver" in done.stdout
-    assert "It needs driver 580.65.06 or newer." in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "depends on the driver (nvidia-smi shows its release; name it by --driver)" in words
+    assert "Driver 580.65.06 or newer: PyTorch 2.15.0" in words
+    assert "Otherwise, driver 570 or newer: PyTorch 2.11.0" in words
     found = as_json("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
     assert (found["outcome"], found["build"], found["commands"]) == ("unknown", None, [])
     assert found["would_fit"][0]["build"] == "cu132"
+    assert [one["driver"] for one in found["choices"]] == ["580.65.06", "570"]
+    assert found["choices"][1]["commands"][-1].endswith("/whl/cu128")
 
 
 def test_a_described_system_without_gpus_asks_for_them() -> None:

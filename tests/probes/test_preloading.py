@@ -1,7 +1,9 @@
 """What torch loads by path, read from its functions in the forms that they have had."""
 
 import ast
+import sysconfig
 import time
+from pathlib import Path
 
 import preloading_forms
 import pytest
@@ -205,13 +207,11 @@ def test_hostile_source_ends_soon_and_is_not_understood(text: str) -> None:
 
 
 def test_the_real_torch_of_this_interpreter_is_understood() -> None:
-    import importlib.util  # noqa: PLC0415
-    from pathlib import Path  # noqa: PLC0415
-
-    spec = importlib.util.find_spec("torch")
-    if spec is None or spec.origin is None:
+    # PYTHONPATH may have something else of this name.
+    init = Path(sysconfig.get_path("purelib"), "torch", "__init__.py")
+    if not init.exists():
         pytest.skip("no torch here")
-    found = understand(Path(spec.origin).read_text(encoding="utf-8"))
+    found = understand(init.read_text(encoding="utf-8"))
     assert found.on_error
     assert found.on_error[0].patterns[0].startswith("nvidia/cublas/lib/")
 

@@ -1,6 +1,6 @@
 """The published PyTorch builds, and the limits of a machine that each of them meets."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
@@ -21,6 +21,14 @@ from gpucheck.tables.versions import at_least, capability_numbers, numbers, pars
 Limit = Literal["torch", "python", "driver", "glibc"]
 _LONGEST_SHOWN = 80
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
+
+
+def usual_range(pythons: Sequence[str]) -> str:
+    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
+    plain = [python for python in pythons if not python.endswith("t")]
+    if len(plain) == 1:
+        return plain[0]
+    return say("{first} to {last}", first=plain[0], last=plain[-1])
 
 
 class Card(Struct, frozen=True):

@@ -25,7 +25,15 @@ from gpucheck.tables.versions import numbers
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
 
 _MOST_ALTERNATIVES = 4
+_MOST_STEPS = 3
 _LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
+
+
+class ForDriver(Struct, frozen=True):
+    """The best offer for a driver of this release or a newer one, up to that of the step before."""
+
+    driver: str
+    offer: Offer
 
 
 class Recommendation(Struct, frozen=True, kw_only=True):
@@ -34,7 +42,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     ``reasons`` say why this one, or what excludes what. ``would_fit`` are the offers that a change
     would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
     that a newer driver would allow, ``driver_needed`` the driver release that it requires.
-    ``oldest_driver`` is the oldest driver release that runs the best offer. ``unheard_of``: the
+    ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
+    fits which driver, the newest first, where the driver is unknown. ``unheard_of``: the
     tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
     fit. ``alternatives`` are older releases that fit as well, the newest first.
     """
@@ -47,6 +56,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     driver_update: Offer | None = None
     driver_needed: str | None = None
     oldest_driver: str | None = None
+    by_driver: tuple[ForDriver, ...] = ()
     unheard_of: bool = False
     left_out: tuple[str, ...] = ()
 
@@ -173,7 +183,19 @@ class _Search:
             driver_update=update,
             driver_needed=needed,
             oldest_driver=self._reasons.driver_for(best) if best.cuda else None,
+            by_driver=self._by_driver(fitting),
         )
+
+    def _by_driver(self, fitting: list[Offer]) -> tuple[ForDriver, ...]:
+        situation = self._situation
+        if not situation.cards or situation.driver or situation.driver_cuda:
+            return ()
+        steps: list[ForDriver] = []
+        for offer in fitting:
+            needed = self._reasons.driver_for(offer)
+            if needed and (not steps or numbers(needed) < numbers(steps[-1].driver)):
+                steps.append(ForDriver(needed, offer))
+        return tuple(steps[:_MOST_STEPS])
 
     def _with_another_driver(
         self, undriven: tuple[str, ...], runnable: frozenset[Offer]

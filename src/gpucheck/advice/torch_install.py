@@ -1,11 +1,13 @@
 """Exact commands that install, replace or remove PyTorch in the target interpreter."""
 
+import itertools
 import ntpath
 import shlex
 from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from gpucheck.advice.offers import usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
@@ -245,6 +247,25 @@ class TorchFixes(Derived):
         text = in_turn((_install(what, why), *more, *self._mirror_said(found.best)))
         return self._python.install(text, self._requirement(found.best))
 
+    def for_older_drivers(self) -> tuple[Fix, ...]:
+        """Return what to install instead where the driver is unknown and may be an older one."""
+        found = self._recommended()
+        if found is None or found.best is None or self._is_of_ngc():
+            return ()
+        return tuple(
+            self._python.install(
+                say(
+                    "Or, if the driver is {release} or newer but older than {newer}: install "
+                    "{build}.",
+                    release=choice.driver,
+                    newer=before.driver,
+                    build=_what(choice.offer),
+                ),
+                self._requirement(choice.offer),
+            )
+            for before, choice in itertools.pairwise(found.by_driver)
+        )
+
     def install_for(self, limit: str) -> Fix | None:
         """Return the fix that installs a build that a limit of this machine allows.
 
@@ -407,6 +428,11 @@ class TorchFixes(Derived):
                 say("It needs driver {release} or newer.", release=found.oldest_driver)
             )
         if found.best is not None:
+            if self._facts.python() is None:
+                pythons = Recommender(self._tables).offers(found.best.platform).pythons(found.best)
+                sentences.append(
+                    say("It has wheels for Python {python}.", python=usual_range(pythons))
+                )
             wanted = self._python.torch_family()
             sentences += companion_doubts(found.best, wanted, self._tables)
         return sentences

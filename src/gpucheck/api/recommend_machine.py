@@ -113,6 +113,13 @@ def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
 
     if answer.best is None or lacking & DECISIVE:
         return Recommendation(best=None, reasons=())
+    if lacking == {_DRIVER} and answer.by_driver:
+        return Recommendation(
+            best=None,
+            reasons=answer.reasons,
+            would_fit=(answer.best,),
+            by_driver=answer.by_driver,
+        )
     if_it_fits = say(
         "If the missing facts allow it, {offer} is the right build.", offer=answer.best
     )

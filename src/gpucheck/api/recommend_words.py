@@ -45,14 +45,6 @@ def fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
     return say("Your build fits: {build}. Nothing needs to be installed.", build=what)
 
 
-def usual_range(pythons: Sequence[str]) -> str:
-    """Return the usual ones of some Pythons: "3.10 to 3.14"."""
-    plain = [python for python in pythons if not python.endswith("t")]
-    if len(plain) == 1:
-        return plain[0]
-    return say("{first} to {last}", first=plain[0], last=plain[-1])
-
-
 def wheels_for(board: "JetpackRow", tables: "Tables") -> str:
     """Return which PyTorch was made for a JetPack, in one sentence."""
     from gpucheck.tables.jetson_wheels import JetsonWheels  # noqa: PLC0415

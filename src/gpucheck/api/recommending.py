@@ -23,7 +23,7 @@ from gpucheck.api.recommend_options import (
     python_version,
     with_lock,
 )
-from gpucheck.api.recommend_words import CONDA, NGC, fits, usual_range, wheels_for
+from gpucheck.api.recommend_words import CONDA, NGC, fits, wheels_for
 from gpucheck.api.words import words_of
 from gpucheck.language import say
 
@@ -70,7 +70,7 @@ class Recommending:
         from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
         from gpucheck.advice.situations import MachineFacts  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
-        from gpucheck.output.recommendation import Shown  # noqa: PLC0415
+        from gpucheck.output.recommendation import Choice, Shown  # noqa: PLC0415
 
         snapshot = self._snapshot()
         facts: MachineFacts = supply(MachineFacts, snapshot, self._tables)
@@ -83,10 +83,20 @@ class Recommending:
         if answer.best is None and self._board is not None:
             self._notes.append(wheels_for(self._board, self._tables))
         if answer.best is None or missing:
+            target = self._target(snapshot)
+            choices = tuple(
+                Choice(
+                    driver=one.driver,
+                    build=one.offer,
+                    commands=self._commands(one.offer, target)[0],
+                )
+                for one in answer.by_driver
+            )
             return Shown(
                 answer=answer,
                 missing=missing,
-                notes=tuple(self._notes),
+                choices=choices,
+                notes=tuple(dict.fromkeys(self._notes)),
                 described=self._described,
                 yours=yours,
             )
@@ -221,6 +231,7 @@ class Recommending:
         self, situation: "Situation", missing: "tuple[Missing, ...]"
     ) -> "tuple[Recommendation, tuple[Missing, ...]]":
         """Return the answer, and which of the missing facts matter to it."""
+        from gpucheck.advice.offers import usual_range  # noqa: PLC0415
         from gpucheck.advice.recommender import Recommender, SpecifierError  # noqa: PLC0415
 
         recommender = Recommender(self._tables)

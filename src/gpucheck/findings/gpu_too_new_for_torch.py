@@ -88,7 +88,7 @@ def check(
             architectures,
         ),
         evidence=(*code.facts(), *(fact for gpu in new for fact in gpu.facts)),
-        fixes=(fix,) if others is None else (fix, others),
+        fixes=(fix, *reinstall.for_older_drivers(), *((others,) if others else ())),
     )
 
 

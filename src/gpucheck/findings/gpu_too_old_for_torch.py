@@ -84,7 +84,8 @@ def check(  # torch, the GPUs and the ways out
     cpu = None
     if not fix.commands and not works:
         cpu = reinstall.install_cpu(say("it runs on the CPU and does not use this GPU"))
-    fixes = (fix, *((others,) if others else ()), *((or_else(cpu),) if cpu else ()))
+    more = [one for one in (others, or_else(cpu) if cpu else None) if one is not None]
+    fixes = (fix, *reinstall.for_older_drivers(), *more)
     if old:
         return Hit(
             headline=_headline(torch, some_of(old, judged), never_had=never_had),

@@ -91,6 +91,7 @@ def check(
                     ]
                 )
             ),
+            *reinstall.for_older_drivers(),
         ),
     )
 

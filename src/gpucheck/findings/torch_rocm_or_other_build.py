@@ -114,6 +114,7 @@ def _other_accelerator(
                     "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
                 )
             ),
+            *reinstall.for_older_drivers(),
         ),
         severity=Severity.WARNING if also else None,
         confidence=Confidence.POSSIBLE if also else Confidence.CERTAIN,
@@ -194,5 +195,6 @@ def _jetson_build_elsewhere(torch: TorchBuild, code: TorchCode, reinstall: Torch
                     "Choose a CUDA build at {start_page}, and install it.", start_page=START_PAGE
                 )
             ),
+            *reinstall.for_older_drivers(),
         ),
     )

@@ -24,11 +24,23 @@ class Missing(Struct, frozen=True):
     option: str
 
 
+class Choice(Struct, frozen=True, kw_only=True):
+    """What to install with a driver of this release or a newer one."""
+
+    driver: str
+    build: Offer
+    commands: tuple[str, ...]
+
+
 class Shown(Struct, frozen=True, kw_only=True):
-    """Everything to show: the answer, the commands that install it, and what is missing."""
+    """Everything to show: the answer, the commands that install it, and what is missing.
+
+    ``choices``: where only the driver is unknown, what fits which, the newest first.
+    """
 
     answer: Recommendation
     commands: tuple[str, ...] = ()
+    choices: tuple[Choice, ...] = ()
     verify: str = ""
     notes: tuple[str, ...] = ()
     missing: tuple[Missing, ...] = ()
@@ -58,7 +70,7 @@ def text(
         page.words(shown.yours, style="bold")
         page.blank()
     page.words(_headline(shown), style="" if shown.yours else "bold")
-    for missing in shown.missing:
+    for missing in () if shown.choices else shown.missing:
         page.words(
             say("{fact}: give {option}", fact=missing.fact, option=missing.option),
             lead="- ",
@@ -69,6 +81,7 @@ def text(
         page.blank()
     for command in shown.commands:
         page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
+    _chosen(page, shown.choices)
     _listed(page, say("Why"), answer.reasons)
     _listed(page, say("Note"), (*shown.notes, *answer.left_out, *answer.notes))
     if answer.alternatives:
@@ -96,6 +109,7 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "reasons": list(answer.reasons),
         "notes": [*shown.notes, *answer.left_out, *answer.notes],
         "missing": builtins(shown.missing),
+        "choices": builtins(shown.choices),
         "would_fit": [_offer(offer) for offer in answer.would_fit],
         "driver_update": None if update is None else {"driver": needed, "build": _offer(update)},
         "alternatives": [_offer(offer) for offer in answer.alternatives],
@@ -104,6 +118,10 @@ def as_json(shown: Shown) -> dict[str, Any]:
 
 def _headline(shown: Shown) -> str:
     best = shown.answer.best
+    if shown.choices:
+        return say(
+            "What fits depends on the driver (nvidia-smi shows its release; name it by --driver):"
+        )
     if shown.missing:
         return say("Too few facts are known to recommend a build.")
     if shown.answer.unheard_of:
@@ -119,6 +137,27 @@ def _headline(shown: Shown) -> str:
     return say(
         "Install PyTorch {torch}, built for CUDA {cuda} ({build}):",
         torch=best.torch, cuda=best.cuda, build=best.build,
+    )  # fmt: skip
+
+
+def _chosen(page: Page, choices: Sequence[Choice]) -> None:
+    for number, choice in enumerate(choices):
+        page.blank()
+        page.words(_chosen_by(choice, is_first=not number), indent=2)
+        for command in choice.commands:
+            page.verbatim(clean(command, _LONGEST_COMMAND), indent=4)
+
+
+def _chosen_by(choice: Choice, *, is_first: bool) -> str:
+    driver, build = choice.driver, choice.build
+    if is_first:
+        return say(
+            "Driver {release} or newer: PyTorch {torch}, built for CUDA {cuda} ({build})",
+            release=driver, torch=build.torch, cuda=build.cuda, build=build.build,
+        )  # fmt: skip
+    return say(
+        "Otherwise, driver {release} or newer: PyTorch {torch}, built for CUDA {cuda} ({build})",
+        release=driver, torch=build.torch, cuda=build.cuda, build=build.build,
     )  # fmt: skip
 
 

@@ -146,6 +146,14 @@ class DriverUpdate(msgspec.Struct, kw_only=True):
     build: Offer
 
 
+class Choice(msgspec.Struct, kw_only=True):
+    """What to install with a driver of this release or a newer one."""
+
+    driver: str
+    build: Offer
+    commands: list[str]
+
+
 class Recommendation(msgspec.Struct, kw_only=True):
     """What to install."""
 
@@ -159,6 +167,7 @@ class Recommendation(msgspec.Struct, kw_only=True):
     reasons: list[str]
     notes: list[str]
     missing: list[recommendation.Missing]
+    choices: list[Choice]
     would_fit: list[Offer]
     driver_update: DriverUpdate | None
     alternatives: list[Offer]

@@ -1,7 +1,6 @@
 """Cleans lines of a pasted text: removes quoting, escape sequences, prefixes, odd punctuation."""
 
 import html
-import os
 import re
 
 import msgspec
@@ -85,11 +84,7 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
     Carriage returns of progress bars, and ``\n`` written out in long lines of JSON, start new
     texts under the same number.
     """
-    block = block.replace("\r\n", "\n")
-    if any(f"\n\n{margin}" in block for margin in _MARGINS) or (
-        first == 1 and block.startswith(_MARGINS)
-    ):
-        block = _without_margins(block, first)
+    block = _without_margins(block.replace("\r\n", "\n"), first)
     if "\x1b" in block:
         block = _ESCAPES.sub("", block)
     if not block.isascii() or block.encode("ascii").translate(None, _ORDINARY):
@@ -119,17 +114,20 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
 
 def _without_margins(block: str, first: int) -> str:
     """Remove the margin of indented code: of lines that follow an empty one, and all have it."""
-    lines = block.split("\n")
     begins, had_blank = -1, first == 1
+    if not any(f"\n\n{margin}" in block for margin in _MARGINS) and not (
+        had_blank and block.startswith(_MARGINS)
+    ):
+        return block
+    lines = block.split("\n")
     for at, line in enumerate([*lines, "end"]):
         if begins < 0:
             begins = at if had_blank and line.startswith(_MARGINS) else -1
         elif line.strip() and not line.startswith(_MARGINS):
             told = [one for one in range(begins, at) if lines[one].strip()]
-            margin = os.path.commonprefix([lines[one] for one in told])
-            margin = margin[: len(margin) - len(margin.lstrip())]
+            margins = [lines[one][: -len(lines[one].lstrip())] for one in told]
             for one in told if len(told) > 1 else ():
-                lines[one] = lines[one][len(margin) :]
+                lines[one] = lines[one].removeprefix(min(margins, key=len))
             begins = -1
         had_blank = not line.strip()
     return "\n".join(lines)

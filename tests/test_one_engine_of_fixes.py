@@ -1,0 +1,176 @@
+"""The same facts give the same command, whoever asks: check, compat, recommend and triage.
+
+Over the whole product of GPU, driver, platform, Python and installed build, also with facts left
+out. `check` judges what `compat` describes, by the same rules: its fixes are those of `compat`.
+"""
+
+import itertools
+import shlex
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import pytest
+
+from gpucheck import compat, recommend, triage
+from gpucheck.advice.recommender import Card, Recommender, Situation
+from gpucheck.api.results import CheckReport
+from gpucheck.tables import Tables
+from gpucheck.tables.torch_builds import TorchBuilds
+
+pytestmark = pytest.mark.exhaustive
+
+EVERY = 7
+"""A prime: each value of each fact has its turn."""
+GPUS = {
+    "Tesla K80": "3.7", "Tesla P100-PCIE-16GB": "6.0", "Tesla V100-SXM2-16GB": "7.0",
+    "Tesla T4": "7.5", "NVIDIA A100-SXM4-80GB": "8.0", "NVIDIA GeForce RTX 4090": "8.9",
+    "NVIDIA H100 80GB HBM3": "9.0", "NVIDIA B200": "10.0", "NVIDIA GeForce RTX 5090": "12.0",
+}  # fmt: skip
+DRIVERS = (None, "470.256.02", "525.147.05", "550.144.03", "570.172.08", "580.95.05", "595.71.05")
+PLATFORMS = (("linux", "x86_64"), ("linux", "aarch64"), ("windows", "x86_64"))
+PYTHONS = (None, "3.9.18", "3.12.3", "3.14.0")
+BUILDS = (
+    "1.13.1+cu117", "2.4.0+cu121", "2.6.0+cu118", "2.8.0+cu129", "2.9.1+cu130", "2.15.0+cu132",
+    "2.7.1+cpu",
+)  # fmt: skip
+INSTALLS = frozenset(
+    ["driver-too-old", "gpu-too-new-for-torch", "gpu-too-old-for-torch", "torch-cpu-only"]
+)
+
+
+class Facts(NamedTuple):
+    gpu: str
+    driver: str | None
+    platform: tuple[str, str]
+    python: str | None
+    torch: str
+
+
+def product() -> list[Facts]:
+    every = itertools.product(GPUS, DRIVERS, PLATFORMS, PYTHONS, BUILDS)
+    return [Facts(*one) for one in itertools.islice(every, 0, None, EVERY)]
+
+
+@cache
+def tables() -> Tables:
+    return Tables()
+
+
+def described(facts: Facts) -> CheckReport:
+    given = {"gpu": facts.gpu, "os": facts.platform[0], "arch": facts.platform[1]}
+    optional = {"driver": facts.driver, "python": facts.python, "torch": facts.torch}
+    return compat({**given, **{key: value for key, value in optional.items() if value}})
+
+
+def pasted(facts: Facts) -> CheckReport:
+    """Return what triage says of the same facts in collect_env's form."""
+    _torch, _, build = facts.torch.partition("+")
+    cuda = "None" if build == "cpu" else f"{build[2:-1]}.{build[-1]}"
+    windows = facts.platform[0] == "windows"
+    system = "Microsoft Windows 11 Pro" if windows else f"Ubuntu 22.04.4 LTS ({facts.platform[1]})"
+    kernel = (
+        "Windows-10-10.0.22631-SP0"
+        if windows
+        else (f"Linux-5.15.0-105-generic-{facts.platform[1]}-with-glibc2.35")
+    )
+    lines = [
+        "Collecting environment information...",
+        f"PyTorch version: {facts.torch}",
+        f"CUDA used to build PyTorch: {'Could not collect' if cuda == 'None' else cuda}",
+        f"OS: {system}",
+        *(["Libc version: glibc-2.35"] if not windows else []),
+        *([f"Python version: {facts.python} (main) (64-bit runtime)"] if facts.python else []),
+        f"Python platform: {kernel}",
+        "Is CUDA available: False",
+        f"GPU models and configuration: GPU 0: {facts.gpu}",
+        f"Nvidia driver version: {facts.driver or 'Could not collect'}",
+    ]
+    return triage("\n".join(lines) + "\n")
+
+
+def installed(commands: Iterator[str] | list[str] | tuple[str, ...]) -> list[str] | None:
+    """Return what pip is told to install of PyTorch, without how it is called; None if nothing."""
+    for command in commands:
+        words = shlex.split(command, posix=False)
+        if "install" in words:
+            told = words[words.index("install") + 1 :]
+            if any(word.startswith("torch==") for word in told):
+                return told
+    return None
+
+
+def advised(report: CheckReport) -> tuple[str, list[list[str]]]:
+    """Return the root cause, and what its fixes install, each once."""
+    if not report.root_causes or report.root_causes[0] not in INSTALLS:
+        return "", []
+    cause = next(one for one in report.findings if one.slug == report.root_causes[0])
+    told = (installed(fix.commands) for fix in cause.fixes)
+    return cause.slug, [words for words in told if words]
+
+
+def recommended(facts: Facts, release: str) -> list[list[str]]:
+    """Return what ``recommend`` says: one command, or one for each span of drivers."""
+    found = recommend(
+        torch=release,
+        gpu=facts.gpu,
+        driver=facts.driver,
+        python_version=facts.python and ".".join(facts.python.split(".")[:2]),
+        os=facts.platform[0],  # type: ignore[arg-type]
+        arch=facts.platform[1],  # type: ignore[arg-type]
+        glibc="2.35" if facts.platform[0] == "linux" else None,
+    )
+    several = [installed(choice.commands) for choice in found.choices]
+    return [words for words in (installed(found.commands), *several) if words]
+
+
+def without_index(words: list[str]) -> list[str]:
+    """A described machine may install from PyPI; in a fix the index is always named."""
+    return [word for word in words if word.startswith("torch==")]
+
+
+def agrees(fixes: list[list[str]], answers: list[list[str]]) -> bool:
+    for told, answer in itertools.zip_longest(fixes, answers, fillvalue=[]):
+        if without_index(told) != without_index(answer):
+            return False
+        if "--index-url" in answer and told != answer:
+            return False
+    return True
+
+
+def test_compat_triage_and_recommend_give_the_same_command() -> None:
+    differences, compared = [], 0
+    for facts in product():
+        given, read = described(facts), pasted(facts)
+        cause, fixes = advised(given)
+        if not cause:
+            continue
+        compared += 1
+        release = f"=={facts.torch.partition('+')[0]}"
+        answers = recommended(facts, release) or recommended(facts, "")
+        if not agrees(fixes, answers):
+            differences.append(f"{facts}: compat {cause} {fixes}, recommend {answers}")
+        # Where compat installs nothing, the driver does not know the GPU; collect_env, which lists it
+        # by this driver, says that it does.
+        if (fixes or facts.driver is None) and advised(read) != (cause, fixes):
+            differences.append(f"{facts}: compat {cause} {fixes}, triage {advised(read)}")
+    assert compared > 200
+    assert differences == []
+
+
+def test_each_step_of_an_answer_without_a_driver_is_the_answer_with_that_driver() -> None:
+    recommender = Recommender(tables())
+    capabilities = sorted(set(GPUS.values()))
+    platforms = sorted({row.platform for row in tables().get(TorchBuilds).rows})
+    steps = 0
+    for platform, capability, python in itertools.product(
+        platforms, capabilities, (None, "3.9", "3.12", "3.14t")
+    ):
+        asked = Situation(platform=platform, python=python, cards=(Card("GPU", capability),))
+        for choice in recommender.recommend(asked).by_driver:
+            steps += 1
+            there = Situation(
+                platform=platform, python=python, cards=asked.cards, driver=choice.driver
+            )
+            assert recommender.recommend(there).best == choice.offer, (asked, choice)
+    assert steps > 60
