@@ -20,7 +20,7 @@ from gpucheck.tables.torch_builds import TorchBuilds
 
 pytestmark = pytest.mark.exhaustive
 
-EVERY = 7
+EVERY = 17
 """A prime: each value of each fact has its turn."""
 GPUS = {
     "Tesla K80": "3.7", "Tesla P100-PCIE-16GB": "6.0", "Tesla V100-SXM2-16GB": "7.0",
@@ -130,7 +130,9 @@ def without_index(words: list[str]) -> list[str]:
 
 
 def agrees(fixes: list[list[str]], answers: list[list[str]]) -> bool:
-    for told, answer in itertools.zip_longest(fixes, answers, fillvalue=[]):
+    if len(fixes) != len(answers):
+        return False
+    for told, answer in zip(fixes, answers, strict=True):
         if without_index(told) != without_index(answer):
             return False
         if "--index-url" in answer and told != answer:
@@ -150,11 +152,11 @@ def test_compat_triage_and_recommend_give_the_same_command() -> None:
         answers = recommended(facts, release) or recommended(facts, "")
         if not agrees(fixes, answers):
             differences.append(f"{facts}: compat {cause} {fixes}, recommend {answers}")
-        # Where compat installs nothing, the driver does not know the GPU; collect_env, which lists it
-        # by this driver, says that it does.
+        # Where compat installs nothing, the driver does not know the GPU. collect_env lists it by
+        # this driver, which says the opposite.
         if (fixes or facts.driver is None) and advised(read) != (cause, fixes):
             differences.append(f"{facts}: compat {cause} {fixes}, triage {advised(read)}")
-    assert compared > 200
+    assert compared > 80
     assert differences == []
 
 
