@@ -106,7 +106,7 @@ def advised(report: CheckReport) -> tuple[str, list[list[str]]]:
         return "", []
     cause = next(one for one in report.findings if one.slug == report.root_causes[0])
     told = (installed(fix.commands) for fix in cause.fixes)
-    return cause.slug, [words for words in told if words]
+    return cause.slug, [words for words in told if words and not words[-1].endswith("/cpu")]
 
 
 def recommended(facts: Facts, release: str) -> list[list[str]]:

@@ -103,12 +103,16 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
 
 
 def _platform(machine: Machine) -> None:
-    """Assume the usual platform, Linux on x86_64, for a CUDA wheel without a named one."""
-    if machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson"):
-        if not machine.knows(System, "os"):
-            machine.said(System, "os", "linux", _ASSUMED)
-        if not machine.knows(System, "machine"):
-            machine.said(System, "machine", "x86_64", _ASSUMED)
+    """Assume the usual platform, Linux on x86_64, for a CUDA wheel without a named one.
+
+    On Windows only x86_64 has CUDA wheels, and a driver from NVIDIA that lists a card.
+    """
+    wheel = machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson")
+    if wheel and not machine.knows(System, "os"):
+        machine.said(System, "os", "linux", _ASSUMED)
+    card = machine.value(System, "os") == "windows" and machine.items(Nvml, "gpus")
+    if (wheel or card) and not machine.knows(System, "machine"):
+        machine.said(System, "machine", "x86_64", _ASSUMED)
 
 
 def known_facts(machine: Machine) -> KnownFacts:
