@@ -48,6 +48,7 @@ def in_this_process(capsys: pytest.CaptureFixture[str]) -> Run:
     ("args", "words"),
     [
         (("--nonsense",), "No such option"),
+        (("compat", "--gpu", "5090"), "without dashes: gpu=VALUE"),
         (("nonsense",), "No such command"),
         (("--gpus", "-1"), "--gpus"),
         (("--timeout", "0"), "--timeout"),

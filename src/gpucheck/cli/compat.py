@@ -30,7 +30,29 @@ _LONGEST_MESSAGE = 10_000
 """Of one of our messages, which may list every key."""
 
 
+class _Facts(click.Command):
+    """A command whose facts are no options: ``--gpu X`` is refused with how to write it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words.
+
+        Raises:
+            click.UsageError: one of them is no option, or a key that is written like one.
+        """
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as error:
+            from gpucheck.whatif.keys import KEYS  # noqa: PLC0415
+
+            key = error.option_name.lstrip("-").replace("-", "_")
+            if key not in KEYS:
+                raise
+            words = say("compat takes its facts without dashes: {key}=VALUE.", key=key)
+            raise click.UsageError(words, ctx) from error
+
+
 @click.command(
+    cls=_Facts,
     short_help=say("What if: judge a machine that you describe."),
     epilog=examples(
         "gpucheck compat gpu=4090 driver=535.104.05 torch=2.9.1",
