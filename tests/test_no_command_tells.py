@@ -1,9 +1,12 @@
 """No command writes what is private, in any of the formats that are meant to be shared."""
 
+import asyncio
+import importlib
 import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import planted_machine
@@ -11,6 +14,8 @@ import pytest
 from planted_machine import LOG, PRIVATE
 
 from gpucheck import cli
+from gpucheck.api import examiner
+from gpucheck.api.questions import Setting
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import Host
@@ -27,6 +32,8 @@ FILES = {
     ),
 }
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+OF_COMMANDS = re.compile(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple")
+"""What a command that is run as it stands must name."""
 Run = Callable[..., str]
 
 
@@ -123,7 +130,7 @@ def test_recommend(run: Run, form: str) -> None:
     """Its commands are run as they stand, so it names this machine's paths and its index."""
     text = run("recommend", "--format", form)
     assert "torch" in text
-    assert told(re.sub(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple", "", text)) == []
+    assert told(OF_COMMANDS.sub("", text)) == []
 
 
 @pytest.mark.parametrize("form", ["terminal", "json", "github"])
@@ -153,6 +160,40 @@ def test_triage_of_a_batch(run: Run, options: tuple[str, ...]) -> None:
 def test_triage_of_a_saved_machine(run: Run, form: str) -> None:
     run("collect", "--no-redact", "-o", "machine.json")
     assert told(run("triage", "machine.json", "--format", form)) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("check", {}),
+        ("check", {"gpus": 9, "purpose": "build"}),
+        ("compat", {"facts": {"gpu": "RTX 5090", "driver": "535.104.05", "torch": "2.5.1"}}),
+        ("triage", {"text": f"{LOG}{ERROR}\n{LOG}"}),
+        ("recommend", {}),
+    ],
+)
+def test_an_assistant(
+    monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Of ``recommend`` as above: its command is run as it stands."""
+    mcp = pytest.importorskip("mcp")
+    host = planted_machine.host()
+    monkeypatch.setattr("gpucheck.api.examiner.LiveHost", lambda *_: host)
+    monkeypatch.setattr(  # here, not in a process that asks the machine of the test
+        "gpucheck.api.examination.examined",
+        lambda order, _seconds: examiner._examined(order),  # noqa: SLF001
+    )
+    mcp_server = importlib.import_module("gpucheck.cli.mcp_server")
+
+    async def asked() -> Any:  # noqa: ANN401  # of the SDK
+        async with mcp.Client(mcp_server.server(Setting())) as client:
+            return await client.call_tool(tool, arguments)
+
+    answer = asyncio.run(asyncio.wait_for(asked(), 90))
+    assert not answer.is_error
+    text = answer.content[0].text + json.dumps(answer.structured_content)
+    assert "torch" in text.lower()
+    assert told(OF_COMMANDS.sub("", text) if tool == "recommend" else text) == []
 
 
 def test_msgspec_reads_what_was_told(run: Run) -> None:
