@@ -3,7 +3,11 @@
 import asyncio
 import importlib
 import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +15,7 @@ from typing import Any
 import msgspec
 import planted_machine
 import pytest
+from broken_torch import break_torch
 from planted_machine import LOG, PRIVATE
 
 from gpucheck import cli
@@ -32,6 +37,8 @@ FILES = {
     ),
 }
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+KEYS = ("LkJhGfDs", "ZzTy7Wm", "aB3dE5fG", "K7MDENG", "hunter22x", "Tr0ub4dor")
+"""The passwords, tokens and keys in ``LOG``."""
 OF_COMMANDS = re.compile(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple")
 """What a command that is run as it stands must name."""
 Run = Callable[..., str]
@@ -194,6 +201,33 @@ def test_an_assistant(
     text = answer.content[0].text + json.dumps(answer.structured_content)
     assert "torch" in text.lower()
     assert told(OF_COMMANDS.sub("", text) if tool == "recommend" else text) == []
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("form", ["terminal", "json", "junit"])
+@pytest.mark.parametrize("end", ["raise RuntimeError(said)", "__import__('os')._exit(9)"])
+def test_what_a_rank_says_in_a_preflight(tmp_path: Path, form: str, end: str) -> None:
+    """Its operators need the names of hosts; nobody needs a password or a key."""
+    pytest.importorskip("torch")
+    fault = f"said = {LOG!r}; print(said, file=sys.stderr, flush=True); {end}"
+    site = break_torch(tmp_path / "site", "HOME", str(tmp_path), fault)
+    command = [
+        sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "2", "-v",
+        "--format", form, "--each", "each", "--metrics", "metrics", "--record", "record",
+        "--bundle", "bundle.zip", "--timeout", "60",
+    ]  # fmt: skip
+    environ = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=90, check=False
+    )
+    each = sorted((tmp_path / "each").iterdir())
+    assert len(each) == 2, done
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
+        packed = [bundle.read(name).decode() for name in bundle.namelist()]
+    files = [*each, tmp_path / "metrics", tmp_path / "record"]
+    shown = "\n".join((done.stdout, done.stderr, *packed, *(file.read_text() for file in files)))
+    assert "(hidden)" in shown
+    assert [one for one in KEYS if one in shown] == []
 
 
 def test_msgspec_reads_what_was_told(run: Run) -> None:
