@@ -109,10 +109,15 @@ class WorkerProcess:
         return self._ladder.climb(send)
 
     def _has_looked(self, now: float, due: float) -> bool:
-        """Look at it twice, a second before its deadline and at it; True once it may be ended."""
+        """Look at it twice, a second before its deadline and at it; True once it may be ended.
+
+        Its connections are looked at before, when half of its time is over.
+        """
         looks = self.looks
         if looks is None:
             return now >= due
+        if not looks.has_counted and now >= (self._since + due) / 2:
+            looks.count(self.pid)
         if not looks.is_begun and now >= due - APART:
             looks.begin(self.pid, self.zygote_pid)
         if now < due or not looks.is_due:
