@@ -124,7 +124,7 @@ class TestWorkerProcess:
         assert process.is_signalled
         assert (process.stopped_for, process.ran_over) == ("peer-failed", False)
 
-    def test_what_its_connections_lost_is_asked_when_half_of_its_time_is_over(
+    def test_what_its_connections_lost_is_asked_when_a_quarter_of_its_time_is_over(
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """The other end may be ended first, and then this one ends by itself."""
@@ -134,14 +134,14 @@ class TestWorkerProcess:
         )
         process = WorkerProcess("a", 20.0, 1000.0, 2.0, looks=True)
         assert process.looks
-        clock.now += 9.9
+        clock.now += 4.9
         process.push(lambda _number: None)
         assert process.looks.lost_packets == []
         clock.now += 0.2
         process.push(lambda _number: None)
         process.push(lambda _number: None)
         assert [one.lost for one in process.looks.lost_packets] == [98]
-        clock.now += 9
+        clock.now += 14
         process.push(lambda _number: None)
         assert process.looks.is_begun
         assert [one.lost for one in process.looks.lost_packets] == [98], "closed by then"

@@ -57,7 +57,7 @@ def test_a_collective_that_is_late_and_ends_is_a_warning() -> None:
     [one] = judged({(1, 2): BAD}, status="passed")
     assert (one.slug, one.ranks, one.is_link) == ("link-slow", (1, 2), True)
     assert (one.severity, one.confidence) == (Severity.WARNING, LIKELY)
-    assert "took more than half of its time limit, and of 430 packets" in one.evidence
+    assert "took more than a quarter of its time limit, and of 430 packets" in one.evidence
 
 
 @pytest.mark.parametrize("loss", [(700, 180, 0), (2000, 60, 4), (700, 0, 64)])

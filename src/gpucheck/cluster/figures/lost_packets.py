@@ -3,10 +3,10 @@
 Every network loses some packets, so a job that works is not judged by them: a fresh connection
 sends twice as much each time until a queue is full, which may lose a quarter of a short message on
 a sound link. After that TCP finds its rate, at which one in a hundred is lost at most. So loss
-accounts for a collective only if packets still wait to be acknowledged when half of its time is
-over, or all of it. Of more than five in a hundred most are lost however slowly they are sent: by a
-cable, a transceiver, a port. A way that is cut loses all, but then TCP waits twice as long before
-each of its attempts, and makes fewer than ten of them in a minute.
+accounts for a collective only if packets still wait to be acknowledged when a quarter of its time
+is over, or all of it. Of more than five in a hundred most are lost however slowly they are sent:
+by a cable, a transceiver, a port. A way that is cut loses all, but then TCP waits twice as long
+before each of its attempts, and makes fewer than ten of them in a minute.
 """
 
 from collections.abc import Mapping, Sequence
@@ -87,7 +87,7 @@ def _culprit(
     }  # fmt: skip
     words = (
         say(
-            "a collective took more than half of its time limit, and of {sent:,} packets from "
+            "a collective took more than a quarter of its time limit, and of {sent:,} packets from "
             "{here} to {there} {lost:,} got lost ({share:.0%})",
             **figures,
         )

@@ -211,7 +211,7 @@ class RankRun:
         return {"refused_processes": refused} if refused > 0 else {}
 
     def _lost_packets(self) -> dict[str, Any]:
-        """Return what its connections had lost if half of its time or more was over; worst first.
+        """Return what its connections had lost if a quarter of its time was over; worst first.
 
         The other end may have closed them since, so that it ended by itself.
         """

@@ -47,8 +47,8 @@ class Looks:
     Attributes:
         worker: the first and the last look at the worker; None if nothing could be read.
         zygote: the same for the process that forked the worker.
-        lost_packets: what the worker's connections had lost when half of its time was over, or at
-            the first look: those whose other ends are ended first are closed by then.
+        lost_packets: what the worker's connections had lost when it was late, or at the first look:
+            those whose other ends are ended first are closed by then.
         has_counted: whether that was asked in this phase of its work.
     """
 
