@@ -20,11 +20,13 @@ _SECRETS = Shapes(
     # password=x, "HF_TOKEN": "x", --api-key x; a count or a class is no secret
     shape(
         "pass|pwd|secret|token|credential|auth|key",
-        rf"(?i)(?:(?<![a-z]){_NAMES_OF_SECRETS}|(?<=[a-z])(?<!no)passw(?:or)?d)"
+        rf"(?i)(?:(?<![a-z]){_NAMES_OF_SECRETS}|(?<=[a-z])(?<!no)passw(?:or)?d"
+        r"|(?-i:(?<=[a-z])(?:Secret|Token|ApiKey|AccessKey|SecretKey)))"
         r"[\"']?(?:\s{0,3}[=:]\s{0,3}[\"']?|(?<=key)\s|(?<=word)\s(?=\S*\d))"
         r"(?!\d{1,9}\b|none\b|null\b|true\b|false\b|bearer\b|basic\b|\(hidden|<)"
         rf"(?P<secret>{_VALUE})",
     ),
+    shape("cookie", r"(?i)\b(?:set-)?cookie2?: (?P<secret>[^\n\"']{4,2048})"),
     shape("bearer|basic", r"(?i)\b(?:bearer|basic)\s(?P<secret>[\w.~+/=-]{8,2048})"),
     # key=x: only what looks like a key
     shape(

@@ -92,9 +92,11 @@ _HOSTS = Shapes(
         r"[\"']?\s{0,8}[:=]\s{0,3}[\"'(\[]?(?P<list>[A-Za-z0-9][\w.,\[\]-]{0,1000})",
     ),
     shape(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
-        "host|node|peer|server|://|to |]:|<",
+        "host|node|peer|server|://|to |at |]:|<|: connection",
         r"(?i)(?:\b(?:host|hostname|node|peer|server) [\"'(\[]?(?=\S{0,99}[\d.-])"
         rf"(?P<host>{_NAME})"
+        rf"|\bat {_NUMBERED}(?P<met>{_NAME}):\d{{4,5}}\b"
+        rf"|(?<![\w./-]){_NUMBERED}(?P<closed>{_NAME}): connection (?:closed|refused|reset|timed)"
         rf"|\b[a-z][a-z0-9+]{{1,9}}://(?:\(hidden\)@)?\[?(?P<in_url>{_NAME})"
         rf"|\bto \[?(?P<reached>{_NAME})\]?:\d{{2,5}}\b|\[(?P<bracketed>{_NAME})\]:\d{{2,5}}\b"
         rf"|(?<![\w.<:%-])(?P<angled>{_NAME})<\d{{1,5}}>)",
@@ -175,6 +177,14 @@ _USERS = Shapes(
         r" (?:is|has|does|can|cannot|may|lacks)\b)",
     ),
     shape("id=", r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
+    shape("uid ", r"\bUID \d{1,10} \((?P<user>[\w.-]{1,32})\)"),
+    shape("owner ", r"\(owner (?P<user>[\w.-]{1,32})\)"),
+    # sshd, su and systemd
+    shape(
+        "failure for|failed|accepted|of user",
+        r"\b(?:[Aa]uthentication failure for|(?:Failed|Accepted) [\w/-]{1,30} for(?: invalid user)?"
+        r"|Session \w{1,20} of user) (?P<user>[a-z_][\w.-]{0,31})",
+    ),
     shape("groups=", rf"(?<=[=,])\d{{1,10}}\((?P<group>{_GROUP})\)"),  # id
     # groups x: its first group is that of the user
     shape(
@@ -255,7 +265,8 @@ _V4_OF_LINE = re.compile(
 )
 _OF_NETWORK = re.compile(
     r"(?i)(?:addr\w*|address|peer|host\w*|ip|inet|from|to|at|on|via|connect\w*|remote|server|"
-    r"socket|using|bind|listen\w*|gateway|node|endpoint|master\w*)[ =:~<>!]{1,16}"
+    r"socket|using|brd|broadcast|netmask|bind|listen\w*|gateway|node|endpoint|master\w*)"
+    r"[ =:~<>!]{1,16}"
 )
 _OF_VERSIONS = re.compile(r"(?i)(?:.*(?:version|ver|cu\d\d|cudnn|nvidia|lib|curand|cublas|cufft)"
                           r"[\w)-]{0,40}[ =:~<>!]{1,16}|.*[=~<>!]=)")  # fmt: skip
