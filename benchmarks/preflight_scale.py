@@ -27,7 +27,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Heard, Plan
+from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
+from gpucheck.cluster.coordinator.heard import Heard
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.judgement import Judgement, Wanted

@@ -1,16 +1,26 @@
 """No command writes what is private, in any of the formats that are meant to be shared."""
 
+import asyncio
+import importlib
 import json
+import os
 import re
+import subprocess
+import sys
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import planted_machine
 import pytest
+from broken_torch import break_torch
 from planted_machine import LOG, PRIVATE
 
 from gpucheck import cli
+from gpucheck.api import examiner
+from gpucheck.api.questions import Setting
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import Host
@@ -27,6 +37,10 @@ FILES = {
     ),
 }
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
+KEYS = ("LkJhGfDs", "ZzTy7Wm", "aB3dE5fG", "K7MDENG", "hunter22x", "Tr0ub4dor")
+"""The passwords, tokens and keys in ``LOG``."""
+OF_COMMANDS = re.compile(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple")
+"""What a command that is run as it stands must name."""
 Run = Callable[..., str]
 
 
@@ -123,7 +137,7 @@ def test_recommend(run: Run, form: str) -> None:
     """Its commands are run as they stand, so it names this machine's paths and its index."""
     text = run("recommend", "--format", form)
     assert "torch" in text
-    assert told(re.sub(r"/home/[\w./-]+|https://pypi\.velden-lab\.nl/simple", "", text)) == []
+    assert told(OF_COMMANDS.sub("", text)) == []
 
 
 @pytest.mark.parametrize("form", ["terminal", "json", "github"])
@@ -153,6 +167,67 @@ def test_triage_of_a_batch(run: Run, options: tuple[str, ...]) -> None:
 def test_triage_of_a_saved_machine(run: Run, form: str) -> None:
     run("collect", "--no-redact", "-o", "machine.json")
     assert told(run("triage", "machine.json", "--format", form)) == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments"),
+    [
+        ("check", {}),
+        ("check", {"gpus": 9, "purpose": "build"}),
+        ("compat", {"facts": {"gpu": "RTX 5090", "driver": "535.104.05", "torch": "2.5.1"}}),
+        ("triage", {"text": f"{LOG}{ERROR}\n{LOG}"}),
+        ("recommend", {}),
+    ],
+)
+def test_an_assistant(
+    monkeypatch: pytest.MonkeyPatch, tool: str, arguments: dict[str, Any]
+) -> None:
+    """Of ``recommend`` as above: its command is run as it stands."""
+    mcp = pytest.importorskip("mcp")
+    host = planted_machine.host()
+    monkeypatch.setattr("gpucheck.api.examiner.LiveHost", lambda *_: host)
+    monkeypatch.setattr(  # here, not in a process that asks the machine of the test
+        "gpucheck.api.examination.examined",
+        lambda order, _seconds: examiner._examined(order),  # noqa: SLF001
+    )
+    mcp_server = importlib.import_module("gpucheck.cli.mcp_server")
+
+    async def asked() -> Any:  # noqa: ANN401  # of the SDK
+        async with mcp.Client(mcp_server.server(Setting())) as client:
+            return await client.call_tool(tool, arguments)
+
+    answer = asyncio.run(asyncio.wait_for(asked(), 90))
+    assert not answer.is_error
+    text = answer.content[0].text + json.dumps(answer.structured_content)
+    assert "torch" in text.lower()
+    assert told(OF_COMMANDS.sub("", text) if tool == "recommend" else text) == []
+
+
+@pytest.mark.gate
+@pytest.mark.parametrize("form", ["terminal", "json", "junit"])
+@pytest.mark.parametrize("end", ["raise RuntimeError(said)", "__import__('os')._exit(9)"])
+def test_what_a_rank_says_in_a_preflight(tmp_path: Path, form: str, end: str) -> None:
+    """Its operators need the names of hosts; nobody needs a password or a key."""
+    pytest.importorskip("torch")
+    fault = f"said = {LOG!r}; print(said, file=sys.stderr, flush=True); {end}"
+    site = break_torch(tmp_path / "site", "HOME", str(tmp_path), fault)
+    command = [
+        sys.executable, "-m", "gpucheck", "preflight", "--device", "cpu", "--ranks", "2", "-v",
+        "--format", form, "--each", "each", "--metrics", "metrics", "--record", "record",
+        "--bundle", "bundle.zip", "--timeout", "60",
+    ]  # fmt: skip
+    environ = {**os.environ, "HOME": str(tmp_path), "PYTHONPATH": str(site)}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environ, capture_output=True, text=True, timeout=90, check=False
+    )
+    each = sorted((tmp_path / "each").iterdir())
+    assert len(each) == 2, done
+    with zipfile.ZipFile(tmp_path / "bundle.zip") as bundle:
+        packed = [bundle.read(name).decode() for name in bundle.namelist()]
+    files = [*each, tmp_path / "metrics", tmp_path / "record"]
+    shown = "\n".join((done.stdout, done.stderr, *packed, *(file.read_text() for file in files)))
+    assert "(hidden)" in shown
+    assert [one for one in KEYS if one in shown] == []
 
 
 def test_msgspec_reads_what_was_told(run: Run) -> None:

@@ -15,6 +15,7 @@ from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
+from gpucheck.cluster.coordinator import attendance
 from gpucheck.cluster.coordinator import coordinator as module
 from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
@@ -260,7 +261,8 @@ class Clock:
 
 def test_a_coordinator_that_waits_for_hours_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    for each in (attendance, module):
+        monkeypatch.setattr(each, "time", clock)
     store = MemoryStore()
     plan = Plan(backend="gloo", begun=clock.now, end=clock.now + 1e6, arrival=1e6, connect=9.0)
     job = JobSpec(tasks=65, cuda=False, per_task=1)

@@ -36,7 +36,7 @@ NOT_FOR_HELP = (
     "gpucheck.advice", "gpucheck.api.examination", "gpucheck.api.functions",
     "gpucheck.api.questions", "gpucheck.api.recommending", "gpucheck.baselines",
     "gpucheck.cli.mcp_server", "gpucheck.cli.triage_batch", "gpucheck.cluster", "gpucheck.derived",
-    "gpucheck.engine", "gpucheck.facts", "gpucheck.findings", "gpucheck.machine",
+    "gpucheck.engine", "gpucheck.facts", "gpucheck.findings", "gpucheck.machine.base",
     "gpucheck.messages", "gpucheck.output", "gpucheck.probes", "gpucheck.selftests",
     "gpucheck.ticket", "gpucheck.whatif", "mcp", "subprocess",
 )  # fmt: skip

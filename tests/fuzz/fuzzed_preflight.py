@@ -14,7 +14,7 @@ from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator import coordinator
+from gpucheck.cluster.coordinator import attendance, coordinator
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.exclude import exclusion, good_hosts
@@ -108,7 +108,7 @@ def _job(data: bytes) -> None:
         return
     cuda = bool(said.get("cuda"))
     job = _Job(said)
-    with mock.patch.object(coordinator, "time", job):
+    with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
         plan = coordinator.Plan(backend="gloo", begun=1000, end=1300, arrival=9.0, connect=9.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from outside_faults import children, state
 
+from gpucheck.cli.preflight import COMMAND
 from gpucheck.machine import waker
 
 pytestmark = [
@@ -72,6 +73,70 @@ def test_a_process_that_is_stopped_again_is_killed() -> None:
                 one.send_signal(signal.SIGSTOP)
             time.sleep(0.02)
         assert one.wait(1) == -signal.SIGKILL
+
+
+def test_the_guard_of_a_preflight_stands_before_anything_is_imported() -> None:
+    """A task that is stopped in the moment before is woken by nobody: 0.2 s of imports were."""
+    text = (
+        f"import sys; sys.path.insert(0, {SRC!r}); before = set(sys.modules)\n"
+        "from gpucheck.machine import waker; print(*sorted(set(sys.modules) - before))"
+    )
+    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
+    assert said.stdout.split() == ["gpucheck", "gpucheck.machine", "gpucheck.machine.waker"]
+
+
+@pytest.mark.parametrize(
+    ("words", "seconds"),
+    [
+        ("preflight", 300),
+        ("preflight --device cpu --timeout 60 -q", 60),
+        ("--lang zh --tables=x preflight --timeout=20 --timeout 25.5", 25.5),
+        ("preflight --timeout", 300),
+        ("preflight --timeout soon", 300),
+        ("preflight --timeout=-5", 300),
+        ("preflight --timeout inf", 300),
+        ("preflight --timeout nan", 300),
+        ("", None),
+        ("check preflight", None),
+        ("explain preflight", None),
+        ("--lang preflight check", None),
+    ],
+)
+def test_which_command_line_is_guarded(
+    monkeypatch: pytest.MonkeyPatch, words: str, seconds: float | None
+) -> None:
+    asked: list[float] = []
+
+    def start(seconds: float) -> waker.Waker:
+        asked.append(seconds)
+        return waker.Waker(0)
+
+    monkeypatch.setattr(waker, "start", start)
+    waker.guard(words.split())
+    assert asked == ([] if seconds is None else [seconds + 6])
+
+
+def test_without_a_limit_it_is_that_of_the_command() -> None:
+    (option,) = (one for one in COMMAND.params if one.name == "timeout")
+    assert option.default == waker.USUAL_SECONDS
+
+
+def test_a_preflight_that_is_stopped_at_once_ends() -> None:
+    """As soon as its guard stands, long before the command line is read."""
+    command = [sys.executable, "-m", "gpucheck", "preflight", "--timeout", "10", "--device", "cpu"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as one:
+        while not children(one.pid):
+            assert one.poll() is None
+        one.send_signal(signal.SIGSTOP)
+        (watcher,) = children(one.pid)
+        try:
+            assert one.wait(40) == 3
+        finally:
+            one.kill()
+        one.communicate()
+    assert gone(watcher)
 
 
 def test_a_process_that_runs_is_left_alone() -> None:

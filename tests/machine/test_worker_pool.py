@@ -15,6 +15,7 @@ from gpucheck.machine import sessions as ours_module
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.ladder import Ladder
+from gpucheck.machine.worker_pool.lost_packets import LostPackets
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import WorkerPool
 from gpucheck.machine.worker_pool.process import WorkerProcess
@@ -122,6 +123,28 @@ class TestWorkerProcess:
         process.push(sent.append)
         assert process.is_signalled
         assert (process.stopped_for, process.ran_over) == ("peer-failed", False)
+
+    def test_what_its_connections_lost_is_asked_when_a_quarter_of_its_time_is_over(
+        self, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The other end may be ended first, and then this one ends by itself."""
+        known = [[LostPackets("10.0.0.1", "10.0.0.2", 430, 98, 4)], []]
+        monkeypatch.setattr(
+            "gpucheck.machine.worker_pool.look.lost_packets", lambda _pid: known.pop(0)
+        )
+        process = WorkerProcess("a", 20.0, 1000.0, 2.0, looks=True)
+        assert process.looks
+        clock.now += 4.9
+        process.push(lambda _number: None)
+        assert process.looks.lost_packets == []
+        clock.now += 0.2
+        process.push(lambda _number: None)
+        process.push(lambda _number: None)
+        assert [one.lost for one in process.looks.lost_packets] == [98]
+        clock.now += 14
+        process.push(lambda _number: None)
+        assert process.looks.is_begun
+        assert [one.lost for one in process.looks.lost_packets] == [98], "closed by then"
 
     def test_one_that_is_gone_is_left_alone(self, clock: Clock) -> None:
         process, sent = WorkerProcess("a", 10.0, 1000.0, 2.0), list[int]()

@@ -4,8 +4,10 @@ And what gpucheck itself wrote stays as it is, whoever has a name like one of it
 """
 
 import functools
+import io
 import json
 import re
+import zipfile
 from collections.abc import Callable
 
 import machine_files
@@ -17,6 +19,8 @@ from more_secrets import MORE_LINES
 from rules_support import TABLES, snapshot
 
 from gpucheck.api.questions import Setting, asked
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import RankResult, Step, StepResult
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES, Environment
@@ -24,13 +28,23 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.packages import Packages
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.machine.target import TargetWish
-from gpucheck.output import json_format, junit, markdown, preflight_json, ticket_reply, ticket_text
+from gpucheck.output import (
+    json_format,
+    junit,
+    markdown,
+    preflight_metrics,
+    preflight_record,
+    ticket_reply,
+    ticket_text,
+)
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import json_text
+from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.preflight_public import Public
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact
@@ -83,7 +97,45 @@ LINES = [
     ("Login: oskar.nyman failed", ["nyman"]),
     ("-----BEGIN OPENSSH PRIVATE KEY----- b3BlbnNzaC1rZXk", ["b3BlbnN"]),
     ("sudo:  jfontaine : TTY=pts/0 ; COMMAND=/usr/bin/nvidia-smi", ["jfontaine"]),
+    ("sshd[991]: Failed password for invalid user gannet from 10.88.1.2", ["gannet", "10.88"]),
+    ("sshd[991]: Accepted publickey for gannet from 10.88.1.2 port 50111", ["gannet"]),
+    ("su: pam_unix(su:auth): authentication failure for shearwater", ["shearwater"]),
+    ("systemd[1]: Started Session 12 of user gannet.", ["gannet"]),
+    ("Could not get lock held by process 991 (owner gannet)", ["gannet"]),
+    ("Owner UID 1017 (gannet)", ["gannet"]),
+    ('"clientSecret": "ternQ88zz", accessToken=ternQ99yy', ["ternQ88", "ternQ99"]),
+    ("Cookie: session=ternternQ33abc; other=skuaQ1", ["ternternQ33", "skuaQ1"]),
+    ("Timed out after 901 seconds waiting for clients at petrel-gpu-03:29500", ["petrel"]),
+    ("petrel-gpu-03: Connection closed by remote host", ["petrel"]),
+    ("inet 10.88.0.5/24 brd 10.88.0.255", ["10.88"]),
+    # what a program is called, in lines of the kernel
+    ("NVRM: Xid (PCI:0000:01:00): 31, pid=4711, name=kestrelfit, Ch 0000000a", ["kestrelfit"]),
+    ("NVRM: Xid (PCI:0000:01:00): 13, pid=88, name=ray::OwlTrainer, Graphics", ["OwlTrainer"]),
+    ("Out of memory: Killed process 4711 (plover-serve) total-vm:1kB", ["plover"]),
+    ("oom-kill:constraint=CONSTRAINT_NONE,task=plover-serve,pid=4711,uid=1017", ["plover"]),
+    ("CPU: 3 PID: 4711 Comm: wigeon_srv Tainted: P", ["wigeon"]),
+    ("wigeon_srv[4711]: segfault at 8 ip 00007f sp 00007f error 4 in libcuda.so", ["wigeon"]),
+    # groups, id, and the greeting of a login
+    ("$ groups\nbiolab plover-team video", ["biolab", "plover"]),
+    ("uid=1017(rvoss) gid=100(users) groups=100(users),1050(biolab)", ["rvoss", "biolab"]),
+    ("Last login: Tue Mar  4 10:11:12 2025 from nightjar-jump", ["nightjar"]),
+    ("Last failed login: Tue Mar  4 10:11:12 UTC 2025 from nightjar on ssh:notty", ["nightjar"]),
+    # images of somebody on a registry of everybody
+    ("docker.io/ploverlab/wigeon-train:v3", ["plover", "wigeon"]),
+    ("ghcr.io/ploverlab/wigeon:heron-2", ["plover", "wigeon", "heron"]),
+    ("Unable to find image 'ploverlab/wigeon:latest' locally", ["plover", "wigeon"]),
+    ("  image: nvcr.io/q1w2e3/ploverteam/wigeon:1.2", ["q1w2e3", "plover", "wigeon"]),
+    ("docker pull ploverlab/wigeon", ["plover", "wigeon"]),
+    ("docker run --rm --gpus all -v /x:/y ploverlab/wigeon:2 nvidia-smi", ["plover", "wigeon"]),
 ]
+WHOLE_LINES = [
+    ("fabert : fabert biolab video", ["fabert", "biolab"]),
+    ("tkovacs biolab adm docker video", ["tkovacs", "biolab"]),
+    ("Welcome to nightjar3!", ["nightjar"]),
+    ("*** Welcome to the Plover HPC cluster of Wigeon University ***", ["plover", "wigeon"]),
+    ("FROM ploverlab/wigeon:12.4", ["plover", "wigeon"]),
+]
+"""Forms that begin at the start of a line, or end with it."""
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
 TICKETS: dict[str, Callable[[Report], str]] = {
     "terminal": lambda one: ticket_text.render(one, lines=True),
@@ -107,9 +159,10 @@ def _left(text: str, private: list[str]) -> list[str]:
     return [one for one in private if one.lower() in text.lower()]
 
 
-@pytest.mark.parametrize(("line", "private"), LINES)
+@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES])
 def test_a_quoted_line(line: str, private: list[str]) -> None:
-    ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{line}: {ERROR}\n"
+    before = "" if "\n" in line else f"{line}: "  # of several lines the form ends with the line
+    ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{before}{ERROR}\n{ERROR}\n"
     report = triage(ticket, TABLES)
     assert report.root_causes
     shown = public(report)  # once: every writer leaves a redacted report as it is
@@ -119,7 +172,7 @@ def test_a_quoted_line(line: str, private: list[str]) -> None:
     assert _left(answer.text + json.dumps(answer.data), private) == []
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES])
+@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES])
 def test_a_line_of_a_log(line: str, private: list[str]) -> None:
     """Alone, because what one line marks as a name is found in all others, too."""
     shown = redact(snapshot(NvidiaSmi(message=f"it has failed: {line}\n{line}\nthere")))
@@ -156,6 +209,23 @@ def test_a_line_that_tells_nothing_private_stays() -> None:
         "serial: no, Serial Number : N/A, GUID: none, (3, 1024) to (batch, 4096), 60 fps-i-1",
         "%sudo ALL=(ALL) NOPASSWD:ALL; tokenizer_name-x.json; self.conv.de, torch.utils.data",
         "cp /data/x /data/y of 2024-05-06T07:08:09",
+        "NVRM: Xid (PCI:0000:01:00): 31, pid=4711, name=python3.11, Ch 0000000a",
+        "NVRM: Xid (PCI:0000:01:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off",
+        "Out of memory: Killed process 4711 (pt_main_thread) total-vm:1kB; Comm: Xorg Not tainted",
+        "Welcome to Ubuntu 22.04.5 LTS (GNU/Linux 5.15.0-91-generic x86_64)",
+        "Last login: Tue Mar  4 10:11:12 on ttys001",
+        "docker run --rm --gpus all nvidia/cuda:12.4.1-base-ubuntu22.04 nvidia-smi",
+        "FROM pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime",
+        "nvcr.io/nvidia/pytorch:25.01-py3, ghcr.io/huggingface/text-generation-inference:3.0",
+        "docker.io/library/ubuntu:22.04, vllm/vllm-openai:latest, image: ubuntu:22.04",
+        "image: nvcr.io/nvidia/pytorch:24.10-py3",
+        "add the user to the groups video and render; video render",
+        "the video and audio users of docker; run docker with sudo; sudo docker video crashes",
+        "video render crashes",
+        "it failed at train-1.py:3000; rank0: connection closed; failed to accept for the test",
+        "pad_token=x, eosToken=2, unk_token: <unk>",
+        "sudo docker crashes",
+        "from pytorch/torch import x; image: data/train.png; image 640/480",
     ):  # fmt: skip
         taken = report_samples.report(NvidiaSmi(message=line)).snapshot
         assert redact(taken).get(NvidiaSmi).message == line
@@ -236,11 +306,31 @@ def test_commands_of_a_bundle_stay() -> None:
     assert [word for word in words if commands(word) != usual] == []
 
 
-def test_the_bundle_of_a_preflight() -> None:
-    for line, private in LINES:
-        these = samples.ranks(2, 2, r1={"status": "crashed", "detail": line})
-        found = samples.result(
-            these, samples.culprit("rank-crashed", these[1], line), notices=[line]
-        )
-        text = preflight_json.render(Public(found).result())
-        assert _left(re.sub(r"\\u[0-9a-f]{4}", "", text), private) == []
+def _preflight(line: str) -> Result:
+    """A pre-flight that shows a line of others wherever it can show one."""
+    look = Look(state="stopped", python=(line[:300],), error=line[:300])
+    these = samples.ranks(2, 2, r1={"status": "crashed", "detail": line, "look": look})
+    return samples.result(
+        these,
+        samples.culprit("rank-crashed", these[1], line),
+        notices=[line], step_notes=[line], stopped_because=line, inconclusive=line,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES])
+def test_the_files_of_a_preflight(line: str, private: list[str]) -> None:
+    """A bundle tells nothing; of what others said, metrics and records have nothing anyway."""
+    result = _preflight(line)
+    of_step = RankResult(rank=1, status="crashed", phase="alone", kind="signal", detail=line,
+                         data={"printed": line, "nccl_warnings": [line]})  # fmt: skip
+    step = Step(
+        number=0, kind="alone", groups=((0, 1, 2, 3),), backend="gloo", seconds=9.0,
+        env={"NCCL_NET": line},
+    )  # fmt: skip
+    packed, _said = bundle("x.zip", result, [StepResult(step=step, results={1: of_step})])
+    with zipfile.ZipFile(io.BytesIO(packed)) as archive:
+        files = {name: archive.read(name).decode() for name in archive.namelist()}
+    assert len(files) == 5
+    files |= {"metrics": preflight_metrics.render(result), "record": preflight_record.line(result)}
+    for name, text in files.items():
+        assert _left(re.sub(r"\\u[0-9a-f]{4}", "", text), private) == [], name

@@ -7,8 +7,10 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import SILENT, Coordinator, Heard, Plan
+from gpucheck.cluster.coordinator import attendance, coordinator
+from gpucheck.cluster.coordinator.attendance import SILENT
+from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
+from gpucheck.cluster.coordinator.heard import Heard
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages
@@ -107,7 +109,8 @@ class Hall:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    for module in (attendance, coordinator):
+        monkeypatch.setattr(module, "time", clock)
     return clock
 
 
@@ -205,11 +208,11 @@ def test_what_the_store_did_not_hear_is_no_silence(clock: Clock) -> None:
     clock.now += 60  # nothing is read: task 0 was swapped out, or flooded
     hall.store.delay += 59
     hall.coordinator.tick()
-    assert hall.coordinator._lost == set()  # noqa: SLF001  # who is lost so far
+    assert hall.coordinator._tasks.lost == set()  # noqa: SLF001  # who is lost so far
     hall.run(SILENT - 6, silent=(1,))
-    assert hall.coordinator._lost == set()  # noqa: SLF001
+    assert hall.coordinator._tasks.lost == set()  # noqa: SLF001
     hall.run(6, silent=(1,))
-    assert hall.coordinator._lost == {1}  # noqa: SLF001
+    assert hall.coordinator._tasks.lost == {1}  # noqa: SLF001
 
 
 def test_others_are_asked_about_a_silent_host_before_it_is_judged(clock: Clock) -> None:
@@ -374,9 +377,9 @@ def test_in_a_large_job_heartbeats_are_rarer_and_silence_is_longer(clock: Clock)
     hall.learn(0, 1)
     hall.run(62)
     hall.run(SILENT + 4, silent=(1,))
-    assert hall.coordinator._lost == set()  # noqa: SLF001
+    assert hall.coordinator._tasks.lost == set()  # noqa: SLF001
     hall.run(6, silent=(1,))
-    assert hall.coordinator._lost == {1}  # noqa: SLF001
+    assert hall.coordinator._tasks.lost == {1}  # noqa: SLF001
 
 
 def test_whose_torch_does_not_import_gets_no_orders_but_an_outcome(clock: Clock) -> None:

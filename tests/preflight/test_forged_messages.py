@@ -10,6 +10,7 @@ from forged_messages import ROOT, facts, forged, result
 from memory_store import MemoryStore
 from rules_support import TABLES
 
+from gpucheck.cluster.coordinator import attendance
 from gpucheck.cluster.coordinator import coordinator as module
 from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec
@@ -76,7 +77,8 @@ class Clock:
 def test_a_job_with_liars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for one in range(seed, seed + 20):
         clock = Clock()
-        monkeypatch.setattr(module, "time", clock)
+        for each in (attendance, module):
+            monkeypatch.setattr(each, "time", clock)
         liars = Liars(one)
         cuda = bool(one % 2)
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))

@@ -1,13 +1,15 @@
 """Links that lose packets are named where a collective did not end, and no sound one ever is."""
 
 from collections.abc import Mapping
+from typing import Literal
 
+import msgspec
 import pytest
 from fabric_support import hung, roster
 
 from gpucheck.cluster.figures import lost_packets
 from gpucheck.cluster.model import Step, StepResult
-from gpucheck.facts.claims import Confidence
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 
 LIKELY, POSSIBLE = Confidence.LIKELY, Confidence.POSSIBLE
@@ -18,10 +20,17 @@ BAD: Loss = (430, 98, 4)
 
 
 def judged(
-    ways: Mapping[tuple[int, int], Loss], hosts: int = 4, address: str = "10.0.0.{}"
+    ways: Mapping[tuple[int, int], Loss],
+    hosts: int = 4,
+    address: str = "10.0.0.{}",
+    *,
+    status: Literal["timed-out", "passed"] = "timed-out",
 ) -> list[Culprit]:
-    """Return who is named if a collective hung and the connections say this, else are well."""
-    results = hung(range(hosts))
+    """Return who is named if a collective is late and the connections say this, else are well."""
+    results = {
+        rank: msgspec.structs.replace(one, status=status)
+        for rank, one in hung(range(hosts)).items()
+    }
     for one in range(hosts):
         rows = [
             (address.format(one), address.format(other), *ways.get((one, other), WELL))
@@ -42,6 +51,18 @@ def test_a_link_on_which_packets_get_lost(ways: Mapping[tuple[int, int], Loss]) 
     assert one.confidence is LIKELY
     assert "of 430 packets from n" in one.evidence
     assert "98 got lost (23%)" in one.evidence
+
+
+def test_a_collective_that_is_late_and_ends_is_a_warning() -> None:
+    [one] = judged({(1, 2): BAD}, status="passed")
+    assert (one.slug, one.ranks, one.is_link) == ("link-slow", (1, 2), True)
+    assert (one.severity, one.confidence) == (Severity.WARNING, LIKELY)
+    assert "took more than a quarter of its time limit, and of 430 packets" in one.evidence
+
+
+@pytest.mark.parametrize("loss", [(700, 180, 0), (2000, 60, 4), (700, 0, 64)])
+def test_a_busy_network_is_no_warning(loss: Loss) -> None:
+    assert judged({(1, 2): loss}, status="passed") == []
 
 
 def test_of_two_hosts_the_link_or_either_may_be_at_fault() -> None:

@@ -149,29 +149,3 @@ def test_task_0_dies_before_it_has_named_anybody(monkeypatch: pytest.MonkeyPatch
     assert (outcome.exit, outcome.culprits) == (3, ())
     assert f"task 0 on host 127.0.0.1 (127.0.0.1, port {port}) was lost before" in outcome.why
     assert "the network between the hosts may be cut" in outcome.why
-
-
-_EARLY = """
-import sys
-from gpucheck.machine import waker
-
-start = waker.start
-
-def early(seconds):
-    print("gpucheck.cli.preflight_run" in sys.modules, "gpucheck.cluster" in sys.modules)
-    return start(seconds)
-
-waker.start = early
-from gpucheck.cli import gpucheck
-gpucheck(["preflight", "--device", "cpu", "--drill", "nonsense"])
-"""
-
-
-@pytest.mark.process
-@pytest.mark.skipif(sys.platform != "linux", reason="a stopped task is continued on Linux only")
-def test_a_task_has_its_guard_before_it_imports_the_rest() -> None:
-    """Importing takes seconds, in which a signal may stop it."""
-    done = subprocess.run(
-        [sys.executable, "-c", _EARLY], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert (done.returncode, done.stdout) == (2, "False False\n"), done.stderr

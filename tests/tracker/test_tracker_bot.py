@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_tracker import TOKEN, FakeTracker, Refusal, fake_tracker
+from more_secrets import MORE_LINES
 from tracker_support import GITHUB, GITLAB, Change, Site, put_script, run_bot
 
 from gpucheck import triage
@@ -154,6 +155,22 @@ def test_a_hostile_ticket_is_quoted_and_does_nothing(
     assert "torvalds" in body
     assert acting(body) == []
     assert not owned.exists()
+
+
+@pytest.mark.parametrize("lang", ["en", "zh"])
+def test_nothing_private_leaves(
+    lang: str, site: Site, tracker: FakeTracker, tmp_path: Path
+) -> None:
+    """Neither in the answer nor in the log of the job, wherever a ticket has it."""
+    lines = "".join(f"{line}\n{CERTAIN}; {line}\n" for line, _private in MORE_LINES)
+    private = {word for _line, words in MORE_LINES for word in words}
+    title = "sparrowhawk: CUDA fails, hf_LkJhGfDsAqWeRtYuIoPzXcVbNm"
+    environ = site.environ(tmp_path, tracker, site.saying(f"{lines}{CERTAIN}\n", title))
+    done = run_bot({**environ, "GPUCHECK_LANG": lang})
+    assert done.stdout.startswith("Answered 12: "), done
+    (comment,) = tracker.comments
+    shown = "\n".join((comment["body"] or "", done.stdout, done.stderr, *tracker.labels))
+    assert [word for word in private if word.lower() in shown.lower()] == []
 
 
 def rendered(body: str) -> str:

@@ -1,6 +1,5 @@
 """``gpucheck preflight``: the gate of a cluster job."""
 
-import time
 from typing import Any
 
 import click
@@ -17,6 +16,7 @@ from gpucheck.cli.options import (
 )
 from gpucheck.cli.spelling import OneOf
 from gpucheck.language import say
+from gpucheck.machine import waker
 
 
 @click.command(
@@ -163,7 +163,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     Exit status: 0 good, 1 a culprit is named, 4 misconfigured, 5 slow only, 3 inconclusive (time
     ran out, or nobody can be named), 2 usage error.
     """
-    begun = time.monotonic()
+    begun = waker.begun()
     if options["history"] is not None:
         from gpucheck.cli.preflight_history import show  # noqa: PLC0415
 
@@ -178,10 +178,6 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
         if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
             options["timeout"] = seconds(options["level"])
         ctx.exit(NodeRun(options, begun).run())
-    # The rest has to be imported, which may take seconds: a task that is stopped by then must not
-    # hold its launcher for ever.
-    from gpucheck.machine import waker  # noqa: PLC0415
-
     with waker.beside(begun + options["timeout"]):
         from gpucheck.cli.preflight_run import Run  # noqa: PLC0415  # --help does not need it
 

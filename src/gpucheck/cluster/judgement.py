@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.coordinator.coordinator import Heard
+from gpucheck.cluster.coordinator.heard import Heard
 from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
 from gpucheck.cluster.diagnose.naming import words_of

@@ -14,8 +14,9 @@ group is measured again before it is named. From three nodes on, all nodes are m
 and a host that is slow with every partner is named. Ranks on the CPU are reported only below 40 %,
 and not if the machine was busy.
 
-If a collective did not end and nobody is to blame, a link between two hosts is named on which at
-least 5 % of the TCP packets got lost, or a host whose links to several others lose them.
+If a collective did not end, or took more than a quarter of its time limit, and nobody is to blame,
+a link between two hosts is named on which at least 5 % of the TCP packets got lost, or a host whose
+links to several others lose them.
 
 Fix: check ``nvidia-smi topo -m`` and ``nvidia-smi nvlink --status`` on the machine. Between nodes,
 check ``ibstat`` and the lines "NET/" of NCCL_DEBUG=INFO.

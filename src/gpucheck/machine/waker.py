@@ -4,16 +4,19 @@ A stopped process cannot keep its own deadlines, and a launcher would wait for i
 forked child sleeps until the time is over. If its parent is stopped then (state ``T``), it
 continues the parent, which sees that it is late and ends. It kills a parent that is stopped again.
 It is in the parent's process group: Ctrl-Z, and a scheduler that suspends the job, stop both.
+
+Nobody wakes a process that is stopped before it has forked this child. So the command line forks
+it first, and this module imports what Python has imported by then, and little else.
 """
 
-import contextlib
-import ctypes
 import os
-import signal
 import sys
 import time
-from collections.abc import Iterator
-from typing import NoReturn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from typing import NoReturn
 
 _SET_PDEATHSIG = 1
 """Of prctl(2)."""
@@ -29,32 +32,79 @@ _LATE = 6.0
 """Seconds after the end of a run: a second more than it gets before it ends itself by force."""
 
 
+USUAL_SECONDS = 300.0
+"""The time limit of a pre-flight without ``--timeout``."""
+_LONGEST = 1e6
+
+
 class Waker:
-    """The child that wakes this process; made by :func:`start`."""
+    """The child that wakes this process; made by :func:`start`. It ends with the ``with``."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
 
+    def __enter__(self) -> None:
+        """Let it wait."""
+
+    def __exit__(self, *_error: object) -> None:
+        self.end()
+
     def end(self) -> None:
         """End it: this process ends by itself."""
-        if self._pid:
-            with contextlib.suppress(OSError):
-                os.kill(self._pid, signal.SIGKILL)
-                os.waitpid(self._pid, 0)
-            self._pid = 0
+        pid, self._pid = self._pid, 0
+        if pid:
+            try:
+                os.kill(pid, 9)
+                os.waitpid(pid, 0)
+            except OSError:  # it has ended
+                pass
 
 
-@contextlib.contextmanager
-def beside(end: float) -> Iterator[None]:
+_first = Waker(0)
+_begun: list[float] = []
+"""When :func:`guard` was called, a time of ``time.monotonic()``."""
+
+
+def guard(words: "Sequence[str]") -> None:
+    """Have this process woken if its command line is that of a pre-flight.
+
+    The options are not read yet: what is wrong with the time limit is refused later.
+    """
+    global _first  # noqa: PLW0603  # the one child of the whole process
+    at = 0
+    while words[at : at + 1] and words[at].startswith("-"):
+        at += 1 if "=" in words[at] else 2  # --lang zh, --tables DIR
+    _begun[:] = [time.monotonic()]
+    if words[at : at + 1] == ["preflight"]:
+        _first = start(_limit(words) + _LATE)
+
+
+def _limit(words: "Sequence[str]") -> float:
+    said = ""
+    for word, following in zip(words, (*words[1:], ""), strict=True):
+        option, equals, value = word.partition("=")
+        if option == "--timeout":
+            said = value if equals else following
+    try:
+        seconds = float(said)
+    except ValueError:
+        return USUAL_SECONDS
+    return seconds if 0 <= seconds <= _LONGEST else USUAL_SECONDS
+
+
+def begun() -> float:
+    """Return when this command began: one that was stopped meanwhile has no more time for that."""
+    return _begun[0] if _begun else time.monotonic()
+
+
+def beside(end: float) -> Waker:
     """Have this process woken if it is stopped when a run that ends then is over.
 
-    ``end`` is a time of ``time.monotonic()``. See :func:`start`.
+    ``end`` is a time of ``time.monotonic()``. It takes the place of :func:`guard`.
     """
     waker = start(end + _LATE - time.monotonic())
-    try:
-        yield
-    finally:
-        waker.end()
+    _first.end()
+    return waker
 
 
 def start(seconds: float) -> Waker:
@@ -74,7 +124,9 @@ def start(seconds: float) -> Waker:
     return Waker(pid)
 
 
-def _be_waker(parent: int, when: float) -> NoReturn:
+def _be_waker(parent: int, when: float) -> "NoReturn":
+    import signal  # noqa: PLC0415  # the parent does not wait for it
+
     try:
         _let_go()
         while (left := when - time.monotonic()) > 0 and os.getppid() == parent:
@@ -91,10 +143,14 @@ def _be_waker(parent: int, when: float) -> NoReturn:
 
 def _let_go() -> None:
     """End with the parent, at no signal for its group, and hold none of its files open."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, int(signal.SIGKILL))
+    import contextlib  # noqa: PLC0415
+    import ctypes  # noqa: PLC0415
+    import signal  # noqa: PLC0415
+
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    with contextlib.suppress(OSError, AttributeError):  # it looks every few seconds as well
+        ctypes.CDLL(None).prctl(_SET_PDEATHSIG, int(signal.SIGKILL))
     os.closerange(0, _MOST_FILES)
 
 

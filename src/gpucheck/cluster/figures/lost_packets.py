@@ -1,12 +1,12 @@
-"""Links on which packets get lost, when a collective did not end and nobody else is to blame.
+"""Links on which packets get lost, when a collective hardly ends and nobody else is to blame.
 
 Every network loses some packets, so a job that works is not judged by them: a fresh connection
 sends twice as much each time until a queue is full, which may lose a quarter of a short message on
 a sound link. After that TCP finds its rate, at which one in a hundred is lost at most. So loss
-accounts for a collective that did not end only if packets still wait to be acknowledged when its
-time is over. Of more than five in a hundred most are lost however slowly they are sent: by a cable,
-a transceiver, a port. A way that is cut loses all, but then TCP waits twice as long before each
-of its attempts, and makes fewer than ten of them in a minute.
+accounts for a collective only if packets still wait to be acknowledged when a quarter of its time
+is over, or all of it. Of more than five in a hundred most are lost however slowly they are sent:
+by a cable, a transceiver, a port. A way that is cut loses all, but then TCP waits twice as long
+before each of its attempts, and makes fewer than ten of them in a minute.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,7 +16,7 @@ import msgspec
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.rounds import pair
 from gpucheck.cluster.model import RankResult, Roster, StepResult
-from gpucheck.facts.claims import Confidence
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import link_slow
 from gpucheck.language import say
@@ -55,15 +55,18 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> list[Culprit]:
         if pair(*way) not in lossy and all(_is_clean(ways.get(each)) for each in (way, way[::-1]))
         for node in way
     }
+    has_ended = all(
+        result.passed for done in history for result in done.results.values() if _rows(result)
+    )
     shared = frozenset.intersection(*map(frozenset, lossy))
     ends = frozenset().union(*lossy)
     if len(lossy) == 1:
         sure = Confidence.LIKELY if ends <= well else Confidence.POSSIBLE
-        return [between(_culprit(roster, ends, bad, sure), roster)]
+        return [between(_culprit(roster, ends, bad, sure, has_ended=has_ended), roster)]
     if len(shared) != 1 or shared & well:
         return []  # each link may have a fault of its own, or they share a switch
     sure = Confidence.LIKELY if ends - shared <= well else Confidence.POSSIBLE
-    return [_culprit(roster, shared, bad, sure)]
+    return [_culprit(roster, shared, bad, sure, has_ended=has_ended)]
 
 
 def _is_clean(one: Count | None) -> bool:
@@ -71,17 +74,30 @@ def _is_clean(one: Count | None) -> bool:
 
 
 def _culprit(
-    roster: Roster, nodes: frozenset[int], bad: Mapping[Way, Count], sure: Confidence
-) -> Culprit:
+    roster: Roster, nodes: frozenset[int], bad: Mapping[Way, Count], sure: Confidence, *,
+    has_ended: bool,
+) -> Culprit:  # fmt: skip
     """Return the entry of the link between two nodes, or of one whose links lose packets."""
     ranks = roster.nodes()
     hosts = {node: roster.ranks[ranks[node][0]].host for way in bad for node in way}
     (here, there), worst = max(bad.items(), key=lambda item: item[1].share)
-    words = say(
-        "a collective did not end, and of {sent:,} packets from {here} to {there} {lost:,} got "
-        "lost ({share:.0%})",
-        sent=worst.sent, here=hosts[here], there=hosts[there], lost=worst.lost, share=worst.share,
-    )  # fmt: skip
+    figures = {
+        "sent": worst.sent, "lost": worst.lost, "share": worst.share,
+        "here": hosts[here], "there": hosts[there],
+    }  # fmt: skip
+    words = (
+        say(
+            "a collective took more than a quarter of its time limit, and of {sent:,} packets from "
+            "{here} to {there} {lost:,} got lost ({share:.0%})",
+            **figures,
+        )
+        if has_ended
+        else say(
+            "a collective did not end, and of {sent:,} packets from {here} to {there} {lost:,} got "
+            "lost ({share:.0%})",
+            **figures,
+        )
+    )
     if len(nodes) == 1:
         others = sorted(hosts[node] for node in hosts.keys() - nodes)
         words = say("{said}; its links to {hosts} lose packets", said=words, hosts=words_of(others))
@@ -89,12 +105,13 @@ def _culprit(
         link_slow.RULE.slug, roster,
         [rank for node in nodes for rank in ranks[node][: 1 if len(nodes) > 1 else None]],
         evidence=words, confidence=sure,
+        severity=Severity.WARNING if has_ended else Severity.ERROR,
         data={"kind": link_slow.LOSES_PACKETS, "sent": worst.sent, "lost": worst.lost},
     )  # fmt: skip
 
 
 def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
-    """Return what was sent between the nodes in steps that did not end, and what got lost."""
+    """Return what was sent between the nodes in steps that took long, and what got lost."""
     said = [
         (roster.ranks[rank].node, row)
         for done in history
@@ -119,6 +136,6 @@ def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
 
 
 def _rows(result: RankResult) -> list[tuple[str, str, int, int, int]]:
-    """Return what the connections of a worker had lost before it was ended."""
+    """Return what the connections of a worker had lost when it was late."""
     rows: list[tuple[str, str, int, int, int]] = result.data.get("lost_packets") or []
     return rows

@@ -144,9 +144,7 @@ class RankRun:
             kind, detail = address_space.explained(result.kind, result.detail, said)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
-        if not result.passed:
-            data = {**result.data, **self._lost_packets()}
-            result = msgspec.structs.replace(result, data=data)
+        result = msgspec.structs.replace(result, data={**result.data, **self._lost_packets()})
         flight = None if result.passed else self._flight
         self.result = msgspec.structs.replace(
             result, rank=self.rank, seconds=seconds, flight=flight,
@@ -213,7 +211,7 @@ class RankRun:
         return {"refused_processes": refused} if refused > 0 else {}
 
     def _lost_packets(self) -> dict[str, Any]:
-        """Return what its connections had lost before its time was over, the worst first.
+        """Return what its connections had lost if a quarter of its time was over; worst first.
 
         The other end may have closed them since, so that it ended by itself.
         """

@@ -47,14 +47,16 @@ class Looks:
     Attributes:
         worker: the first and the last look at the worker; None if nothing could be read.
         zygote: the same for the process that forked the worker.
-        lost_packets: what the worker's connections had lost at the first look: those whose other
-            ends are ended first are closed by the last one.
+        lost_packets: what the worker's connections had lost when it was late, or at the first look:
+            those whose other ends are ended first are closed by then.
+        has_counted: whether that was asked in this phase of its work.
     """
 
     def __init__(self) -> None:
         self.worker: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
         self.zygote: tuple[ProcessLook | None, ProcessLook | None] = (None, None)
         self.lost_packets: list[LostPackets] = []
+        self.has_counted = False
         self._begun: float | None = None
         self._cpu: float | None = None
         self._waited = 0.0
@@ -91,16 +93,22 @@ class Looks:
         A process that has no number yet has used none.
         """
         self._begun = None
+        self.has_counted = False
         found = _stat(pid)
         self._cpu = found[1] if found is not None else 0.0 if pid <= 0 else None
         self._waited = waited_for_processor(pid) if pid > 0 else 0.0
+
+    def count(self, pid: int) -> None:
+        """Ask what its connections have lost; what an end that has closed them lost stays."""
+        self.has_counted = True
+        self.lost_packets = lost_packets(pid) or self.lost_packets
 
     def begin(self, pid: int, zygote: int) -> None:
         """Take the first look."""
         self._begun = time.monotonic()
         self.worker = (look(pid), None)
         self.zygote = (look(zygote), None)
-        self.lost_packets = lost_packets(pid)
+        self.count(pid)
 
     def finish(self, pid: int, zygote: int) -> None:
         """Take the last look."""

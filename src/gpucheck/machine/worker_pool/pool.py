@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from gpucheck.facts.secrets import without_secrets_in
 from gpucheck.language import say
 from gpucheck.machine.worker_pool.messages import Message, count_in
 from gpucheck.machine.worker_pool.process import WorkerProcess
@@ -106,7 +107,8 @@ class WorkerPool:
 
     def tick(self, seconds: float) -> None:
         """Wait at most this long for messages of workers; end those whose time is over."""
-        for key, message in self._spawner.events(seconds):
+        for key, said in self._spawner.events(seconds):
+            message: Message = without_secrets_in(said)  # before anybody passes it on
             if key != ZYGOTE:
                 self._take(key, message)
             elif self.state == "importing":

@@ -13,6 +13,9 @@ failed; the whole run is out of time."""
 
 STOPPED = "T"
 """The letter of a process that a signal has stopped."""
+_LATE = 0.25
+"""The share of its time after which a worker is late. Healthy collectives take a thousandth, and of
+those that hang one rank may be ended, and close its connections, long before the others."""
 
 
 class WorkerProcess:
@@ -109,10 +112,15 @@ class WorkerProcess:
         return self._ladder.climb(send)
 
     def _has_looked(self, now: float, due: float) -> bool:
-        """Look at it twice, a second before its deadline and at it; True once it may be ended."""
+        """Look at it twice, a second before its deadline and at it; True once it may be ended.
+
+        Its connections are looked at before, when a quarter of its time is over.
+        """
         looks = self.looks
         if looks is None:
             return now >= due
+        if not looks.has_counted and now >= self._since + (due - self._since) * _LATE:
+            looks.count(self.pid)
         if not looks.is_begun and now >= due - APART:
             looks.begin(self.pid, self.zygote_pid)
         if now < due or not looks.is_due:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from gpucheck.facts.environment import HIDDEN
+from gpucheck.facts.secrets import secrets, without_secrets
 from gpucheck.output.redact import shapes
 from gpucheck.output.redact.public_names import (
     CHANNELS,
@@ -38,7 +39,9 @@ _ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
 _ONE_WORD = re.compile(r"[\w.+-]*")
 """Nothing in a single word shows that it is a name."""
 _OF_PACKAGES = ("site-packages", "dist-packages")
-_OWN = re.compile(r"(?:dir|file|user|host|domain|package|channel|address)\d{1,6}(?:\.\w{1,5})?")
+_OWN = re.compile(
+    r"(?:dir|file|user|host|domain|package|channel|address|process|image)\d{1,6}(?:\.\w{1,5})?"
+)
 """What redaction itself has written."""
 _RUN = rf"[^{_ENDS}]*"
 _WITH_BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}(?=\\)"
@@ -59,6 +62,8 @@ class Pseudonyms:
         self._lower_hosts: dict[str, str] = {}
         self._addresses: dict[str, str] = {}
         self._folders: dict[str, str] = {}
+        self._things: dict[str, str] = {}
+        """Processes and images."""
         self._channels: dict[str, str] = {}
         self._indexes: dict[str, str] = {}
         self._packages: dict[str, str] = {}
@@ -107,11 +112,11 @@ class Pseudonyms:
         """Learn the addresses, and the names of users and hosts, that a text shows by its form."""
         if _ONE_WORD.fullmatch(words):
             return
-        for secret in shapes.secrets(words):
+        for secret in secrets(words):
             self.learn_secret(secret)
         for uuid in shapes.devices(words):
             self.learn_uuid(uuid)
-        shown = shapes.without_secrets(words)
+        shown = without_secrets(words)
         shapes.without_addresses(shown, self.address)
         for kind, name in shapes.names(shown):
             if not _identifies(name) or is_public_host(name):
@@ -120,6 +125,8 @@ class Pseudonyms:
                 self.learn_user(name)
             elif kind == "folder":
                 self._folders[name] = self._component(name, windows=False)
+            elif kind in ("process", "image"):
+                self._things.setdefault(name, f"{kind}{len(self._things) + 1}")
             elif name not in self._users:
                 self.learn_host(name)
 
@@ -152,7 +159,8 @@ class Pseudonyms:
         self._values.clear()
         self._finder = self._new_finder()
         named = {
-            **self._packages, **self._channels, **self._folders, **self._users, **self._hosts
+            **self._packages, **self._channels, **self._folders, **self._things, **self._users,
+            **self._hosts,
         }  # fmt: skip
         names = {name: new for name, new in named.items() if _identifies(name)}
         addresses = {
@@ -311,7 +319,7 @@ class Pseudonyms:
     def values(self, words: str) -> str:
         """Return free text without what it shows by its form: it may still have names."""
         if words not in self._values:
-            shown = shapes.without_addresses(shapes.without_secrets(words), self.address)
+            shown = shapes.without_addresses(without_secrets(words), self.address)
             self._values[words] = self._found(shown)
         return self._values[words]
 

@@ -131,6 +131,41 @@ ORDINARY = frozenset(
 )
 """Words that have a meaning of their own in messages, even if they are a host or user name."""
 
+_PROGRAM = re.compile(
+    r"(?i)(?:python|pypy|ipython|uvicorn|gunicorn|torchrun|deepspeed|accelerate|jupyter[\w-]{0,12}|"
+    r"ray(?:let|::\w{0,6})?|pt_\w{1,16}|vllm[\w:-]{0,12}|sglang[\w:-]{0,12}|ollama[\w-]{0,12}|"
+    r"llama[\w.-]{0,12}|triton\w{0,12}|blender|ffmpeg|matlab|julia|java|node|chrome|chromium|firefox|"
+    r"xorg|xwayland|gnome-\w{1,12}|kwin\w{0,12}|plasmashell|steam\w{0,12}|obs|code|bash|sh|zsh|"
+    r"nvidia-[\w-]{1,16}|nv-\w{1,12}|nvc|nvcc|ncu|nsys|dcgm[\w-]{0,12}|dcgmi|cuda-\w{1,12}|cicc|ptxas|"
+    r"nccl-tests|all_reduce_\w{1,12}|mpirun|orted|prted|slurmd|slurmstepd|systemd[\w-]{0,12}|containerd"
+    r"[\w-]{0,12}|dockerd|kubelet|irq/[\w-]{1,20}|kworker/[\w:+-]{1,20}|swapper/?\d{0,4}|insmod|"
+    r"modprobe|modtrack|rmmod|train|trainer|training|worker|main|serve|server|inference|infer|infinity|"
+    r"eval|bench\w{0,8}|test\w{0,4}|a\.out)(?:[\d.]{0,8}t?)(?:\.(?:py|exe|bin))?|unknown"
+)
+"""What programs are called that everybody has, or anybody would call so."""
+_IMAGES = frozenset(
+    """
+    library nvidia pytorch huggingface vllm lmsysorg ollama rapidsai tensorflow jupyter rayproject
+    continuumio condaforge mambaorg anaconda rocm intel ubuntu debian bitnami kaggle-gpu-images
+    kaggle-images deeplearning-platform-release deeplearning astral-sh open-webui pypa kubeflow
+    kubeflownotebookswg runpod deepspeed axolotlai unsloth paddlepaddle modelscope comfyanonymous
+    ggml-org ggerganov pyg-team determinedai volcanosh kserve triton-inference-server
+    """.split()  # noqa: SIM905
+)
+"""Owners of images that everybody pulls."""
+
+
+def is_program(name: str) -> bool:
+    """Whether a process has a name that tells nothing of whose it is."""
+    return _PROGRAM.fullmatch(name) is not None
+
+
+def is_public_image(repository: str) -> bool:
+    """Whether an image is one that everybody pulls, by who owns it."""
+    first, _, rest = repository.partition("/")
+    owner = rest.partition("/")[0] if "." in first or first == "localhost" else first
+    return owner in _IMAGES
+
 
 _LOWER = frozenset(name.lower() for name in NAMES)
 

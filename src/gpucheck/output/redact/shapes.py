@@ -1,4 +1,4 @@
-"""Private values that a text of others shows by their form: logins, keys, addresses, names.
+"""Names and addresses that a text of others shows by their form (secrets: ``facts/secrets.py``).
 
 A ticket tells no field from another, so what is private in it is known by what stands around it.
 Every repeat has a limit, and no two that match the same stand side by side.
@@ -6,142 +6,14 @@ Every repeat has a limit, and no two that match the same stand side by side.
 
 import re
 from collections.abc import Callable, Iterator
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from gpucheck.facts.environment import HIDDEN
+from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.output.redact.public_names import is_program, is_public_image
 
-Kind = Literal["user", "host", "folder"]
+Kind = Literal["user", "host", "folder", "process", "image"]
 
-
-class _Shape(NamedTuple):
-    """A form, and words in lower case without one of which it cannot occur; () if there are none.
-
-    Its groups are the private values. Of a group called ``list`` each item is one.
-    """
-
-    words: tuple[str, ...]
-    pattern: re.Pattern[str]
-
-
-def _shape(words: str, pattern: str, flags: int = 0) -> _Shape:
-    return _Shape(tuple(words.split("|")) if words else (), re.compile(pattern, flags))
-
-
-class _Shapes:
-    """Forms in their order, of which those are tried that can occur in a text."""
-
-    def __init__(self, *shapes: _Shape) -> None:
-        self._patterns = [shape.pattern for shape in shapes]
-        self._always = {at for at, shape in enumerate(shapes) if not shape.words}
-        self._places: dict[str, list[int]] = {}
-        for at, shape in enumerate(shapes):
-            for word in shape.words:
-                self._places.setdefault(word, []).append(at)
-
-    def fitting(self, text: str) -> Iterator[re.Pattern[str]]:
-        """Yield the patterns that may find something in a text."""
-        lower = text.lower()
-        found = set(self._always)
-        for word, places in self._places.items():
-            if word in lower:
-                found.update(places)
-        return (self._patterns[at] for at in sorted(found))
-
-    def values(self, text: str) -> Iterator[str]:
-        """Yield what is private in a text, without the full stop of its sentence."""
-        for pattern in self.fitting(text):
-            for found in pattern.finditer(text):
-                for group, name in found.groupdict().items():
-                    parts = _OF_LIST.split(name or "") if group == "list" else (name,)
-                    yield from (part.rstrip(".-") for part in parts if part)
-
-
-_OF_LIST = re.compile(r"\[[^\]]{0,1000}\]?|:\d{1,5}|[,\s\]]+")
-
-
-_NAMES_OF_SECRETS = (
-    r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|auth|"
-    r"(?:api|access|private|secret|account|ssh|encryption|signing|license)[_-]?key)"
-)
-_VALUE = r"[^\s\"'`,;&<>()\[\]{}]{3,512}"
-_SECRETS = _Shapes(
-    _shape("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>.*)", re.DOTALL),
-    # password=x, "HF_TOKEN": "x", --api-key x; a count or a class is no secret
-    _shape(
-        "pass|pwd|secret|token|credential|auth|key",
-        rf"(?i)(?:(?<![a-z]){_NAMES_OF_SECRETS}|(?<=[a-z])(?<!no)passw(?:or)?d)"
-        r"[\"']?(?:\s{0,3}[=:]\s{0,3}[\"']?|(?<=key)\s|(?<=word)\s(?=\S*\d))"
-        r"(?!\d{1,9}\b|none\b|null\b|true\b|false\b|bearer\b|basic\b|\(hidden|<)"
-        rf"(?P<secret>{_VALUE})",
-    ),
-    _shape("bearer|basic", r"(?i)\b(?:bearer|basic)\s(?P<secret>[\w.~+/=-]{8,2048})"),
-    # key=x: only what looks like a key
-    _shape(
-        "key",
-        r"(?i)\bkey[\"']?\s?[=:]\s?[\"']?(?P<secret>(?=[\w+/=-]{0,40}\d)[\w+/=-]{16,300})",
-    ),
-    # ://user:password@, ://token@
-    _shape("://", r"://(?P<secret>[^\s/@\"'<>]{1,512})@"),
-    # the token of a channel of conda
-    _shape("/t/", r"://[^\s\"']{1,99}?/t/(?P<secret>[\w-]{3,256})"),
-    _shape(
-        "sig|key|token|secret",
-        r"(?i)[?&](?:[\w-]{0,40}(?:sig|signature|key|token|secret))=(?P<secret>[^\s&\"']{3,512})",
-    ),
-    _shape(
-        "",
-        r"(?<![\w-])(?P<secret>(?:sk|pk|rk|whsec|nvapi|hvs|npm|dckr_pat|dop_v1|shpat|sntrys|lsv2)"
-        r"[_.-](?=[\w-]{0,200}\d)[\w-]{6,200}|gh[pousr]_\w{8,100}|github_pat_\w{8,100}"
-        r"|gl(?:pat|dt|rt|ft|ptt)-[\w-]{8,100}|hf_[A-Za-z0-9]{8,100}|xox[a-z]-[\w-]{8,200}"
-        r"|(?:AKIA|ASIA|ABIA|ACCA)[0-9A-Z]{12,20}|AIza[\w-]{20,60}|ya29\.[\w-]{8,300}"
-        r"|pypi-AgE[\w-]{8,300}|eyJ[\w-]{8,2000}\.[\w.-]{2,4000}|SG\.[\w-]{8,60}\.[\w-]{8,100}"
-        r"|AGE-SECRET-KEY-\w{8,100}|\d{8,10}:AA[\w-]{30,40}"
-        # what a cloud calls an instance, a disk, a network
-        r"|(?:i|vol|vpc|subnet|eni|snap|fs|sg)-[0-9a-f]{8}(?:[0-9a-f]{9})?(?![\w-])"
-        r"|arn:aws[\w-]{0,12}:[\w:./*-]{8,300})",
-    ),
-    # -p of a program whose password may stand there
-    _shape(
-        "sshpass|mysql|mariadb|login|ldapsearch|smbclient",
-        r"\b(?:sshpass|mysql\w{0,9}|mariadb|(?:docker|podman) login|ldapsearch|smbclient)\b"
-        rf"[^\n|;&]{{0,150}}?\s-[pw]\s?(?P<secret>(?!-){_VALUE})",
-    ),
-    _shape(
-        "curl",
-        rf"\bcurl\b[^\n|;&]{{0,200}}?\s(?:-u|--user)\s?(?P<secret>[\w.+-]{{1,64}}:{_VALUE})",
-    ),
-    # of a GPU, a disk or a machine
-    _shape(
-        "serial",
-        r"(?i)\bserial(?:[ _]?(?:number|no\.?))?(?:[\"']?\s{0,40}[:=]\s{0,3}[\"']?|>)"
-        r"(?P<secret>(?=[A-Z_-]{0,60}\d)[\w-]{5,64})",
-    ),
-    # of an InfiniBand adapter or port
-    _shape(
-        "guid",
-        r"(?i)\bguid[\"']?(?:\s{0,40}[:=]\s{0,3}|\s)"
-        r"(?P<secret>(?:0x)?[0-9a-f]{16}\b|[0-9a-f]{4}(?::[0-9a-f]{4}){3}\b)",
-    ),
-    _shape("accountname", r"\bAccountName=(?P<secret>\w{3,64})"),
-    _shape(
-        "domain|logonserver",
-        r"(?i)\b(?:user(?:dns)?domain(?:_roamingprofile)?|logonserver)=(?P<secret>[\w.\\-]{2,64})",
-    ),
-    _shape(
-        "projects/",
-        r"(?<![\w./-])projects/(?P<secret>[\w.:-]{4,64})/(?:zones|regions|locations|global)/",
-    ),
-    _shape(
-        "/zones|/locations",
-        r"/(?:zones|locations)/[\w-]{3,40}/\w{3,40}/(?P<secret>[\w.-]{2,64})",
-    ),
-    # the name before an address of mail
-    _shape(
-        "@",
-        r"(?P<secret>(?:[^\W\d_a-z][\w.'-]{0,40} ){1,3}[^\W\d_a-z][\w.'-]{0,40}) "
-        r"<(?=[\w.+-]{1,64}@)",
-    ),
-)
 _MAIL = re.compile(
     r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
     r"(?![\w@:]{0,300}@)"
@@ -174,69 +46,89 @@ _ENDS_OF_NAMES = (
     "tw|hk|sg|au|nz|ca|us|br|ru|il|za"
 )
 """Top-level domains that are no ends of files."""
-_SURE_HOSTS = _Shapes(
-    _shape(  # NCCL
+_SYSTEMS = (
+    "Ubuntu|Debian|CentOS|Rocky|Alma|Red Hat|RHEL|Fedora|(?:open)?SUSE|Oracle|Amazon|Arch|Alpine|"
+    "Linux|NVIDIA|DGX|GNU|Kali|Raspberry|Windows|Microsoft|Azure|Google|Colab|Kaggle|Python|IPython|"
+    "Jupyter|PyTorch|Lambda|RunPod|Docker|NixOS|JetPack|Jetson"
+)
+"""What also welcomes people."""
+_OF_GREETING = (
+    r"(?:(?i:the|of|at|for|hpc|cluster|computing|supercomputer|university|institute|center|centre|"
+    r"national|research|system|login|node|server|gpu|facility|department|laboratory)(?![\w.-])"
+    r"|(?-i:[A-Z0-9])[\w.-]{1,62}|[a-z][\w.-]{0,60}\d[\w.-]{0,20})"
+)
+"""A word of the name in a greeting."""
+_SURE_HOSTS = Shapes(
+    shape(  # NCCL
         "nccl|[", rf"(?<![\w./-])(?P<host>{_NAME}):\d{{1,10}}:\d{{1,10}} (?:\[\d|NCCL)"
     ),
-    _shape(  # syslog, journalctl, dmesg -T of several
+    shape(  # syslog, journalctl, dmesg -T of several
         "",
         r"(?<!\S)(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,32}) "
         rf"(?P<host>{_NAME}) [\w./@-]{{1,60}}(?:\[\d{{1,10}}\])?:",
     ),
-    _shape("error:", rf"(?m)^(?:srun|slurmstepd|slurmd)[^:\n]{{0,60}}: error: (?P<host>{_NAME}):"),
-    _shape(" on ", rf"\b(?:JOB|STEP) \d[\d.]{{0,20}} ON (?P<host>{_NAME}) "),  # Slurm
-    _shape("linux ", rf"\bLinux (?P<host>{_NAME}) \d+\.\d+\.[\d.]+[-+]"),  # uname -a
-    _shape("machine ", rf"\bmachine (?P<host>{_NAME}) login\b"),  # netrc
-    _shape(  # a file system in the output of mount or in fstab
+    shape("error:", rf"(?m)^(?:srun|slurmstepd|slurmd)[^:\n]{{0,60}}: error: (?P<host>{_NAME}):"),
+    shape(" on ", rf"\b(?:JOB|STEP) \d[\d.]{{0,20}} ON (?P<host>{_NAME}) "),  # Slurm
+    shape("linux ", rf"\bLinux (?P<host>{_NAME}) \d+\.\d+\.[\d.]+[-+]"),  # uname -a
+    shape("machine ", rf"\bmachine (?P<host>{_NAME}) login\b"),  # netrc
+    shape("last ", rf"\bLast (?:failed )?login: [^\n]{{8,60}}? from (?P<host>{_NAME})"),
+    shape(  # the greeting of a login; that of a distribution names nobody
+        "welcome to ",
+        rf"(?m)^[ \t*#=|+-]{{0,40}}Welcome to (?:the )?(?!(?:{_SYSTEMS})\b)"
+        rf"(?P<list>{_OF_GREETING}(?: {_OF_GREETING}){{0,5}})",
+    ),
+    shape(  # a file system in the output of mount or in fstab
         ":/",
         rf"(?<![\w./:-])(?P<host>{_NAME}):/\S{{0,200}} (?:on )?/\S{{1,200}} (?:type )?"
         r"(?:nfs4?|lustre|ceph|glusterfs|beegfs)\b",
     ),
 )
 """Of these forms even a mere word is the name of a host."""
-_HOSTS = _Shapes(
-    _shape(  # host: x, hostname=x, MASTER_ADDR=x, SLURM_JOB_NODELIST=n-[1-3]
+_HOSTS = Shapes(
+    shape(  # host: x, hostname=x, MASTER_ADDR=x, SLURM_JOB_NODELIST=n-[1-3]
         "host|node|server|master_addr|computer|rdzv",
         r"(?i)(?<![\w.])(?:(?-i:[A-Z0-9]{2,20}_|SLURMD_|Batch)){0,4}(?:host(?:[_ ]?name|list)?"
         r"|node(?:[_ ]?name|list)?|server|master_addr|computer[_ ]?name|rdzv[_-]endpoint)"
         r"[\"']?\s{0,8}[:=]\s{0,3}[\"'(\[]?(?P<list>[A-Za-z0-9][\w.,\[\]-]{0,1000})",
     ),
-    _shape(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
-        "host|node|peer|server|://|to |]:|<",
+    shape(  # host x-1, tcp://x:1, to x:29500, [x]:29500, x<45678>
+        "host|node|peer|server|://|to |at |]:|<|: connection",
         r"(?i)(?:\b(?:host|hostname|node|peer|server) [\"'(\[]?(?=\S{0,99}[\d.-])"
         rf"(?P<host>{_NAME})"
+        rf"|\bat {_NUMBERED}(?P<met>{_NAME}):\d{{4,5}}\b"
+        rf"|(?<![\w./-]){_NUMBERED}(?P<closed>{_NAME}): connection (?:closed|refused|reset|timed)"
         rf"|\b[a-z][a-z0-9+]{{1,9}}://(?:\(hidden\)@)?\[?(?P<in_url>{_NAME})"
         rf"|\bto \[?(?P<reached>{_NAME})\]?:\d{{2,5}}\b|\[(?P<bracketed>{_NAME})\]:\d{{2,5}}\b"
         rf"|(?<![\w.<:%-])(?P<angled>{_NAME})<\d{{1,5}}>)",
     ),
-    _shape(  # only an own network has such names
+    shape(  # only an own network has such names
         ".",
         r"(?i)(?<![\w./-])(?P<host>[a-z0-9][a-z0-9-]{0,62}(?:\.[a-z0-9-]{1,63}){0,6}"
         r"\.(?:internal|intranet|corp|lan|localdomain|local|hpc|cluster|intra))(?![\w.(-])",
     ),
-    _shape(  # with a hyphen it is no attribute of a program: x-1.lab.uni.de
+    shape(  # with a hyphen it is no attribute of a program: x-1.lab.uni.de
         ".",
         r"(?i)(?<![\w./@-])(?P<host>(?=[a-z0-9.]{1,200}-)(?:[a-z0-9][a-z0-9-]{0,62}\.){2,6}"
         rf"(?:{_ENDS_OF_NAMES}))(?![\w.(-])",
     ),
-    _shape(  # mpirun -H x1:8,x2:8; srun --nodelist=x[1-3]
+    shape(  # mpirun -H x1:8,x2:8; srun --nodelist=x[1-3]
         "-h|--host|--nodelist|--exclude",
         r"\s(?:-H|--hosts?|--nodelist|--exclude)[ =](?=[\w.,:\[\]-]{0,999}\d)"
         r"(?P<list>[A-Za-z][\w.,:\[\]-]{0,999})",
     ),
-    _shape(  # the server of a licence
+    shape(  # the server of a licence
         "@",
         rf"(?<![\w.@/-])\d{{4,5}}@(?P<host>[A-Za-z][\w.-]{{0,252}})"
         rf"|(?i:licen[sc]e_(?:file|server)=@(?P<other>{_NAME}))",
     ),
-    _shape(  # [x-1:4711] of Open MPI; x-1/10.0.0.1:80; connect to (x-1, 29500)
+    shape(  # [x-1:4711] of Open MPI; x-1/10.0.0.1:80; connect to (x-1, 29500)
         "[|/|(",
         rf"\[{_NUMBERED}(?P<host>{_NAME}):\d{{3,10}}\](?= )"
         rf"|(?<![\w./-]){_NUMBERED}(?P<slash>{_NAME})/\d{{1,3}}(?:\.\d{{1,3}}){{3}}:\d{{2,5}}\b"
         r"|(?i:\b(?:address(?:es)?|connect\w{0,4}|listen\w{0,4}|bind\w{0,4}|reach\w{0,4}|store))"
         rf" (?:of|to|from|at|on|with) \({_NUMBERED}(?P<pair>{_NAME}), \d{{2,5}}\)",
     ),
-    _shape(  # pod/x-1, namespace x-y, kubectl logs x
+    shape(  # pod/x-1, namespace x-y, kubectl logs x
         "pod|namespace|deployment|statefulset|kubectl",
         r"\b(?:pods?|namespaces?|deployments?|statefulsets?)(?:\.apps)?(?:/|[:=]\s?)[\"']?"
         rf"{_NUMBERED}(?P<host>{_NAME})"
@@ -245,30 +137,38 @@ _HOSTS = _Shapes(
         r"|\bkubectl\b[^\n|;&]{0,100}? (?:logs|exec|attach)[ =](?:-it )?"
         rf"(?:\w{{1,40}}/)?{_NUMBERED}(?P<named>{_NAME})(?!/)",
     ),
-    _shape(
+    shape(
         "kubectl",
         rf"\bkubectl\b[^\n|;&]{{0,200}}? (?:-n|--namespace)[ =]{_NUMBERED}(?P<host>{_NAME})",
     ),
-    _shape(  # the pod of a deployment: its name ends with letters that Kubernetes chooses
+    shape(  # the pod of a deployment: its name ends with letters that Kubernetes chooses
         "-",
         r"(?<![\w.-])(?P<host>[a-z0-9][a-z0-9-]{0,200}-[bcdf-hj-np-tv-z2456789]{8,10}"
         r"-[bcdf-hj-np-tv-z2456789]{5})(?![\w-])",
     ),
-    _shape("ip-", r"(?<![\w.-])(?P<host>ip-\d{1,3}(?:-\d{1,3}){3})(?![\w-])"),  # of AWS
-    _shape("", rf"(?m)^\s{{0,4}}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_NAMES_OF_LINE}"),
+    shape("ip-", r"(?<![\w.-])(?P<host>ip-\d{1,3}(?:-\d{1,3}){3})(?![\w-])"),  # of AWS
+    shape("", rf"(?m)^\s{{0,4}}\d{{1,3}}(?:\.\d{{1,3}}){{3}}{_NAMES_OF_LINE}"),
 )
 _NO_USERS = (
     "is|has|does|can|cannot|may|must|should|did|was|will|would|who|that|which|needs|account|code|"
     "program|process|space|mode|group|name|id|to|in|or|and|of|for|with|data|input|level|session"
 )
 """What also follows the word *user* in a sentence."""
-_USERS = _Shapes(
-    _shape(
+_USER = r"[a-z_][a-z0-9_.-]{0,31}"
+_GROUP = r"[a-z_][a-z0-9_.^\\@+-]{0,63}"
+_GROUPS_OF_SYSTEMS = (
+    "adm|audio|bin|cdrom|daemon|dialout|dip|disk|docker|floppy|games|input|kvm|libvirt|lp|lpadmin|lxd|"
+    "mail|netdev|nogroup|ollama|plugdev|render|root|sambashare|scanner|staff|sudo|sys|"
+    "systemd-journal|tape|tty|users|video|vboxusers|wheel|wireshark"
+)
+_NO_GROUP = re.compile(rf"(?i){_GROUPS_OF_SYSTEMS}|groups")
+_USERS = Shapes(
+    shape(
         "user|logname|login|owner",
-        r"(?i)(?<![\w.])(?:user(?:[_ ]?name)?|logname|login|owner)[\"']?\s{0,3}[:=]\s{0,3}[\"']?"
-        r"(?P<user>[A-Za-z_][\w.-]{0,31})",
+        r"(?i)(?<![\w.])(?<!last )(?<!failed )(?:user(?:[_ ]?name)?|logname|login|owner)"
+        r"[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?P<user>[A-Za-z_][\w.-]{0,31})",
     ),
-    _shape(
+    shape(
         "user|by ",
         r"(?i)(?:\buser [\"'](?P<quoted>[\w.-]{1,32})[\"']"
         r"|\b(?:for|as|by|to) user (?P<named>[\w.-]{1,32})"
@@ -276,34 +176,86 @@ _USERS = _Shapes(
         rf"|\buser (?!(?:{_NO_USERS})\b)(?P<user>[a-z_][\w.-]{{0,31}})"
         r" (?:is|has|does|can|cannot|may|lacks)\b)",
     ),
-    _shape("id=", r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
-    _shape("sudo", r"\bsudo(?:\[\d{1,10}\])?:\s{1,8}(?P<user>[\w.-]{1,32}) : "),
-    _shape("sudoers", r"(?<![\w.-])(?P<user>[\w.-]{1,32}) is not in the sudoers file"),
-    _shape(
+    shape("id=", r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
+    shape("uid ", r"\bUID \d{1,10} \((?P<user>[\w.-]{1,32})\)"),
+    shape("owner ", r"\(owner (?P<user>[\w.-]{1,32})\)"),
+    # sshd, su and systemd
+    shape(
+        "failure for|failed|accepted|of user",
+        r"\b(?:[Aa]uthentication failure for|(?:Failed|Accepted) [\w/-]{1,30} for(?: invalid user)?"
+        r"|Session \w{1,20} of user) (?P<user>[a-z_][\w.-]{0,31})",
+    ),
+    shape("groups=", rf"(?<=[=,])\d{{1,10}}\((?P<group>{_GROUP})\)"),  # id
+    # groups x: its first group is that of the user
+    shape(
+        " : ", rf"(?m)^(?P<user>{_USER}) : (?=(?P=user)\b)(?P<list>{_GROUP}(?: {_GROUP}){{0,60}})$"
+    ),
+    shape("groups", rf"(?m)[$#>%] ?groups\n(?P<list>{_USER}(?: {_GROUP}){{0,60}})$"),
+    # groups without the command: three that are on every system show what it is
+    shape(
+        _GROUPS_OF_SYSTEMS,
+        rf"(?m)^(?=(?:\S{{1,64}} ){{0,40}}?(?:(?:{_GROUPS_OF_SYSTEMS})(?: |$)"
+        rf"(?:\S{{1,64}} ){{0,20}}?){{3}})(?P<list>{_USER}(?: {_GROUP}){{1,60}})$",
+    ),
+    shape("sudo", r"\bsudo(?:\[\d{1,10}\])?:\s{1,8}(?P<user>[\w.-]{1,32}) : "),
+    shape("sudoers", r"(?<![\w.-])(?P<user>[\w.-]{1,32}) is not in the sudoers file"),
+    shape(
         "-",
         r"(?m)(?<!\S)[-dlcb][rwxsStT-]{9}[.+@]?\s{1,4}\d{1,6}\s(?P<user>[\w.-]{1,32})\s{1,16}"
         r"(?P<group>[\w.^\\@+-]{1,64})\s{1,16}\d",
     ),
-    _shape(
+    shape(
         "/home|users",
         r"(?i)(?:^|[\s\"'=(])(?:/home|/users|[a-z]:\\users)[/\\](?P<user>[\w.-]{1,32})",
     ),
     # --user x of a program; that of pip has no name. ssh -l x; netrc
-    _shape(
+    shape(
         "--user",
         r"(?m)^(?!.{0,400}\binstall\b).{0,400}?\s--user(?:name)?[ =]"
         r"(?P<user>[A-Za-z_][\w.-]{0,31})",
     ),
-    _shape("ssh", r"\bssh\b[^\n|;&]{0,100}? -l ?(?P<user>[\w.-]{1,32})"),
-    _shape("login ", r"\blogin (?P<user>[\w.@-]{1,64}) password\b"),
+    shape("ssh", r"\bssh\b[^\n|;&]{0,100}? -l ?(?P<user>[\w.-]{1,32})"),
+    shape("login ", r"\blogin (?P<user>[\w.@-]{1,64}) password\b"),
 )
-_FOLDERS = _Shapes(
-    _shape(  # environments of conda
+_FOLDERS = Shapes(
+    shape(  # environments of conda
         "env",
         r"(?i)\b(?:conda_default_env|(?:active|conda) environment)\s{0,3}[:=]\s{0,3}[\"']?"
         r"(?P<folder>[\w.-]{2,64})",
     ),
 )
+_COMM = r"[^\s,()\[\]<>'\"=]{2,64}"
+_PROCESSES = Shapes(
+    shape("xid", rf"\bXid\b[^\n]{{0,120}}?\bname=(?P<process>{_COMM})"),
+    shape("process", rf"\b[Kk]illed process \d{{1,10}} \((?P<process>{_COMM})\)"),
+    shape("oom", rf"\boom-kill:[^\n]{{0,300}}?\btask=(?P<process>{_COMM})"),
+    shape("comm: ", rf"\bPID: \d{{1,10}} Comm: (?P<process>{_COMM})"),
+    shape("segfault", rf"(?<![^\s\]])(?P<process>{_COMM})\[\d{{1,10}}\]: segfault at "),
+)
+"""What the kernel calls a process: the first 15 characters of a name that somebody chose."""
+_REPOSITORY = r"[a-z0-9][a-z0-9._-]{0,99}(?:/[a-z0-9][a-z0-9._-]{0,99}){1,4}"
+_TAG = r"(?::[\w.-]{1,128})?"
+_OF_HUB = r"(?:(?:docker|index\.docker)\.io/)?"
+_IMAGES = Shapes(
+    shape(  # on a registry of everybody
+        ".io/|.dev/|.aws/|.com/",
+        r"(?<![\w./-])(?:docker\.io|index\.docker\.io|ghcr\.io|quay\.io|nvcr\.io|"
+        r"(?:[a-z]{2,8}\.)?gcr\.io|[a-z0-9-]{2,30}-docker\.pkg\.dev|public\.ecr\.aws|"
+        rf"registry\.gitlab\.com)/(?P<image>{_REPOSITORY}{_TAG})",
+    ),
+    shape(
+        "from ", rf"(?m)^\s{{0,8}}FROM (?:--platform=\S{{1,40}} )?(?P<image>{_REPOSITORY}{_TAG})"
+    ),
+    shape("image", rf"(?i:\bimage)(?:: [\"']?| [\"'])(?P<image>{_REPOSITORY}:[\w.-]{{1,128}})"),
+    shape(
+        "docker|podman|nerdctl|apptainer|singularity",
+        r"\b(?:docker|podman|nerdctl) (?:image )?(?:pull|push|run)\b"
+        r"(?:[ \t]{1,8}[^\s|;&]{1,200}){0,30}?"
+        rf"[ \t]{{1,8}}(?<![\w.-])(?P<image>{_REPOSITORY}{_TAG})(?![\w./:-])"
+        rf"|\bdocker://{_OF_HUB}(?P<pulled>{_REPOSITORY}{_TAG})",
+    ),
+)
+"""The repositories of images, with what their owner calls a version."""
 _V4 = re.compile(
     r"(?<![\w.+-])(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
     r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)(?P<port>(?:<\d|\]?:\d{2,5}\b|/\d{1,2}\b)?)"
@@ -313,7 +265,8 @@ _V4_OF_LINE = re.compile(
 )
 _OF_NETWORK = re.compile(
     r"(?i)(?:addr\w*|address|peer|host\w*|ip|inet|from|to|at|on|via|connect\w*|remote|server|"
-    r"socket|using|bind|listen\w*|gateway|node|endpoint|master\w*)[ =:~<>!]{1,16}"
+    r"socket|using|brd|broadcast|netmask|bind|listen\w*|gateway|node|endpoint|master\w*)"
+    r"[ =:~<>!]{1,16}"
 )
 _OF_VERSIONS = re.compile(r"(?i)(?:.*(?:version|ver|cu\d\d|cudnn|nvidia|lib|curand|cublas|cufft)"
                           r"[\w)-]{0,40}[ =:~<>!]{1,16}|.*[=~<>!]=)")  # fmt: skip
@@ -339,25 +292,14 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
     """
     for shapes, others in ((_SURE_HOSTS, _NO_SURE_HOST), (_HOSTS, _NO_HOST)):
         yield from (("host", one) for one in shapes.values(text) if not others.fullmatch(one))
-    yield from (("user", one) for one in _USERS.values(text))
+    yield from (("user", one) for one in _USERS.values(text) if not _NO_GROUP.fullmatch(one))
+    yield from (("process", one) for one in _PROCESSES.values(text) if not is_program(one))
+    yield from (("image", one) for one in _IMAGES.values(text) if not is_public_image(one))
     yield from (("folder", one) for one in _FOLDERS.values(text))
     for found in _MAIL.finditer(text):
         if _is_mail(found):
             yield "user", found["user"]
             yield "host", found["host"].rstrip(".-")
-
-
-def secrets(text: str) -> Iterator[str]:
-    """Yield the passwords, tokens and keys in a text."""
-    for pattern in _SECRETS.fitting(text):
-        yield from (found["secret"] for found in pattern.finditer(text))
-
-
-def without_secrets(text: str) -> str:
-    """Return the text without passwords, tokens and keys."""
-    for pattern in _SECRETS.fitting(text):
-        text = pattern.sub(_without_secret, text)
-    return text
 
 
 def without_addresses(text: str, pseudonym: Callable[[str], str]) -> str:
@@ -386,11 +328,6 @@ def _without_mail(found: re.Match[str]) -> str:
     """Hide ``user@host``; the full stop of its sentence stays."""
     ending = "" if found["repository"] else found["host"][len(found["host"].rstrip(".-")) :]
     return f"{HIDDEN}{ending}" if _is_mail(found) else found[0]
-
-
-def _without_secret(found: re.Match[str]) -> str:
-    start, end = (place - found.start() for place in found.span("secret"))
-    return found[0][:start] + HIDDEN + found[0][end:]
 
 
 def _replaced(found: re.Match[str], pseudonym: Callable[[str], str]) -> str:

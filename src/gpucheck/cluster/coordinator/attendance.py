@@ -1,0 +1,219 @@
+"""Who takes part: which tasks have come, which are still heard, and how the others were lost."""
+
+import time
+from collections.abc import Iterable, Mapping
+
+import msgspec
+
+from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.hearing import Hearing
+from gpucheck.cluster.coordinator.inbox import Inbox, LocalStore
+from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
+from gpucheck.cluster.model import RankResult, Roster, TaskFacts
+from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store.messages import RankProgress, Refusal, Registration
+from gpucheck.facts.numbers import whole_number
+from gpucheck.language import say
+
+SILENT = 12.0
+"""Seconds without a heartbeat after which a task is lost; in large jobs, where heartbeats are
+rarer, as many more as ``pace.silence`` says."""
+FOR_TASKS = 1e-5
+"""Seconds between two looks at the store for each task of the job, so that a look may cost some."""
+_BEATS = 1.0
+
+
+class _Beat(msgspec.Struct, frozen=True):
+    """The last heartbeat of a task: its number, when it came, how far each rank was.
+
+    ``when`` is a time of the store's own clock, which stands still while the store is late.
+    """
+
+    n: int
+    when: float
+    ranks: Mapping[int, RankProgress] = {}
+
+
+class Attendance:
+    """The tasks of one pre-flight, as task 0 hears them.
+
+    Args:
+        store: where they are connected.
+        inbox: what they have sent.
+        tasks: how many the job has.
+
+    Attributes:
+        came: the facts of each task that has registered.
+        refused: the tasks that were refused at their start.
+        lost: those that are not heard any more, or have left early.
+        left: those that were told to end before the job was judged, and said so.
+        is_judged: whether the job is judged, so that whoever leaves was not told to end.
+    """
+
+    def __init__(self, store: LocalStore, inbox: Inbox, tasks: int) -> None:
+        self.came: dict[int, TaskFacts] = {}
+        self.refused: dict[int, Refusal] = {}
+        self.lost: set[int] = set()
+        self.left: set[int] = set()
+        self.is_judged = False
+        self._store = store
+        self._inbox = inbox
+        self._tasks = tasks
+        self._patience = pace.silence(SILENT, pace.beat(tasks))
+        self._hearing = Hearing(store)
+        self._registered: dict[int, Registration] = {}
+        self._beats: dict[int, _Beat] = {}
+        self._beats_at = 0.0
+        self._back: set[int] = set()
+        self._gone: set[int] = set()
+        self._broken: set[int] = set()
+        self._gave_up: dict[int, str] = {}
+
+    def welcome(self, said: Registration) -> None:
+        """Note that a task has come."""
+        self.came[said.facts.task] = said.facts
+        self._registered[said.facts.task] = said
+        self._beats[said.facts.task] = _Beat(0, self._heard_until())
+
+    def not_come(self) -> list[int]:
+        """Return the tasks that have neither come nor been refused so far."""
+        return sorted(set(range(self._tasks)) - self.came.keys() - self.refused.keys())
+
+    def are_awaited(self) -> bool:
+        """Whether tasks may still come that have to be waited for."""
+        return len(self.came.keys() | self.refused.keys()) < self._tasks
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether every task that lives has taken the verdict."""
+        self.note_left()
+        return self._gone >= set(self.came) - self.lost
+
+    def note_left(self) -> None:
+        """Note who has left. Who does so before the job is judged was told to end."""
+        gone = {task for task, _said in self._inbox.news(messages.LEAVING)}
+        self._gone |= gone
+        if not self.is_judged:
+            early = gone & self.came.keys() - self.lost
+            self.left |= early
+            self.lost |= early
+
+    def note_broken(self) -> None:
+        """Note whose connection broke just before this task was told to end."""
+        self._broken = self._store.broken.keys() & self.came.keys() - self.lost - self._gone
+        self.lost |= self._broken
+
+    @property
+    def is_given_up(self) -> bool:
+        """Whether all others have left without a verdict, because this one stood still for long."""
+        others = set(self.came) - {0}
+        if self.is_judged or not others or self._store.longest_pause <= self._patience:
+            return False
+        return others.isdisjoint(self._store.connected)
+
+    def look(self, now: float) -> None:
+        """Hear who has sent something since the last look, once a second at most."""
+        if now < self._beats_at:
+            return
+        self.note_left()
+        self._beats_at = now + max(_BEATS, FOR_TASKS * self._tasks)
+        until = self._heard_until()
+        for task, said in self._inbox.news(messages.HEARTBEATS):
+            before = self._beats.get(task)
+            if before is not None and before.n != said.n:
+                self._beats[task] = _Beat(said.n, until, said.ranks)
+                if task in self.lost:
+                    self._back.add(task)
+        for task, gave_up in self._inbox.news(messages.GAVE_UP):
+            if task in self.came and not self.is_judged:
+                self._gave_up[task] = gave_up.why
+                self.lost.add(task)
+        for task, witnessed in self._inbox.news(messages.WITNESSED):
+            self._hearing.take(task, witnessed)
+
+    def note_lost(self) -> None:
+        """Note who has fallen silent, and have others asked about them."""
+        now = self._heard_until()
+        lost = {
+            task
+            for task in self.came.keys() - self.lost
+            if task in self._beats and now - self._beats[task].when > self._patience
+        }
+        if lost:
+            self.lost |= lost
+            heard = set(self.came) - self.lost
+            self._hearing.about_silent(lost, self._registered, heard, time.monotonic())
+
+    def _heard_until(self) -> float:
+        """Return the time of a clock that stands still while the store is late.
+
+        What a task sends in that time is not heard, which is not the task's silence.
+        """
+        return time.monotonic() - self._store.delay
+
+    def unheard(self, roster: Roster, rank: int) -> RankResult:
+        """Return what is known of a rank whose supervisor has fallen silent, or has left."""
+        beat = self._beats.get(roster.ranks[rank].task)
+        at = beat.ranks.get(rank) if beat is not None else None
+        if roster.ranks[rank].task in self.left:
+            return RankResult(
+                rank=rank, status="stopped", phase=at.phase if at is not None else "start",
+                kind=TOLD_TO_END, detail=_told_to_end(),
+            )  # fmt: skip
+        return RankResult(
+            rank=rank,
+            status="lost",
+            phase=at.phase if at is not None else "start",
+            collective=at.collective if at is not None else 0,
+            kind="silent",
+            detail=say(
+                "its supervisor stopped responding: no heartbeat for {seconds:.0f} s",
+                seconds=self._patience,
+            ),
+        )
+
+    def note_untold(self, tasks: Iterable[int]) -> None:
+        """Note why tasks have not reported what they have."""
+        for task in tasks:
+            has_left = task in self.left
+            self.came[task] = msgspec.structs.replace(
+                self.came[task],
+                problem=_told_to_end() if has_left else say("its supervisor stopped responding"),
+                kind=TOLD_TO_END if has_left else "silent",
+            )
+
+    def ask_about_absent(self, hosts: Mapping[int, str]) -> None:
+        """Ask what others see of tasks that have not come, by the names of their hosts."""
+        self._hearing.about_absent(hosts, self._registered, time.monotonic())
+
+    @property
+    def all_is_seen(self) -> bool:
+        """Whether all who were asked about others have answered, or cannot any more."""
+        return self._hearing.is_over(time.monotonic(), set(self.came) - self.lost)
+
+    def tell(self, heard: Heard) -> None:
+        """Add what is known of the tasks to that on which the job is judged."""
+        if not heard.history:
+            self.note_untold(self._broken | self.left)
+        heard.facts = dict(self.came)
+        registered = self._store.under(messages.REGISTRATIONS.prefix())
+        tasks = {whole_number(task) for task in registered} - set(self.came)
+        heard.late = tuple(sorted(t for t in tasks if t is not None and t < self._tasks))
+        heard.refused, heard.wrong_tokens = self.refused, self._store.wrong_tokens
+        heard.seen, heard.back = self._hearing.seen, frozenset(self._back)
+        heard.left, heard.broken = frozenset(self.left), frozenset(self._broken)
+        heard.gave_up, heard.turned_away = self._gave_up, self._store.turned_away
+        heard.closed = frozenset(
+            task
+            for task, when in self._store.broken.items()
+            if task in self._beats and when - self._beats[task].when < self._patience / 2
+        )
+        heard.narrow = frozenset(
+            task
+            for task in self.lost - self._store.wide - self._gave_up.keys()
+            if self._beats[task].n == 0
+        )
+
+
+def _told_to_end() -> str:
+    return say("its launcher told its task to end")
