@@ -4,13 +4,15 @@ Each environment is shown to be broken by a plain Python, named by gpucheck, men
 commands in one shell of the user, and shown to be well by a plain Python and by gpucheck.
 """
 
+import shlex
 import shutil
-import subprocess  # environments are made, and commands run as pasted
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import broken
+import kinds
 import pytest
 import stand_ins
 from bench import SHOW, Bench, ask
@@ -20,61 +22,120 @@ pytestmark = [
     pytest.mark.process,
     pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs cc"),
 ]
-_INSTALLED, _NEWEST = "2.9.1", "2.15.0"
+_BUILDS = {
+    "cpu": stand_ins.CPU,
+    "cu126": stand_ins.CU126,
+    "cu128": stand_ins.CU128,
+    "cu130": stand_ins.CU130,
+}
+_NEWEST = "2.15.0"
+_PYTHONS = ((3, 8), (3, 13), stand_ins.VERSION)
+
+
+@contextmanager
+def indexed(folder: Path) -> Iterator[str]:
+    """Serve an index with stand-ins for PyTorch's wheels and others; its address."""
+    for name in ("index", "libraries"):
+        (folder / name).mkdir()
+    made, libraries = Index(folder / "index"), folder / "libraries"
+    for wheel in stand_ins.needed(libraries):
+        made.add(wheel, "", *_BUILDS, "cu132")
+    for place, build in _BUILDS.items():
+        for python in _PYTHONS:
+            wheel = stand_ins.torch(libraries, f"{kinds.TORCH}+{place}", build, python)
+            made.add(wheel, place)
+    made.add(stand_ins.torch(libraries, f"{_NEWEST}+cpu"), "cpu")
+    for place in ("", "cu132"):
+        made.add(stand_ins.torch(libraries, _NEWEST, stand_ins.CU132), place)
+    made.add(stand_ins.torch(libraries, kinds.TORCH, stand_ins.CU128), "")
+    for name, version, torch in (
+        ("torchvision", "0.24.1", "2.9.1"), ("torchvision", "0.22.0", "2.7.0"),
+        ("torchaudio", "2.9.1", "2.9.1"), ("torchaudio", "2.7.0", "2.7.0"),
+        ("xformers", "0.0.33.post2", "2.9.1"), ("xformers", "0.0.30", "2.7.0"),
+    ):  # fmt: skip
+        made.add(stand_ins.companion(libraries, name, version, torch), "", *_BUILDS)
+    built = stand_ins.companion(libraries, "flash_attn", "2.7.4", "2.7.0", pins=False)
+    made.add(built, "elsewhere")
+    made.add(stand_ins.Source("flash-attn", "2.7.4"), "")
+    for version in ("1.22.0", "1.23.2"):
+        made.add(stand_ins.onnx_runtime(version, gpu=False), "")
+        made.add(stand_ins.onnx_runtime(version, gpu=True), "")
+    with stand_ins.served(made) as found:
+        yield found.address.removesuffix("/simple")
+
+
+def made(kind: str, address: str, folder: Path) -> Bench:
+    """Return an environment of a kind, in which all is well."""
+    bench = Bench(folder / kind, address)
+    bench.home.mkdir(parents=True)
+    bench.work.mkdir()
+    kinds.KINDS[kind](bench)
+    return bench
+
+
+def broken_bench(case: broken.Broken, template: Bench, folder: Path) -> Bench:
+    """Return an environment that is broken in one way, on a machine that suits it."""
+    name = f"{case.name} in here" if case.blanks else case.name
+    bench = Bench.copy_of(template, folder / name)
+    if case.gpu is not None:
+        bench.enter(case.gpu)
+    case.breaks(bench)
+    return bench
 
 
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an index with stand-ins for PyTorch's wheels."""
-    folder = tmp_path_factory.mktemp("index")
-    made = Index(folder)
-    libraries = tmp_path_factory.mktemp("libraries")
-    for wheel in stand_ins.needed(libraries):
-        made.add(wheel, "", "cpu")
-    for version in (_INSTALLED, _NEWEST):
-        made.add(stand_ins.torch(libraries, f"{version}+cpu"), "cpu")
-    for version, torch in (("0.24.1", "2.9.1"), ("0.22.0", "2.7.0")):
-        made.add(stand_ins.companion("torchvision", version, torch), "", "cpu")
-    with stand_ins.served(made) as found:
-        yield found.address.removesuffix("/simple")
+    with indexed(tmp_path_factory.mktemp("index")) as address:
+        yield address
 
 
 @pytest.fixture(scope="module")
-def template(index: str, tmp_path_factory: pytest.TempPathFactory) -> Bench:
-    """An environment with torch 2.9.1 for the CPU, in which all is well."""
-    bench = Bench(tmp_path_factory.mktemp("template"), index)
-    bench.home.mkdir()
-    bench.work.mkdir()
-    subprocess.run([sys.executable, "-m", "venv", str(bench.prefix)], check=True)
-    bench.pip("install", f"torch=={_INSTALLED}", "--index-url", f"{index}/whl/cpu")
-    return bench
+def templates(index: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
+    """Environments in which all is well, by kind; those that were asked for."""
+    return {"folder": Bench(tmp_path_factory.mktemp("templates"), index)}
 
 
-def _show(bench: Bench, case: broken.Broken) -> str:
+def _show(bench: Bench, case: broken.Broken, python: str = "") -> str:
     """Return the line that runs a script of the user in the folder of the user's work."""
     (bench.work / "show.py").write_text(case.shows.replace("; ", "\n") + "\n")
-    return f"{bench.python} show.py && echo all-is-well"
+    return f"{python or shlex.quote(str(bench.python))} show.py && echo all-is-well"
 
 
-def test_the_environment_is_well_before_it_is_broken(template: Bench) -> None:
-    assert ask(template, "--gpus 0").causes == ("none",)
-    assert "2.9.1+cpu" in template.shell(f'{template.python} -c "{SHOW}"').stdout
+def settings(commands: list[str]) -> list[str]:
+    """Return the commands that change the shell of the user, which a new one does not know."""
+    return [one for one in commands if one.startswith(("export ", "unset ", "ulimit "))]
+
+
+def test_each_kind_is_well_before_it_is_broken(index: str, templates: dict[str, Bench]) -> None:
+    for kind in kinds.KINDS:
+        bench = _template(kind, index, templates)
+        assert ask(bench, "--gpus 0").causes == ("none",), kind
+        assert "2.9.1" in bench.shell(f'{bench.python} -c "{SHOW}"').stdout
 
 
 @pytest.mark.parametrize("case", broken.ALL, ids=[case.name for case in broken.ALL])
-def test_what_is_printed_mends_it(case: broken.Broken, template: Bench, tmp_path: Path) -> None:
-    bench = Bench.copy_of(template, tmp_path / case.name)
-    case.breaks(bench)
-    show = _show(bench, case)
-    assert "all-is-well" not in bench.shell(show).stdout
+def test_what_is_printed_mends_it(
+    case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
+) -> None:
+    bench = broken_bench(case, _template(case.kind, index, templates), tmp_path)
+    assert "all-is-well" not in bench.shell(_show(bench, case)).stdout
 
-    printed = ask(bench, "--gpus 0")
+    printed = ask(bench, *case.options)
     assert printed.causes[:1] == (case.slug,), printed.text
     commands = printed.commands()
     assert commands, printed.text
 
-    done = bench.shell(*commands, show)
+    done = bench.shell(*commands, _show(bench, case, printed.new_python()))
     assert "all-is-well" in done.stdout, f"{printed.text}{done.stdout}"
-    settings = [line for line in commands if line.startswith(("export ", "unset "))]
-    after = ask(bench, "--gpus 0", after=settings)
+    after = ask(bench, *case.options, after=settings(commands), python=printed.new_python())
     assert (after.status, after.causes) == (0, ("none",)), after.text
+
+
+def _template(kind: str, index: str, templates: dict[str, Bench]) -> Bench:
+    """Return the environment of a kind, made when it is first asked for."""
+    if kind == "uv" and not shutil.which("uv"):
+        pytest.skip("needs uv")
+    if kind not in templates:
+        templates[kind] = made(kind, index, templates["folder"].folder)
+    return templates[kind]
