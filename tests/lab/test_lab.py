@@ -1,141 +1,121 @@
 """Every fix that gpucheck prints for a broken environment mends it, run as it stands.
 
 Each environment is shown to be broken by a plain Python, named by gpucheck, mended by the printed
-commands in one shell of the user, and shown to be well by a plain Python and by gpucheck.
+commands in one shell of the user, and shown to be well by a plain Python and by gpucheck. Then
+``gpucheck fix`` mends those that it may change, also that in which gpucheck itself is installed.
 """
 
+import os
 import shlex
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import broken
+import click
 import kinds
+import msgspec
+import pynvml
 import pytest
-import stand_ins
 from bench import SHOW, Bench, ask
-from stand_ins import Index
+from surroundings import broken_bench, indexed, settings, show, template_of
 
-pytestmark = [
-    pytest.mark.process,
-    pytest.mark.skipif(sys.platform != "linux" or not shutil.which("cc"), reason="needs cc"),
-]
-_BUILDS = {
-    "cpu": stand_ins.CPU,
-    "cu126": stand_ins.CU126,
-    "cu128": stand_ins.CU128,
-    "cu130": stand_ins.CU130,
-}
-_NEWEST = "2.15.0"
-_PYTHONS = ((3, 8), (3, 13), stand_ins.VERSION)
+import gpucheck
+import packaging
 
-
-@contextmanager
-def indexed(folder: Path) -> Iterator[str]:
-    """Serve an index with stand-ins for PyTorch's wheels and others; its address."""
-    for name in ("index", "libraries"):
-        (folder / name).mkdir()
-    made, libraries = Index(folder / "index"), folder / "libraries"
-    for wheel in stand_ins.needed(libraries):
-        made.add(wheel, "", *_BUILDS, "cu132")
-    for place, build in _BUILDS.items():
-        for python in _PYTHONS:
-            wheel = stand_ins.torch(libraries, f"{kinds.TORCH}+{place}", build, python)
-            made.add(wheel, place)
-    made.add(stand_ins.torch(libraries, f"{_NEWEST}+cpu"), "cpu")
-    for place in ("", "cu132"):
-        made.add(stand_ins.torch(libraries, _NEWEST, stand_ins.CU132), place)
-    made.add(stand_ins.torch(libraries, kinds.TORCH, stand_ins.CU128), "")
-    for name, version, torch in (
-        ("torchvision", "0.24.1", "2.9.1"), ("torchvision", "0.22.0", "2.7.0"),
-        ("torchaudio", "2.9.1", "2.9.1"), ("torchaudio", "2.7.0", "2.7.0"),
-        ("xformers", "0.0.33.post2", "2.9.1"), ("xformers", "0.0.30", "2.7.0"),
-    ):  # fmt: skip
-        made.add(stand_ins.companion(libraries, name, version, torch), "", *_BUILDS)
-    built = stand_ins.companion(libraries, "flash_attn", "2.7.4", "2.7.0", pins=False)
-    made.add(built, "elsewhere")
-    made.add(stand_ins.Source("flash-attn", "2.7.4"), "")
-    for version in ("1.22.0", "1.23.2"):
-        made.add(stand_ins.onnx_runtime(version, gpu=False), "")
-        made.add(stand_ins.onnx_runtime(version, gpu=True), "")
-    with stand_ins.served(made) as found:
-        yield found.address.removesuffix("/simple")
+pytestmark = pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("cc"), reason="needs cc"
+)
+_BY_FIX = (
+    "package-gone", "init-gone", "compiled-module-gone", "library-gone", "library-empty",
+    "pip-was-interrupted", "never-installed", "typing-extensions-gone", "typing-extensions-old",
+    "sympy-gone", "two-removed", "torchvision-of-another-torch", "metadata-of-two",
+    "late-library-gone", "no-setuptools", "blanks-in-the-path", "conda-package-gone",
+    "uv-package-gone", "pip-missing", "constraint", "torchaudio", "xformers", "cudnn-wheel-gone",
+    "cudart-removed", "triton-gone", "onnxruntime-over-gpu",
+)  # fmt: skip
+_CASES = [one for one in broken.ALL if one.name in _BY_FIX]
 
 
-def made(kind: str, address: str, folder: Path) -> Bench:
-    """Return an environment of a kind, in which all is well."""
-    bench = Bench(folder / kind, address)
-    bench.home.mkdir(parents=True)
-    bench.work.mkdir()
-    kinds.KINDS[kind](bench)
-    return bench
-
-
-def broken_bench(case: broken.Broken, template: Bench, folder: Path) -> Bench:
-    """Return an environment that is broken in one way, on a machine that suits it."""
-    name = f"{case.name} in here" if case.blanks else case.name
-    bench = Bench.copy_of(template, folder / name)
-    if case.gpu is not None:
-        bench.enter(case.gpu)
-    case.breaks(bench)
-    return bench
-
-
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """The address of an index with stand-ins for PyTorch's wheels."""
     with indexed(tmp_path_factory.mktemp("index")) as address:
         yield address
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def templates(index: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Bench]:
     """Environments in which all is well, by kind; those that were asked for."""
     return {"folder": Bench(tmp_path_factory.mktemp("templates"), index)}
 
 
-def _show(bench: Bench, case: broken.Broken, python: str = "") -> str:
-    """Return the line that runs a script of the user in the folder of the user's work."""
-    (bench.work / "show.py").write_text(case.shows.replace("; ", "\n") + "\n")
-    return f"{python or shlex.quote(str(bench.python))} show.py && echo all-is-well"
-
-
-def settings(commands: list[str]) -> list[str]:
-    """Return the commands that change the shell of the user, which a new one does not know."""
-    return [one for one in commands if one.startswith(("export ", "unset ", "ulimit "))]
-
-
+@pytest.mark.process
 def test_each_kind_is_well_before_it_is_broken(index: str, templates: dict[str, Bench]) -> None:
     for kind in kinds.KINDS:
-        bench = _template(kind, index, templates)
+        bench = template_of(kind, index, templates)
         assert ask(bench, "--gpus 0").causes == ("none",), kind
         assert "2.9.1" in bench.shell(f'{bench.python} -c "{SHOW}"').stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("case", broken.ALL, ids=[case.name for case in broken.ALL])
 def test_what_is_printed_mends_it(
     case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
 ) -> None:
-    bench = broken_bench(case, _template(case.kind, index, templates), tmp_path)
-    assert "all-is-well" not in bench.shell(_show(bench, case)).stdout
+    bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
+    assert "all-is-well" not in bench.shell(show(bench, case)).stdout
 
     printed = ask(bench, *case.options)
     assert printed.causes[:1] == (case.slug,), printed.text
     commands = printed.commands()
     assert commands, printed.text
 
-    done = bench.shell(*commands, _show(bench, case, printed.new_python()))
+    done = bench.shell(*commands, show(bench, case, printed.new_python()))
     assert "all-is-well" in done.stdout, f"{printed.text}{done.stdout}"
     after = ask(bench, *case.options, after=settings(commands), python=printed.new_python())
     assert (after.status, after.causes) == (0, ("none",)), after.text
 
 
-def _template(kind: str, index: str, templates: dict[str, Bench]) -> Bench:
-    """Return the environment of a kind, made when it is first asked for."""
-    if kind == "uv" and not shutil.which("uv"):
-        pytest.skip("needs uv")
-    if kind not in templates:
-        templates[kind] = made(kind, index, templates["folder"].folder)
-    return templates[kind]
+def fixed(bench: Bench, program: str, *options: str) -> str:
+    """Let ``gpucheck fix`` work without asking; return what it said, and its status."""
+    target = shlex.quote(str(bench.prefix))
+    words = f"{program} fix --yes --python {target} --wheel-mirror {bench.index}/whl"
+    return bench.shell(f"{words} {' '.join(options)}; echo status=$?").stdout
+
+
+def test_twenty_are_mended_by_gpucheck_fix() -> None:
+    assert len(_CASES) == len(_BY_FIX) >= 20
+
+
+@pytest.mark.exhaustive
+@pytest.mark.parametrize("case", _CASES, ids=[case.name for case in _CASES])
+def test_gpucheck_fix_mends_them(
+    case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
+) -> None:
+    bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
+    assert "all-is-well" not in bench.shell(show(bench, case)).stdout
+    said = fixed(bench, "gpucheck", *case.options)
+    assert said.endswith("status=0\n"), said
+    assert "all-is-well" in bench.shell(show(bench, case)).stdout
+
+
+@pytest.mark.exhaustive
+def test_gpucheck_fix_mends_the_environment_that_it_is_installed_in(
+    index: str, templates: dict[str, Bench], tmp_path: Path
+) -> None:
+    case = next(one for one in broken.ALL if one.name == "typing-extensions-gone")
+    bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
+    for module in (gpucheck, click, msgspec, packaging):
+        folder = Path(module.__file__ or "").parent
+        shutil.copytree(folder, bench.site / folder.name, copy_function=os.link)
+    shutil.copy2(pynvml.__file__, bench.site)
+    tables = Path(gpucheck.__file__).parents[2] / "compat_tables"
+    program = f"GPUCHECK_TABLES={shlex.quote(str(tables))} {bench.python} -m gpucheck"
+    said = fixed(bench, program, *case.options)
+    assert said.endswith("status=0\n"), said
+    assert "all-is-well" in bench.shell(show(bench, case)).stdout
+    back = bench.shell(f"{program} fix --undo --python {bench.prefix}; echo status=$?").stdout
+    assert back.endswith("status=0\n"), back
+    assert "all-is-well" not in bench.shell(show(bench, case)).stdout

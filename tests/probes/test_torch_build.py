@@ -504,3 +504,12 @@ def test_where_nothing_that_torch_requires_is_there_it_was_not_recorded(tmp_path
     found = collect(machine(tmp_path, files=wheel("2.9.1+cpu", None, *NEEDS)), PYTHON)
     assert found.needs is None
     assert "none of the packages" in found.problem("needs")
+
+
+def test_libraries_that_the_record_lists(tmp_path: Path) -> None:
+    names = ("libc10.so", "libshm.so", "libjitbackend_test.so")
+    record = "".join(f"torch/lib/{name},sha256=x,5\n" for name in names)
+    files = wheel("2.6.0+cpu", None)
+    info = next(path.rpartition("/")[0] for path in files if path.endswith("/METADATA"))
+    files |= {f"{info}/RECORD": record, f"{SITE}/torch/lib/libc10.so": "12345"}
+    assert build(tmp_path, files).lost_libraries == ["libshm.so"]
