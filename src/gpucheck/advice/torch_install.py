@@ -91,9 +91,7 @@ class Python(Derived):
         """
         executable = self._interpreter.executable or "python"
         if self.by_uv():
-            # uv does not look at --index-url where UV_DEFAULT_INDEX names another index.
-            named = {"--index-url": "--default-index"}
-            verb, *rest = [named.get(word, word) for word in arguments if word != "-y"]
+            verb, *rest = for_uv([word for word in arguments if word != "-y"])
             return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
         free = ["env", "-u", "PIP_CONSTRAINT"] if self._are_forbidden(arguments) else []
         return self.quoted([*free, executable, "-m", "pip", *arguments])
@@ -458,6 +456,11 @@ class TorchFixes(Derived):
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
         local = (self._torch.version or "").partition("+")[2]
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
+
+
+def for_uv(arguments: Sequence[str]) -> list[str]:
+    """Return arguments of pip for uv, which ignores --index-url where UV_DEFAULT_INDEX is set."""
+    return ["--default-index" if word == "--index-url" else word for word in arguments]
 
 
 def requirement(

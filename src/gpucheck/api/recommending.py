@@ -283,12 +283,14 @@ class Recommending:
 
 
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
+    from gpucheck.advice.torch_install import for_uv  # noqa: PLC0415
+
     if not executable:
-        return (python.quoted(["uv", "pip", *arguments]),)
+        return (python.quoted(["uv", "pip", *for_uv(arguments)]),)
     if python.is_closed():
         return (
             python.quoted(["uv", "venv", "--python", executable, "gpu-env"]),
-            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *arguments[1:]]),
+            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *for_uv(arguments[1:])]),
         )
     return (*python.remove_torch(), python.pip(*arguments))
 
