@@ -18,6 +18,7 @@ import kinds
 import msgspec
 import pynvml
 import pytest
+from _pytest.mark import ParameterSet
 from bench import SHOW, Bench, ask
 from surroundings import broken_bench, indexed, settings, show, template_of
 
@@ -27,6 +28,16 @@ import packaging
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or not shutil.which("cc"), reason="needs cc"
 )
+_VARIANTS = frozenset((
+    "init-gone", "compiled-module-gone", "libraries-gone", "library-empty", "compiled-module-cut",
+    "typing-extensions-file-gone", "typing-extensions-removed", "jinja2-removed",
+    "filelock-folder-gone", "pythonpath-of-two", "own-torch-folder", "own-typing-py",
+    "own-logging-folder", "cc-nonsense", "cc-and-cxx", "conda-requirement-gone",
+    "debian-requirement-gone", "uv-torch-missing", "torchaudio", "cudnn-wheel-removed",
+    "cudnn-file-gone", "hidden-by-minus-one", "no-such-gpu", "triton-of-another-release",
+    "python-3.8", "cudart-cut",
+))  # fmt: skip
+"""Environments much like another one: each takes seconds, so only ``pytest -m gate`` has them."""
 _BY_FIX = (
     "package-gone", "init-gone", "compiled-module-gone", "library-gone", "library-empty",
     "pip-was-interrupted", "never-installed", "typing-extensions-gone", "typing-extensions-old",
@@ -36,6 +47,11 @@ _BY_FIX = (
     "cudart-removed", "triton-gone", "onnxruntime-over-gpu",
 )  # fmt: skip
 _CASES = [one for one in broken.ALL if one.name in _BY_FIX]
+
+
+def _in_tier(case: broken.Broken) -> ParameterSet:
+    tier = pytest.mark.gate if case.name in _VARIANTS else pytest.mark.process
+    return pytest.param(case, id=case.name, marks=tier)
 
 
 @pytest.fixture(scope="session")
@@ -59,8 +75,7 @@ def test_each_kind_is_well_before_it_is_broken(index: str, templates: dict[str, 
         assert "2.9.1" in bench.shell(f'{bench.python} -c "{SHOW}"').stdout
 
 
-@pytest.mark.process
-@pytest.mark.parametrize("case", broken.ALL, ids=[case.name for case in broken.ALL])
+@pytest.mark.parametrize("case", [_in_tier(case) for case in broken.ALL])
 def test_what_is_printed_mends_it(
     case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
 ) -> None:
@@ -89,7 +104,7 @@ def test_twenty_are_mended_by_gpucheck_fix() -> None:
     assert len(_CASES) == len(_BY_FIX) >= 20
 
 
-@pytest.mark.exhaustive
+@pytest.mark.gate
 @pytest.mark.parametrize("case", _CASES, ids=[case.name for case in _CASES])
 def test_gpucheck_fix_mends_them(
     case: broken.Broken, index: str, templates: dict[str, Bench], tmp_path: Path
@@ -101,7 +116,7 @@ def test_gpucheck_fix_mends_them(
     assert "all-is-well" in bench.shell(show(bench, case)).stdout
 
 
-@pytest.mark.exhaustive
+@pytest.mark.gate
 def test_gpucheck_fix_mends_the_environment_that_it_is_installed_in(
     index: str, templates: dict[str, Bench], tmp_path: Path
 ) -> None:
