@@ -98,10 +98,16 @@ def fake_driver(folder: Path, said: dict[str, str]) -> dict[str, str]:
     }
 
 
-def entered(folder: Path) -> list[str]:
-    """Return what starts a command inside; skip the test where there can be no namespace."""
+def entered(
+    folder: Path, *, network: bool = False, work: Path | None = None, release: str = RELEASE
+) -> list[str]:
+    """Return what starts a command inside; skip the test where there can be no namespace.
+
+    ``network``: whether what listens on this host can be reached from there. ``work`` is the
+    current folder of the command, ``release`` that of the driver.
+    """
     unshare = shutil.which("unshare")
-    usual = ("--mount", "--net")
+    usual = ("--mount",) if network else ("--mount", "--net")
     if (
         not unshare
         or not shutil.which("ip")
@@ -109,16 +115,16 @@ def entered(folder: Path) -> list[str]:
     ):
         pytest.skip("needs root, iproute2 and mount namespaces")
     files = {
-        "proc/driver/nvidia/version": _VERSION,
+        "proc/driver/nvidia/version": _VERSION.replace(RELEASE, release),
         f"sys/bus/pci/devices/{ADDRESS}/vendor": "0x10de\n",
         f"sys/bus/pci/devices/{ADDRESS}/class": "0x030200\n",
         f"sys/bus/pci/devices/{ADDRESS}/device": "0x2330\n",
         f"sys/bus/pci/devices/{ADDRESS}/enable": "1\n",
-        "sys/module/nvidia/version": f"{RELEASE}\n",
+        "sys/module/nvidia/version": f"{release}\n",
         "sys/module/nvidia_uvm/initstate": "live\n",
     }
     for path, text in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_text(text)
     (folder / "dev").mkdir()
-    return [unshare, *usual, "sh", "-c", _ENTER, str(folder), str(Path.cwd())]
+    return [unshare, *usual, "sh", "-c", _ENTER, str(folder), str(work or Path.cwd())]

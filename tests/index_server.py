@@ -32,7 +32,10 @@ def index_of(answer: Callable[[str], Reply]) -> Iterator[Served]:
             for name, value in {"Content-Length": str(len(body)), **headers}.items():
                 self.send_header(name, value)
             self.end_headers()
-            self.wfile.write(body)
+            if self.command != "HEAD":
+                self.wfile.write(body)
+
+        do_HEAD = do_GET  # noqa: N815  # what uv asks first
 
         def log_message(self, *_args: object) -> None:
             """Say nothing."""

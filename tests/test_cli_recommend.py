@@ -97,7 +97,7 @@ def test_without_a_gpu_it_is_the_cpu_build() -> None:
 
 def test_tools() -> None:
     assert as_json(*TURING_BOX, "--tool", "uv")["commands"] == [
-        f"uv pip install torch==2.14.1 --index-url {CU126}"
+        f"uv pip install torch==2.14.1 --default-index {CU126}"
     ]
     conda = as_json(*TURING_BOX, "--tool", "conda")
     assert conda["commands"][0].startswith("python -m pip install ")

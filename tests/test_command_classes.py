@@ -156,6 +156,23 @@ def test_root_in_a_container_needs_no_sudo_which_images_seldom_have(
     assert careful((command,), UBUNTU, DOCKER).commands == (command,)
 
 
+@pytest.mark.parametrize(
+    ("command", "plain"),
+    [
+        ("sudo reboot", "reboot"),
+        ("echo 1 | sudo tee /etc/x", "echo 1 | tee /etc/x"),
+        ("sudo apt-get update && sudo apt-get upgrade", "apt-get update && apt-get upgrade"),
+        ("grep 'no sudo here' /etc/x", "grep 'no sudo here' /etc/x"),
+    ],
+)
+def test_root_needs_no_sudo(command: str, plain: str) -> None:
+    root = msgspec.structs.replace(UBUNTU, is_root=True)
+    found = careful((command,), root, NO_CONTAINER)
+    assert found.commands == (plain,)
+    assert found.classes == (class_of(command) or "",)
+    assert careful((command,), UBUNTU, NO_CONTAINER).commands == (command,)
+
+
 def test_a_fix_of_another_node_keeps_what_was_said_there() -> None:
     there = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, is_hardware=True)
     busy = nvml_of([NvmlGpu(index=0, processes=[GpuProcess(pid=1, kind="compute")])])

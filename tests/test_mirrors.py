@@ -109,7 +109,7 @@ def test_uv_counts_for_commands_of_uv_alone() -> None:
     made = fix(UV, python=OF_UV)
     assert made.commands[-1] == f"uv pip install --python {PYTHON} {PLAIN}"
     assert f"uv is configured to use {MIRROR}, so it takes PyTorch from there." in made.text
-    assert last(PIP, python=OF_UV).endswith(NAMED)
+    assert last(PIP, python=OF_UV).endswith(NAMED.replace("--index-url", "--default-index"))
 
 
 def test_a_new_environment_does_not_have_the_configuration_of_the_old_one() -> None:
@@ -165,7 +165,8 @@ def commands(*args: str, env: dict[str, str] | None = None) -> list[str]:
 @pytest.mark.parametrize("tool", ["pip", "uv"])
 def test_recommend_names_the_wheel_mirror(tool: str) -> None:
     (plain,) = commands("--tool", tool)
-    assert "--index-url https://download.pytorch.org/whl/cu12" in plain
+    option = "--default-index" if tool == "uv" else "--index-url"
+    assert f"{option} https://download.pytorch.org/whl/cu12" in plain
     (mirrored,) = commands("--tool", tool, "--wheel-mirror", f"{BASE}/")
     assert mirrored == plain.replace("https://download.pytorch.org/whl", BASE)
     assert commands("--tool", tool, env={"GPUCHECK_WHEEL_MIRROR": BASE}) == [mirrored]

@@ -128,3 +128,32 @@ def test_windows_is_told_of_visual_studio() -> None:
     found = hit(judge(NONE, lacked, WINDOWS))
     assert "Visual Studio" in found.fixes[0].text
     assert commands(found) == ""
+
+
+def named(variables: dict[str, str], *in_vain: str) -> Judgement:
+    toolkits = replace(with_compilers("gcc", "g++"), named_in_vain=list(in_vain))
+    return judge(BUILD, Environment(variables=variables), toolkits)
+
+
+def test_a_variable_that_names_no_compiler() -> None:
+    found = hit(named({"CC": "gcc-4.4", "CXX": "/no/g++"}, "CC", "CXX"))
+    assert "CC=gcc-4.4 and CXX=/no/g++: there is no such program" in found.headline
+    assert found.fixes[0].commands == ("unset CC", "unset CXX")
+    assert found.severity is Severity.ERROR
+
+
+def test_a_variable_that_names_a_compiler() -> None:
+    quiet(named({"CC": "gcc"}))
+
+
+def test_building_without_setuptools() -> None:
+    python = replace(PYTHON, executable="/v/bin/python", has_pip=True, externally_managed=False)
+    found = hit(judge(BUILD, python, replace(with_compilers("gcc", "g++"), setuptools=False)))
+    assert found.fixes[0].commands == ("/v/bin/python -m pip install setuptools",)
+    assert found.fixes[0].verify == "gpucheck --python /v/bin/python --for build"
+    assert found.severity is Severity.WARNING
+
+
+def test_building_where_setuptools_is_or_is_not_known() -> None:
+    for there in (True, None):
+        quiet(judge(BUILD, replace(with_compilers("gcc", "g++"), setuptools=there)))

@@ -17,6 +17,8 @@ from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
+from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Judgement, NotApplicable
 
@@ -173,3 +175,28 @@ def test_files_that_were_not_read_leave_it_open() -> None:
     some = Extensions(extensions=[], left_out="the disk is slow: 3 of 9 files were not read")
     with pytest.raises(UnknownFactError, match="the disk is slow"):
         ask(SLUG, LINUX, PYTHON, CU13, some, on_bus(A100))
+
+
+def of_onnx_runtime(owner: str) -> Judgement:
+    both = ["onnxruntime", "onnxruntime-gpu"]
+    shared = SharedLibrary(library="state.so", path="/env/state.so", projects=both, owner=owner)
+    installed = Packages(
+        distributions=[Distribution(project=one, version="1.23.2") for one in both]
+    )
+    wheels = NvidiaWheels(pins=[], damaged=[], shared=[shared])
+    return ask(
+        SLUG, LINUX, PYTHON, CU13, Extensions(extensions=[]), on_bus(A100), wheels, installed
+    )
+
+
+def test_the_onnx_runtime_for_the_cpu_over_that_for_cuda() -> None:
+    found = hit(of_onnx_runtime("onnxruntime"))
+    assert "onnxruntime has overwritten onnxruntime-gpu" in found.headline
+    assert found.fixes[0].commands == (
+        "/env/bin/python -m pip uninstall -y onnxruntime",
+        "/env/bin/python -m pip install --force-reinstall --no-deps onnxruntime-gpu==1.23.2",
+    )
+
+
+def test_the_onnx_runtime_for_cuda_over_that_for_the_cpu_is_fine() -> None:
+    assert isinstance(of_onnx_runtime("onnxruntime-gpu"), NotApplicable)

@@ -119,8 +119,10 @@ def test_wheels_for_another_cuda_beside_complete_ones_are_fine() -> None:
     fine(judge(wheels(), installed=packages(**{"nvidia-cublas-cu11": "11.11.3.6"})))
 
 
-def test_a_missing_triton_is_no_matter() -> None:
-    fine(judge(wheels({"triton": ""})))
+def test_a_missing_triton_is_a_warning() -> None:
+    answer = hit(judge(wheels({"triton": ""})))
+    assert answer.severity is Severity.WARNING
+    assert "torch.compile fails on a GPU" in answer.headline
 
 
 def test_a_library_that_is_gone() -> None:

@@ -5,8 +5,10 @@ from rules_support import ask
 from selftest_facts import failed, ran
 
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
@@ -182,3 +184,51 @@ def test_what_is_required_later_is_a_warning_and_one_command_installs_all() -> N
 )
 def test_a_requirement_about_which_too_little_is_known_is_no_fault(package: NeededPackage) -> None:
     assert isinstance(judge(build=torch(needs=[package])), Fine)
+
+
+def test_a_library_that_the_import_does_without_is_gone() -> None:
+    found = judge(build=torch(lost_libraries=["libtorch_cuda_linalg.so"]))
+    assert isinstance(found, Hit)
+    assert found.severity is Severity.WARNING
+    assert "libtorch_cuda_linalg.so" in found.headline
+    assert found.fixes[0].commands == (AGAIN,)
+    assert isinstance(judge(build=torch(lost_libraries=[])), Fine)
+
+
+@pytest.mark.parametrize(
+    ("why", "words"),
+    [("read-only", "mounted read-only"), ("permission", "belongs to another user")],
+)
+def test_an_environment_that_cannot_be_changed(why: str, words: str) -> None:
+    locked = Interpreter(executable="/v/bin/python", prefix="/v", has_pip=True, locked=why)  # type: ignore[arg-type]
+    gone = NeededPackage(project="typing-extensions", specifier=">=4.10.0", version="", found=False)
+    build = torch(needs=[gone])
+    found = ask(SLUG, build, locked, System(os="linux", package_manager="apt"), Loading(missing=[]))
+    assert isinstance(found, Hit)
+    (fix,) = found.fixes
+    assert words in fix.text
+    assert fix.commands == (
+        "/v/bin/python -m venv ~/gpu-env", "~/gpu-env/bin/pip install torch==2.9.1",
+    )  # fmt: skip
+    assert fix.verify == "gpucheck --python ~/gpu-env/bin/python"
+
+
+def test_a_damaged_file_to_which_a_variable_leads() -> None:
+    missing = lost("libgomp.so.1", "file too short", "/old/lib/libgomp.so.1")
+    variables = Environment(variables={"LD_LIBRARY_PATH": "/old/lib:/more"})
+    found = ask(SLUG, torch(), PYTHON, System(os="linux"), Loading(missing=[missing]), variables)
+    assert isinstance(found, Hit)
+    assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/more",)
+
+
+@pytest.mark.parametrize(
+    ("constraints", "free"),
+    [(["typing-extensions==4.5.0"], True), (["typing-extensions==4.12.0"], False), ([], False)],
+)
+def test_a_constraint_of_the_shell_that_forbids_it(constraints: list[str], *, free: bool) -> None:
+    gone = NeededPackage(project="typing-extensions", specifier=">=4.10.0", version="", found=False)
+    sources = PackageSources(pip_constraints=constraints)
+    found = ask(SLUG, torch(needs=[gone]), PYTHON, System(os="linux"), Loading(missing=[]), sources)
+    assert isinstance(found, Hit)
+    install = "/v/bin/python -m pip install 'typing-extensions>=4.10.0'"
+    assert found.fixes[0].commands == (f"env -u PIP_CONSTRAINT {install}" if free else install,)

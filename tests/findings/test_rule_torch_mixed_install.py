@@ -219,3 +219,39 @@ def test_each_version_on_record_is_removed_before_one_is_installed() -> None:
 def test_a_prefix_is_no_prefix_of_a_longer_name() -> None:
     beside = TorchInstall(path="/home/ada/venv2/torch", version="2.1.0", kind="package")
     hit(judge(installed(beside, OWN)))
+
+
+ARCHIVE = TorchInstall(path="/home/ada/code.zip", kind="archive")
+
+
+def with_archive(pythonpath: str) -> Judgement:
+    torch = TorchBuild(installed=False, path=ARCHIVE.path, installs=[ARCHIVE, OWN])
+    variables = Environment(variables={"PYTHONPATH": pythonpath} if pythonpath else {})
+    return ask(SLUG, torch, VENV, UBUNTU, variables, packages())
+
+
+def test_an_archive_on_pythonpath() -> None:
+    found = hit(with_archive("/home/ada/code.zip:/home/ada/lib"))
+    assert "/home/ada/code.zip" in found.headline
+    assert commands(found) == ("export PYTHONPATH=/home/ada/lib",)
+
+
+def test_an_archive_that_something_else_adds() -> None:
+    found = hit(with_archive(""))
+    assert found.fixes[0].commands == ()
+    assert ".pth" in found.fixes[0].text
+
+
+def test_an_archive_behind_the_installed_torch_is_fine() -> None:
+    fine(judge(installed(OWN, ARCHIVE)))
+
+
+def test_a_uv_environment_gets_the_index_that_no_variable_overrides() -> None:
+    uv = msgspec.structs.replace(VENV, kind="uv", has_pip=False)
+    two = installed(OWN, leftovers=[f"{SITE}/torch-{one}.dist-info" for one in ("2.4.0", "2.6.0")])
+    torch = msgspec.structs.replace(two, version="2.6.0+cpu", metadata_version="2.6.0+cpu", cuda="",
+                                    built_for="cpu")  # fmt: skip
+    found = hit(judge(torch, uv))
+    (command,) = [one for one in commands(found) if " install " in one]
+    assert "--default-index https://download.pytorch.org/whl/cpu" in command
+    assert "--index-url" not in command

@@ -124,3 +124,13 @@ def test_with_lock_the_tool_of_the_project_is_run(tmp_path: Path) -> None:
     assert [one.text for one in step.commands] == [
         f"uv add --project {tmp_path} --index pytorch-cpu=https://x.org/whl/cpu torch==2.6.0"
     ]
+
+
+def test_packages_that_gpucheck_runs_on_are_left_alone() -> None:
+    own = Fix(text="Msgspec.", commands=(f"{PIP} install msgspec==0.20",), classes=("environment",))
+    inside = replace(PLACE, holds_gpucheck=True)
+    found = made(finding("a", own), finding("b", TORCH), place=inside)
+    assert [one.slugs for one in found.steps] == [("b",)]
+    assert [(one.slug, one.who) for one in found.left] == [("a", "you")]
+    assert "uses itself" in found.left[0].reason
+    assert [one.slugs for one in made(finding("a", own)).steps] == [("a",)]

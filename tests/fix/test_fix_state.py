@@ -191,3 +191,17 @@ def test_a_copied_environment_does_not_touch_its_original(tmp_path: Path) -> Non
     assert journals.undoable(journal.place) is not None
     assert journals.folders(other)
     assert journals.undoable(other) is None
+
+
+def test_what_did_not_change_is_not_moved(tmp_path: Path) -> None:
+    place = environment(tmp_path / "env")
+    folder = tmp_path / "state"
+    folder.mkdir()
+    journal = Journal(place=place, steps=[], links=True)
+    state.keep(folder, journal)
+    torch = tmp_path / "env/lib/site-packages/torch"
+    before = torch.stat().st_ino
+    (tmp_path / "env/lib/site-packages/new.py").write_text("new")
+    state.restore(folder, journal)
+    assert torch.stat().st_ino == before
+    assert not (tmp_path / "env/lib/site-packages/new.py").exists()

@@ -1,6 +1,7 @@
 """A broken environment, what gpucheck prints about it, and a shell that runs what was printed."""
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,8 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import h100_support
+
 GPUCHECK = Path(sys.executable).with_name("gpucheck")
-SITE = f"lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"
 SHOW = "import torch; assert torch.ones(2).sum().item() == 2.0; print(torch.__version__)"
 """What a plain Python does to see whether its PyTorch is all right."""
 _KEPT = ("PATH", "LANG", "TERM", "PYENV_ROOT")
@@ -26,6 +28,8 @@ class Bench:
     """What is set in the shell of the user, beside what every user here has."""
     before: Sequence[str] = ()
     """What starts a command on the machine that this is to be, such as ``unshare``."""
+    typed: list[str] = field(default_factory=list)
+    """What the user has typed into the shell before."""
 
     @property
     def prefix(self) -> Path:
@@ -40,7 +44,7 @@ class Bench:
     @property
     def site(self) -> Path:
         """Its packages."""
-        return self.prefix / SITE
+        return next(self.prefix.glob("lib/python*")) / "site-packages"
 
     @property
     def home(self) -> Path:
@@ -74,15 +78,28 @@ class Bench:
         bench = cls(folder, template.index)
         for one in (bench.home, bench.work):
             one.mkdir(parents=True)
-        shutil.copytree(template.prefix, bench.prefix, symlinks=True)
+        shutil.copytree(
+            template.prefix, bench.prefix, symlinks=True, copy_function=_copied_or_linked
+        )
         return bench
+
+    def enter(self, driver: dict[str, str]) -> None:
+        """Make this a machine with an H100, whose driver has fakes that these variables lead."""
+        folder = self.folder / "machine"
+        folder.mkdir()
+        release = driver.get("FAKE_NVML_RELEASE", h100_support.RELEASE)
+        smi = {**h100_support.SMI, "driver_version": release}
+        found = h100_support.fake_driver(folder, smi)
+        self.variables |= {**found, "PATH": f"{folder / 'bin'}:{self.environment()['PATH']}"}
+        self.variables |= driver
+        self.before = h100_support.entered(folder, network=True, work=self.work, release=release)
 
     def shell(self, *lines: str, seconds: float = 120) -> subprocess.CompletedProcess[str]:
         """Run lines in one shell of the user, as pasted; it goes on after a line that fails."""
         words = [*self.before, shutil.which("bash") or "bash", "--norc", "-s"]
         return subprocess.run(
             words,
-            input="\n".join([*lines, ""]),
+            input="\n".join([*self.typed, *lines, ""]),
             cwd=self.work,
             env=self.environment(),
             text=True,
@@ -94,8 +111,17 @@ class Bench:
 
     def pip(self, *words: str) -> None:
         """Let pip do something in the environment, as a user did before it broke."""
-        done = self.shell(f"{self.python} -m pip -q {' '.join(words)} && echo done-well")
+        python = shlex.quote(str(self.python))
+        done = self.shell(f"{python} -m pip -q {' '.join(words)} && echo done-well")
         assert "done-well" in done.stdout, done.stdout
+
+
+def _copied_or_linked(source: str, target: str) -> object:
+    """Copy a file, but link one of pip, which nothing here breaks: that takes half of the time."""
+    if "/site-packages/pip/" not in source:
+        return shutil.copy2(source, target)
+    os.link(source, target)
+    return target
 
 
 @dataclass(frozen=True)
@@ -105,6 +131,11 @@ class Printed:
     status: int
     causes: tuple[str, ...]
     text: str
+
+    def new_python(self) -> str:
+        """Return the Python of a new environment that the commands make; "" if they make none."""
+        made = any(" -m venv " in one for one in self.commands())
+        return "~/gpu-env/bin/python" if made else ""
 
     def commands(self) -> list[str]:
         """Return the commands of the first fix that has some, of the first root cause."""
@@ -117,15 +148,18 @@ class Printed:
                 inside = line.startswith("  Fix")
             elif inside and line.startswith("      "):
                 found.append(line.strip())
+            elif not line.startswith("    "):
+                inside = False
         return found
 
 
-def ask(bench: Bench, *options: str, after: Sequence[str] = ()) -> Printed:
+def ask(bench: Bench, *options: str, after: Sequence[str] = (), python: str = "") -> Printed:
     """Let gpucheck look at the environment as a user would, on a pipe.
 
-    ``after`` are lines that were pasted into the same shell before.
+    ``after`` are lines that were pasted into the same shell before; ``python`` is another target.
     """
-    words = f"{GPUCHECK.name} --python {bench.prefix} --wheel-mirror {bench.index}/whl"
+    target = python or shlex.quote(str(bench.prefix))
+    words = f"{GPUCHECK.name} --python {target} --wheel-mirror {bench.index}/whl"
     said = bench.shell(*after, f"{words} {' '.join(options)}; echo status=$?")
     text, _, status = said.stdout.rpartition("status=")
     causes = text.rpartition("causes=")[2].split()[:1]

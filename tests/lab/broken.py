@@ -6,13 +6,24 @@ then run as it stands, in one shell of the user.
 
 import os
 import shutil
+import sys
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from bench import SHOW, Bench
 from stand_ins import SOABI
 
 _OPTIMIZERS = SHOW + "; import torch.optim"
+_SHARED = SHOW + "; import torch.multiprocessing"
+_ON_GPU = SHOW + "; assert torch.cuda.is_available()"
+_CUDNN = "; import importlib.metadata as m; assert m.version('nvidia-cudnn-cu12') == '9.10.2.21'"
+_COMPILES = (
+    "import os, subprocess, shlex; words = shlex.split(os.environ.get('CXX', 'c++'))"
+    "; subprocess.run([*words, '--version'], check=True)"
+    "; subprocess.run([*shlex.split(os.environ.get('CC', 'cc')), '--version'], check=True)"
+)
 
 
 @dataclass(frozen=True)
@@ -27,6 +38,23 @@ class Broken:
     slug: str
     breaks: Callable[[Bench], object]
     shows: str = SHOW
+    kind: str = "cpu"
+    options: tuple[str, ...] = ("--gpus 0",)
+    gpu: dict[str, str] | None = None
+    """What the fakes of a driver are told, on a machine with an H100."""
+    blanks: bool = False
+    """Whether the path has blanks."""
+
+
+def _on_h100(
+    name: str,
+    slug: str,
+    breaks: Callable[[Bench], object],
+    kind: str = "cu126",
+    shows: str = _ON_GPU,
+    **driver: str,
+) -> Broken:
+    return Broken(name, slug, breaks, shows, kind, ("--no-selftest",), driver)
 
 
 def _remove(*paths: str) -> Callable[[Bench], object]:
@@ -96,6 +124,107 @@ def _companion(bench: Bench) -> None:
     bench.pip("install", "--no-deps", "torchvision==0.22.0")
 
 
+def _set(name: str, value: str) -> Callable[[Bench], object]:
+    """Set a variable; ``{site}`` and the like are folders of the environment."""
+
+    def breaks(bench: Bench) -> None:
+        places = {"site": bench.site, "home": bench.home, "work": bench.work, "env": bench.prefix}
+        bench.variables[name] = value.format(**places)
+
+    return breaks
+
+
+def _both(*all_of: Callable[[Bench], object]) -> Callable[[Bench], object]:
+    def breaks(bench: Bench) -> None:
+        for one in all_of:
+            one(bench)
+
+    return breaks
+
+
+def _zip_on_pythonpath(bench: Bench) -> None:
+    archive = bench.folder / "code.zip"
+    with zipfile.ZipFile(archive, "w") as file:
+        file.writestr("torch/__init__.py", "__version__ = '2.4.0'\n")
+        file.writestr("torch/version.py", "__version__ = '2.4.0'\n")
+    bench.variables["PYTHONPATH"] = str(archive)
+
+
+def _read_only(bench: Bench) -> None:
+    """Mount the environment so that nothing in it can be changed, as an image or a share is."""
+    (bench.site / "typing_extensions.py").unlink()
+    at = bench.prefix
+    script = 'mount --bind "$0" "$0" && mount -o remount,bind,ro "$0" && exec "$@"'
+    bench.before = ("unshare", "--mount", "sh", "-c", script, str(at))
+
+
+def _of_another_user(bench: Bench) -> None:
+    """Give the environment to another user; root can no longer write there."""
+    (bench.site / "typing_extensions.py").unlink()
+    for folder, _, files in os.walk(bench.prefix):
+        for path in (Path(folder), *(Path(folder) / one for one in files)):
+            os.chown(path, 12345, 12345, follow_symlinks=False)
+    bench.before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
+
+
+def _in_user_site(bench: Bench) -> None:
+    folder = bench.home / ".local" / bench.site.relative_to(bench.prefix)
+    shutil.copytree(bench.site / "torch", folder / "torch")
+    version = folder / "torch" / "version.py"
+    version.write_text(version.read_text().replace("2.9.1", "2.4.0"))
+    (folder / "torch" / "lib" / "libtorch_cpu.so").unlink()
+
+
+def _other_pythons_packages(bench: Bench) -> None:
+    folder = bench.folder / "other" / "lib" / "python3.9" / "site-packages"
+    shutil.copytree(bench.site / "torch", folder / "torch")
+    (folder / "torch" / f"_C.{SOABI}.so").rename(
+        folder / "torch" / "_C.cpython-39-x86_64-linux-gnu.so"
+    )
+    version = folder / "torch" / "version.py"
+    version.write_text(version.read_text().replace("2.9.1", "2.4.0"))
+    bench.variables["PYTHONPATH"] = str(folder)
+
+
+def _types(*lines: str) -> Callable[[Bench], object]:
+    return lambda bench: bench.typed.extend(lines)
+
+
+def _installs(*words: str) -> Callable[[Bench], object]:
+    return lambda bench: bench.pip("install", "--no-deps", *words)
+
+
+def _built_elsewhere(bench: Bench) -> None:
+    bench.pip(
+        "install", "--no-deps", "flash-attn==2.7.4", f"--index-url {bench.index}/whl/elsewhere"
+    )
+
+
+def _other_cudnn(bench: Bench) -> None:
+    folder = bench.folder / "old-cuda"
+    folder.mkdir()
+    (folder / "libcudnn.so.9").write_bytes(b"")
+    bench.variables["LD_LIBRARY_PATH"] = f"{folder}:{bench.variables['LD_LIBRARY_PATH']}"
+
+
+def _nothing(_bench: Bench) -> None:
+    """Leave the environment as it is: the machine does not suit it."""
+
+
+def _preloads(bench: Bench) -> None:
+    folder = bench.folder / "old-cuda"
+    folder.mkdir()
+    (found,) = bench.site.glob("nvidia/cuda_runtime/lib/libcudart.so.12")
+    shutil.copy2(found, folder / "libcudart.so.12.4.127")
+    bench.variables["LD_PRELOAD"] = str(folder / "libcudart.so.12.4.127")
+
+
+def _constraint(bench: Bench) -> None:
+    file = bench.home / "constraints.txt"
+    file.write_text("torch==2.4.0\ntyping-extensions==4.5.0\n")
+    bench.variables["PIP_CONSTRAINT"] = str(file)
+
+
 ALL = (
     # Files of torch that are gone or damaged.
     Broken("package-gone", "torch-import-broken", _remove("torch")),
@@ -127,4 +256,74 @@ ALL = (
     Broken("own-torch-folder", "torch-mixed-install", _own_folder("torch")),
     Broken("pythonpath", "torch-mixed-install", _on_pythonpath),
     Broken("pythonpath-of-two", "torch-mixed-install", _on_pythonpath_of_two),
+    Broken("zip-on-pythonpath", "torch-mixed-install", _zip_on_pythonpath),
+    Broken("other-pythons-packages", "torch-mixed-install", _other_pythons_packages),
+    # Standard modules that a file of the user hides.
+    Broken("own-random-py", "standard-module-hidden", _own_file("random.py")),
+    Broken("own-typing-py", "standard-module-hidden", _own_file("typing.py")),
+    Broken("own-logging-folder", "standard-module-hidden", _own_folder("logging")),
+    # What is not linked, but loaded later.
+    Broken("late-library-gone", "torch-import-broken", _remove("torch/lib/libshm.so"), _SHARED),
+    # The shell.
+    Broken("cxx-nonsense", "compiler-missing", _set("CXX", "/opt/gcc-4/bin/g++"), _COMPILES,
+           options=("--gpus 0", "--for build")),
+    Broken("cc-nonsense", "compiler-missing", _set("CC", "no-such-cc"), _COMPILES,
+           options=("--gpus 0", "--for build")),
+    Broken("cc-and-cxx", "compiler-missing", _both(_set("CC", "gcc-4.4"), _set("CXX", "g++-4.4")),
+           _COMPILES, options=("--gpus 0", "--for build")),
+    Broken("address-space", "process-limit-too-low", _types("ulimit -S -v 200000")),
+    Broken("pythonhome", "python-does-not-start", _set("PYTHONHOME", sys.base_prefix), kind="3.13"),
+    Broken("no-setuptools", "compiler-missing", _uninstall("setuptools"),
+           "import setuptools", options=("--gpus 0", "--for build")),
+    # Places that cannot be changed, or by another tool.
+    Broken("read-only", "torch-import-broken", _read_only),
+    Broken("of-another-user", "torch-import-broken", _of_another_user),
+    Broken("blanks-in-the-path", "torch-import-broken", _remove("torch"), blanks=True),
+    Broken("conda-package-gone", "torch-import-broken", _remove("torch"), kind="conda"),
+    Broken("conda-requirement-gone", "torch-import-broken", _remove("sympy*"), _OPTIMIZERS,
+           kind="conda"),
+    Broken("conda-user-site", "torch-mixed-install", _in_user_site, kind="conda"),
+    Broken("debian-package-gone", "torch-import-broken", _remove("torch"), kind="debian"),
+    Broken("debian-requirement-gone", "torch-import-broken", _remove("typing_extensions*"),
+           kind="debian"),
+    Broken("uv-package-gone", "torch-import-broken", _remove("torch"), kind="uv"),
+    Broken("uv-requirement-gone", "torch-import-broken", _remove("typing_extensions*"), kind="uv"),
+    Broken("uv-torch-missing", "torch-missing", _remove("torch", "torch-*"), kind="uv"),
+    Broken("python-3.13", "torch-import-broken", _remove("torch/lib/libc10.so"), kind="3.13"),
+    Broken("python-3.8", "torch-import-broken", _remove("torch/lib/libc10.so"), kind="3.8"),
+    Broken("pip-missing", "torch-import-broken", _remove("torch/lib/libc10.so", "pip*")),
+    Broken("constraint", "torch-import-broken",
+           _both(_remove("typing_extensions*"), _constraint)),
+    # Packages that were built upon torch.
+    Broken("torchaudio", "torch-companion-mismatch", _installs("torchaudio==2.7.0"),
+           "import torchaudio"),
+    Broken("flash-attn", "extension-abi-mismatch", _built_elsewhere,
+           "import flash_attn"),
+    Broken("xformers", "extension-abi-mismatch", _installs("xformers==0.0.30"), "import xformers"),
+    # Machines with a GPU.
+    _on_h100("cpu-build", "torch-cpu-only", _nothing, "cpu"),
+    _on_h100("driver-too-old", "driver-too-old", _nothing, "cu130",
+             FAKE_NVML_RELEASE="550.54.14", FAKE_CUDA_VERSION="12040"),
+    _on_h100("cudnn-wheel-gone", "cudnn-missing", _remove("nvidia/cudnn", "nvidia_cudnn*")),
+    _on_h100("cudnn-wheel-removed", "cudnn-missing", _uninstall("nvidia-cudnn-cu12")),
+    _on_h100("cudnn-file-gone", "cudnn-missing", _remove("nvidia/cudnn/lib/libcudnn.so.9")),
+    _on_h100("cudart-removed", "cuda-library-missing", _uninstall("nvidia-cuda-runtime-cu12")),
+    _on_h100("cudart-cut", "torch-import-broken",
+             _cut("nvidia/cuda_runtime/lib/libcudart.so.12")),
+    _on_h100("cudnn-of-another-release", "nvidia-wheel-mismatch",
+             _installs("nvidia-cudnn-cu12==9.5.1.17"), shows=_ON_GPU + _CUDNN),
+    _on_h100("library-path-with-cudnn", "cudnn-missing", _other_cudnn),
+    _on_h100("preloaded-cudart", "cuda-library-conflict", _preloads,
+             shows=_ON_GPU + "; assert 'old-cuda' not in open('/proc/self/maps').read()"),
+    _on_h100("hidden-by-nothing", "visible-devices-hides-gpus", _set("CUDA_VISIBLE_DEVICES", "")),
+    _on_h100("hidden-by-minus-one", "visible-devices-hides-gpus",
+             _set("CUDA_VISIBLE_DEVICES", "-1")),
+    _on_h100("no-such-gpu", "visible-devices-hides-gpus", _set("CUDA_VISIBLE_DEVICES", "3")),
+    _on_h100("onnxruntime-over-gpu", "library-cuda-mismatch",
+             _both(_installs("onnxruntime-gpu==1.23.2"), _installs("onnxruntime==1.23.2")),
+             shows="import onnxruntime; assert onnxruntime.NAME == 'CUDAExecutionProvider'"),
+    _on_h100("triton-gone", "nvidia-wheel-mismatch", _uninstall("triton"),
+             shows=_ON_GPU + "; import triton"),
+    _on_h100("triton-of-another-release", "nvidia-wheel-mismatch", _installs("triton==3.3.0"),
+             shows=_ON_GPU + "; import triton; assert triton.__version__ == '3.5.1'"),
 )  # fmt: skip

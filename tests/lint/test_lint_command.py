@@ -97,7 +97,10 @@ def test_a_file_of_another_kind_is_named_and_harms_nothing(tmp_path: Path, file:
     done = run(other, file)
     assert f"{other} is not a kind of file that lint knows." in done.stderr
     assert done.exit_code == 1
-    assert run(other).exit_code == 0
+    assert run(other).exit_code == 2  # nothing was judged
+    yaml = tmp_path / "workflow.yaml"
+    yaml.write_text("on: push\n", encoding="utf-8")
+    assert run(yaml).exit_code == 0  # the hook of pre-commit passes every YAML file
 
 
 @pytest.mark.parametrize(

@@ -111,6 +111,15 @@ CASES = {
         "Dockerfile", docker("RUN true"), ("1 warning driver-too-old",),
         {"driver": "470.57", "gpus": ("A100",)},
     ),
+    "driver-for-no-build-of-the-release": Case(
+        "requirements.txt", "torch==2.15.0\n", ("1 error driver-too-old",), {"driver": "570"},
+    ),
+    "driver-for-another-build-of-the-release": Case(
+        "requirements.txt", "torch==2.9.1\n", target={"driver": "570"}
+    ),
+    "driver-that-is-new-enough": Case(
+        "requirements.txt", "torch==2.15.0\n", target={"driver": "580"}
+    ),
     "driver-of-an-older-minor": Case("Dockerfile", docker("RUN true"), target={"driver": "535.54"}),
     "driver-of-a-branch-that-may-do": Case("Dockerfile", docker("RUN true"),
                                            target={"driver": "525"}),

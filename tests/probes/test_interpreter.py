@@ -17,8 +17,8 @@ ANSWER: dict[str, Any] = {
     "free_threaded": False, "prefix": "/home/user/venv", "base_prefix": "/usr",
     "sys_path": ["/home/user/project", "/usr/lib/python3.11", SITE],
     "site_packages": [SITE], "user_site": "/home/user/.local/lib/python3.11/site-packages",
-    "user_site_enabled": False, "externally_managed": False, "has_pip": True, "glibc": "2.35",
-    "soabi": "cpython-311-x86_64-linux-gnu",
+    "user_site_enabled": False, "externally_managed": False, "locked": "", "has_pip": True,
+    "glibc": "2.35", "soabi": "cpython-311-x86_64-linux-gnu",
 }  # fmt: skip
 
 

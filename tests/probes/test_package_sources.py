@@ -280,3 +280,10 @@ def test_the_environments_own_condarc_comes_first(tmp_path: Path) -> None:
 )
 def test_no_secret_is_kept(address: str, kept: str) -> None:
     assert public_address(address) == kept
+
+
+def test_the_constraints_of_the_shell(tmp_path: Path) -> None:
+    files = {"/c.txt": "# NVIDIA's\nTorch_Vision==0.20.0\ntorch == 2.4.0+cu124 ; x\nnumpy<2\n"}
+    found = sources(tmp_path, files, {"PIP_CONSTRAINT": "/c.txt /gone.txt"})
+    assert found.pip_constraints == ["torch-vision==0.20.0", "torch==2.4.0+cu124"]
+    assert sources(tmp_path).pip_constraints == []

@@ -24,7 +24,7 @@ LIBSTDCXX = b"\x00".join(
 LIB = "/lib/x86_64-linux-gnu"
 
 
-def linux(**identity: str) -> dict[str, Any]:
+def linux(**identity: str | int) -> dict[str, Any]:
     known = {"os": "linux", "machine": "x86_64", "release": "6.8.0-45-generic", **identity}
     return {"identity": known}
 
@@ -43,7 +43,7 @@ def test_ubuntu(tmp_path: Path) -> None:
             "/sys/class/dmi/id/sys_vendor": "Dell Inc.\n",
         },
         links={f"{LIB}/libstdc++.so.6": "libstdc++.so.6.0.30"},
-        host=linux(node="box", user="ann", home="/home/ann"),
+        host=linux(node="box", user="ann", home="/home/ann", uid=1000),
         env={"SLURM_JOB_ID": "77"},
     )
 

@@ -98,7 +98,8 @@ def test_a_wheel_with_pins(tmp_path: Path) -> None:
     assert torch.leftovers == []
     assert torch.installs is not None
     assert [(one.kind, one.version) for one in torch.installs] == [("package", "2.2.2+cu121")]
-    assert set(torch.problems) == {"cudnn_compiled", "needs"}  # they are not recorded
+    not_recorded = {"cudnn_compiled", "needs", "lost_libraries", "mapped_bytes"}
+    assert set(torch.problems) == not_recorded
     assert torch.source("arch_list") == f"{SITE}/torch/lib/libtorch_python.so"
 
 
@@ -503,3 +504,12 @@ def test_where_nothing_that_torch_requires_is_there_it_was_not_recorded(tmp_path
     found = collect(machine(tmp_path, files=wheel("2.9.1+cpu", None, *NEEDS)), PYTHON)
     assert found.needs is None
     assert "none of the packages" in found.problem("needs")
+
+
+def test_libraries_that_the_record_lists(tmp_path: Path) -> None:
+    names = ("libc10.so", "libshm.so", "libjitbackend_test.so")
+    record = "".join(f"torch/lib/{name},sha256=x,5\n" for name in names)
+    files = wheel("2.6.0+cpu", None)
+    info = next(path.rpartition("/")[0] for path in files if path.endswith("/METADATA"))
+    files |= {f"{info}/RECORD": record, f"{SITE}/torch/lib/libc10.so": "12345"}
+    assert build(tmp_path, files).lost_libraries == ["libshm.so"]

@@ -45,6 +45,7 @@ _SUDO = re.compile(
 )
 """sudo before a command that changes the image itself: root runs it there, and images seldom have
 sudo. Other commands with sudo are for the host."""
+_ANY_SUDO = re.compile(r"(?:^|(?<=[|;&] ))sudo (?=[a-z./])")
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 
 
@@ -76,8 +77,10 @@ class Interruption(Derived):
         if collects:
             commands = (COLLECT, *commands)
         classes = tuple(class_of(one) or "" for one in commands)
-        if self._container.runtime and self._system.user == "root":
+        if self._container.runtime and (self._system.is_root or self._system.user == "root"):
             commands = tuple(_SUDO.sub("", one) for one in commands)
+        elif self._system.is_root:
+            commands = tuple(_ANY_SUDO.sub("", one) for one in commands)
         fix = msgspec.structs.replace(fix, commands=commands, classes=classes, restart=restart)
         if fix.reach != "interrupts":
             return fix

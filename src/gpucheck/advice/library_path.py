@@ -103,6 +103,22 @@ class CopyFixes(Derived):
             commands=commands,
         )
 
+    def past_damaged(self, path: str) -> Fix | None:
+        """Return the fix for a damaged file to which LD_LIBRARY_PATH leads; None if it does not."""
+        folder, _, name = path.rpartition("/")
+        commands = self._around.path_without("LD_LIBRARY_PATH", {folder} if folder else ())
+        if not commands:
+            return None
+        return Fix(
+            text=say(
+                "Remove {entry} from LD_LIBRARY_PATH, {where}: {library} in it is damaged.",
+                entry=folder,
+                where=WHERE,
+                library=name,
+            ),
+            commands=commands,
+        )
+
     def newer_system(self, needed: str, have: str) -> list[Fix]:
         """Return the fixes for a C or C++ library that is too old.
 

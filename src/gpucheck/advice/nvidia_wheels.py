@@ -33,7 +33,7 @@ class WheelFixes(Derived):
             remove: wheels that wrote the same files. They are removed first, because removing them
                 later would delete these files.
         """
-        if self._python.managed_by_system():  # an environment with the wheel alone has no torch
+        if self._python.is_closed():  # an environment with the wheel alone has no torch
             return self._elsewhere.new_environment(
                 say("This PyTorch needs its own {packages}.", packages=listed(projects))
             )

@@ -43,7 +43,7 @@ class TorchAgain(Derived):
         version = version or next(iter(self._torch.recorded), None)
         text = say("Reinstall this PyTorch: pip then replaces all of its files.")
         # A new environment has none of the packages that torch needs.
-        over = () if self._python.managed_by_system() else ("--force-reinstall", "--no-deps")
+        over = () if self._python.is_closed() else ("--force-reinstall", "--no-deps")
         return self._install(text, version, *over)
 
     def once(self) -> Fix:
@@ -52,7 +52,7 @@ class TorchAgain(Derived):
             say("Remove torch until pip finds no more of it, then install it once."),
             self._torch.version,
         )
-        if not fix.commands or self._python.managed_by_system():
+        if not fix.commands or self._python.is_closed():
             return fix
         return replace(fix, commands=(*self._python.remove_torch(), *fix.commands))
 
@@ -79,9 +79,9 @@ class TorchAgain(Derived):
         # pip takes the metadata of a package whose files are gone for the package.
         damaged = any(one.version and not one.found for one in packages)
         over = ("--force-reinstall",) if damaged else ()
+        if self._python.is_closed():  # an environment with these alone has no torch
+            return self.same()
         text = say("Install what PyTorch requires: {packages}.", packages=in_series(wanted))
-        if self._python.managed_by_system():
-            return Fix(text=text)
         return self._python.install(text, ["install", *over, *wanted], remove=False)
 
     def of_system(self, soname: str) -> Fix:

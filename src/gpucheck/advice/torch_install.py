@@ -2,6 +2,7 @@
 
 import itertools
 import ntpath
+import re
 import shlex
 from collections.abc import Collection, Sequence
 
@@ -12,11 +13,13 @@ from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.derived import Derived, Gpu
+from gpucheck.derived.pinned_wheels import meets
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.derived.windows_shells import in_either, set_in_cmd
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
@@ -35,6 +38,7 @@ JETSON_PAGE = (
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
 _MOST_REASONS = 4
+_REQUIREMENT = r"([A-Za-z0-9][\w.-]{0,100})([=<>!~][=<>!~\w.,*+]{1,100})"
 _NOT_BY_PIP = say(
     "pip may not change this Python because another program manages it, so use a virtual "
     "environment."
@@ -57,8 +61,16 @@ class Python(Derived):
     """How to run the target interpreter and install into it."""
 
     def __init__(
-        self, interpreter: Interpreter, system: System, packages: Packages, torch: TorchBuild
+        self,
+        interpreter: Interpreter,
+        system: System,
+        packages: Packages,
+        torch: TorchBuild,
+        sources: PackageSources,
     ) -> None:
+        self._constraints = dict(
+            one.split("==", 1) for one in sources.pip_constraints or () if "==" in one
+        )
         self._interpreter = interpreter
         self._system = system
         self._packages = packages
@@ -81,9 +93,21 @@ class Python(Derived):
         """
         executable = self._interpreter.executable or "python"
         if self.by_uv():
-            verb, *rest = [word for word in arguments if word != "-y"]
+            verb, *rest = for_uv([word for word in arguments if word != "-y"])
             return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
-        return self.quoted([executable, "-m", "pip", *arguments])
+        free = ["env", "-u", "PIP_CONSTRAINT"] if self._are_forbidden(arguments) else []
+        return self.quoted([*free, executable, "-m", "pip", *arguments])
+
+    def _are_forbidden(self, arguments: Sequence[str]) -> bool:
+        """Whether a constraint of this shell allows no version that is asked for."""
+        if self._system.os == "windows" or arguments[:1] != ("install",):
+            return False
+        wanted = (re.fullmatch(_REQUIREMENT, word) for word in arguments[1:])
+        return any(
+            meets(one[2], self._constraints.get(one[1].lower().replace("_", "-"), "")) is False
+            for one in wanted
+            if one is not None and one[1].lower().replace("_", "-") in self._constraints
+        )
 
     def by_uv(self) -> bool:
         """Whether uv installs into the target."""
@@ -117,9 +141,26 @@ class Python(Derived):
         """Return torch and its installed companions."""
         return ["torch", *(name for name in COMPANIONS if self._packages.find(name))]
 
-    def managed_by_system(self) -> bool:
-        """Whether pip refuses to install here (PEP 668) outside a virtual environment."""
-        return bool(self._interpreter.externally_managed)
+    def is_closed(self) -> bool:
+        """Whether nothing can be installed here: pip refuses (PEP 668), or the user may not."""
+        return bool(self._interpreter.externally_managed or self._interpreter.locked)
+
+    def why_closed(self) -> Sentence:
+        """Return why nothing can be installed here."""
+        prefix = self._interpreter.prefix or ""
+        if self._interpreter.externally_managed:
+            return _NOT_BY_PIP
+        if self._interpreter.locked == "read-only":
+            return say(
+                "{prefix} is on a file system that is mounted read-only, so nothing can be changed "
+                "there: use a virtual environment elsewhere, or let whoever mounts it change it.",
+                prefix=prefix,
+            )
+        return say(
+            "{prefix} belongs to another user, and you may not change it: use a virtual "
+            "environment of your own, or let its owner run the command.",
+            prefix=prefix,
+        )
 
     def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
         """Return the commands that create a virtual environment and install into it."""
@@ -181,9 +222,9 @@ class Python(Derived):
             arguments: the arguments of pip.
             remove: whether to uninstall torch and its companions first.
         """
-        if self.managed_by_system():
+        if self.is_closed():
             return Fix(
-                text=in_turn((text, _NOT_BY_PIP)),
+                text=in_turn((text, self.why_closed())),
                 commands=self.new_environment(arguments),
                 verify=f"gpucheck --python {self.new_python()}",
             )
@@ -407,7 +448,7 @@ class TorchFixes(Derived):
         """Return the sentence about the mirror that has this build, if one is configured."""
         if not offer.is_default:
             return ()
-        apart = elsewhere or self._python.managed_by_system()
+        apart = elsewhere or self._python.is_closed()
         uv = self._python.by_uv() and not apart
         said = self._indexes.said(uv=uv, elsewhere=apart)
         return () if said is None else (said,)
@@ -441,6 +482,11 @@ class TorchFixes(Derived):
         """Whether NVIDIA built this torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
         local = (self._torch.version or "").partition("+")[2]
         return ".nv" in local and bool(self._container.runtime)  # Jetson's wheels have it too
+
+
+def for_uv(arguments: Sequence[str]) -> list[str]:
+    """Return arguments of pip for uv, which ignores --index-url where UV_DEFAULT_INDEX is set."""
+    return ["--default-index" if word == "--index-url" else word for word in arguments]
 
 
 def requirement(

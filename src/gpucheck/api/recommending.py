@@ -162,7 +162,7 @@ class Recommending:
         verify = fix.verify if executable else ""
         if self._wish.tool != "uv":
             return (*fix.commands, *self._rest(python)), verify
-        verify = "" if python.managed_by_system() else verify
+        verify = "" if python.is_closed() else verify
         return (*_uv_commands(arguments, python, executable), *self._rest(python)), verify
 
     def _rest(self, python: "Python") -> tuple[str, ...]:
@@ -170,7 +170,7 @@ class Recommending:
         wish = self._wish
         if not wish.like or wish.tool == "conda":
             return ()
-        if python.managed_by_system():  # the commands have made an environment of its own
+        if python.is_closed():  # the commands have made an environment of its own
             words = ["uv"] if wish.tool == "uv" else []
             command = python.quoted([*words, "pip", "install", "-r", wish.like])
             self._notes.append(say("Then, in that environment: {command}", command=command))
@@ -283,7 +283,7 @@ class Recommending:
         from gpucheck.engine import supply  # noqa: PLC0415
 
         indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)
-        apart = python.managed_by_system() or _is_of_ngc(target)
+        apart = python.is_closed() or _is_of_ngc(target)
         said = indexes.said(uv=self._wish.tool == "uv", elsewhere=apart)
         if offer.is_default and said is not None:
             self._notes.append(said)
@@ -294,12 +294,14 @@ class Recommending:
 
 
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
+    from gpucheck.advice.torch_install import for_uv  # noqa: PLC0415
+
     if not executable:
-        return (python.quoted(["uv", "pip", *arguments]),)
-    if python.managed_by_system():
+        return (python.quoted(["uv", "pip", *for_uv(arguments)]),)
+    if python.is_closed():
         return (
             python.quoted(["uv", "venv", "--python", executable, "gpu-env"]),
-            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *arguments[1:]]),
+            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *for_uv(arguments[1:])]),
         )
     return (*python.remove_torch(), python.pip(*arguments))
 

@@ -173,11 +173,16 @@ def _sum_up(found: "list[LintedFile]") -> None:
 
 
 def _status(found: "list[LintedFile]", fail_on: "FailOn") -> int:
-    if any(one.problem for one in found):
+    if any(one.problem for one in found) or not any(map(_may_be_judged, found)):
         return _UNREADABLE
     from gpucheck.engine import counts  # noqa: PLC0415
 
     return int(any(counts(one.severity, fail_on) for file in found for one in file.complaints))
+
+
+def _may_be_judged(file: "LintedFile") -> bool:
+    """Whether it is of a known kind; a YAML file of another kind may be anybody's."""
+    return bool(file.kind) or file.file.lower().endswith((".yaml", ".yml"))
 
 
 COMMAND = lint

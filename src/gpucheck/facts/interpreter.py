@@ -10,6 +10,7 @@ Status = Literal[
 ]  # fmt: skip
 
 
+Locked = Literal["", "read-only", "permission"]
 Kind = Literal["venv", "conda", "uv", "pyenv", "system", "other"]
 
 
@@ -28,6 +29,8 @@ class Interpreter(Section, frozen=True, kw_only=True):
 
     status: Status | None = None
     """The result of querying it; everything below is unknown unless this is ``ok``."""
+    starts_without: str | None = None
+    """A variable without which a Python starts that does not start; "" if none is known."""
     executable: Annotated[str | None, Private("path")] = None
     chosen_by: str | None = None
     """Why this one: ``--python``, ``the active virtual environment`` ..."""
@@ -44,10 +47,15 @@ class Interpreter(Section, frozen=True, kw_only=True):
     kind: Kind | None = None
     sys_path: Annotated[list[str] | None, Private("paths")] = None
     """As for ``python script.py`` in the current folder: that folder comes first."""
+    hiding_modules: Annotated[list[str] | None, Private("paths")] = None
+    """Files and folders of the current folder that hide standard modules which ``import torch``
+    loads; [] if Python does not look there."""
     site_packages: Annotated[list[str] | None, Private("paths")] = None
     user_site: Annotated[str | None, Private("path")] = None
     user_site_enabled: bool | None = None
     externally_managed: bool | None = None
+    locked: Locked | None = None
+    """Why this user can install nothing there, not even for himself; "" if he can."""
     has_pip: bool | None = None
     glibc: str | None = None
     """The result of ``platform.libc_ver()`` in the target; "" if its C library is not glibc."""

@@ -17,6 +17,8 @@ class LimitsOfProcess(Section, frozen=True, kw_only=True):
     """Whether the kernel lets this process register more memory than that: it has CAP_IPC_LOCK, in
     the first user namespace."""
     open_files: int | None = None
+    address_space_bytes: int | None = None
+    """Of virtual memory (``ulimit -v``): a library takes its size of it, used or not."""
     infiniband_devices: list[str] | None = None
     """RDMA devices of this machine (``/sys/class/infiniband``), except those whose ports are
     Ethernet, like those of every recent network card."""

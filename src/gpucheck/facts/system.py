@@ -33,6 +33,8 @@ class System(Section, frozen=True, kw_only=True):
     """``x86_64``, ``aarch64`` ... from ``uname -m`` (AMD64 is given as x86_64)."""
     hostname: Annotated[str | None, Private("host")] = None
     user: Annotated[str | None, Private("user")] = None
+    is_root: bool | None = None
+    """Whether the commands of the user are those of root."""
     home: Annotated[str | None, Private("path")] = None
     libc: Literal["glibc", "musl", "other"] | None = None
     glibc: str | None = None

@@ -39,5 +39,9 @@ class Toolkits(Section, frozen=True, kw_only=True):
     selected_version: str | None = None
     selected_via: str | None = None
     compilers: list[Compiler] | None = None
+    named_in_vain: list[str] | None = None
+    """Those of CC and CXX that name a program which is not there."""
+    setuptools: bool | None = None
+    """Whether the target has setuptools, with which PyTorch compiles extensions."""
     python_headers: bool | None = None
     """Whether Python.h of the target exists, which extensions are compiled with."""

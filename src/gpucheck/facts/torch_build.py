@@ -12,9 +12,10 @@ class TorchInstall(Facts, frozen=True, kw_only=True):
 
     path: Annotated[str | None, Private("path")] = None
     version: str | None = None
-    kind: Literal["package", "module", "folder"] | None = None
+    kind: Literal["package", "module", "folder", "archive"] | None = None
     """``package``: an installed torch; ``module``: a file torch.py; ``folder``: a folder named
-    torch that is not PyTorch."""
+    torch that is not PyTorch; ``archive``: a zip file with a torch, from which Python cannot load
+    compiled modules."""
 
 
 class NeededPackage(Facts, frozen=True, kw_only=True):
@@ -57,6 +58,10 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     """What its metadata requires of nvidia-* and triton, extras resolved: name to specifier."""
     needs: list[NeededPackage] | None = None
     """What else its metadata requires, as far as gpucheck knows the name of the module."""
+    lost_libraries: list[str] | None = None
+    """Libraries of ``torch/lib`` that its RECORD lists and that are not there."""
+    mapped_bytes: int | None = None
+    """How much of the address space its own libraries take; looked up where that is limited."""
     cudnn: str | None = None
     """The cuDNN that it pins or bundles; "" if there is neither."""
     cudnn_compiled: str | None = None

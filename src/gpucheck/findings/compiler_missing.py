@@ -11,7 +11,9 @@ Python.h: No such file or directory", "Compiler: cl is not found".
 
 When it is reported: plain PyTorch compiles nothing. So gpucheck reports this as an error only when
 you say that something is to be compiled (``--for build``). It is a warning on a machine with a GPU
-where a package is installed that always uses Triton (vllm, sglang, unsloth, deepspeed).
+where a package is installed that always uses Triton (vllm, sglang, unsloth, deepspeed). If CC or
+CXX names a program that is not there, that is the fault, whatever else is on PATH. A target without
+setuptools, with which PyTorch compiles extensions, is a warning.
 
 The self-test ``jit`` compiles for real; it runs only when you name it (``gpucheck selftest --tests
 jit``). Whatever it finds missing is an error, no matter what the files show.
@@ -20,11 +22,14 @@ Fix: install a compiler and the header files of this Python. On Windows, install
 Visual Studio and work in their command prompt.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
+from gpucheck.advice import Python
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.selftests import SelfTest
@@ -33,7 +38,7 @@ from gpucheck.facts.toolkits import Toolkits
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, listed, say
 
 RULE = Rule(
     __name__,
@@ -66,6 +71,7 @@ def check(  # what a self-test met, else all that the files say
     interpreter: Interpreter,
     system: System,
     around: Surroundings,
+    python: Python,
 ) -> Judgement:
     """Report what a self-test lacked; else look for a compiler and Python.h where needed."""
     met = says.failed_with("compiler-missing")
@@ -76,6 +82,8 @@ def check(  # what a self-test met, else all that the files say
         return NotApplicable(NOTHING)
     if system.os == "windows":
         return NotApplicable(say("Visual C++ is found through its own command prompt, not on PATH"))
+    if toolkits.named_in_vain:
+        return _named_in_vain(toolkits.named_in_vain, environment, why, around)
     compilers = known(toolkits.compilers, "toolkits.compilers")
     if environment.get("CC") or environment.get("CXX"):
         return Fine(say("CC or CXX names the compiler"))
@@ -94,6 +102,8 @@ def check(  # what a self-test met, else all that the files say
             version=interpreter.version,
         )
         return _hit(words, "toolkits.python_headers", why, _headers(around, system, interpreter))
+    if why.asked and toolkits.setuptools is False:
+        return _without_setuptools(python)
     return Fine(say("a compiler is available"))
 
 
@@ -105,6 +115,41 @@ def _hit(words: Sentence, fact: str, why: Reason, fix: Fix) -> Hit:
         fixes=(msgspec.structs.replace(fix, verify=verify),),
         severity=why.severity,
         confidence=why.confidence,
+    )
+
+
+def _named_in_vain(
+    names: Sequence[str], environment: Environment, why: Reason, around: Surroundings
+) -> Hit:
+    """Judge variables that name a compiler which is not there, whatever else is on PATH."""
+    values = [f"{name}={environment.get(name)}" for name in names]
+    fix = Fix(
+        text=say(
+            "Unset what names no compiler: the one on PATH is then used. Also remove the line that "
+            "sets it: in the file with which your shell starts, or in your job script."
+        ),
+        commands=tuple(line for name in names for line in around.unset(name)),
+    )
+    words = say(
+        "{why}, but {variables}: there is no such program", why=why.words, variables=listed(values)
+    )
+    facts = [f"environment.variables.{name}" for name in names]
+    hit = _hit(words, facts[0], why, fix)
+    return msgspec.structs.replace(hit, evidence=(*facts, *why.facts))
+
+
+def _without_setuptools(python: Python) -> Hit:
+    """Judge a target that cannot build by itself; pip may bring setuptools where it isolates."""
+    fix = python.install(say("Install setuptools."), ["install", "setuptools"], remove=False)
+    return Hit(
+        headline=say(
+            "An extension is to be compiled here, but setuptools is missing, with which PyTorch "
+            "compiles extensions"
+        ),
+        evidence=("toolkits.setuptools", "request.purpose"),
+        fixes=(msgspec.structs.replace(fix, verify=f"{fix.verify} --for build"),),
+        severity=Severity.WARNING,
+        confidence=Confidence.LIKELY,
     )
 
 

@@ -26,6 +26,7 @@ Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names 
 permissions are in the way, the command changes them.
 """
 
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import (
     Copy,
@@ -65,6 +66,7 @@ def check(
     loaded: Loaded,
     wheels: NvidiaWheels,
     advice: WheelFixes,
+    copies: CopyFixes,
     sublibraries: CudnnSublibraries,
 ) -> Judgement:
     """Ask the loader for cuDNN's main library, then for its parts."""
@@ -76,7 +78,7 @@ def check(
     if lost is not None:
         if keeps_out(lost.library):
             return _unreadable(named(torch), lost, advice)
-        return _whole(lost, torch, wheels, advice)
+        return _whole(lost, torch, wheels, advice, copies)
     part = loaded.lost(is_cudnn_part)
     if part is not None:
         if keeps_out(part.library):
@@ -95,7 +97,9 @@ def check(
     return Fine(say("torch loads {library}", library=placed(copy.library.soname, copy)))
 
 
-def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
+def _whole(
+    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes, copies: CopyFixes
+) -> Judgement:
     project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
     facts = [lost.fact]
@@ -104,7 +108,7 @@ def _whole(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFix
     return Hit(
         headline=_headline(named(torch), lost.library.soname, pin),
         evidence=tuple(facts),
-        fixes=(_fix(project, advice),),
+        fixes=(copies.past_damaged(lost.library.path or "") or _fix(project, advice),),
     )
 
 

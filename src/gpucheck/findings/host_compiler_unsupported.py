@@ -36,7 +36,7 @@ RULE = Rule(
     title=say("the C++ compiler does not fit nvcc or PyTorch"),
     severity=Severity.ERROR,
     family="libraries",
-    suppressed_by=("torch-missing", "toolkit-torch-mismatch"),
+    suppressed_by=("torch-missing", "toolkit-torch-mismatch", "compiler-missing"),
     compat_keys=("action", "gcc", "clang", "msc_ver"),
 )
 

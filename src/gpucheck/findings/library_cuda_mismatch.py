@@ -9,6 +9,9 @@ Symptoms: "Failed to load library libonnxruntime_providers_cuda.so with error: l
 cannot open shared object file" and then a session that runs on the CPU; "ImportError:
 libcublas.so.12: cannot open shared object file" or "CuPy failed to load libnvrtc.so.12".
 
+Another fault of the kind: ``onnxruntime`` was installed over ``onnxruntime-gpu``, often because
+another package requires it. Both write the same files, and only one of them can use CUDA.
+
 Causes: the library was installed without a look at the CUDA of PyTorch; one of the two was upgraded
 to another major version of CUDA; the library was installed without the extra that brings NVIDIA's
 wheels.
@@ -33,6 +36,8 @@ from gpucheck.advice import Python
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
+from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, listed, say, say_many
@@ -53,6 +58,7 @@ RULE = Rule(
 _OPTIONAL = ("libnccl.so", "libcufile.so", "libnvshmem_host.so", "libcupti.so")
 _CUDNN = "nvidia-cudnn"
 """Torch brings its own; a library that needs another is for another major version of it."""
+_FOR_CPU, _FOR_CUDA = "onnxruntime", "onnxruntime-gpu"
 _MOST_NAMED = 3
 _IN_NAME = r"(cu(?:da)?)([0-9]{2})(x?)(?=-|\Z)"
 
@@ -74,10 +80,14 @@ def check(  # what the commands of the fix are made of
     table: ExtensionTable,
     known_packages: KnownPackages,
     python: Python,
+    wheels: NvidiaWheels,
+    installed: Packages,
 ) -> Judgement:
-    """Look for packages whose CUDA libraries are nowhere."""
+    """Look for an overwritten package, then for packages whose CUDA libraries are nowhere."""
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
+    if (hit := _overwritten(wheels, installed, python)) is not None:
+        return hit
     judged = [one for one in packages.all() if _is_judged(one, known_packages)]
     found = [lack for one in judged if (lack := _lack(one, sonames)) is not None]
     if found:
@@ -89,6 +99,36 @@ def check(  # what the commands of the fix are made of
         return NotApplicable(say("no library with GPU code is installed besides PyTorch"))
     names = listed([one.title for one in judged[:_MOST_NAMED]])
     return Fine(say("the CUDA libraries that {packages} need are there", packages=names))
+
+
+def _overwritten(wheels: NvidiaWheels, installed: Packages, python: Python) -> Hit | None:
+    """Report an ONNX Runtime for CUDA whose files are those of the one for the CPU."""
+    for at, one in enumerate(wheels.shared or ()):
+        if one.owner != _FOR_CPU or _FOR_CUDA not in (one.projects or ()):
+            continue
+        found = installed.find(_FOR_CUDA)
+        version = found.version if found is not None else None
+        wanted = f"{_FOR_CUDA}=={version}" if version else _FOR_CUDA
+        again = python.install(
+            say(
+                "Remove {cpu}, and reinstall {cuda}: both write the same files.",
+                cpu=_FOR_CPU,
+                cuda=_FOR_CUDA,
+            ),
+            ["install", "--force-reinstall", "--no-deps", wanted],
+            remove=False,
+        )
+        removal = () if python.is_closed() else (python.pip("uninstall", "-y", _FOR_CPU),)
+        return Hit(
+            headline=say(
+                "{cpu} has overwritten {cuda}: ONNX Runtime runs on the CPU alone",
+                cpu=_FOR_CPU,
+                cuda=_FOR_CUDA,
+            ),
+            evidence=(f"nvidia_wheels.shared.{at}",),
+            fixes=(msgspec.structs.replace(again, commands=(*removal, *again.commands)),),
+        )
+    return None
 
 
 def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:

@@ -85,7 +85,7 @@ def check(
 
 def _older_numpy(python: Python, reinstall: TorchFixes) -> Fix:
     text = say("Install a NumPy version that this PyTorch supports.")
-    if python.managed_by_system():
+    if python.is_closed():
         return reinstall.new_environment(text)
     return Fix(
         text=text,

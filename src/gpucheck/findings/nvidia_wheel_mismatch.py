@@ -26,7 +26,7 @@ Warnings:
 - A library has the right size and different content (checked only with ``-v``, because whole
   libraries must be read for it).
 - Two wheels own one file, and gpucheck cannot tell which one's content is there.
-- Triton, cuSPARSELt or NVSHMEM is of another version.
+- Triton, cuSPARSELt or NVSHMEM is of another version, or Triton is not installed.
 
 For information: a library has another size than the wheel's file (somebody may have stripped it);
 or two wheels own one file, and the content is that of the pinned one.
@@ -74,6 +74,7 @@ RULE = Rule(
 
 _NO_LIBRARIES = "cuda-"
 """cuda-toolkit has no files; cuda-bindings has Python code only."""
+_TRITON = "triton"
 _NCCL, _CUDNN = "nvidia-nccl", "nvidia-cudnn"
 _MOST_NAMES = 4
 _SEVERITIES = tuple(Severity)
@@ -316,6 +317,19 @@ def _in_place_of(wheels: NvidiaWheels, packages: Packages, loading: Loading) -> 
     found = []
     for at, pin in enumerate(wheels.pins or ()):
         project = pin.project or ""
+        if pin.state == "missing" and project == _TRITON:
+            found.append(
+                _Complaint(
+                    text=say(
+                        "{wheel}, which PyTorch requires, is not installed: torch.compile fails on "
+                        "a GPU",
+                        wheel=project,
+                    ),
+                    facts=(f"nvidia_wheels.pins.{at}",),
+                    again=(project,),
+                    severity=Severity.WARNING,
+                )
+            )
         if pin.state != "missing" or not project.startswith("nvidia-"):
             continue
         variant = _variant(project, packages)

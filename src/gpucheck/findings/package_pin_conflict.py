@@ -66,7 +66,7 @@ def check(  # what the commands of the fix are made of
         return Fine(say("the requirements of the other packages are met"))
     first = found[0]
     fixes: tuple[Fix, ...]
-    if python.managed_by_system():
+    if python.is_closed():
         fixes = (reinstall.new_environment(say("Use releases that belong together.")),)
     elif _is_bound_by_torch(first, torch):
         fixes = _fit(first, torch, python, table, known_packages)

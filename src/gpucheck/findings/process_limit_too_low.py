@@ -8,23 +8,28 @@ a control group (``pids.max``).
 Symptoms: "Too many open files", "Resource temporarily unavailable", "can't start new thread",
 "Cannot allocate memory", and on other ranks a lost connection or a timeout.
 
-When it is reported: only by ``gpucheck preflight``, for ranks whose own error says so, or that
-broke down while the kernel counted refused processes for their control group. No hardware is
-blamed, and no other rank.
+When it is reported: if the limit on virtual memory (``ulimit -v``) of the shell is lower than what
+PyTorch's own libraries take when they are loaded. Then ``import torch`` fails with "failed to map
+segment from shared object", "Cannot allocate memory" or a MemoryError, however much memory is free.
+``gpucheck preflight`` reports ranks whose own error says so, or that broke down while the kernel
+counted refused processes for their control group. No hardware is blamed, and no other rank.
 
 Fix: raise the limits for whatever starts the job: the login, the container, or the batch system.
 """
 
-from gpucheck.facts.claims import Severity
-from gpucheck.findings.form import InPreflight, Rule
+from gpucheck.derived.process_limits import in_words
+from gpucheck.facts import known
+from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 
 RULE = Rule(
     __name__,
     title=say("a limit on open files, processes or memory is too low"),
     severity=Severity.ERROR,
-    family="cluster",
-    concern="environment",
+    family="runtime",
     seen_in=("pre-flight",),
     preflight=InPreflight(
         exit_class=4,
@@ -39,3 +44,35 @@ RULE = Rule(
         ),
     ),
 )
+
+
+@RULE.check
+def check(limits: LimitsOfProcess, torch: TorchBuild) -> Judgement:
+    """Compare the limit of virtual memory with what the libraries of PyTorch take at least."""
+    if not torch.installed:
+        return NotApplicable(say("torch is not installed"))
+    limit = known(limits.address_space_bytes, "limits.address_space_bytes")
+    if limit < 0:
+        return Fine(say("the address space is not limited"))
+    wanted = known(torch.mapped_bytes, "torch.mapped_bytes")
+    if wanted < limit:
+        return Fine(say("the libraries of PyTorch fit into the address space"))
+    return Hit(
+        headline=say(
+            "ulimit -v allows {limit} of virtual memory, but the libraries of PyTorch alone take "
+            "{wanted}: import torch fails",
+            limit=in_words(limit),
+            wanted=in_words(wanted),
+        ),
+        evidence=("limits.address_space_bytes", "torch.mapped_bytes"),
+        fixes=(
+            Fix(
+                text=say(
+                    "Raise the limit, in the shell and where it is set: in the file with which the "
+                    "shell starts, in /etc/security/limits.conf, or in the batch system "
+                    "(--mem-per-cpu, h_vmem). If this command is refused, only root can raise it."
+                ),
+                commands=("ulimit -v unlimited",),
+            ),
+        ),
+    )

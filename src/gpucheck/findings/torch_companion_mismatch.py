@@ -71,7 +71,7 @@ def check(
     """Compare each companion's requirement, CUDA and symbols with torch's."""
 
     def fix(one: Distribution) -> Fix:
-        if python.managed_by_system() and "conda" not in (one.installer, torch.installer):
+        if python.is_closed() and "conda" not in (one.installer, torch.installer):
             return reinstall.new_environment(say("Use releases that belong together."))
         return _fix(one, torch, version, companions, interpreter, python, reinstall)
 

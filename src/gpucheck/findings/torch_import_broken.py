@@ -11,6 +11,8 @@ Causes:
   Python.
 - Files were fetched from git without their contents (git-lfs).
 - libgomp or another library of the system is not installed.
+- A library of ``torch/lib`` that the import does without is gone although the installation lists
+  it; what loads it later fails. That is a warning.
 - pip has torch on record, but its files are gone: a removal or an upgrade was interrupted.
 - A Python package that PyTorch requires is gone, damaged or too old ("No module named
   'typing_extensions'"). Without typing_extensions the import itself fails. If it is too old, it is
@@ -24,6 +26,9 @@ files of nvidia-* wheels and a C or C++ library that is too old.
 Fix: reinstall the same PyTorch, or install the missing library of the system.
 """
 
+from collections.abc import Sequence
+
+from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
@@ -35,7 +40,7 @@ from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.torch_build import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import and_more, say
+from gpucheck.language import and_more, in_series, say
 from gpucheck.tables.wheel_names import wheel_of_file
 
 RULE = Rule(
@@ -58,6 +63,7 @@ RULE = Rule(
 )
 
 _MODULE = "_C."
+_MOST_NAMED = 3
 _AT_IMPORT = ("typing-extensions",)
 """Of what torch requires, what ``import torch`` imports: looked up in sys.modules of torch 2.13."""
 _TRY = "gpucheck selftest --tests import-torch"
@@ -69,6 +75,7 @@ def check(
     loading: Loading,
     again: TorchAgain,
     wheels: WheelFixes,
+    copies: CopyFixes,
     says: SelfTestSays,
 ) -> Judgement:
     """Report why import torch fails, if no missing CUDA library is the reason.
@@ -82,30 +89,47 @@ def check(
     unmet, said = _unmet(torch), says.import_failure()
     if unmet and _ends_the_import(unmet[0][1], has_failed=said is not None):
         return _without(unmet, torch, again, is_error=True)
-    if said is not None and loading.missing is None:
+    if found := _fatal(loading):
+        at, first = found[0]
+        return Hit(
+            headline=say("import torch fails: {what}", what=_what(first)),
+            evidence=(f"loading.missing.{at}",),
+            fixes=(copies.past_damaged(first.path or "") or _fix(first, torch, again, wheels),),
+        )
+    if said is not None:
         return _seen(*said, again)
-    if unmet and loading.missing is None:
+    if unmet:
         return _without(unmet, torch, again, is_error=False)
-    missing = known(loading.missing, "loading.missing")
-    found = [
+    if torch.lost_libraries:
+        return _lost(torch.lost_libraries, again)
+    known(loading.missing, "loading.missing")
+    return Fine(
+        say("the loader finds everything that import torch needs, and all files are intact")
+    )
+
+
+def _fatal(loading: Loading) -> list[tuple[int, MissingLibrary]]:
+    """Return what ends the import, if no other finding is about it; [] if that is unknown."""
+    return [
         (at, one)
-        for at, one in enumerate(missing)
+        for at, one in enumerate(loading.missing or ())
         if one.fatal
         and not ((one.why == "not found" or keeps_out(one)) and wheel_of_file(one.soname))
     ]
-    if not found and said is not None:
-        return _seen(*said, again)
-    if not found and unmet:
-        return _without(unmet, torch, again, is_error=False)
-    if not found:
-        return Fine(
-            say("the loader finds everything that import torch needs, and all files are intact")
-        )
-    at, first = found[0]
+
+
+def _lost(names: Sequence[str], again: TorchAgain) -> Hit:
+    """Judge files that are gone and that the import does without: something needs them later."""
     return Hit(
-        headline=say("import torch fails: {what}", what=_what(first)),
-        evidence=(f"loading.missing.{at}",),
-        fixes=(_fix(first, torch, again, wheels),),
+        headline=say(
+            "PyTorch is incomplete: {files}, which its installation has put there, is gone from "
+            "torch/lib",
+            files=in_series(names[:_MOST_NAMED]),
+        ),
+        evidence=("torch.lost_libraries",),
+        fixes=(again.same(),),
+        severity=Severity.WARNING,
+        confidence=Confidence.LIKELY,
     )
 
 

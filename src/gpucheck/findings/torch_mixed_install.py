@@ -5,6 +5,7 @@ The kinds, in the order in which gpucheck reports them:
 - A file ``torch.py`` or a folder ``torch`` of your own comes before the installed PyTorch on
   ``sys.path``, usually in the folder of your script: "module 'torch' has no attribute 'cuda'", or
   "partially initialized module 'torch' ... (most likely due to a circular import)".
+- A zip file with a torch, usually on ``PYTHONPATH``.
 - Another PyTorch, in the user site (``~/.local``) or on ``PYTHONPATH``, takes priority over the one
   of the environment: the printed version is not the one that you installed, and torchvision or the
   nvidia-* wheels belong to the other.
@@ -61,6 +62,8 @@ def check(  # the target, its torch, what led there, the fixes
     installs = known(torch.installs, "torch.installs")
     packages = [one for one in installs if one.kind == "package"]
     if (own := _own_file_first(torch, installs, packages)) is not None:
+        if own.kind == "archive":
+            return _in_archive(own, installs, python, environment)
         return _shadowed(own, installs, system, python)
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
@@ -127,6 +130,31 @@ def _shadowed(
                 commands=(python.quoted(move),),
             ),
         ),
+    )
+
+
+def _in_archive(
+    own: TorchInstall, installs: list[TorchInstall], python: Python, environment: Environment
+) -> Hit:
+    path = own.path or ""
+    by_variable = path in _entries(environment)
+    fix = Fix(
+        text=say(
+            "Remove {path} from the .pth file or program that adds it to sys.path.", path=path
+        ),
+        verify=python.verify(),
+    )
+    return Hit(
+        headline=say(
+            "import torch looks into the archive {path}, which has a torch: Python cannot load "
+            "compiled modules from there",
+            path=path,
+        ),
+        evidence=(
+            f"torch.installs.{installs.index(own)}",
+            *(("environment.variables.PYTHONPATH",) if by_variable else ()),
+        ),
+        fixes=(_without_entry(path, python, environment) if by_variable else fix,),
     )
 
 
@@ -221,9 +249,13 @@ def _hides(first: TorchInstall, other: TorchInstall, *, by_variable: bool) -> st
 
 def _on_pythonpath(install: TorchInstall, environment: Environment) -> bool:
     """Whether the folder in which a torch lies is an entry of PYTHONPATH."""
-    entries = (environment.get("PYTHONPATH") or "").replace(";", ":").split(":")
     path = (install.path or "").replace("\\", "/")
-    return any(entry and path == f"{entry.rstrip('/')}/torch" for entry in entries)
+    return any(path == f"{entry.rstrip('/')}/torch" for entry in _entries(environment))
+
+
+def _entries(environment: Environment) -> list[str]:
+    value = (environment.get("PYTHONPATH") or "").replace(";", ":")
+    return [entry for entry in value.split(":") if entry]
 
 
 def _folder(path: str | None) -> str:

@@ -18,7 +18,8 @@ from gpucheck.fixing.place import Place
 _FLAGS = frozenset(
     ("-y", "--force-reinstall", "--no-deps", "--no-cache-dir", "--no-build-isolation", "--force")
 )
-_WITH_ADDRESS = ("--index-url",)
+_FREE = ["env", "-u", "PIP_CONSTRAINT"]
+_WITH_ADDRESS = ("--index-url", "--default-index")
 _WITH_NAME = ("--no-binary",)
 _ADDRESS = re.compile(r"https?://[\w.:/~+-]{1,300}")
 _REQUIREMENT = re.compile(
@@ -52,12 +53,13 @@ def runnable(text: str, place: Place) -> Command | None:
     argv = _words(text, place)
     if argv is None or class_of(text) != "environment":
         return None
-    python, tail = place.python, argv[1:]
+    plain = argv[len(_FREE) :] if argv[: len(_FREE)] == _FREE else argv
+    python, tail = place.python, plain[1:]
     if argv[0] == "mv":
         return _move(text, argv)
     if argv == [python, "-m", "ensurepip"]:
         return Command(text=text, argv=tuple(argv), action="pip")
-    if argv[0] == python and tail[:2] == ["-m", "pip"]:
+    if plain[0] == python and tail[:2] == ["-m", "pip"]:
         return _of_packages(text, argv, tail[2:])
     if argv[0] == "uv" and tail[:1] == ["pip"] and tail[2:4] == ["--python", python]:
         return _of_packages(text, argv, [tail[1], *tail[4:]])

@@ -28,6 +28,8 @@ class Place(msgspec.Struct, frozen=True, kw_only=True):
     home: str
     kind: Kind
     windows: bool = False
+    holds_gpucheck: bool = False
+    """Whether packages that gpucheck itself uses are in it."""
 
 
 class RefusedPlaceError(Exception):
@@ -51,15 +53,6 @@ def place_of(snapshot: Snapshot) -> Place:
             )
         )
     prefix = os.path.realpath(target.prefix)
-    if any(_is_in(module.__file__ or "", prefix) for module in (gpucheck, click, msgspec)):
-        raise RefusedPlaceError(
-            say(
-                "gpucheck itself is installed in this environment, and changes nothing under its "
-                "own feet. Run it from elsewhere: pipx, uvx, or another virtual environment, with "
-                "--python {python}.",
-                python=target.executable,
-            )
-        )
     return _checked(target, prefix, windows=snapshot.get(System).os == "windows")
 
 
@@ -96,6 +89,9 @@ def _checked(target: Interpreter, prefix: str, *, windows: bool) -> Place:
         home=str(Path(home) / _HOME),
         kind=target.kind or "other",
         windows=windows,
+        holds_gpucheck=any(
+            _is_in(module.__file__ or "", prefix) for module in (gpucheck, click, msgspec)
+        ),
     )
 
 

@@ -15,6 +15,8 @@ from gpucheck.fixing.projects import Project
 from gpucheck.language import Sentence, listed, say
 from gpucheck.output.fix_document import FixLeft, Who
 
+_OWN = frozenset(("gpucheck-doctor", "click", "msgspec", "nvidia-ml-py", "packaging"))
+"""What gpucheck runs on."""
 _FAMILY = frozenset(("torch", "torchvision", "torchaudio"))
 """What belongs together: a fix for one of them was worked out for the others as they are now."""
 
@@ -52,7 +54,7 @@ def plan(
             continue
         found = _first(finding, place, has) if place is not None else None
         if found is None:
-            left += _left(finding, refused)
+            left += _left(finding, refused, place)
             continue
         fix, commands = found
         step = _step(finding, fix, commands, report)
@@ -76,6 +78,8 @@ def _first(
     for fix in finding.fixes:
         commands = [runnable(one, place) for one in fix.commands]
         usable = tuple(one for one in commands if one is not None)
+        if place.holds_gpucheck and any(one.names & _OWN for one in usable):
+            continue
         if usable and len(usable) == len(commands) and all(_has(one, has) for one in usable):
             return fix, usable
     return None
@@ -126,7 +130,7 @@ def _touches(earlier: Step, later: Step) -> bool:
     return bool(before & after) or bool(before & _FAMILY and after)
 
 
-def _left(finding: Finding, refused: str) -> list[FixLeft]:
+def _left(finding: Finding, refused: str, place: Place | None) -> list[FixLeft]:
     """Return what a finding leaves to do; its first fix, and why nothing of it was run."""
     if not finding.fixes:
         return []
@@ -138,6 +142,12 @@ def _left(finding: Finding, refused: str) -> list[FixLeft]:
         return [_of(finding, fix, "you", refused)]
     if not fix.commands:
         return [_of(finding, fix, "you", say("No command does this."))]
+    commands = [runnable(one, place) for one in fix.commands] if place is not None else []
+    if any(one is not None and one.names & _OWN for one in commands):
+        why = say(
+            "gpucheck runs in this environment, and this changes a package that it uses itself."
+        )
+        return [_of(finding, fix, "you", why)]
     why = say(
         "It is about your shell, your job or another environment, which gpucheck cannot reach."
     )

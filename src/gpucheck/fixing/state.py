@@ -142,11 +142,23 @@ def _restore_root(source: Path, live: Path, away: Path, files: Seen) -> None:
     away.mkdir(parents=True, exist_ok=True)
     live.mkdir(exist_ok=True)
     for entry in sorted(source.iterdir()) if source.is_dir() else ():
+        if _is_unchanged(entry, live / entry.name):
+            continue  # gpucheck itself may be among it
         _put_back(entry, live / entry.name, away)
     expected = {Path(path).parts[0] for path in files}
     for entry in sorted(live.iterdir()):
         if entry.name not in expected:
             _move_away(entry, away)
+
+
+def _is_unchanged(kept: Path, live: Path) -> bool:
+    """Whether an entry is still what was kept, by the size and time of all of its files."""
+    if not os.path.lexists(live) or kept.is_symlink() or live.is_symlink():
+        return False
+    if kept.is_dir() or live.is_dir():
+        return kept.is_dir() and live.is_dir() and _seen(kept) == _seen(live)
+    before, now = kept.stat(), live.stat()
+    return (before.st_size, before.st_mtime_ns) == (now.st_size, now.st_mtime_ns)
 
 
 def _compare(kept: _Kept) -> None:

@@ -69,6 +69,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True):
 
     memlock_bytes: int | None = None
     open_files: int | None = None
+    address_space_bytes: int | None = None
 
 
 class Host(abc.ABC):

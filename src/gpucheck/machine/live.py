@@ -118,6 +118,7 @@ class LiveHost(Host):
         return Limits(
             memlock_bytes=resource.getrlimit(resource.RLIMIT_MEMLOCK)[0],
             open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
+            address_space_bytes=resource.getrlimit(resource.RLIMIT_AS)[0],
         )
 
     def read_bytes(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:

@@ -14,7 +14,7 @@ A recorded machine stores the outcome in ``worker.json``::
 ``answer`` has the fields of :class:`Description`; everything except ``status`` may be left out.
 """
 # Links are not resolved: an environment may consist of a link.
-# ruff: noqa: PTH100, PTH111, PTH117, PTH118, PTH119, PTH120
+# ruff: noqa: PTH100, PTH111, PTH114, PTH115, PTH117, PTH118, PTH119, PTH120
 
 import os
 import sys
@@ -24,7 +24,7 @@ import msgspec
 
 import gpucheck
 from gpucheck.facts import Answer, builtins
-from gpucheck.facts.interpreter import Status
+from gpucheck.facts.interpreter import Locked, Status
 from gpucheck.language import say
 from gpucheck.machine import Host, RecordedHost, RecordingHost, Stat
 from gpucheck.machine.exit_statuses import exit_status
@@ -35,6 +35,7 @@ ASK_LIMIT = 8.0
 _SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "worker", "describe.py")
 _COMMAND_LINE_LIMIT = 64 * 1024
 _MESSAGE_LIMIT = 300
+_HOME = "PYTHONHOME"
 _SHIM_START = 400
 """Characters at the start of a program in which a shim of pyenv names pyenv."""
 _STORE_ALIAS = 9009
@@ -110,6 +111,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     user_site: str | None = None
     user_site_enabled: bool | None = None
     externally_managed: bool | None = None
+    locked: Locked | None = None
     has_pip: bool | None = None
     glibc: str | None = None
     soabi: str | None = None
@@ -120,6 +122,8 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Status
     detail: str = ""
+    starts_without: str = ""
+    """A variable without which it starts."""
     answer: Description | None = None
 
 
@@ -165,11 +169,20 @@ def _find(host: Host, wish: TargetWish) -> Target:
     return Target(
         status=reply.status,
         detail=reply.detail,
+        starts_without=_starts_without(host, first.executable, reply.status),
         answer=reply.answer,
         executable=first.executable,
         chosen_by=first.chosen_by,
         others=tuple(_with_other_prefix(host, candidates[1:], taken)),
     )
+
+
+def _starts_without(host: Host, executable: str, status: Status) -> str:
+    """Return the variable that leads a Python to the standard library of another one."""
+    if status != "exit-status" or not host.env().get(_HOME):
+        return ""
+    ran = host.run(["env", "-u", _HOME, executable, "-c", ""]).value
+    return _HOME if ran is not None and ran.status == 0 else ""
 
 
 def _recorded(raw: dict[str, object]) -> Target:
@@ -257,9 +270,7 @@ def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
         inside = _python_in(host, path)
         if inside is not None:
             return _candidate(inside, chosen_by)
-        problem = say(
-            "{chosen_by}: the folder {name} has no Python in it", chosen_by=chosen_by, name=name
-        )
+        problem = _without_python(host, path, name, chosen_by)
     elif not _is_program(host, path):
         problem = say(
             "{chosen_by}: {name} is not a program that may be run", chosen_by=chosen_by, name=name
@@ -267,6 +278,21 @@ def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
     else:
         return _candidate(path, chosen_by)
     return Candidate(executable=path, chosen_by=chosen_by, problem=problem)
+
+
+def _without_python(host: Host, folder: str, name: str, chosen_by: str) -> str:
+    """Return why an environment has no Python; its link may lead to one that was removed."""
+    link = os.path.join(folder, "bin", "python")
+    if os.path.islink(link) and host.exists(link).value is False:
+        return say(
+            "{chosen_by}: {link} leads to {target}, which is gone: create the environment anew, or "
+            "repair it with a Python of the same version by PYTHON -m venv --upgrade {name}",
+            chosen_by=chosen_by,
+            link=link,
+            target=os.readlink(link),
+            name=name,
+        )
+    return say("{chosen_by}: the folder {name} has no Python in it", chosen_by=chosen_by, name=name)
 
 
 def _not_seen(name: str, chosen_by: str, seen: Answer[Stat]) -> str:

@@ -75,10 +75,25 @@ class Page:
         self._lines += [self.styled(line, style) for line in (first, *rest)]
 
     def labelled(
-        self, label: str, words: str, *, indent: int = 0, column: int = 9, style: str = ""
+        self,
+        label: str,
+        words: str,
+        *,
+        indent: int = 0,
+        column: int = 9,
+        style: str = "",
+        whole: str = "",
     ) -> None:
-        """Write a label and next to it, starting at ``column``, a paragraph."""
-        self.columns([(label, column, style)], words, indent=indent)
+        """Write a label and next to it, starting at ``column``, a paragraph.
+
+        A command at its end, which begins with ``whole``, is not wrapped: it may be copied.
+        """
+        said, found, command = spoken(words).partition(whole) if whole else (words, "", "")
+        if not found or column + width_of(spoken(words)) <= self._width:
+            self.columns([(label, column, style)], words, indent=indent)
+            return
+        self.columns([(label, column, style)], said.rstrip(), indent=indent)
+        self.verbatim(f"{found}{command}", indent=indent + column)
 
     def columns(
         self, cells: Sequence[tuple[str, int, str]], words: str, *, indent: int = 0

@@ -115,7 +115,7 @@ def _verdict(page: Page, report: Report) -> None:
 def _target(page: Page, report: Report, *, has_checks: bool) -> None:
     page.labelled("Python", target(report.snapshot), column=_VERDICT_COLUMN)
     for note in other_targets(report.snapshot):
-        page.labelled(say("Note"), note, column=_VERDICT_COLUMN)
+        page.labelled(say("Note"), note, column=_VERDICT_COLUMN, whole="gpucheck --python ")
     page.labelled(say("Tested"), reach(report, has_checks=has_checks), column=_VERDICT_COLUMN)
 
 

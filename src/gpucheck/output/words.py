@@ -13,6 +13,7 @@ LONGEST = 300
 """Maximum number of characters shown of one value."""
 MOST_ITEMS = 12
 """Maximum number of items shown of one list; equal neighbours count once."""
+_KB = 1000
 _GIB = 1024**3
 _MIB = 1024**2
 _BLANKS = re.compile(r"\s+")
@@ -92,6 +93,8 @@ def size(number: int) -> str:
     for unit, name in ((_GIB, "GiB"), (_MIB, "MiB")):
         if number >= unit:
             return f"{number / unit:.1f}".removesuffix(".0") + f" {name}"
+    if number >= _KB:
+        return f"{number / _KB:.0f} kB"
     return say_many(number, "{count} byte", "{count} bytes")
 
 

@@ -80,6 +80,7 @@ def describe():
         "soabi": _soabi(),
     }
     answer.update(_site())
+    answer["locked"] = _locked(answer)
     return answer
 
 
@@ -136,6 +137,17 @@ def _site():
         "site_packages": _ask(site, "getsitepackages"),
         "user_site": _ask(site, "getusersitepackages"),
     }
+
+
+def _locked(answer):
+    """Return why nothing can be installed: into none of the folders, nor for this user alone."""
+    folders = [one for one in answer["site_packages"] or () if os.path.isdir(one)]
+    if not folders or answer["user_site_enabled"] or os.name != "posix":
+        return ""
+    if any(os.access(one, os.W_OK) for one in folders):
+        return ""
+    read_only = all(os.statvfs(one).f_flag & os.ST_RDONLY for one in folders)
+    return "read-only" if read_only else "permission"
 
 
 def _ask(site, question):

@@ -25,7 +25,7 @@ def collect(host: Host) -> LimitsOfProcess:
     notes = Notes()
     elsewhere = host.origin == "sysroot"
     limits = Limits() if elsewhere else host.limits()
-    for field in ("memlock_bytes", "open_files"):
+    for field in ("memlock_bytes", "open_files", "address_space_bytes"):
         if getattr(limits, field) is None:
             notes.unknown(
                 field,
@@ -42,6 +42,7 @@ def collect(host: Host) -> LimitsOfProcess:
         memlock_bytes=limits.memlock_bytes,
         may_exceed_memlock=_may_exceed(host, notes),
         open_files=limits.open_files,
+        address_space_bytes=limits.address_space_bytes,
         infiniband_devices=_infiniband(host, notes),
         sources=notes.sources,
         problems=notes.problems,

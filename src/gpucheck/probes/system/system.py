@@ -82,7 +82,12 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
             notes.said(field, source)
         else:
             notes.unknown(field, say("{source} does not say it", source=source))
-    return {field: value or None for field, (value, _source) in said.items()}
+    root = {"is_root": identity.uid == 0} if identity.uid >= 0 else {}
+    if root:
+        notes.said("is_root", "getuid")
+    else:
+        notes.unknown("is_root", say("this system does not say who the user is"))
+    return {**root, **{field: value or None for field, (value, _source) in said.items()}}
 
 
 def _distribution(host: Host, notes: Notes) -> dict[str, Any]:

@@ -12,6 +12,8 @@ from gpucheck.probes.toolkit.reading.files import Root
 DEADLINE = 5.0
 LANE = "target"
 
+_ONLY_LIVE = say("gpucheck looks for it on a running Linux alone")
+
 
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
     """Search for toolkits; run nvcc or a compiler only if no file has the version."""
@@ -31,6 +33,8 @@ def collect(host: Host, interpreter: Interpreter) -> Toolkits:
         selected_version=version,
         selected_via=taken[1] if taken is not None else "",
         compilers=_compilers_of(host, notes),
+        named_in_vain=_named_in_vain(host, notes),
+        setuptools=notes.take("setuptools", _has_setuptools(host, interpreter)),
         python_headers=notes.take("python_headers", _python_headers(host, interpreter)),
         sources=notes.sources,
         problems=notes.problems,
@@ -71,6 +75,28 @@ def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
         return None
     notes.said("compilers", "PATH")
     return [_compiler(found) for found in compilers.compilers(host)]
+
+
+def _named_in_vain(host: Host, notes: Notes) -> list[str] | None:
+    """Look for the programs that CC and CXX name: their first words."""
+    if host.identity().os == "windows" or host.origin != "live":
+        notes.unknown("named_in_vain", _ONLY_LIVE)
+        return None
+    notes.said("named_in_vain", say("the environment of gpucheck"))
+    named = {name: host.env().get(name, "").split()[:1] for name in ("CC", "CXX")}
+    return [name for name, words in named.items() if words and not _is_there(host, words[0])]
+
+
+def _is_there(host: Host, program: str) -> bool:
+    found = host.exists(program) if "/" in program else host.which(program)
+    return bool(found.value) or not (found.missing or found.value is False)
+
+
+def _has_setuptools(host: Host, interpreter: Interpreter) -> Answer[bool]:
+    if host.origin == "recorded" or not interpreter.sys_path:
+        return Answer(None, "sys.path", _ONLY_LIVE)
+    inside = (join(one, "setuptools", "__init__.py") for one in interpreter.sys_path)
+    return Answer(any(host.exists(one).value for one in inside), "sys.path")
 
 
 def _compiler(found: compilers.FoundCompiler) -> Compiler:

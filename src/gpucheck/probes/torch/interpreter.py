@@ -7,6 +7,7 @@ from gpucheck.machine import Host, target
 from gpucheck.machine.paths import join, pattern
 from gpucheck.machine.target import Candidate, Description, Target, TargetWish
 from gpucheck.probes.torch.reading.files import version_facts
+from gpucheck.probes.torch.reading.standard_modules import hiding_modules
 
 DEADLINE = 10.0
 
@@ -42,8 +43,9 @@ def _silent(taken: Target) -> Interpreter:
         status=taken.status,
         executable=taken.executable or None,
         chosen_by=taken.chosen_by or None,
+        starts_without=taken.starts_without,
         sources=dict.fromkeys(
-            ("status", "executable", "chosen_by"),
+            ("status", "executable", "chosen_by", "starts_without"),
             say("gpucheck's search for the target interpreter"),
         ),
         problems={"*": detail},
@@ -70,10 +72,12 @@ def _described(host: Host, taken: Target, said: Description, notes: Notes) -> In
         base_prefix=said.base_prefix,
         kind=_kind(host, said.prefix, notes),
         sys_path=said.sys_path,
+        hiding_modules=notes.take("hiding_modules", hiding_modules(host, said.sys_path)),
         site_packages=said.site_packages,
         user_site=said.user_site,
         user_site_enabled=said.user_site_enabled,
         externally_managed=said.externally_managed,
+        locked=said.locked,
         has_pip=said.has_pip,
         glibc=said.glibc,
         soabi=said.soabi,

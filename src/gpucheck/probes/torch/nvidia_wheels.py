@@ -23,6 +23,8 @@ DEADLINE = 5.0
 LANE = "target"
 
 _TRITON = ("triton", "pytorch-triton")
+_ONNX_RUNTIME = frozenset(("onnxruntime", "onnxruntime-gpu"))
+"""Both write the same package, of which one has no CUDA."""
 _MOST_WHEELS = 200
 _SEVERAL = 2
 
@@ -61,7 +63,8 @@ def collect(
 
 def nvidia_wheels(infos: list[DistInfo]) -> list[DistInfo]:
     """Return the wheels whose files are compared with their RECORD."""
-    return [info for info in infos if _is_wheel(info)][:_MOST_WHEELS]
+    wanted = _ONNX_RUNTIME if {info.project for info in infos} >= _ONNX_RUNTIME else frozenset()
+    return [one for one in infos if _is_wheel(one) or one.project in wanted][:_MOST_WHEELS]
 
 
 def _is_wheel(info: DistInfo) -> bool:

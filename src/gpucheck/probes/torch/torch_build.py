@@ -106,6 +106,8 @@ def _build(
         cuda_library=notes.take("cuda_library", libraries.has_cuda()),
         pins=notes.take("pins", required),
         needs=notes.take("needs", needs),
+        lost_libraries=notes.take("lost_libraries", own.lost_libraries()),
+        mapped_bytes=notes.take("mapped_bytes", libraries.mapped_bytes()),
         cudnn=notes.take("cudnn", libraries.cudnn(required, own.conda)),
         nccl=notes.take("nccl", libraries.nccl(required, own.conda)),
         cxx11_abi=notes.take("cxx11_abi", libraries.cxx11_abi()),

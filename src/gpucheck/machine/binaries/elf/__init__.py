@@ -4,7 +4,14 @@ Only the relevant ranges are read, through the host. The content of a file is no
 count and length is bounded, and a malformed part gives a problem in the answer or an empty table.
 """
 
-from gpucheck.machine.binaries.elf._file import Elf, Needed, is_none, read_elf, read_needed
+from gpucheck.machine.binaries.elf._file import (
+    Elf,
+    Needed,
+    is_none,
+    mapped_bytes,
+    read_elf,
+    read_needed,
+)
 from gpucheck.machine.binaries.elf._symbols import (
     Symbol,
     missing_symbols,
@@ -18,6 +25,7 @@ __all__ = [
     "Needed",
     "Symbol",
     "is_none",
+    "mapped_bytes",
     "missing_symbols",
     "read_elf",
     "read_needed",

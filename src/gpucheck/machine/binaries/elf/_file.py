@@ -152,6 +152,16 @@ def read_needed(host: Host, path: str) -> Answer[tuple[str, ...]]:
     return Answer(tuple(name for at in needed if (name := names.get(at, ""))), path)
 
 
+def mapped_bytes(host: Host, path: str) -> int:
+    """Return how much of the address space a library takes; 0 if the file does not say."""
+    data = (host.read_ranges(path, [(0, _HEAD)]).value or [b""])[0]
+    if len(data) < _HEAD_SIZE or not data.startswith(_MAGIC_64):
+        return 0
+    fields = _HEADER.unpack_from(data)
+    segments = _segments(host, path, data, fields[5], fields[9], fields[10])
+    return max((s[3] + s[6] for s in segments if s[0] == _PT_LOAD), default=0)
+
+
 def is_none(problem: str) -> bool:
     """Whether a problem of reading a file means that it is not an ELF file at all."""
     return problem in (_TOO_SHORT, _INVALID)

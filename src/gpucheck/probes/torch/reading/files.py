@@ -1,6 +1,7 @@
 """The location of an installed torch, and the content of ``torch/version.py``."""
 
 import ast
+import re
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,10 @@ from gpucheck.machine.paths import distinct, join, pattern
 from gpucheck.machine.python_source import parsed
 
 _VERSION_FILE_LIMIT = 64 * 1024
+_ARCHIVES = (".zip", ".egg", ".whl")
+_END_OF_ARCHIVE = 1 << 20
+_TORCH_IN_ARCHIVE = rb"PK\x01\x02.{42}torch(?:/__init__)?\.pyc?"
+"""An entry of the list: 46 bytes, then the name."""
 MAX_ENTRIES = 256
 """Maximum number of entries of sys.path that are searched."""
 
@@ -19,9 +24,9 @@ MAX_ENTRIES = 256
 class TorchFiles(msgspec.Struct, frozen=True, kw_only=True):
     """Something on sys.path that ``import torch`` would take."""
 
-    kind: Literal["package", "module", "folder"]
+    kind: Literal["package", "module", "folder", "archive"]
     path: str
-    """The package's folder, or the file."""
+    """The package's folder, the file, or the archive."""
     entry: str
     """The entry of sys.path that contains it."""
 
@@ -65,6 +70,8 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
         elif host.exists(join(entry, "torch.py")).value:
             module = join(entry, "torch.py")
             found.append(TorchFiles(kind="module", path=module, entry=entry))
+        elif entry.endswith(_ARCHIVES) and _is_in_archive(host, entry):
+            found.append(TorchFiles(kind="archive", path=entry, entry=entry))
     if len(entries) > MAX_ENTRIES:
         problems.append(
             say(
@@ -74,6 +81,16 @@ def find_torch(host: Host, sys_path: list[str]) -> tuple[list[TorchFiles], list[
             )
         )
     return found, problems
+
+
+def _is_in_archive(host: Host, path: str) -> bool:
+    """Whether a zip file has a torch, by the list of its files, which is at its end."""
+    seen = host.stat(path).value
+    if seen is None or seen.kind != "file":
+        return False
+    start = max(0, seen.size - _END_OF_ARCHIVE)
+    parts = host.read_ranges(path, [(start, _END_OF_ARCHIVE)]).value or [b""]
+    return re.search(_TORCH_IN_ARCHIVE, parts[0], re.DOTALL) is not None
 
 
 def _kind(host: Host, folder: str) -> Literal["package", "folder"]:

@@ -57,6 +57,20 @@ class Libraries:
             return Answer(value=True, source=path)
         return self._host.stat(self._lib).map(lambda _stat: False)
 
+    def mapped_bytes(self) -> Answer[int]:
+        """Return how much of the address space the libraries of an import take, if it is limited.
+
+        Those with the code for the CPU and for CUDA are nearly all of it.
+        """
+        limited = self._host.origin == "live" and self._host.limits().address_space_bytes
+        if not limited or limited < 0:
+            return Answer(None, self._lib, say("the address space is not known to be limited"))
+        from gpucheck.machine.binaries.elf import mapped_bytes  # noqa: PLC0415  # rarely needed
+
+        names = ("torch_cpu", "torch_cuda", "torch_cuda_linalg")
+        found = [path for name in names if (path := self._find(name)) is not None]
+        return Answer(sum(mapped_bytes(self._host, path) for path in found), self._lib)
+
     def cxx11_abi(self) -> Answer[bool]:
         """Whether std::string is that of C++11; on Linux only."""
         if is_windows(self._lib):

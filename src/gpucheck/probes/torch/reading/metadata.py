@@ -5,15 +5,18 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.paths import distinct, join, pattern
+from gpucheck.machine.paths import distinct, join, name, parent, pattern
 from gpucheck.probes.torch.reading.conda import CondaRecord
 from gpucheck.probes.torch.reading.dist_info import DistInfo, header, installer, values
 from gpucheck.probes.torch.reading.files import MAX_ENTRIES, TorchFiles, version_facts
+from gpucheck.probes.torch.reading.wheel_records import recorded_libraries
 
 _LEFT_BY_PIP = ("~[o~.=-]rch", "~[o~.=-]rch-*")
 """pip renames a package to one of these before it removes it."""
 _CONDA_NAMES = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
 _MANY = 2
+_OF_TESTS = ("test", "backend_with_compiler", "aoti_custom_ops")
+"""Of the libraries that only PyTorch's own tests load, which slim images leave out."""
 
 
 class Own(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,6 +68,25 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         text = self.host.read(join(self.info.path, "WHEEL"), 16 * 1024)
         return text.map(lambda said: _first(values(said.splitlines(), "Tag"))).absent("")
 
+    def lost_libraries(self) -> Answer[list[str]]:
+        """Return which libraries of ``torch/lib`` are in the RECORD and not there."""
+        if self.info is None:
+            return Answer(None, self.package.entry, say("there is no metadata of torch"))
+        lib = join(self.package.path, "lib")
+        there = self.host.listing(lib)
+        if there.value is None:
+            return Answer(None, there.source, there.problem)
+        here = frozenset(there.value)
+        return recorded_libraries(self.host, self.info).map(
+            lambda found: [
+                one
+                for file in found
+                if parent(file.path) == lib
+                and (one := name(file.path)) not in here
+                and not any(words in one for words in _OF_TESTS)
+            ]
+        )
+
 
 def _first(found: list[str]) -> str | None:
     return found[0] if found else None
@@ -74,8 +96,8 @@ def leftovers(host: Host, sys_path: list[str], infos: list[DistInfo]) -> list[st
     """Return what an interrupted, overwritten or half-removed installation has left."""
     found: list[str] = []
     for entry in distinct(sys_path)[:MAX_ENTRIES]:
-        for name in _LEFT_BY_PIP:
-            found += host.glob(pattern(entry, name)).value or ()
+        for backup in _LEFT_BY_PIP:
+            found += host.glob(pattern(entry, backup)).value or ()
         own = [i for i in infos if i.project == "torch" and i.entry == entry]
         own = [info for info in own if not _is_editable(host, info)]
         if not own:

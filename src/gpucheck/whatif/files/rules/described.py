@@ -142,7 +142,7 @@ def _build(
             machines_for(install.machine, target, tables, gpu),
             partial(_on_gpu, install, project, gpu, tables),
         )
-    if target.driver and _is_certain(install, project) and not _may_bring_compat(install.image):
+    if target.driver and not _may_bring_compat(install.image):
         yield from _on_all(
             machines_for(install.machine, target, tables),
             partial(_on_driver, install, project, target.driver, tables),
@@ -157,7 +157,8 @@ def _on_gpu(
         return
     words, line = found
     if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
-        yield from _any_build(words[0], gpu, machine, {"torch": line}, tables)
+        more = (_word_of(gpu), *_words_of(machine))
+        yield from _any_build(words[0], more, machine, {"torch": line}, tables, ("torch",))
     else:
         words = (*words, _word_of(gpu), *_words_of(machine))
         yield from _judged(words, {"torch": line}, tables, ("torch",))
@@ -167,9 +168,14 @@ def _on_driver(
     install: Install, project: Project, driver: str, tables: Tables, machine: str
 ) -> Iterator[Complaint]:
     found = _words_of_build(install, project, machine, tables)
-    if found is not None:
-        words = (*found[0], f"driver={driver}", *_words_of(machine))
-        yield from _judged(words, {"torch": found[1]}, tables, ("nvml", "torch"))
+    if found is None:
+        return
+    words, line = found
+    more, about = (f"driver={driver}", *_words_of(machine)), ("nvml", "torch")
+    if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
+        yield from _any_build(words[0], more, machine, {"torch": line}, tables, about)
+    else:
+        yield from _judged((*words, *more), {"torch": line}, tables, about)
 
 
 def _words_of(machine: str) -> tuple[str, ...]:
@@ -227,18 +233,22 @@ def _is_certain(install: Install, project: Project) -> bool:
 
 
 def _any_build(
-    torch: str, gpu: str, machine: str, lines: _Lines, tables: Tables
+    torch: str,
+    more: tuple[str, ...],
+    machine: str,
+    lines: _Lines,
+    tables: Tables,
+    about: tuple[str, ...],
 ) -> Iterator[Complaint]:
-    """Yield the finding about PyPI's build if no other build of the release has code either."""
+    """Yield the finding about PyPI's build if every other build of the release has it as well."""
     rows = tables.get(TorchBuilds).of_release(torch.partition("=")[2], f"linux_{machine}")
-    more = (_word_of(gpu), *_words_of(machine))
     others = [
-        list(_judged((f"{torch}+{row.build}", *more), lines, tables, ("torch",)))
+        list(_judged((f"{torch}+{row.build}", *more), lines, tables, about))
         for row in rows
         if row.available and row.build.startswith("cu")
     ]
     if others and all(others):
-        yield from _judged((torch, *more), lines, tables, ("torch",))
+        yield from _judged((torch, *more), lines, tables, about)
 
 
 def _word_of(gpu: str) -> str:
