@@ -1,4 +1,4 @@
-"""The same facts give the same command, whoever asks: check, compat, recommend and triage.
+"""The same facts give the same command, whoever asks: check, compat, recommend, lint and triage.
 
 Over the whole product of GPU, driver, platform, Python and installed build, also with facts left
 out. `check` judges what `compat` describes, by the same rules: its fixes are those of `compat`.
@@ -17,6 +17,8 @@ from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.api.results import CheckReport
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.whatif.files.lint import lint
+from gpucheck.whatif.files.rules.complaint import Target
 
 pytestmark = pytest.mark.exhaustive
 
@@ -124,6 +126,19 @@ def recommended(facts: Facts, release: str) -> list[list[str]]:
     return [words for words in (installed(found.commands), *several) if words]
 
 
+def linted(facts: Facts) -> tuple[str, list[str]]:
+    """Return the first cause that lint finds in a file with this build, and what it says."""
+    torch, _, build = facts.torch.partition("+")
+    text = f"--index-url https://download.pytorch.org/whl/{build}\ntorch=={torch}\n"
+    python = facts.python and ".".join(facts.python.split(".")[:2])
+    target = Target(gpus=(facts.gpu,), driver=facts.driver or "", python=python or "")
+    found = lint("requirements.txt", text.encode(), target, tables()).complaints
+    for one in found:
+        if one.rule in INSTALLS:
+            return one.rule, one.fix.partition(" Write: ")[2].split()
+    return "", []
+
+
 def without_index(words: list[str]) -> list[str]:
     """A described machine may install from PyPI; in a fix the index is always named."""
     return [word for word in words if word.startswith("torch==")]
@@ -141,7 +156,7 @@ def agrees(fixes: list[list[str]], answers: list[list[str]]) -> bool:
 
 
 def test_compat_triage_and_recommend_give_the_same_command() -> None:
-    differences, compared = [], 0
+    differences, compared, in_files = [], 0, 0
     for facts in product():
         given, read = described(facts), pasted(facts)
         cause, fixes = advised(given)
@@ -156,6 +171,12 @@ def test_compat_triage_and_recommend_give_the_same_command() -> None:
         # this driver, which says the opposite.
         if (fixes or facts.driver is None) and advised(read) != (cause, fixes):
             differences.append(f"{facts}: compat {cause} {fixes}, triage {advised(read)}")
+        # A file of requirements is judged for x86_64, and the Python is not part of what it asks.
+        if facts.platform == ("linux", "x86_64") and facts.python is None and fixes:
+            in_files += 1
+            if linted(facts) != (cause, fixes[0]):
+                differences.append(f"{facts}: compat {cause} {fixes}, lint {linted(facts)}")
+    assert in_files > 5
     assert compared > 80
     assert differences == []
 

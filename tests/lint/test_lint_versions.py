@@ -26,6 +26,13 @@ class Case(NamedTuple):
 
 
 CASES = {
+    "never-published": Case(f"--index-url {WHL}/cu118\ntorch==2.9.1\n", ("index-conflict",)),
+    "never-published-by-name": Case("torch==2.9.1+cu118\n", ("index-conflict",)),
+    "published-before": Case(f"--index-url {WHL}/cu130\ntorch==2.4.0\n", ("index-conflict",)),
+    "published": Case(f"--index-url {WHL}/cu118\ntorch==2.7.1\n"),
+    "taken-from-pypi": Case(f"--extra-index-url {WHL}/cu118\ntorch==2.9.1\n"),
+    "between-what-is-known": Case(f"--index-url {WHL}/cu128\ntorch==2.13.0\n"),
+    "newer-than-the-tables": Case(f"--index-url {WHL}/cu118\ntorch==2.99.0\n"),
     # Each post-release has requirements of its own.
     "post": Case("torch==2.6.0\nxformers==0.0.28.post3\n", (PIN,)),
     "post-that-fits": Case("torch==2.5.1\nxformers==0.0.28.post3\n"),

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from gpucheck.tables.base import Build, Code, Line, Platform, Row, Table, VersionText, Words
-from gpucheck.tables.versions import minor, released
+from gpucheck.tables.versions import minor, numbers, parse, released
 
 
 class BuildRow(Row, frozen=True):
@@ -53,10 +53,25 @@ class TorchBuilds(Table, frozen=True):
         """Return whether this build was published."""
         row = self.build(torch, cuda, platform)
         if row is None:
-            return None
+            return False if self._is_beyond(torch, cuda, platform) else None
         if row.releases and not _is_one_of(torch, row.releases):
             return None if _is_minor_only(torch) else False
         return row.available
+
+    def _is_beyond(self, torch: str, cuda: str, platform: str) -> bool:
+        """Whether a build has a CUDA older than all of its release, or newer.
+
+        PyTorch builds each release for two or more CUDA releases, and drops the oldest for good
+        when it adds a new one. Of a release of which one build is known, or where somebody has not
+        looked, others may exist.
+        """
+        rows, wanted = self.of_release(torch, platform), parse(minor(cuda) or "")
+        known = [numbers(row.cuda) for row in rows if row.available]
+        if wanted is None or len(known) < 2:  # noqa: PLR2004
+            return False
+        if any(row.available is None for row in rows):
+            return False
+        return not min(known) <= wanted <= max(known)
 
     def arch_list(self, torch: str, cuda: str, platform: str) -> tuple[str, ...] | None:
         """Return the code in a build as torch prints it: ("sm_80", "sm_90", "compute_90")."""

@@ -11,6 +11,7 @@ from gpucheck.whatif.files.builds import FAMILY, build_with_line, has_unknown_in
 from gpucheck.whatif.files.machines import machines_of
 from gpucheck.whatif.files.model import Install, Pin, Project
 from gpucheck.whatif.files.rules.complaint import Complaint, Target
+from gpucheck.whatif.files.rules.described import judged, word_of
 from gpucheck.whatif.files.rules.which import final_installs
 
 
@@ -35,7 +36,7 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
                     what=cpu.name,
                     gpus=in_series(target.gpus),
                 ),
-                fix=_fix(install),
+                fix=_fix_for(install, target, tables) or _fix(install),
             )
         elif image is not None and image.for_gpus:
             yield Complaint(
@@ -49,6 +50,17 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
                 ),
                 fix=_fix(install),
             )
+
+
+def _fix_for(install: Install, target: Target, tables: Tables) -> str:
+    """Return which CUDA build to install on the one GPU that is asked for; "" if it is unclear."""
+    torch = install.pin("torch")
+    if install.tool == "conda" or torch is None or not torch.version or len(target.gpus) != 1:
+        return ""
+    driver = (f"driver={target.driver}",) if target.driver else ()
+    words = (f"torch={torch.version.partition('+')[0]}+cpu", word_of(target.gpus[0]), *driver)
+    found = judged(words, {"torch": torch.line}, tables, ("torch",))
+    return next((one.fix for one in found if one.rule == torch_cpu_only.RULE.slug), "")
 
 
 def _cpu_build(install: Install) -> Pin | None:

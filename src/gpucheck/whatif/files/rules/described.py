@@ -5,7 +5,7 @@ from functools import partial
 
 from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Finding
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
@@ -26,8 +26,10 @@ from gpucheck.whatif.judge import judge_described
 from gpucheck.whatif.keys import Given, GivenError, read_words
 
 _KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}
+_CONFLICT = "index-conflict"
 _COMPANIONS = ("torchvision", "torchaudio", "numpy")
 _PLAIN_IMAGES = ("python", "ubuntu", "debian")
+_INSTALLS = " install "
 _OTHER_PYTHONS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv")
 
 _Lines = Mapping[str, int]
@@ -42,6 +44,9 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
         yield from _on_all(
             machines_for(install.machine, target, tables),
             partial(_python, install, stage, target, tables),
+        )
+        yield from _on_all(
+            machines_for(install.machine, target, tables), partial(_unpublished, install, tables)
         )
     for install in final_installs(project):
         yield from _build(install, project, target, tables)
@@ -85,7 +90,7 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
         version = pin.version if local_of(torch.version) else pin.version.partition("+")[0]
         lines = {"torch": torch.line, "packages": pin.line}
         words = (f"torch={torch.version}", f"{name}={version}")
-        yield from _judged(words, lines, tables, ("packages",))
+        yield from judged(words, lines, tables, ("packages",))
 
 
 def _python(
@@ -97,7 +102,35 @@ def _python(
     python = _python_of(install, stage, target, torch, _pythons(torch, machine, tables))
     if python is not None:
         words = (f"torch={torch.version}", f"python={python.version}", *_words_of(machine))
-        yield from _judged(words, {"torch": torch.line}, tables, ("interpreter",))
+        yield from judged(words, {"torch": torch.line}, tables, ("interpreter",))
+
+
+def _unpublished(install: Install, tables: Tables, machine: str) -> Iterator[Complaint]:
+    """Yield a build that PyTorch has never published, from where pip finds nothing else."""
+    torch, build = install.pin("torch"), build_with_line(install)
+    if torch is None or released(torch.version) is None or build is None or not is_cuda(build[0]):
+        return
+    indexes = torch_indexes(install)
+    if not local_of(torch.version) and any(one.role == "extra" for one in indexes):
+        return  # PyPI has another build
+    if install.tool == "conda" or not all(is_stable(one.address) for one in indexes):
+        return
+    builds, plain = tables.get(TorchBuilds), torch.version.partition("+")[0]
+    if builds.available(plain, build[0], f"linux_{machine}") is not False:
+        return
+    there = [row.build for row in builds.of_release(plain, f"linux_{machine}") if row.available]
+    yield Complaint(
+        line=build[1],
+        severity=Severity.ERROR,
+        rule=_CONFLICT,
+        sentence=say(
+            "torch {torch} was never published for {build}; there are builds for {builds}.",
+            torch=plain,
+            build=build[0],
+            builds=in_series(sorted(there)),
+        ),
+        fix=say("Use one of these builds, or another release."),
+    )
 
 
 def _pythons(torch: Pin, machine: str, tables: Tables) -> tuple[str, ...]:
@@ -136,46 +169,43 @@ def _has_other(stage: Stage) -> bool:
 def _build(
     install: Install, project: Project, target: Target, tables: Tables
 ) -> Iterator[Complaint]:
-    """Yield what is wrong with the build of torch on the target's GPUs and driver."""
-    for gpu in target.gpus:
-        yield from _on_all(
-            machines_for(install.machine, target, tables, gpu),
-            partial(_on_gpu, install, project, gpu, tables),
-        )
-    if target.driver and not _may_bring_compat(install.image):
-        yield from _on_all(
-            machines_for(install.machine, target, tables),
-            partial(_on_driver, install, project, target.driver, tables),
-        )
+    """Yield what is wrong with the build of torch on the target's GPUs and driver.
 
-
-def _on_gpu(
-    install: Install, project: Project, gpu: str, tables: Tables, machine: str
-) -> Iterator[Complaint]:
-    found = _words_of_build(install, project, machine, tables)
-    if found is None:
-        return
-    words, line = found
-    if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
-        more = (_word_of(gpu), *_words_of(machine))
-        yield from _any_build(words[0], more, machine, {"torch": line}, tables, ("torch",))
+    A driver and a single GPU are judged together, because what to install depends on both.
+    """
+    driver = () if _may_bring_compat(install.image) or not target.driver else (target.driver,)
+    given = [f"driver={one}" for one in driver]
+    cards = [(gpu, word_of(gpu)) for gpu in target.gpus]
+    if len(cards) == 1:
+        facts = [(cards[0][0], (cards[0][1], *given))]
     else:
-        words = (*words, _word_of(gpu), *_words_of(machine))
-        yield from _judged(words, {"torch": line}, tables, ("torch",))
+        facts = [(gpu, (word,)) for gpu, word in cards]
+        facts += [("", tuple(given))] if given else []
+    for gpu, words in facts:
+        about = ("torch", *(("nvml",) if set(given) & set(words) else ()))
+        yield from _on_all(
+            machines_for(install.machine, target, tables, gpu or None),
+            partial(_on, install, project, words, about, tables),
+        )
 
 
-def _on_driver(
-    install: Install, project: Project, driver: str, tables: Tables, machine: str
+def _on(  # partial gives all but the last
+    install: Install,
+    project: Project,
+    facts: tuple[str, ...],
+    about: tuple[str, ...],
+    tables: Tables,
+    machine: str,
 ) -> Iterator[Complaint]:
     found = _words_of_build(install, project, machine, tables)
     if found is None:
         return
     words, line = found
-    more, about = (f"driver={driver}", *_words_of(machine)), ("nvml", "torch")
+    more = (*facts, *_words_of(machine))
     if words[0].partition("=")[0] == "torch" and not _is_certain(install, project):
         yield from _any_build(words[0], more, machine, {"torch": line}, tables, about)
     else:
-        yield from _judged((*words, *more), {"torch": line}, tables, about)
+        yield from judged((*words, *more), {"torch": line}, tables, about)
 
 
 def _words_of(machine: str) -> tuple[str, ...]:
@@ -243,15 +273,16 @@ def _any_build(
     """Yield the finding about PyPI's build if every other build of the release has it as well."""
     rows = tables.get(TorchBuilds).of_release(torch.partition("=")[2], f"linux_{machine}")
     others = [
-        list(_judged((f"{torch}+{row.build}", *more), lines, tables, about))
+        list(judged((f"{torch}+{row.build}", *more), lines, tables, about))
         for row in rows
         if row.available and row.build.startswith("cu")
     ]
     if others and all(others):
-        yield from _judged((torch, *more), lines, tables, about)
+        yield from judged((torch, *more), lines, tables, about)
 
 
-def _word_of(gpu: str) -> str:
+def word_of(gpu: str) -> str:
+    """Return the key and value of a GPU that is named by its product or compute capability."""
     return f"{'gpu' if capability_numbers(gpu) is None else 'compute_capability'}={gpu}"
 
 
@@ -261,10 +292,10 @@ def _image(image: Image, said: str, target: Target, tables: Tables) -> Iterator[
         return
     words = (f"torch={image.torch}", f"cuda={image.cuda}", "torch_source=pytorch-index")
     for gpu in target.gpus:
-        yield from _judged((*words, _word_of(gpu)), {"torch": image.line}, tables, ("torch",))
+        yield from judged((*words, word_of(gpu)), {"torch": image.line}, tables, ("torch",))
 
 
-def _judged(
+def judged(
     words: tuple[str, ...], lines: _Lines, tables: Tables, about: tuple[str, ...]
 ) -> Iterator[Complaint]:
     """Yield the findings about the described machine whose evidence is in these sections."""
@@ -293,4 +324,12 @@ def _line_of(sections: list[str], lines: _Lines) -> int:
 
 
 def _fix_of(finding: Finding) -> str:
-    return finding.fixes[0].text if finding.fixes else ""
+    """Return what to do first, and what of PyTorch the file is to install."""
+    if not finding.fixes:
+        return ""
+    fix = finding.fixes[0]
+    told = (command.partition(_INSTALLS)[2] for command in fix.commands)
+    requirement = next((one for one in told if one.startswith("torch==")), "")
+    if not requirement:
+        return fix.text
+    return say("{fix} Write: {requirement}", fix=fix.text, requirement=requirement)
