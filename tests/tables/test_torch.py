@@ -101,7 +101,11 @@ def test_builds(tables: Tables) -> None:
         ("2.12.0", "12.9", "linux_x86_64", False),
         ("2.12.1", "12.9", "linux_x86_64", True),
         ("2.12", "12.9", "linux_x86_64", None),
-        ("2.6.0", "9.9", "linux_x86_64", None),
+        ("2.9.1", "11.8", "linux_x86_64", False),  # dropped before
+        ("2.4.0", "13.0", "windows", False),  # newer than the release
+        ("2.13.0", "12.8", "linux_x86_64", None),  # between what is known
+        ("2.7.1", "13.0", "linux_aarch64", None),  # of which one build is known
+        ("2.15.0", "11.8", "linux_x86_64", None),  # of which nobody has looked at all builds
     ],
 )
 def test_available(tables: Tables, torch: str, cuda: str, platform: str, expected: object) -> None:
