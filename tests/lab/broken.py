@@ -225,6 +225,13 @@ def _constraint(bench: Bench) -> None:
     bench.variables["PIP_CONSTRAINT"] = str(file)
 
 
+def _constraint_in_configuration(bench: Bench) -> None:
+    _constraint(bench)
+    file = bench.home / "pip.conf"
+    file.write_text(f"[global]\nconstraint = {bench.variables.pop('PIP_CONSTRAINT')}\n")
+    bench.variables["PIP_CONFIG_FILE"] = str(file)
+
+
 ALL = (
     # Files of torch that are gone or damaged.
     Broken("package-gone", "torch-import-broken", _remove("torch")),
@@ -294,6 +301,8 @@ ALL = (
     Broken("pip-missing", "torch-import-broken", _remove("torch/lib/libc10.so", "pip*")),
     Broken("constraint", "torch-import-broken",
            _both(_remove("typing_extensions*"), _constraint)),
+    Broken("constraint-in-configuration", "torch-import-broken",
+           _both(_remove("typing_extensions*"), _constraint_in_configuration)),
     # Packages that were built upon torch.
     Broken("torchaudio", "torch-companion-mismatch", _installs("torchaudio==2.7.0"),
            "import torchaudio"),

@@ -287,3 +287,15 @@ def test_the_constraints_of_the_shell(tmp_path: Path) -> None:
     found = sources(tmp_path, files, {"PIP_CONSTRAINT": "/c.txt /gone.txt"})
     assert found.pip_constraints == ["torch-vision==0.20.0", "torch==2.4.0+cu124"]
     assert sources(tmp_path).pip_constraints == []
+
+
+def test_the_constraints_of_a_configuration_which_a_variable_replaces(tmp_path: Path) -> None:
+    files = {
+        "/etc/pip.conf": "[global]\nconstraint =\n    /a.txt\n    /b.txt\n",
+        "/a.txt": "torch==2.4.0\n",
+        "/b.txt": "numpy==1.26.4\n",
+    }
+    assert sources(tmp_path, files).pip_constraints == ["torch==2.4.0", "numpy==1.26.4"]
+    assert sources(tmp_path, files, {"PIP_CONSTRAINT": "/b.txt"}).pip_constraints == [
+        "numpy==1.26.4"
+    ]

@@ -95,11 +95,12 @@ class Python(Derived):
         if self.by_uv():
             verb, *rest = for_uv([word for word in arguments if word != "-y"])
             return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
-        free = ["env", "-u", "PIP_CONSTRAINT"] if self._are_forbidden(arguments) else []
+        # The variable replaces what pip's files of configuration say.
+        free = ["env", "PIP_CONSTRAINT=/dev/null"] if self._are_forbidden(arguments) else []
         return self.quoted([*free, executable, "-m", "pip", *arguments])
 
     def _are_forbidden(self, arguments: Sequence[str]) -> bool:
-        """Whether a constraint of this shell allows no version that is asked for."""
+        """Whether a constraint of pip allows no version that is asked for."""
         if self._system.os == "windows" or arguments[:1] != ("install",):
             return False
         wanted = (re.fullmatch(_REQUIREMENT, word) for word in arguments[1:])

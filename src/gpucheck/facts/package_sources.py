@@ -15,7 +15,7 @@ class PackageSources(Section, frozen=True, kw_only=True):
     pip_extra_indexes: Annotated[list[str] | None, Private("index")] = None
     """Indexes that pip searches as well."""
     pip_constraints: list[str] | None = None
-    """The versions to which the files of ``PIP_CONSTRAINT`` bind packages: ``torch==2.4.0``."""
+    """The versions to which pip's files of constraints bind packages: ``torch==2.4.0``."""
     uv_index: Annotated[str | None, Private("index")] = None
     """uv's default index; uv does not read pip's configuration."""
     conda_channels: Annotated[list[str] | None, Private("index")] = None

@@ -18,7 +18,7 @@ from gpucheck.fixing.place import Place
 _FLAGS = frozenset(
     ("-y", "--force-reinstall", "--no-deps", "--no-cache-dir", "--no-build-isolation", "--force")
 )
-_FREE = ["env", "-u", "PIP_CONSTRAINT"]
+_FREE = ["env", "PIP_CONSTRAINT=/dev/null"]
 _WITH_ADDRESS = ("--index-url", "--default-index")
 _WITH_NAME = ("--no-binary",)
 _ADDRESS = re.compile(r"https?://[\w.:/~+-]{1,300}")

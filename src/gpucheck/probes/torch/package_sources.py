@@ -13,7 +13,7 @@ from gpucheck.probes.torch.reading.uv_settings import uv_index
 
 DEADLINE = 5.0
 _CONSTRAINT = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) *== *([\w.+!-]{1,100})")
-_MOST_FILES, _MOST_LINES = 8, 2000
+_MOST_LINES = 2000
 LANE = "target"
 
 
@@ -26,7 +26,7 @@ def collect(host: Host, interpreter: Interpreter) -> PackageSources:
     return PackageSources(
         pip_index=notes.take("pip_index", pip.index()),
         pip_extra_indexes=notes.take("pip_extra_indexes", pip.extra_indexes()),
-        pip_constraints=notes.take("pip_constraints", _constraints(host)),
+        pip_constraints=notes.take("pip_constraints", _constraints(host, *pip.constraints())),
         uv_index=notes.take("uv_index", uv_index(host)),
         conda_channels=notes.take("conda_channels", conda_channels(host, conda or "")),
         sources=notes.sources,
@@ -34,11 +34,8 @@ def collect(host: Host, interpreter: Interpreter) -> PackageSources:
     )
 
 
-def _constraints(host: Host) -> Answer[list[str]]:
+def _constraints(host: Host, files: list[str], source: str) -> Answer[list[str]]:
     """Read the files that bind every installation of pip to some versions, as NGC's images do."""
-    files = host.env().get("PIP_CONSTRAINT", "").split()[:_MOST_FILES]
     lines = [line for one in files for line in (host.read(one).value or "").splitlines()]
     bound = [found for line in lines[:_MOST_LINES] if (found := _CONSTRAINT.match(line.strip()))]
-    return Answer(
-        [f"{normalise(one[1])}=={one[2]}" for one in bound], "environment: PIP_CONSTRAINT"
-    )
+    return Answer([f"{normalise(one[1])}=={one[2]}" for one in bound], source)

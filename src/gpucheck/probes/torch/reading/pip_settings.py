@@ -1,4 +1,4 @@
-"""Which indexes pip is configured for, by its variables and files, as pip ranks them.
+"""Which indexes and constraints pip is configured for, by variables and files, as pip ranks them.
 
 A file of pip overrides the one before it: global, user, environment, ``PIP_CONFIG_FILE``. Variables
 override every file, and within the files ``[install]`` overrides ``[global]``.
@@ -12,12 +12,13 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
 
-_KEYS = ("index-url", "extra-index-url", "no-index")
+_KEYS = ("index-url", "extra-index-url", "no-index", "constraint")
 _SECTIONS = ("install", "global")
 _NOTHING = "variables and configuration files of pip"
 _TRUE = ("1", "true", "yes", "on", "y", "t")
 _NO_FILES = ("/dev/null", "nul")
 _MOST_EXTRA = 32
+_MOST_FILES = 8
 _OPTION = r"([^=:]+)[=:](.*)"
 
 
@@ -59,6 +60,11 @@ class PipSettings:
                 return Answer(None, source, one.problem)
             kept.append(one.value)
         return Answer(kept, source)
+
+    def constraints(self) -> tuple[list[str], str]:
+        """Return the files that bind every installation to some versions, and who names them."""
+        value, source = self._setting("constraint")
+        return value.split()[:_MOST_FILES], source
 
     def _setting(self, key: str) -> tuple[str, str]:
         variable = f"PIP_{key.replace('-', '_').upper()}"
