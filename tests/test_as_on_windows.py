@@ -56,7 +56,7 @@ def test_a_reader_that_leaves_is_no_fault(
 def _without_resource(code: str) -> "subprocess.CompletedProcess[str]":
     """Run code in a Python that lacks what Windows lacks."""
     windows = (
-        "import sys, gpucheck.machine  # imports it where it is\n"
+        "import sys, gpucheck.machine.live  # imports it where it is\n"
         "sys.modules['resource'] = None; sys.argv[0] = 'gpucheck'\n"
         "from gpucheck.api import preflight_place; preflight_place._WINDOWS = True\n"
     )

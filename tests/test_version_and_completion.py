@@ -63,7 +63,7 @@ def offered(line: str, **env: str) -> list[str]:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     loaded = {part.rpartition("|")[2].strip() for part in done.stderr.splitlines()}
-    heavy = ("gpucheck.findings", "gpucheck.engine", "gpucheck.probes", "gpucheck.machine", "mcp")
+    heavy = ("gpucheck.findings", "gpucheck.engine", "gpucheck.probes", "gpucheck.machine.base", "mcp")
     assert not loaded & set(heavy)
     return done.stdout.splitlines()
 

@@ -27,10 +27,10 @@ def main() -> "NoReturn":
     # A run is short and creates few cycles: collecting them takes a tenth of its time. That begins
     # with the imports.
     gc.disable()
-    # Before the other imports, which take a quarter of a second: see there.
-    from gpucheck.machine import waker  # noqa: PLC0415
+    if "preflight" in sys.argv:  # before the other imports, which take a quarter of a second
+        from gpucheck.machine import waker  # noqa: PLC0415
 
-    waker.guard(sys.argv[1:])
+        waker.guard(sys.argv[1:])
     import contextlib  # noqa: PLC0415
 
     from gpucheck import cli  # noqa: PLC0415

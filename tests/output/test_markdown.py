@@ -4,10 +4,12 @@ import msgspec
 import pytest
 import report_samples as samples
 
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output import markdown
-from gpucheck.output.markdown import block, code, escaped
+from gpucheck.output.html.builder import el, rendered
+from gpucheck.output.html.parts import fixes
+from gpucheck.output.markdown import block, code, escaped, shown_fix
 
 
 @pytest.mark.parametrize(
@@ -86,3 +88,21 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
     assert "@everyone" not in outside
     assert "</details>" not in outside
     assert "\n## fake" not in text
+
+
+@pytest.mark.parametrize(
+    ("commands", "classes"),
+    [
+        (("ps -o user,pid -p 7", "kill 7"), ("reads", "interrupts")),
+        (("sudo apt-get install -y nvidia-open", "sudo reboot"), ("interrupts", "interrupts")),
+    ],
+)
+def test_what_must_not_be_pasted_together_is_in_two_blocks(
+    commands: tuple[str, str], classes: tuple[CommandClass, ...]
+) -> None:
+    fix = Fix(text="Do it.", commands=commands, classes=classes)
+    _text, first, then, second, _verify = shown_fix(fix, 1, 1)
+    assert (first, second) == (block(commands[:1]), block(commands[1:]))
+    assert then == "Then, once that is clear:"
+    page = rendered(el("div", *fixes([fix])))
+    assert page.index(commands[0].split()[-1]) < page.index(then) < page.index(commands[1])

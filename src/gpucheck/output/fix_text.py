@@ -1,10 +1,8 @@
 """The fixes of a finding on a terminal, for a machine, a pre-flight and a text alike."""
 
-from gpucheck.advice.command_class import restart_of
-from gpucheck.facts.claims import Fix
 from gpucheck.findings.form import Finding
 from gpucheck.language import say
-from gpucheck.output.fix_words import caution, label, with_colon
+from gpucheck.output.fix_words import THEN, blocks, caution, label, with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.words import clean
 
@@ -19,20 +17,10 @@ def show_fixes(page: Page, finding: Finding, *, verify: bool = True) -> None:
         if fix.cautions:
             words = clean(caution(fix), _LONGEST_WORDS)
             page.words(words, lead=with_colon(say("Caution")), indent=4)
-        for at, command in enumerate(fix.commands):
-            if _begins_block(fix, at):
-                page.words(say("Then, once that is clear:"), indent=4)
-            page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
+        for at, commands in enumerate(blocks(fix)):
+            if at:
+                page.words(THEN, indent=4)
+            for command in commands:
+                page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
         if verify and fix.verify:
             page.verbatim(clean(fix.verify), lead=with_colon(say("Verify")), indent=4)
-
-
-def _begins_block(fix: Fix, at: int) -> bool:
-    """Whether a command must not be pasted with the ones before it.
-
-    Whoever looks wants to see before anything ends, and a restart would cut off what still runs.
-    """
-    if at == 0 or len(fix.classes) != len(fix.commands):
-        return False
-    looked = fix.classes[at - 1] == "reads" and fix.classes[at] == "interrupts"
-    return looked or restart_of(fix.commands[at : at + 1]) == "machine"

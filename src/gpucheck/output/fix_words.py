@@ -10,6 +10,28 @@ REACH: dict[CommandClass, str] = {
     "interrupts": say("interrupts others"),
 }
 
+THEN = say("Then, once that is clear:")
+"""What stands between two blocks of commands."""
+
+
+def blocks(fix: Fix) -> list[tuple[str, ...]]:
+    """Return the commands of a fix, those together that may be pasted together.
+
+    Whoever looks wants to see before anything ends, and a restart would cut off what still runs.
+    """
+    if len(fix.commands) < 2:  # noqa: PLR2004
+        return [fix.commands] if fix.commands else []
+    from gpucheck.advice.command_class import restart_of  # noqa: PLC0415  # rarely needed
+
+    found: list[list[str]] = []
+    classes = fix.classes if len(fix.classes) == len(fix.commands) else ()
+    for at, command in enumerate(fix.commands):
+        looked = classes[at - 1 : at + 1] == ("reads", "interrupts")
+        if not found or looked or (classes and restart_of((command,)) == "machine"):
+            found.append([])
+        found[-1].append(command)
+    return [tuple(commands) for commands in found]
+
 
 def label(fix: Fix, number: int, count: int) -> str:
     """Return the name of a fix, such as "Fix 2 (changes the machine)"."""

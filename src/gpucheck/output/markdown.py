@@ -12,7 +12,7 @@ from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, in_turn, say, spoken
 from gpucheck.output.areas import areas
 from gpucheck.output.evidence import Line, evidence_lines
-from gpucheck.output.fix_words import caution, label
+from gpucheck.output.fix_words import THEN, blocks, caution, label
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import headline, open_questions, reach, target, verdict
@@ -99,8 +99,8 @@ def shown_fix(fix: Fix, number: int, count: int) -> list[str]:
     lines = [f"**{escaped(name)}** {escaped(fix.text)}"]
     if fix.cautions:
         lines.append(f"**{escaped(say('Caution.'))}** {escaped(caution(fix))}")
-    if fix.commands:
-        lines.append(block(fix.commands))
+    for at, commands in enumerate(blocks(fix)):
+        lines += [*([escaped(THEN)] if at else []), block(commands)]
     if fix.verify:
         lines.append(f"{escaped(say('Verify:'))} {code(fix.verify)}")
     return lines

@@ -8,7 +8,7 @@ from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import Language, Sentence, say, speaking, spoken
-from gpucheck.output.fix_words import caution
+from gpucheck.output.fix_words import THEN, blocks, caution
 from gpucheck.output.markdown import block, code, escaped
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
@@ -72,8 +72,8 @@ def _cause(report: Report) -> list[str]:
         parts.append(_instruction(fix, leads=at == 0))
         if fix.cautions:
             parts.append(_caution(fix))
-        if fix.commands:
-            parts.append(block(fix.commands))
+        for number, commands in enumerate(blocks(fix)):
+            parts += [*([spoken(THEN)] if number else []), block(commands)]
     for other in others:
         also = say("It may also be: {cause} ({finding}).", cause=_named(other), finding=other.slug)
         parts.append(_as_code(also, other))

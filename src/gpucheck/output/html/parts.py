@@ -7,7 +7,7 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_turn, say, spoken
 from gpucheck.output.evidence import evidence_lines
-from gpucheck.output.fix_words import caution, label
+from gpucheck.output.fix_words import THEN, blocks, caution, label
 from gpucheck.output.html.builder import BLANK, Element, Node, el
 from gpucheck.output.terms import term
 from gpucheck.output.words import clean
@@ -107,7 +107,8 @@ def _fix(fix: Fix, name: str) -> list[Element]:
         parts.append(
             el("p", el("strong", say("Caution."), class_="warning"), BLANK, words(caution(fix)))
         )
-    parts += map(command, fix.commands)
+    for number, commands in enumerate(blocks(fix)):
+        parts += [*([el("p", THEN)] if number else []), *map(command, commands)]
     if fix.verify:
         parts += [el("p", say("Verify:")), command(fix.verify)]
     return parts
