@@ -48,7 +48,9 @@ from gpucheck.whatif.keys import read_object
 pytestmark = pytest.mark.exhaustive
 
 _TORCH = re.compile(r"(?:^|\s)torch==([0-9.]+)(?=\s|$)")
-_BUILD = re.compile(r"--(?:default-index|index-url) https://download\.pytorch\.org/whl/([a-z0-9]+)(?=\s|$)")
+_BUILD = re.compile(
+    r"--(?:default-index|index-url) https://download\.pytorch\.org/whl/([a-z0-9]+)(?=\s|$)"
+)
 _PYTHON = re.compile(r"(?:--python |python=)(3\.[0-9]+t?)(?=\s|$)")
 
 

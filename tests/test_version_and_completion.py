@@ -63,8 +63,8 @@ def offered(line: str, **env: str) -> list[str]:
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     loaded = {part.rpartition("|")[2].strip() for part in done.stderr.splitlines()}
-    heavy = ("gpucheck.findings", "gpucheck.engine", "gpucheck.probes", "gpucheck.machine.base", "mcp")
-    assert not loaded & set(heavy)
+    ours = ("findings", "engine", "probes", "machine.base")
+    assert not loaded & {"mcp", *(f"gpucheck.{one}" for one in ours)}
     return done.stdout.splitlines()
 
 
