@@ -85,6 +85,12 @@ def test_a_provider_that_gives_no_reason() -> None:
     assert "prints the reason" in found.fixes[0].text
 
 
+def test_compiled_code_that_may_not_be_loaded_from_tmp() -> None:
+    found = ask(SLUG, ran(failed("jit", "mounted-noexec")))
+    assert isinstance(found, Hit)
+    assert found.fixes[0].commands == ("mkdir -p ~/.cache/tmp", "export TMPDIR=~/.cache/tmp")
+
+
 def test_what_another_runtime_raises_is_not_reported_to_torch() -> None:
     found = ask(SLUG, ran(failed("onnx-export", "python-exception")))
     assert isinstance(found, Hit)

@@ -197,3 +197,19 @@ def test_a_file_that_cannot_be_removed_fails_nothing(
     fake_compile(monkeypatch, outcome)
     jit.run(bench(folder=str(tmp_path)))
     assert len(list(tmp_path.rglob("twice.pyd"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("forbids", "kind"), [(True, "mounted-noexec"), (False, "python-exception")]
+)
+def test_compiled_code_that_may_not_be_loaded(
+    monkeypatch: pytest.MonkeyPatch, *, forbids: bool, kind: str
+) -> None:
+    def fail(*_arguments: object) -> None:
+        raise OSError("/tmp/x.so: failed to map segment from shared object")
+
+    monkeypatch.setattr(jit, "_compiled", fail)
+    monkeypatch.setattr(jit, "_forbids_execution", lambda _folder: forbids)
+    found = failure(jit)
+    assert found.kind == kind
+    assert ("mounted with noexec" in found.detail) is forbids

@@ -24,6 +24,10 @@ The tests ``onnx-export`` and ``tensorrt`` run only if you name them. If ONNX Ru
 the provider that the test asked for (provider-not-loaded), the line of the finding has the words of
 the dynamic loader. ONNX Runtime itself would print a warning and compute on the CPU.
 
+If what ``jit`` compiles cannot be loaded because /tmp is mounted with ``noexec`` (mounted-noexec),
+torch.compile and every extension that is built at run time fail as well. TMPDIR leads them to
+another folder.
+
 A test that was only cut short by the time limit of the whole run is a warning: set a larger
 ``--timeout``.
 
@@ -108,6 +112,12 @@ _OTHERS = (
 CUT_SHORT = "run-limit"
 """The kind of a self-test that the time limit of the whole run ended."""
 _NOT_LOADED = "provider-not-loaded"
+_NOEXEC = "mounted-noexec"
+_ELSEWHERE = say(
+    "Let programs keep what they compile in a folder from which code may be loaded, and add the last "
+    "line to the file with which your shell starts; or mount the file system without noexec."
+)
+_MAKE_ELSEWHERE = ("mkdir -p ~/.cache/tmp", "export TMPDIR=~/.cache/tmp")
 _REPORT = say(
     "Repeat this test alone. If it fails again, report it to PyTorch with the output of this "
     "command."
@@ -169,6 +179,8 @@ def _fixes(first: SelfTest, says: SelfTestSays) -> tuple[Fix, ...]:
         )
     if first.kind == _NOT_LOADED:
         return (_provider(first, again),)
+    if first.kind == _NOEXEC:
+        return (Fix(text=_ELSEWHERE, commands=_MAKE_ELSEWHERE, verify=again),)
     slugs, meaning = says.stands_for(first), says.meaning(first)
     usual = Fix(
         text=say("This error usually means: {meaning}. Look it up.", meaning=meaning)

@@ -54,6 +54,7 @@ at::Tensor twice(at::Tensor x) {
 _ON_CPU = {"twice.cpp": _BINDING % " { return x.add(x); }"}
 _ON_GPU = {"binding.cpp": _BINDING % ";", "twice.cu": _TENSOR + _KERNEL}
 _NOT_MADE_FOR_IT = ("not supported on Python", "not yet supported for", "GPUTooOldForTriton")
+_NOT_MAPPED = "failed to map segment from shared object"
 _NO_COMPILER = (
     "Failed to find C compiler", "InvalidCxxCompiler", "No working C++ compiler",
     "Compiler: cl is not found", "['where', 'cl']",  # on Windows
@@ -103,11 +104,11 @@ def _attempt(bench: Bench, part: Callable[[Bench, str], None], folder: str) -> F
     except Failed as failed:
         return failed
     except Exception as error:  # noqa: BLE001  # compilers fail in every way there is
-        return _judged(bench, part.__name__.strip("_"), error)
+        return _judged(bench, part.__name__.strip("_"), error, folder)
     return None
 
 
-def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
+def _judged(bench: Bench, part: str, error: Exception, folder: str) -> Failed | None:
     """Return what the exception of a part means; None if the part cannot be used here."""
     words = f"{type(error).__name__}: {error}"
     first = str(error).strip().splitlines()[:1]
@@ -120,6 +121,13 @@ def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
         )
         return None
     said = explain(error)
+    if _NOT_MAPPED in words and _forbids_execution(folder):
+        detail = say(
+            "{part}: compiled code cannot be loaded from {mount}, which is mounted with noexec",
+            part=part,
+            mount=_mount_of(folder),
+        )
+        return Failed("mounted-noexec", detail, said["data"])
     wanted = _wanted(words)
     if wanted:
         detail = say(
@@ -131,6 +139,17 @@ def _judged(bench: Bench, part: str, error: Exception) -> Failed | None:
     return Failed(
         said["kind"], say("{part}: {detail}", part=part, detail=said["detail"]), said["data"]
     )
+
+
+def _forbids_execution(folder: str) -> bool:
+    return hasattr(os, "statvfs") and bool(os.statvfs(folder).f_flag & os.ST_NOEXEC)
+
+
+def _mount_of(folder: str) -> str:
+    place = Path(folder)
+    while not place.is_mount():
+        place = place.parent
+    return str(place)
 
 
 def _wanted(words: str) -> str:
