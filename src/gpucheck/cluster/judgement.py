@@ -52,7 +52,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.findings import rank_missing
+from gpucheck.findings import link_slow, rank_missing
 from gpucheck.language import in_clauses, say, say_many
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
@@ -251,7 +251,8 @@ class Judgement:
             *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
-        if all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
+        is_measured = any(one.slug == link_slow.RULE.slug for one in found)
+        if not is_measured and all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
             found += lost_packets.culprits(roster, history)
         if heard.is_blind:
             found = []  # what a starved task 0 has timed or missed accuses nobody

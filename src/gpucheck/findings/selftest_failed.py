@@ -114,8 +114,8 @@ CUT_SHORT = "run-limit"
 _NOT_LOADED = "provider-not-loaded"
 _NOEXEC = "mounted-noexec"
 _ELSEWHERE = say(
-    "Let programs keep what they compile in a folder from which code may be loaded, and add the last "
-    "line to the file with which your shell starts; or mount the file system without noexec."
+    "Let programs keep what they compile in a folder from which code may be loaded, and add the "
+    "last line to the file with which your shell starts; or mount the file system without noexec."
 )
 _MAKE_ELSEWHERE = ("mkdir -p ~/.cache/tmp", "export TMPDIR=~/.cache/tmp")
 _REPORT = say(
