@@ -27,9 +27,8 @@ CASES = (
     "package-gone", "init-gone", "compiled-module-gone", "library-gone", "libraries-gone",
     "library-empty", "library-cut", "compiled-module-cut", "pip-was-interrupted",
     "typing-extensions-gone", "typing-extensions-file-gone", "typing-extensions-removed",
-    "sympy-gone", "jinja2-removed", "filelock-folder-gone", "two-removed", "metadata-of-two",
-    "own-torch-py", "own-random-py", "zip-on-pythonpath", "late-library-gone", "constraint",
-    "blanks-in-the-path",
+    "metadata-of-two", "own-torch-py", "own-random-py", "zip-on-pythonpath", "late-library-gone",
+    "constraint", "blanks-in-the-path",
 )  # fmt: skip
 _BY_NAME = {case.name: case for case in broken.ALL}
 
