@@ -11,7 +11,7 @@ from selftest_facts import failed, ran, result
 
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK
-from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import LoadedLibrary, Loading
@@ -334,29 +334,22 @@ def test_rich_is_not_loaded_for_the_default_output() -> None:
     assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
 
 
-def test_looking_and_ending_are_two_blocks() -> None:
-    look, end = "ps -o user,pid -p 7", "kill 7"
-    fix = Fix(text="End it.", commands=(look, end), classes=("reads", "interrupts"))
+@pytest.mark.parametrize(
+    ("commands", "classes"),
+    [
+        (("ps -o user,pid -p 7", "kill 7"), ("reads", "interrupts")),
+        (("sudo apt-get install -y nvidia-open", "sudo reboot"), ("interrupts", "interrupts")),
+    ],
+)
+def test_what_must_not_be_pasted_together_is_in_two_blocks(
+    commands: tuple[str, str], classes: tuple[CommandClass, ...]
+) -> None:
     finding = Finding(
         slug="gpu-memory-held", severity=Severity.ERROR, confidence=Confidence.CERTAIN,
-        headline="Held.", fixes=(fix,),
+        headline="Held.", fixes=(Fix(text="Do it.", commands=commands, classes=classes),),
     )  # fmt: skip
     page = Page(80)
     show_fixes(page, finding)
     lines = [line.strip() for line in page.text().splitlines()]
-    assert lines[lines.index(look) + 1 : lines.index(end)] == ["Then, once that is clear:"]
-
-
-def test_a_restart_is_in_a_block_of_its_own() -> None:
-    install, restart = "sudo apt-get install -y nvidia-open", "sudo reboot"
-    fix = Fix(
-        text="Install.", commands=(install, restart), classes=("interrupts", "interrupts")
-    )  # fmt: skip
-    finding = Finding(
-        slug="driver-too-old", severity=Severity.ERROR, confidence=Confidence.CERTAIN,
-        headline="Old.", fixes=(fix,),
-    )  # fmt: skip
-    page = Page(80)
-    show_fixes(page, finding)
-    lines = [line.strip() for line in page.text().splitlines()]
-    assert lines[lines.index(install) + 1 : lines.index(restart)] == ["Then, once that is clear:"]
+    first, second = map(lines.index, commands)
+    assert lines[first + 1 : second] == ["Then, once that is clear:"]

@@ -102,7 +102,9 @@ def test_builds(tables: Tables) -> None:
         ("2.12.1", "12.9", "linux_x86_64", True),
         ("2.12", "12.9", "linux_x86_64", None),
         ("2.9.1", "11.8", "linux_x86_64", False),  # dropped before
-        ("2.4.0", "13.0", "windows", False),  # newer than the release
+        ("2.4.0", "13.0", "linux_x86_64", False),  # newer than the release
+        ("1.11.0", "11.5", "linux_x86_64", None),  # exists, and no plan lists its release
+        ("1.7.1", "9.2", "windows", None),  # the same
         ("2.13.0", "12.8", "linux_x86_64", None),  # between what is known
         ("2.7.1", "13.0", "linux_aarch64", None),  # of which one build is known
         ("2.15.0", "11.8", "linux_x86_64", None),  # of which nobody has looked at all builds

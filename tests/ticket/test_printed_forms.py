@@ -14,7 +14,9 @@ from gpucheck.facts.system import System
 
 FOLDER = Path(__file__).parent / "printed"
 TEXTS = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.txt"))}
-TELL_NOTHING = ("help_query_gpu", "kernel_jetson", "tegrastats")
+TELL_NOTHING = (
+    "help_query_gpu", "help_query_gpu_r384", "help_query_gpu_r610", "kernel_jetson", "tegrastats",
+)  # fmt: skip
 """They show no GPU that a driver serves: whether PyTorch works there is open."""
 MIB = 2**20
 
@@ -63,8 +65,11 @@ def gpus_of(text: str) -> list[NvmlGpu]:
         ("xml_wsl", {"pcie_generation": 1, "power_limit_w": 55.0, "temperature_c": 43}),
         ("vgpu_host", {"pci_address": "0000:3d:00.0", "memory_total_bytes": None}),
         ("dmon_r390", {"power_w": 56, "temperature_c": 41}),
+        ("dmon_r418", {"power_w": 27, "temperature_c": 36}),
         ("dmon_r525", {"power_w": 291, "temperature_c": 61}),
         ("dmon_r580", {"power_w": 642, "temperature_c": 58}),
+        ("nvlink_p100", {"nvlinks": [True] * 4}),
+        ("nvlink_a100", {"nvlinks": [True] * 12}),
         ("nvlink_b200", {"nvlinks": [True] * 18}),
         ("query_gpu_wide", {"mig_enabled": False, "pcie_width": 16, "ecc_uncorrected": 0}),
     ],
@@ -78,7 +83,9 @@ def test_what_is_printed_of_the_first_gpu_is_read(name: str, expected: dict[str,
     ("name", "count"),
     [
         ("pmon_r535", 2),
+        ("topo_k80", 3),
         ("topo_dgx1", 4),
+        ("topo_b200", 2),
         ("topo_h100", 2),
         ("topo_grace", 2),
         ("topo_p2p", 3),

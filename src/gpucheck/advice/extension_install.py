@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucheck.advice.torch_install import Python
+from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.derived.build_tools import BuildTools
 from gpucheck.derived.extension_packages import CompiledPackage

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommender
 from gpucheck.advice.situations import MachineFacts
-from gpucheck.advice.torch_install import Python, requirement
+from gpucheck.advice.target_python import Python
+from gpucheck.advice.torch_install import requirement
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.interpreter import Interpreter

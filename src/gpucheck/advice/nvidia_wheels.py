@@ -3,7 +3,8 @@
 import shlex
 from collections.abc import Sequence
 
-from gpucheck.advice.torch_install import Python, TorchFixes
+from gpucheck.advice.target_python import Python
+from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.torch_build import TorchBuild

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.package_indexes import PackageIndexes
-from gpucheck.advice.torch_install import Python
+from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System

@@ -294,7 +294,7 @@ class Recommending:
 
 
 def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
-    from gpucheck.advice.torch_install import for_uv  # noqa: PLC0415
+    from gpucheck.advice.target_python import for_uv  # noqa: PLC0415
 
     if not executable:
         return (python.quoted(["uv", "pip", *for_uv(arguments)]),)

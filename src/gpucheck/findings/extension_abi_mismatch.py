@@ -37,8 +37,8 @@ Fix: install the release of the package that was made for your torch, or compile
 """
 
 from gpucheck.advice.extension_install import ExtensionFixes
+from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.advice.torch_again import TorchAgain
-from gpucheck.advice.torch_install import COMPANIONS
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else

@@ -26,7 +26,7 @@ requires.
 import msgspec
 
 from gpucheck.advice import Python, TorchFixes
-from gpucheck.advice.torch_install import COMPANIONS
+from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.derived.package_pins import PackagePins, PinConflict
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild

@@ -24,7 +24,7 @@ Fix: install the release that belongs to your torch, from the same index as torc
 from typing import NamedTuple
 
 from gpucheck.advice import Python, TorchFixes
-from gpucheck.advice.torch_install import COMPANIONS
+from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.derived.extension_packages import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity

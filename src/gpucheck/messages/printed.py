@@ -70,8 +70,8 @@ _MOUNT = re.compile(r"\d{1,6} \d{1,6} \d{1,4}:\d{1,6} /")
 _HANDLER = re.compile(r"\s{0,8}SIG[A-Z0-9]{2,8}: (?:\[|SIG_(?:DFL|IGN)|\S{1,80}, sa_)")
 """What a Java machine does on each signal."""
 _TOPOLOGY = re.compile(
-    r"\s{0,8}(?:X|NV#|[A-Z]{1,4})\s{1,4}= (?:Self|Connection traversing|Status Ok|Chipset not"
-    r"|GPU not|Topology not|Not supported|Disabled by|Unknown)"
+    r"\s{0,8}(?:X|NV#|[A-Z]{1,4})\s{1,4}= (?:Self|Connection traversing|Path traverses|Status Ok"
+    r"|Chipset not|GPU not|Topology not|Not supported|Disabled by|Unknown)"
     r"|NVML: Unable to retrieve NVLink information"
 )
 """The legend of ``nvidia-smi topo``; what ``nvlink -s`` prints of a board without a bridge."""

@@ -59,18 +59,16 @@ class TorchBuilds(Table, frozen=True):
         return row.available
 
     def _is_beyond(self, torch: str, cuda: str, platform: str) -> bool:
-        """Whether a build has a CUDA older than all of its release, or newer.
+        """Whether a build has a CUDA older than every build of its release, or newer than all.
 
-        PyTorch builds each release for two or more CUDA releases, and drops the oldest for good
-        when it adds a new one. Of a release of which one build is known, or where somebody has not
-        looked, others may exist.
+        This is known where PyTorch's RELEASE.md lists the builds (`announced`): those that it does
+        not list, such as cu129, lie between the others. Of other releases more may exist: 1.11 has
+        one for CUDA 11.5.
         """
         rows, wanted = self.of_release(torch, platform), parse(minor(cuda) or "")
-        known = [numbers(row.cuda) for row in rows if row.available]
-        if wanted is None or len(known) < 2:  # noqa: PLR2004
+        if wanted is None or not any(row.announced for row in rows):
             return False
-        if any(row.available is None for row in rows):
-            return False
+        known = [numbers(row.cuda) for row in rows if row.available is not False]
         return not min(known) <= wanted <= max(known)
 
     def arch_list(self, torch: str, cuda: str, platform: str) -> tuple[str, ...] | None:

@@ -34,9 +34,10 @@ _SLICE = re.compile(r"\bMIG (\S{1,24})\s{1,8}Device\s{1,4}\d{1,3}: \(UUID: (MIG-
 _COLUMN = re.compile(r"[a-z][A-Za-z0-9_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
 _MOST_ROWS = 64
 _TOPOLOGY = re.compile(
-    r"GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|OK|CNS|GNS|TNS|NS|DR|U)\b"
+    r"GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|OK|CNS|GNS|TNS|NS|DR|U)\b"
 )
-"""A row of ``topo -m``, or of ``topo -p2p``: whether two GPUs reach each other's memory."""
+"""A row of ``topo -m``, in which older drivers call SYS SOC, or of ``topo -p2p``, which says
+whether two GPUs reach each other's memory."""
 _LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (<?inactive>?|[\d.]{1,8} GB/s)", re.IGNORECASE)
 _NO_LINK = re.compile(r"NVML: Unable to retrieve NVLink information as all links are inActive")
 _MOST_LINKS = 32

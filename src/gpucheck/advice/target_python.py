@@ -1,0 +1,223 @@
+"""How to run the target interpreter, and the exact commands that install into it."""
+
+import ntpath
+import re
+import shlex
+from collections.abc import Sequence
+
+from gpucheck.derived import Derived
+from gpucheck.derived.pinned_wheels import meets
+from gpucheck.derived.windows_shells import in_either, set_in_cmd
+from gpucheck.facts.claims import Fix
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.packages import Packages
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import Sentence, in_turn, say
+from gpucheck.tables.torch_companions import Package
+
+COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
+_CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
+_REQUIREMENT = r"([A-Za-z0-9][\w.-]{0,100})([=<>!~][=<>!~\w.,*+]{1,100})"
+_NOT_BY_PIP = say(
+    "pip may not change this Python because another program manages it, so use a virtual "
+    "environment."
+)
+_BY_PIP = say(
+    "The commands install it with pip, because gpucheck knows of no conda package that is certain "
+    "to fit. conda removes only the named package; conda packages that depend on it stay and use "
+    "the new one."
+)
+
+
+class Python(Derived):
+    """How to run the target interpreter and install into it."""
+
+    def __init__(
+        self,
+        interpreter: Interpreter,
+        system: System,
+        packages: Packages,
+        torch: TorchBuild,
+        sources: PackageSources,
+    ) -> None:
+        self._constraints = dict(
+            one.split("==", 1) for one in sources.pip_constraints or () if "==" in one
+        )
+        self._interpreter = interpreter
+        self._system = system
+        self._packages = packages
+        self._torch = torch
+
+    def command(self, *arguments: str) -> str:
+        """Return a command line that runs the target with these arguments."""
+        return self.quoted([self._interpreter.executable or "python", *arguments])
+
+    def get_pip(self) -> tuple[str, ...]:
+        """Return the command that installs pip if it is missing and has no replacement."""
+        if self._interpreter.has_pip is not False or self._interpreter.kind == "uv":
+            return ()
+        return (self.command("-m", "ensurepip"),)
+
+    def pip(self, *arguments: str) -> str:
+        """Return a command line that installs into, or removes from, the target.
+
+        A uv environment has no pip of its own, so ``uv pip`` is used for it.
+        """
+        executable = self._interpreter.executable or "python"
+        if self.by_uv():
+            verb, *rest = for_uv([word for word in arguments if word != "-y"])
+            return self.quoted(["uv", "pip", verb, "--python", executable, *rest])
+        # The variable replaces what pip's files of configuration say.
+        free = ["env", "PIP_CONSTRAINT=/dev/null"] if self._are_forbidden(arguments) else []
+        return self.quoted([*free, executable, "-m", "pip", *arguments])
+
+    def _are_forbidden(self, arguments: Sequence[str]) -> bool:
+        """Whether a constraint of pip allows no version that is asked for."""
+        if self._system.os == "windows" or arguments[:1] != ("install",):
+            return False
+        wanted = (re.fullmatch(_REQUIREMENT, word) for word in arguments[1:])
+        return any(
+            meets(one[2], self._constraints.get(one[1].lower().replace("_", "-"), "")) is False
+            for one in wanted
+            if one is not None and one[1].lower().replace("_", "-") in self._constraints
+        )
+
+    def by_uv(self) -> bool:
+        """Whether uv installs into the target."""
+        return self._interpreter.has_pip is False and self._interpreter.kind == "uv"
+
+    def remove_torch(self) -> tuple[str, ...]:
+        """Return the commands that uninstall torch and its companions.
+
+        They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``. Without
+        ``--force`` conda would also remove every package that depends on them.
+        """
+        commands = []
+        from_conda = self._from_conda()
+        if from_conda:
+            prefix = self._interpreter.prefix or ""
+            commands.append(
+                self.quoted(["conda", "remove", "-y", "--force", "-p", prefix, *from_conda])
+            )
+        if self._torch.installer != "conda" and self._torch.installed:
+            commands.append(self.pip("uninstall", "-y", *self.torch_family()))
+        return tuple(commands)
+
+    def _from_conda(self) -> list[str]:
+        """Return which packages of PyTorch conda has installed in the target's environment."""
+        if not self._interpreter.prefix:
+            return []
+        conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
+        return [name for name in conda if name in _CONDA_NAMES]
+
+    def torch_family(self) -> list[str]:
+        """Return torch and its installed companions."""
+        return ["torch", *(name for name in COMPANIONS if self._packages.find(name))]
+
+    def is_closed(self) -> bool:
+        """Whether nothing can be installed here: pip refuses (PEP 668), or the user may not."""
+        return bool(self._interpreter.externally_managed or self._interpreter.locked)
+
+    def why_closed(self) -> Sentence:
+        """Return why nothing can be installed here."""
+        prefix = self._interpreter.prefix or ""
+        if self._interpreter.externally_managed:
+            return _NOT_BY_PIP
+        if self._interpreter.locked == "read-only":
+            return say(
+                "{prefix} is on a file system that is mounted read-only, so nothing can be changed "
+                "there: use a virtual environment elsewhere, or let whoever mounts it change it.",
+                prefix=prefix,
+            )
+        return say(
+            "{prefix} belongs to another user, and you may not change it: use a virtual "
+            "environment of your own, or let its owner run the command.",
+            prefix=prefix,
+        )
+
+    def new_environment(self, install: Sequence[str]) -> tuple[str, ...]:
+        """Return the commands that create a virtual environment and install into it."""
+        return (*self.make_environment(), self.install_there(*install))
+
+    def make_environment(self) -> tuple[str, ...]:
+        """Return the commands that create a virtual environment from the target."""
+        if self._system.os == "windows":
+            return (self.command("-m", "venv", "gpu-env"),)
+        # Debian and Ubuntu have the venv module of their Python in a separate package.
+        apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
+        return (
+            *(("sudo apt-get install -y python3-venv",) if apart else ()),
+            f"{self.command('-m', 'venv')} ~/gpu-env",
+        )
+
+    def install_there(self, *arguments: str) -> str:
+        """Return the command that calls pip in the new virtual environment."""
+        if self._system.os == "windows":
+            return self.quoted([ntpath.join("gpu-env", "Scripts", "pip.exe"), *arguments])
+        return f"~/gpu-env/bin/pip {self.quoted(arguments)}"
+
+    def new_python(self) -> str:
+        """Return the Python of the new virtual environment."""
+        if self._system.os == "windows":
+            return ntpath.join("gpu-env", "Scripts", "python.exe")
+        return "~/gpu-env/bin/python"
+
+    def quoted(self, words: Sequence[str]) -> str:
+        """Return the words as one command line for this machine's shell; "" if it has none.
+
+        No fix shows commands without one that it needs (``Interruption``).
+        """
+        if self._system.os != "windows":
+            return shlex.join(words)
+        # In PowerShell a quoted program needs &, in cmd it does not; most paths need no quotes.
+        quoted = [in_either(word) for word in words]
+        return " ".join(quoted) if all(quoted) else ""
+
+    def variable(self, name: str, value: str) -> str:
+        """Return the command that sets an environment variable in this machine's shell, or not."""
+        if self._system.os == "windows":
+            return set_in_cmd(name, value)
+        if not value:
+            return f"unset {name}"
+        return f"export {name}={shlex.quote(value)}"
+
+    def with_user_site(self, command: str) -> tuple[str, ...]:
+        """Return the commands that run one for which the user site counts, whatever is set."""
+        if self._system.os == "windows":
+            return ("set PYTHONNOUSERSITE=", command)
+        return (f"env -u PYTHONNOUSERSITE {command}",)
+
+    def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
+        """Return the fix that installs with these pip arguments, ``install`` first.
+
+        Args:
+            text: what the fix does, in words.
+            arguments: the arguments of pip.
+            remove: whether to uninstall torch and its companions first.
+        """
+        if self.is_closed():
+            return Fix(
+                text=in_turn((text, self.why_closed())),
+                commands=self.new_environment(arguments),
+                verify=f"gpucheck --python {self.new_python()}",
+            )
+        before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
+        if remove and self._from_conda():
+            text = in_turn((text, _BY_PIP))
+        return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
+
+    def verify(self) -> str:
+        """Return the command that shows whether the fix worked."""
+        executable = self._interpreter.executable
+        return self.examine(executable) if executable else "gpucheck"
+
+    def examine(self, executable: str) -> str:
+        """Return the command that examines a Python; without it if there is no way to write it."""
+        return self.quoted(["gpucheck", "--python", executable]) or "gpucheck"
+
+
+def for_uv(arguments: Sequence[str]) -> list[str]:
+    """Return arguments of pip for uv, which ignores --index-url where UV_DEFAULT_INDEX is set."""
+    return ["--default-index" if word == "--index-url" else word for word in arguments]
