@@ -28,8 +28,8 @@ CASES = (
     "package-gone", "init-gone", "compiled-module-gone", "library-gone", "libraries-gone",
     "library-empty", "library-cut", "compiled-module-cut", "pip-was-interrupted",
     "typing-extensions-gone", "typing-extensions-file-gone", "typing-extensions-removed",
-    "sympy-gone", "metadata-of-two", "own-torch-py", "own-random-py", "zip-on-pythonpath", "late-library-gone",
-    "constraint", "blanks-in-the-path",
+    "sympy-gone", "metadata-of-two", "own-torch-py", "own-random-py", "zip-on-pythonpath",
+    "late-library-gone", "constraint", "blanks-in-the-path",
 )  # fmt: skip
 _SHOWS = {
     # The real release imports it when an optimizer is made, the stand-in with torch.optim.
