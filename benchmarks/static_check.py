@@ -8,6 +8,7 @@ any process that gpucheck started. Budget: a ratio of at most 1/12 (goal 1/15) a
 """
 
 import argparse
+import json
 import os
 import resource
 import statistics
@@ -19,6 +20,7 @@ from collections.abc import Sequence
 RATIO_BUDGET = 1 / 12
 RATIO_GOAL = 1 / 15
 MEMORY_BUDGET_MIB = 80
+_SHOWN = 6
 
 
 def main() -> int:
@@ -52,6 +54,7 @@ def main() -> int:
     limits = f"budget 1/{1 / RATIO_BUDGET:.0f}, goal 1/{1 / RATIO_GOAL:.0f}"
     print(f"ratio                    1/{1 / ratio:.1f}  ({limits})")
     print(f"largest resident set     {memory:7.1f} MiB  (budget {MEMORY_BUDGET_MIB} MiB)")
+    print(f"slowest probes           {_slowest_probes(ours)}")
     return int(ratio > RATIO_BUDGET or memory > MEMORY_BUDGET_MIB)
 
 
@@ -59,6 +62,13 @@ def _seconds(command: Sequence[str]) -> float:
     start = time.perf_counter()
     subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
     return time.perf_counter() - start
+
+
+def _slowest_probes(command: Sequence[str]) -> str:
+    """Return the probes that took longest in one more run; several run at once."""
+    report = json.loads(subprocess.check_output([*command, "--format", "json"]))
+    probes = sorted(report["probes"], key=lambda one: -one["seconds"])[:_SHOWN]
+    return ", ".join(f"{one['name']} {one['seconds']:.3f} s" for one in probes)
 
 
 def _largest_resident_mib(command: Sequence[str]) -> float:

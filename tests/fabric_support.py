@@ -123,6 +123,25 @@ def bad_links(*links: tuple[int, int], phase: str = "enter") -> Behaviour:
     return fault
 
 
+def refuses(sharing: Iterable[int]) -> Behaviour:
+    """NCCL over these ranks, which share a GPU: each of their group gets its error."""
+    both = set(sharing)
+
+    def fault(step: Step, group: tuple[int, ...]) -> Results | None:
+        if step.backend != "nccl" or not both.issubset(group):
+            return None
+        said = "NCCL error in: NCCLUtils.cpp:93, invalid usage, NCCL version 2.28.9"
+        return {
+            rank: RankResult(
+                rank=rank, status="failed", phase="enter", kind="nccl-error", detail=said, order=at,
+                data={"nccl_result": ""},
+            )
+            for at, rank in enumerate(group, start=1)
+        }  # fmt: skip
+
+    return fault
+
+
 def cut_off(of: Roster, one: int, other: int) -> Behaviour:
     """Two nodes that find no way to each other; whoever else is in their group waits for them."""
     told = {"address": "10.77.0.2", "port": 41083, "error": "timed out"}

@@ -2,6 +2,7 @@
 
 import time
 
+import msgspec
 import pytest
 from fabric_support import (
     Fabric,
@@ -18,6 +19,7 @@ from fabric_support import (
     never_enters,
     passed,
     passes_with,
+    refuses,
     roster,
     sure,
     wrong_sums,
@@ -40,6 +42,17 @@ def test_a_healthy_job_takes_two_steps_and_nobody_is_blamed(shape: tuple[int, ..
     conclusion = fabric.run()
     assert fabric.kinds == (["alone", "together"] if sum(shape) > 1 else ["alone"])
     assert (conclusion.culprits, conclusion.inconclusive) == ([], "")
+
+
+def test_ranks_that_share_a_gpu_accuse_no_link() -> None:
+    ranks = roster(2, 2).ranks
+    twin = msgspec.structs.replace(ranks[3], uuid=ranks[2].uuid, gpu=0)
+    fabric = Fabric(Roster(ranks=(*ranks[:3], twin)), refuses({2, 3}))
+    assert fabric.run(NCCL).culprits == []  # the figures of the nodes name them
+    assert [one.step.groups for one in fabric.history[1:]] == [((0, 1, 2),)]
+    over_gloo = Fabric(fabric.roster)
+    assert over_gloo.run(Limits(backend="gloo")).culprits == []
+    assert over_gloo.history[-1].step.groups == ((0, 1, 2, 3),)
 
 
 @pytest.mark.parametrize("shape", SHAPES)

@@ -1,5 +1,6 @@
 """Slow GPUs: against their like, measured twice; CPU processes only when far behind."""
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -7,7 +8,7 @@ from preflight_facts import H200, alone, cpus, gpus, measured, uuid
 
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
 from gpucheck.cluster.figures.slow import culprits, readings, spread, suspects, to_repeat
-from gpucheck.cluster.model import StepResult
+from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts.claims import Severity
 
 EIGHT = gpus(1, 8)
@@ -34,6 +35,14 @@ def test_the_line_is_drawn_at_half_and_at_four_fifths(
     step = alone(rates({5: rate}))
     found = culprits(EIGHT, [step, step])
     assert [one.severity for one in found] == ([severity] if severity else [])
+
+
+def test_two_ranks_on_one_gpu_are_not_slow() -> None:
+    twin = msgspec.structs.replace(EIGHT.ranks[5], uuid=uuid(4))
+    shared = Roster(ranks=(*EIGHT.ranks[:5], twin, *EIGHT.ranks[6:]))
+    step = alone(rates({4: 300.0, 5: 300.0}))
+    assert culprits(EIGHT, [step, step])
+    assert (culprits(shared, [step, step]), suspects(shared, [step])) == ([], ())
 
 
 def test_one_measurement_makes_a_suspect_and_a_second_one_a_culprit() -> None:

@@ -24,6 +24,7 @@ from gpucheck.worker.tests import cublas_matmul
 pytestmark = pytest.mark.process
 
 Tensor = Any
+Left = dict[str, str]
 Fault = Callable[[Tensor], Tensor]
 BITS = {
     "float64": (0, 51, 52),
@@ -287,3 +288,29 @@ def test_switches_are_put_back() -> None:
         assert matmul.allow_fp16_reduced_precision_reduction is False
     assert (matmul.allow_tf32, cudnn.allow_tf32, cudnn.deterministic) == before
     assert matmul.allow_fp16_reduced_precision_reduction is True
+
+
+@pytest.mark.parametrize(
+    ("capability", "value", "left_out"),
+    [
+        ((9, 0), "1", {"fp32": "NVIDIA_TF32_OVERRIDE=1 lets the GPU compute in TF32 instead"}),
+        ((9, 0), "0", {"tf32": "NVIDIA_TF32_OVERRIDE=0 turns TF32 off"}),
+        ((9, 0), "", {}),
+        ((7, 5), "1", {"tf32": "TF32 exists from compute capability 8.0; this GPU has 7.5"}),
+    ],
+)
+def test_a_variable_that_is_stronger_than_torchs_switches(
+    monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], value: str, left_out: Left
+) -> None:
+    monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", value)
+    one = on_gpu(monkeypatch, capability)
+    names = ("fp64", "fp32", "tf32", "fp16")
+    found = formats.obeyed(one, names)
+    assert one.data.get("not_tested", {}).keys() == left_out.keys()
+    assert {fmt.name for fmt in found} == set(names) - left_out.keys()
+    if value:
+        assert [words.lower() for words in one.data["not_tested"].values()] == [
+            words.lower() for words in left_out.values()
+        ]
+    here = bench()
+    assert {fmt.name for fmt in formats.obeyed(here, names)} == {"fp64", "fp32", "fp16"}

@@ -1,5 +1,8 @@
 """What an exception of torch says, in a form that rules can use."""
 
+import sys
+from types import SimpleNamespace
+
 import pytest
 
 from gpucheck.worker.errors import explain
@@ -90,3 +93,24 @@ def test_hostile_words_are_bounded_and_a_broken_exception_is_one() -> None:
     assert explain(Broken())["kind"] == "python-exception"
     long = explain(RuntimeError("CUDA error: " + "x" * 10_000_000))
     assert len(str(long)) < 10_000
+
+
+@pytest.mark.parametrize(
+    ("earlier", "kind"),
+    [(AcceleratorError("CUDA error: device-side assert triggered", 710), "cuda-error"),
+     (None, "cublas-status")],
+)  # fmt: skip
+def test_the_library_that_tells_of_an_earlier_fault_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch, earlier: Exception | None, kind: str
+) -> None:
+    def synchronize() -> None:
+        if earlier is not None:
+            raise earlier
+
+    cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
+    monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
+    said = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    found = explain(RuntimeError(said))
+    assert (found["kind"], found["data"]["status"]) == (kind, "CUBLAS_STATUS_ALLOC_FAILED")
+    assert found["data"].get("cuda_code") == (710 if earlier else None)
+    assert said in found["detail"]

@@ -76,6 +76,14 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
             found.setdefault(self.ranks[rank].node, []).append(rank)
         return found
 
+    def sharing(self) -> list[list[int]]:
+        """Return the sets of ranks that use one GPU, in order."""
+        by_uuid: dict[str, list[int]] = {}
+        for one in self.ranks:
+            if one.uuid and one.rank not in self.absent and one.device.startswith("cuda"):
+                by_uuid.setdefault(one.uuid, []).append(one.rank)
+        return [ranks for ranks in by_uuid.values() if len(ranks) > 1]
+
 
 class Step(msgspec.Struct, frozen=True, kw_only=True):
     """Tests that run at the same time, in disjoint groups of ranks.

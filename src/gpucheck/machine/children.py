@@ -81,9 +81,11 @@ class Done(msgspec.Struct, frozen=True, kw_only=True):
 def waited_for_processor(pid: int | str = "self") -> float:
     """Return for how many seconds a process has waited for a processor; 0 if unknown."""
     try:
-        with open(f"/proc/{pid}/schedstat", encoding="ascii") as file:  # noqa: PTH123  # no pathlib in a check
-            text = file.read()
-        return int(text.split()[1]) / 1e9
+        file = os.open(f"/proc/{pid}/schedstat", os.O_RDONLY)  # asked for each file that is read
+        try:
+            return int(os.read(file, 100).split()[1]) / 1e9
+        finally:
+            os.close(file)
     except (OSError, ValueError, IndexError):
         return 0.0
 

@@ -13,11 +13,26 @@ _PROGRAMS = ".COM;.EXE;.BAT;.CMD"
 
 
 def matching(pattern: str) -> Iterable[str]:
-    """Return the paths that match; within one folder this is faster than ``glob``."""
+    """Return the paths that match; in one folder, or in all folders of one, faster than ``glob``."""
     folder, last = os.path.split(pattern)
-    in_one_folder = glob.has_magic(last) and not glob.has_magic(folder) and last != "**"
-    if os.name == "nt" or not in_one_folder:
+    if os.name == "nt" or last == "**" or not glob.has_magic(last):
         return glob.iglob(pattern)
+    if os.path.basename(folder) == "*" and not glob.has_magic(os.path.dirname(folder)):
+        return [path for one in _folders(os.path.dirname(folder)) for path in _in(one, last)]
+    return glob.iglob(pattern) if glob.has_magic(folder) else _in(folder, last)
+
+
+def _folders(folder: str) -> list[str]:
+    try:
+        with os.scandir(folder or os.curdir) as entries:
+            names = [one.name for one in entries if one.name[0] != "." and one.is_dir()]
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in names]
+
+
+def _in(folder: str, last: str) -> list[str]:
+    """Return the paths in a folder whose names match."""
     try:
         names = os.listdir(folder or os.curdir)
     except OSError:

@@ -151,7 +151,8 @@ def population(result: Result) -> str:
     ranks = result.preflight.ranks or []
     world = result.preflight.world_size or len(ranks)
     nodes = result.preflight.nodes or len({one.host or one.node for one in ranks})
-    models = Counter(one.model for one in ranks if one.model and one.device != "cpu")
+    gpus = {one.uuid or one.rank: one.model for one in ranks if one.device != "cpu"}
+    models = Counter(model for model in gpus.values() if model)
     what = [
         say("{count:,} x {name}", count=count, name=clean(name.removeprefix("NVIDIA ")))
         for name, count in models.most_common(_MOST_MODELS)

@@ -6,6 +6,7 @@ import contextlib
 import ctypes
 import os
 import re
+import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator
 
@@ -41,6 +42,8 @@ def _kind(error: BaseException, words: str, data: Message) -> str:
     status = _STATUS.search(words)
     if status:
         data["status"] = status.group(0)
+        if _had_failed_before(data):
+            return "cuda-error"
         return _STATUS_KINDS.get(status.group(1), "cuda-error")
     if _is_out_of_memory(error, words):
         return "out-of-memory"
@@ -55,6 +58,21 @@ def _kind(error: BaseException, words: str, data: Message) -> str:
     if "cuDNN" in words and "not" in words:
         return "cudnn-status"
     return "python-exception"
+
+
+def _had_failed_before(data: Message) -> bool:
+    """Whether a kernel had failed before a library was called; its error is noted.
+
+    Kernels run on their own: a failed one is told by the next call, whosever that is. cuBLAS then
+    reports that it could not be initialised or that an execution failed, and cannot say why.
+    """
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.synchronize()
+    except Exception as earlier:  # noqa: BLE001  # torch has raised several types for it
+        return note_cuda_error(earlier, _words(earlier), data)
+    return False
 
 
 def note_cuda_error(error: BaseException, words: str, data: Message) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import warnings
 from typing import Any, Iterator, NamedTuple, Sequence
 
@@ -66,6 +67,32 @@ def usable(bench: Bench, names: Sequence[str]) -> list[Format]:
         elif reason is not None:
             found.append(fmt._replace(dtype=getattr(bench.torch, fmt.dtype)))
     return found
+
+
+def obeyed(bench: Bench, names: Sequence[str]) -> list[Format]:
+    """Return the usable formats in which NVIDIA's libraries compute if torch asks for them."""
+    found = []
+    for fmt in usable(bench, names):
+        if reason := _overridden(bench, fmt.name):
+            not_tested(bench, fmt.name, reason)
+        else:
+            found.append(fmt)
+    return found
+
+
+def _overridden(bench: Bench, name: str) -> str:
+    """Return why another format is used, whatever torch's switches say; "" if it is not.
+
+    With NVIDIA_TF32_OVERRIDE=1, cuBLAS multiplied float32 in TF32 on an H100.
+    """
+    if bench.device.type != "cuda":
+        return ""
+    value = os.environ.get("NVIDIA_TF32_OVERRIDE")
+    if value == "0" and name == "tf32":
+        return say("NVIDIA_TF32_OVERRIDE=0 turns TF32 off")
+    if value == "1" and name == "fp32" and not too_old(bench, "tf32", _SINCE["tf32"]):
+        return say("NVIDIA_TF32_OVERRIDE=1 lets the GPU compute in TF32 instead")
+    return ""
 
 
 def not_tested(bench: Bench, part: str, reason: str) -> None:

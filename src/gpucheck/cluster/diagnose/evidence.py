@@ -264,6 +264,9 @@ class Evidence:
             set(self.direct) | set(self.slow) | self.lost | self.roster.dead | self.roster.absent
         )
         self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
+        if any(one.step.backend == "nccl" for one in self.history):
+            # NCCL refuses two ranks on one GPU, so only the first of them can be tested with others.
+            self._blamed |= {rank for ranks in self.roster.sharing() for rank in ranks[1:]}
         proven = {rank for trial in self._passing for rank in trial.ranks}
         tried, failing = set(), set()
         for trial in self.plain():

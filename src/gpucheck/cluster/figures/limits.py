@@ -41,26 +41,24 @@ def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[C
 
 def shared_gpus(roster: Roster) -> list[Culprit]:
     """Return the GPUs that several ranks use, which NCCL refuses."""
-    by_uuid: dict[str, list[Rank]] = {}
-    for one in roster.ranks:
-        if one.uuid and one.rank not in roster.absent and one.device.startswith("cuda"):
-            by_uuid.setdefault(one.uuid, []).append(one)
-    return [
-        blamed(
-            nccl_duplicate_gpu.RULE.slug,
-            roster,
-            [one.rank for one in ranks],
-            evidence=say(
-                "ranks {ranks} use one GPU, {uuid} ({model})",
-                ranks=words_of([one.rank for one in ranks]),
-                uuid=uuid,
-                model=ranks[0].model or say("of an unknown model"),
-            ),
-            data={"uuid": uuid},
+    found = []
+    for ranks in roster.sharing():
+        first = roster.ranks[ranks[0]]
+        found.append(
+            blamed(
+                nccl_duplicate_gpu.RULE.slug,
+                roster,
+                ranks,
+                evidence=say(
+                    "ranks {ranks} use one GPU, {uuid} ({model})",
+                    ranks=words_of(ranks),
+                    uuid=first.uuid,
+                    model=first.model or say("of an unknown model"),
+                ),
+                data={"uuid": first.uuid},
+            )
         )
-        for uuid, ranks in by_uuid.items()
-        if len(ranks) > 1
-    ]
+    return found
 
 
 def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:

@@ -82,10 +82,12 @@ def readings(
 
     With at least two similar ranks in its step, a rank is compared with their median; with one,
     with that one; with none, with its own baseline. Where peers show nothing, the baseline still
-    may.
+    may. Ranks that share a GPU slow each other down, so they are no measure.
     """
     found = []
-    for measured in _alone(history):
+    crowded = {rank for ranks in roster.sharing() for rank in ranks}
+    for step in _alone(history):
+        measured = {rank: rates for rank, rates in step.items() if rank not in crowded}
         peers = Peers(
             (key, value)
             for rank, rates in measured.items()

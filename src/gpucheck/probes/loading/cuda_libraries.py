@@ -12,7 +12,7 @@ from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
 from gpucheck.probes.torch.reading.files import find_torch
 
 DEADLINE = 5.0
-LANE = "target"
+LANE = "packages"
 
 
 def collect(host: Host, interpreter: Interpreter) -> CudaLibraries:

@@ -10,7 +10,7 @@ from gpucheck.probes.toolkit.reading import compilers, files
 from gpucheck.probes.toolkit.reading.files import Root
 
 DEADLINE = 5.0
-LANE = "target"
+LANE = "packages"
 
 _ONLY_LIVE = say("gpucheck looks for it on a running Linux alone")
 

@@ -14,7 +14,7 @@ from gpucheck.probes.torch.reading.uv_settings import uv_index
 DEADLINE = 5.0
 _CONSTRAINT = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) *== *([\w.+!-]{1,100})")
 _MOST_LINES = 2000
-LANE = "target"
+LANE = "packages"
 
 
 def collect(host: Host, interpreter: Interpreter) -> PackageSources:

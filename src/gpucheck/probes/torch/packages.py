@@ -12,7 +12,7 @@ from gpucheck.probes.torch.reading.requirements import specifiers, torch_require
 from gpucheck.tables.known_packages import KnownPackages
 
 DEADLINE = 5.0
-LANE = "target"
+LANE = "packages"
 
 _STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton", "jax-cuda", "tensorrt-")
 """In addition to the packages of the table: CUDA's own, what comes in parts, and names that begin

@@ -16,11 +16,11 @@ from ..formats import (
     FP8_SINCE,
     Format,
     not_tested,
+    obeyed,
     rounded,
     sums_in_16_bits,
     switches,
     too_old,
-    usable,
 )
 from ..timing import by_level, release, seconds_per_call, synchronize
 from ..words import say
@@ -54,7 +54,7 @@ _REAL_NUMBERS = {
 
 def run(bench: Bench) -> None:
     """Test every format that exists here."""
-    for fmt in usable(bench, ("fp64", "fp32", "tf32", "fp16", "bf16")):
+    for fmt in obeyed(bench, ("fp64", "fp32", "tf32", "fp16", "bf16")):
         is_tf32 = fmt.name == "tf32"
         with switches(bench.torch, tf32=is_tf32):
             bench.stage(fmt.name + " products of integers")

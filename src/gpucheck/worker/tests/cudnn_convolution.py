@@ -27,7 +27,7 @@ from ..convolution import (
 )
 from ..cudnn import prove_cudnn
 from ..elementwise import check_elementwise
-from ..formats import Format, rounded, sums_in_16_bits, switches, usable
+from ..formats import Format, obeyed, rounded, sums_in_16_bits, switches
 from ..timing import release, synchronize
 from ..words import say
 
@@ -49,7 +49,7 @@ and 11 (see ``docs/selftests.md``)."""
 
 def run(bench: Bench) -> None:
     """Test every format that exists here, then layers without cuDNN, then the backend."""
-    for fmt in usable(bench, ("fp32", "tf32", "fp16", "bf16")):
+    for fmt in obeyed(bench, ("fp32", "tf32", "fp16", "bf16")):
         with switches(bench.torch, tf32=fmt.name == "tf32"):
             _integers(bench, fmt, STRIDED, _LAYOUTS[0])
             check_activated(bench, fmt, STRIDED)

@@ -14,7 +14,7 @@ from typing import Any, Callable, NamedTuple
 
 from .. import training
 from ..bench import Bench, Failed
-from ..formats import Format, not_tested, switches, usable
+from ..formats import Format, not_tested, obeyed, switches, usable
 from ..timing import release, seconds_per_call, synchronize
 from ..words import say
 
@@ -50,7 +50,7 @@ def run(bench: Bench) -> None:
     )
     with switches(bench.torch, deterministic=True, reduced=False):
         _same_twice(bench, task)
-        for fmt in usable(bench, ("fp32", "fp16", "bf16")):
+        for fmt in obeyed(bench, ("fp32", "fp16", "bf16")):
             if fmt.name == "fp16" and bench.device.type != "cuda":
                 not_tested(bench, say("autocast to fp16"), say("not every torch has it on the CPU"))
                 continue

@@ -25,7 +25,6 @@ _OF_TORCH = ("torch", "torchgen", "functorch")
 """The folders of the torch installation itself."""
 LINUX, WINDOWS = (".so",), (".pyd", ".dll")
 """File name suffixes of compiled files."""
-_RECORDED = r"\.(?:so|pyd|dll),"
 _VERSION = r"[0-9]+"
 _KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
 _FOR_CUDA = r"[-_.]cu(?:da)?1[0-9]{1,2}(?=[-_.])"
@@ -176,7 +175,7 @@ class Owners:
     def __init__(self, host: Host, infos: list[DistInfo]) -> None:
         self._host = host
         self._infos = infos
-        self._recorded: dict[tuple[str, str], DistInfo] | None = None
+        self._records: dict[str, str] = {}
 
     def of(self, file: Candidate) -> DistInfo | None:
         """Return the owner, by the name of the folder, then by the file lists of distributions.
@@ -196,16 +195,11 @@ class Owners:
         ]
         if related:
             return max(related, key=lambda info: len(info.project))
-        return self._by_record().get((file.entry, file.inside))
+        return next((info for info in here if f"\n{file.inside}," in self._record(info)), None)
 
-    def _by_record(self) -> dict[tuple[str, str], DistInfo]:
-        """Read the lists of installed files, once, and only if a file name is not enough."""
-        if self._recorded is None:
-            self._recorded = {}
-            for info in self._infos[:_MOST_RECORDS]:
-                text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
-                for line in text.splitlines() if re.search(_RECORDED, text) else ():
-                    inside, comma, _ = line.partition(",")
-                    if comma and inside.endswith((*LINUX, *WINDOWS)):
-                        self._recorded.setdefault((info.entry, inside), info)
-        return self._recorded
+    def _record(self, info: DistInfo) -> str:
+        """Return the list of a distribution's files, a line each; read only if names do not help."""
+        if info.path not in self._records and len(self._records) < _MOST_RECORDS:
+            text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
+            self._records[info.path] = "\n" + text.replace("\r\n", "\n")
+        return self._records.get(info.path, "")
