@@ -8,8 +8,9 @@ lacks is taken from the wheels in ``--wheels``. It changes no setting of a GPU.
 
 The steps come in the order of their worth: what gpucheck says and a record of the machine; its
 facts beside those of nvidia-smi, torch, CUDA and the system; the quick self-tests; the tests in
-``tests/gpu``; the standard level; the time of the static check; the pre-flight; variables that people
-set; failures made on purpose; self-tests that run only when they are named; a load on the GPU.
+``tests/gpu``; the standard level; the time of the static check; the pre-flight; variables that
+people set; failures made on purpose; self-tests that run only when they are named; a load on the
+GPU.
 
 FOLDER gets four files. ``report.md`` and ``report.json`` are written anew after each step,
 ``outputs.jsonl`` gets a line with all that the step printed, ``machine.tar.gz`` is the record

@@ -5,6 +5,7 @@ run at once, so this is also a GPU that others use.
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -79,6 +80,12 @@ def said(program: gpu_runs.Done, checked: gpu_runs.Done) -> str:
     return "\n  ".join(lines)
 
 
+def show(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
+    """Print it whatever comes of the test: a machine with a GPU is rare."""
+    with capsys.disabled():
+        sys.stdout.write(f"\n{name}\n  {told}\n")
+
+
 @pytest.mark.parametrize("name", CHOSEN)
 def test_gpucheck_says_what_torch_does(
     name: str,
@@ -86,8 +93,7 @@ def test_gpucheck_says_what_torch_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     program, checked = outcomes[name]
-    with capsys.disabled():  # for the one who reads the run: a machine with a GPU is rare
-        print(f"\n{name}\n  {said(program, checked)}")
+    show(capsys, name, said(program, checked))
     healthy = checked.report["verdict"] == "healthy"
     if gpu_runs.ON_CPU and "no-nvidia-gpu" in checked.report["root_causes"]:
         healthy = True  # said of a CUDA build without a GPU
@@ -105,8 +111,7 @@ def test_a_cudnn_of_the_system_before_that_of_torch(
         (tmp_path / library.name).symlink_to(library)
     program, checked = both({"LD_LIBRARY_PATH": str(tmp_path)})
     told = said(program, checked)
-    with capsys.disabled():
-        print(f"\na cuDNN of the system\n  {told}")
+    show(capsys, "a cuDNN of the system", told)
     assert (checked.report["verdict"] == "healthy") == (program.status == 0), told
     if program.status == 0:
         loading = gpu_runs.facts(checked.report["snapshot"])["loading"]

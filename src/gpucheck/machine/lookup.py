@@ -13,12 +13,13 @@ _PROGRAMS = ".COM;.EXE;.BAT;.CMD"
 
 
 def matching(pattern: str) -> Iterable[str]:
-    """Return the paths that match; in one folder, or in all folders of one, faster than ``glob``."""
+    """Return the paths that match; faster than ``glob`` in a folder, or all folders of one."""
     folder, last = os.path.split(pattern)
     if os.name == "nt" or last == "**" or not glob.has_magic(last):
         return glob.iglob(pattern)
-    if os.path.basename(folder) == "*" and not glob.has_magic(os.path.dirname(folder)):
-        return [path for one in _folders(os.path.dirname(folder)) for path in _in(one, last)]
+    parent, between = os.path.split(folder)
+    if between == "*" and not glob.has_magic(parent):
+        return [path for one in _folders(parent) for path in _in(one, last)]
     return glob.iglob(pattern) if glob.has_magic(folder) else _in(folder, last)
 
 

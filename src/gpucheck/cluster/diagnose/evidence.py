@@ -265,7 +265,7 @@ class Evidence:
         )
         self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
         if any(one.step.backend == "nccl" for one in self.history):
-            # NCCL refuses two ranks on one GPU, so only the first of them can be tested with others.
+            # NCCL refuses two ranks on one GPU: only the first of them can be tested with others.
             self._blamed |= {rank for ranks in self.roster.sharing() for rank in ranks[1:]}
         proven = {rank for trial in self._passing for rank in trial.ranks}
         tried, failing = set(), set()

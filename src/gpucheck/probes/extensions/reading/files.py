@@ -198,7 +198,7 @@ class Owners:
         return next((info for info in here if f"\n{file.inside}," in self._record(info)), None)
 
     def _record(self, info: DistInfo) -> str:
-        """Return the list of a distribution's files, a line each; read only if names do not help."""
+        """Return the list of a distribution's files, a line each."""
         if info.path not in self._records and len(self._records) < _MOST_RECORDS:
             text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
             self._records[info.path] = "\n" + text.replace("\r\n", "\n")
