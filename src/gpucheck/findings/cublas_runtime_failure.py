@@ -26,6 +26,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=(
+        "ptx-jit-forced",
         "gpu-fallen-off-bus",
         "gpu-hardware-fault",
         "driver-too-old",

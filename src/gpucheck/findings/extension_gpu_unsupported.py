@@ -40,6 +40,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="torch",
     suppressed_by=(
+        "ptx-jit-forced",
         "torch-mixed-install",
         "extension-abi-mismatch",
         "gpu-too-new-for-torch",

@@ -13,7 +13,7 @@ cudaGetDeviceCount() ... Error 2: out of memory". The GPU's memory is not used b
 When it is reported: if the limit on virtual memory (``ulimit -v``) of the shell is lower than what
 PyTorch's own libraries take when they are loaded. Then ``import torch`` fails with "failed to map
 segment from shared object", "Cannot allocate memory" or a MemoryError, however much memory is free.
-So is a limit under which CUDA does not start (error 2).
+A limit under which CUDA does not start (error 2) is reported, too.
 ``gpucheck preflight`` reports ranks whose own error says so, or that broke down while the kernel
 counted refused processes for their control group. No hardware is blamed, and no other rank.
 

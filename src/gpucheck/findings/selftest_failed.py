@@ -47,6 +47,7 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="runtime",
     suppressed_by=(
+        "ptx-jit-forced",
         "no-nvidia-gpu",
         "driver-missing",
         "kernel-module-not-loaded",

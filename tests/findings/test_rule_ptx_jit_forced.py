@@ -1,0 +1,31 @@
+"""ptx-jit-forced: a variable that leaves a build without PTX no code for any GPU."""
+
+from rules_machines import CU124, NO_TORCH, RTX_4090, UBUNTU, VENV, fine, hit, not_applicable
+from rules_machines import nvml_of as gpu
+from rules_machines import torch_of
+from rules_support import ask
+
+from gpucheck.facts import Section
+from gpucheck.facts.environment import Environment
+from gpucheck.findings.form import Judgement
+
+SLUG = "ptx-jit-forced"
+TORCH = torch_of("2.6.0+cu124", "12.4", arch_list=CU124)
+
+
+def judge(value: str | None, torch: Section = TORCH) -> Judgement:
+    variables = {} if value is None else {"CUDA_FORCE_PTX_JIT": value}
+    return ask(SLUG, UBUNTU, VENV, torch, gpu(RTX_4090), Environment(variables=variables))
+
+
+def test_a_build_without_ptx() -> None:
+    found = hit(judge("1"))
+    assert "in PyTorch 2.6.0+cu124 (CUDA 12.4): it has no PTX" in found.headline
+    assert found.fixes[0].commands == ("unset CUDA_FORCE_PTX_JIT",)
+
+
+def test_other_values_and_builds_are_fine() -> None:
+    for value in (None, "0", ""):
+        fine(judge(value))
+    fine(judge("1", torch_of("2.6.0", "12.4", arch_list=[*CU124, "compute_80"])))
+    not_applicable(judge("1", NO_TORCH))
