@@ -1,8 +1,17 @@
 """ptx-jit-forced: a variable that leaves a build without PTX no code for any GPU."""
 
-from rules_machines import CU124, NO_TORCH, RTX_4090, UBUNTU, VENV, fine, hit, not_applicable
-from rules_machines import nvml_of as gpu
-from rules_machines import torch_of
+from rules_machines import (
+    CU124,
+    NO_TORCH,
+    RTX_4090,
+    UBUNTU,
+    VENV,
+    fine,
+    hit,
+    not_applicable,
+    nvml,
+    torch_of,
+)
 from rules_support import ask
 
 from gpucheck.facts import Section
@@ -15,7 +24,7 @@ TORCH = torch_of("2.6.0+cu124", "12.4", arch_list=CU124)
 
 def judge(value: str | None, torch: Section = TORCH) -> Judgement:
     variables = {} if value is None else {"CUDA_FORCE_PTX_JIT": value}
-    return ask(SLUG, UBUNTU, VENV, torch, gpu(RTX_4090), Environment(variables=variables))
+    return ask(SLUG, UBUNTU, VENV, torch, nvml(RTX_4090), Environment(variables=variables))
 
 
 def test_a_build_without_ptx() -> None:
