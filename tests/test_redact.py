@@ -305,6 +305,18 @@ def test_variables_by_what_they_hold() -> None:
 
 
 @pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        # as an image for CUDA 13.0 has it, which is 2,165 characters long
+        ("NVIDIA_REQUIRE_CUDA", "cuda>=13.0 " + 48 * "brand=quadrortx,driver>=535,driver<536 "),
+        ("TORCH_CUDA_ARCH_LIST", "9.0a;10.0f+PTX"),
+    ],
+)
+def test_settings_of_images_stay(name: str, value: str) -> None:
+    assert variables({name: value}, ALICE) == {name: value}
+
+
+@pytest.mark.parametrize(
     ("value", "after"),
     [
         ("localhost", "localhost"),

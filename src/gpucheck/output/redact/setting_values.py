@@ -7,9 +7,10 @@ into the wrong line for example, nobody can tell what that is.
 import re
 
 _PARTS = re.compile(r"[^A-Za-z0-9_]+")
-_LONGEST = 1000
+_LONGEST = 4000
+"""NVIDIA_REQUIRE_CUDA of an image for CUDA 13.0 has 2165 characters."""
 _NUMBER = re.compile(
-    r"0x[0-9a-fA-F]{1,16}|[0-9]{1,10}(?:[KMGTkmgt]i?[Bb]?|[mu]?s|gpu|_[0-9]{1,6})?"
+    r"0x[0-9a-fA-F]{1,16}|[0-9]{1,2}[af]|[0-9]{1,10}(?:[KMGTkmgt]i?[Bb]?|[mu]?s|gpu|_[0-9]{1,6})?"
 )
 _DEVICE = re.compile(
     r"(?:eth|en[a-z]?|eno|ens|enp|ib|ibp|ibs|bond|br|docker|lo|wl|wlan|wlp|veth|hsn|roce|rdma|mlx|mce"
