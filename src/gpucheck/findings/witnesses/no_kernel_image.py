@@ -6,7 +6,7 @@ from gpucheck.advice import TorchFixes
 from gpucheck.derived.base import Derived
 from gpucheck.derived.torch_code import CodeOnGpu, TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.claims import Confidence, Fix, or_else
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings.form import Fine, Hit
 from gpucheck.findings.witnesses.selftest_says import OTHER_RUNTIMES, SelfTestSays, repeated
@@ -62,7 +62,7 @@ class NoKernelImage(Derived):
         return Hit(
             headline=_headline(refused, fits, codes, f"{slug}, {other}"),
             evidence=(f"{refused.path}.detail", *(self._code.facts() if codes else ())),
-            fixes=(look,) if fix is None else (fix, look) if fits else (look, fix),
+            fixes=(look,) if fix is None else (fix, look) if fits else (look, or_else(fix)),
             confidence=Confidence.LIKELY if fits else Confidence.POSSIBLE,
             refutable=False,
         )
