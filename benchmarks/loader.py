@@ -31,7 +31,7 @@ import gpucheck
 from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.loader import Process
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading as loading_probe
 from gpucheck.probes.loading.reading.checks import missing_versions
 from gpucheck.probes.loading.reading.compare import compare

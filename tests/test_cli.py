@@ -14,7 +14,7 @@ from html_support import is_sound
 from gpucheck.engine import diagnose, make_report, open_questions
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output.schema import schema
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables

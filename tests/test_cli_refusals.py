@@ -14,7 +14,8 @@ from click.testing import CliRunner, Result
 from gpucheck.cli import gpucheck
 from gpucheck.cli.text import NotWrittenError, refuse_unwritable, write_out
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, refusal
+from gpucheck.machine.candidates import TargetWish
+from gpucheck.machine.target import refusal
 
 PYENV = (
     "#!/usr/bin/env bash\n# pyenv\necho \"pyenv: version '3.9.9' is not installed\" >&2\nexit 1\n"

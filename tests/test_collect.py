@@ -21,8 +21,8 @@ from gpucheck.facts.system import OsFamily, System
 from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine import children as children_module
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Tell, Work
-from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes import collector as collect_module
 from gpucheck.probes.collector import Collected, Collector, _packed

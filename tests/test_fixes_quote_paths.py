@@ -10,7 +10,7 @@ import pytest
 from test_machines import EACH, expected, judged
 
 from gpucheck.facts.snapshot import decode
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 

@@ -14,7 +14,7 @@ from test_machines import TABLES, judged, story
 from gpucheck.engine import Report
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.exhaustive

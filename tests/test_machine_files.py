@@ -8,7 +8,7 @@ from test_machines import TABLES, judged
 
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 
 SITE = "/home/ana/project/venv/lib/python3.11/site-packages"

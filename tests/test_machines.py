@@ -15,7 +15,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Outcome
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.probes.driver.cuda_driver import decode
 from gpucheck.tables import Tables

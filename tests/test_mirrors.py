@@ -33,7 +33,7 @@ from gpucheck.facts.snapshot import decode
 from gpucheck.findings.form import Hit
 from gpucheck.language import speaking, spoken
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_format
 from gpucheck.probes.collector import Collector
 

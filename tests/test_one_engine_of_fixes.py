@@ -8,19 +8,26 @@ import itertools
 import shlex
 from collections.abc import Iterator
 from functools import cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+import machine_files
+import msgspec
 import pytest
+import test_machines
 
 from gpucheck import compat, recommend, triage
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.api.results import CheckReport
+from gpucheck.engine import Report
+from gpucheck.facts.interpreter import Interpreter
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.whatif.files.lint import lint
 from gpucheck.whatif.files.rules.complaint import Target
 
 pytestmark = pytest.mark.exhaustive
+
+Tool = Literal["pip", "uv", "conda"]
 
 EVERY = 17
 """A prime: each value of each fact has its turn."""
@@ -102,7 +109,7 @@ def installed(commands: Iterator[str] | list[str] | tuple[str, ...]) -> list[str
     return None
 
 
-def advised(report: CheckReport) -> tuple[str, list[list[str]]]:
+def advised(report: Report) -> tuple[str, list[list[str]]]:
     """Return the root cause, and what its fixes install, each once."""
     if not report.root_causes or report.root_causes[0] not in INSTALLS:
         return "", []
@@ -111,7 +118,7 @@ def advised(report: CheckReport) -> tuple[str, list[list[str]]]:
     return cause.slug, [words for words in told if words and not words[-1].endswith("/cpu")]
 
 
-def recommended(facts: Facts, release: str) -> list[list[str]]:
+def recommended(facts: Facts, release: str, tool: Tool = "pip") -> list[list[str]]:
     """Return what ``recommend`` says: one command, or one for each span of drivers."""
     found = recommend(
         torch=release,
@@ -121,6 +128,7 @@ def recommended(facts: Facts, release: str) -> list[list[str]]:
         os=facts.platform[0],  # type: ignore[arg-type]
         arch=facts.platform[1],  # type: ignore[arg-type]
         glibc="2.35" if facts.platform[0] == "linux" else None,
+        tool=tool,
     )
     several = [installed(choice.commands) for choice in found.choices]
     return [words for words in (installed(found.commands), *several) if words]
@@ -197,3 +205,41 @@ def test_each_step_of_an_answer_without_a_driver_is_the_answer_with_that_driver(
             )
             assert recommender.recommend(there).best == choice.offer, (asked, choice)
     assert steps > 60
+
+
+TOOLS: tuple[Tool, ...] = ("uv", "conda")
+
+
+def for_pip(words: list[str]) -> list[str]:
+    """Return what another tool installs as pip is told it."""
+    words = words[2:] if words[:1] == ["--python"] else words
+    return ["--index-url" if word == "--default-index" else word for word in words]
+
+
+def test_every_tool_is_told_to_install_the_same() -> None:
+    compared = 0
+    for facts in product():
+        release = f"=={facts.torch.partition('+')[0]}"
+        wanted = recommended(facts, release)
+        for tool in TOOLS:
+            compared += bool(wanted)
+            assert [for_pip(words) for words in recommended(facts, release, tool)] == wanted, facts
+    assert compared > 80
+
+
+def test_check_tells_uv_to_install_what_it_tells_pip() -> None:
+    compared = 0
+    for name in machine_files.names():
+        report = test_machines.reported(name)
+        cause, by_pip = advised(report)
+        python = report.snapshot.get(Interpreter)
+        if not by_pip or python.kind in ("uv", "conda") or python.externally_managed:
+            continue
+        compared += 1
+        by_another = msgspec.structs.replace(python, kind="uv", has_pip=False)
+        again = test_machines.judged(report.snapshot.with_section(by_another))
+        assert advised(again)[0] == cause, name
+        for told, words in zip(advised(again)[1], by_pip, strict=True):
+            # uv does not read the index in pip's configuration, so it is named.
+            assert for_pip(told)[: len(words)] == words, name
+    assert compared > 10

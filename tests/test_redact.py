@@ -26,7 +26,7 @@ from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import plain, say
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output.redact import redact, redact_text, redaction
 from gpucheck.output.redact.public_names import ORDINARY
 from gpucheck.probes.collector import Collector

@@ -1,6 +1,7 @@
 """The choice of the target interpreter and what is made of its answer."""
 
 import os
+import subprocess
 import sys
 import time
 from pathlib import Path
@@ -13,7 +14,8 @@ from gpucheck.facts import Answer
 from gpucheck.facts.interpreter import Status
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.machine.base import Ran
-from gpucheck.machine.target import TargetWish, ThisProcess, ask, choose, find
+from gpucheck.machine.candidates import TargetWish, ThisProcess, choose
+from gpucheck.machine.target import ask, find
 
 VENV = "/home/user/venv/bin/python"
 CONDA = "/home/user/miniforge3/envs/ml/bin/python"
@@ -324,3 +326,25 @@ def test_a_broken_recording_is_a_problem(tmp_path: Path, raw: dict[str, object])
     answer = find(machine(tmp_path, answers={"worker.json": raw}), TargetWish())
     assert answer.value is None
     assert answer.problem
+
+
+@pytest.mark.process
+@pytest.mark.skipif(os.name != "posix", reason="an environment of Windows has no links")
+@pytest.mark.parametrize("how", ["the folder", "the program", "active"])
+def test_an_environment_whose_python_was_removed_is_repaired_as_printed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    folder = tmp_path / "an env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    for link in (folder / "bin").glob("python*"):
+        link.unlink()
+        link.symlink_to("/gone/python3")
+    named = {"the folder": str(folder), "the program": str(folder / "bin" / "python")}.get(how)
+    if how == "active":
+        monkeypatch.setenv("VIRTUAL_ENV", str(folder))
+    first = choose(LiveHost(), TargetWish(python=named))[0]
+    assert f"{folder}/bin/python leads to /gone/python3, which is gone" in first.problem
+    command = first.problem.partition("same version: ")[2].replace("PYTHON", sys.executable)
+    subprocess.run(["/bin/sh", "-c", command], check=True)
+    assert choose(LiveHost(), TargetWish(python=named))[0].problem == ""
+    assert ask(LiveHost(), str(folder / "bin" / "python")).status == "ok"

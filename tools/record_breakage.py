@@ -27,7 +27,7 @@ from machine_from_folder import write
 from gpucheck.facts.loading import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
 from gpucheck.machine.binaries.elf import read_elf
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.extensions.reading.files import Owners, candidates
 from gpucheck.probes.extensions.reading.needs import Reader
 from gpucheck.probes.loading import loading as loading_probe

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables

@@ -11,7 +11,8 @@ from rules_support import ask
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import TargetWish, find
+from gpucheck.machine.candidates import TargetWish
+from gpucheck.machine.target import find
 
 SLUG = "python-does-not-start"
 

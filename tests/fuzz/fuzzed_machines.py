@@ -14,7 +14,7 @@ from gpucheck.engine import judge_machine
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
 from gpucheck.probes.collector import Collector, _packed
 

@@ -15,7 +15,7 @@ from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import speaking
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import diff, diff_overview, json_format, junit, markdown, terminal
 from gpucheck.output.html import diff as html_diff
 from gpucheck.output.html import report as html_report

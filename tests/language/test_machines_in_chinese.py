@@ -7,7 +7,7 @@ import pytest
 from language.english_left import english_left, foreign_words, half_width_left, in_chinese
 
 from gpucheck.engine import Report, judge_machine
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 

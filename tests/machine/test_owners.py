@@ -9,8 +9,8 @@ from click.testing import CliRunner
 from gpucheck.cli import gpucheck
 from gpucheck.facts.request import Request
 from gpucheck.machine import LiveHost, RecordingHost
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.owners import PROGRAMS, folder_of_others, foreign_programs
-from gpucheck.machine.target import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables
 

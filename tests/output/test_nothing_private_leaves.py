@@ -32,7 +32,7 @@ from gpucheck.facts.preflight import Look
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import (
     json_format,
     junit,

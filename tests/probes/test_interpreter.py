@@ -8,7 +8,7 @@ from support import machine
 
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import OsFamily
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.torch.interpreter import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"

@@ -14,7 +14,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.compare import Difference, compare
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem

@@ -13,7 +13,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.probes.torch.package_sources import collect
 from gpucheck.probes.torch.reading.pip_settings import _options

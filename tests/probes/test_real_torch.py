@@ -5,7 +5,7 @@ import pytest
 
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.machine import RecordedHost
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import cuda_libraries
 from gpucheck.probes.toolkit import toolkits
 from gpucheck.probes.torch import interpreter, packages, torch_build

@@ -16,7 +16,7 @@ from gpucheck.cli import gpucheck
 from gpucheck.engine import ask, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.findings.form import Check, Outcome
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables, TablesError

@@ -12,7 +12,7 @@ from test_machines import TABLES
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 
 pytestmark = pytest.mark.process

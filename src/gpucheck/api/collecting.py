@@ -9,7 +9,7 @@ from gpucheck.api.words import printable
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.request import Request
     from gpucheck.machine import Host
-    from gpucheck.machine.target import TargetWish
+    from gpucheck.machine.candidates import TargetWish
     from gpucheck.probes.collector import Collected, Progress
     from gpucheck.tables import Tables
 

@@ -25,8 +25,8 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import as_said
 from gpucheck.machine import LiveHost
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.console import no_error_dialogs
-from gpucheck.machine.target import TargetWish
 from gpucheck.selftests.plan import Wish
 
 if TYPE_CHECKING:

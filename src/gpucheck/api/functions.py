@@ -32,7 +32,7 @@ _LEVELS: tuple[Level, ...] = ("quick", "standard", "stress")
 _MOST_GPUS, _MOST_RANKS, _MOST_NODES, _LAST_PORT = 1024, 64, 1_000_000, 65535
 _LONGEST_MESSAGE = 10_000
 _CALLING, _ARGUMENT = "the calling Python", "the argument python"
-"""What named the target; ``machine/target.py`` has their translations."""
+"""What named the target; ``machine/candidates.py`` has their translations."""
 
 
 def check(  # noqa: PLR0913  # each by its name

@@ -34,7 +34,8 @@ from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.streams import reading
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
-from gpucheck.machine.target import Candidate, TargetWish, choose, refusal
+from gpucheck.machine.candidates import Candidate, TargetWish, choose
+from gpucheck.machine.target import refusal
 from gpucheck.tables import Tables
 
 INCONCLUSIVE: ExitStatus = 3

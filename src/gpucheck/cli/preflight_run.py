@@ -23,7 +23,7 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.language import say
-from gpucheck.machine.target import TargetWish
+from gpucheck.machine.candidates import TargetWish
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and

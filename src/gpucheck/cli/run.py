@@ -16,7 +16,7 @@ from gpucheck.language import in_series, say, spoken
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
-    from gpucheck.machine.target import TargetWish
+    from gpucheck.machine.candidates import TargetWish
     from gpucheck.probes.collector import Collected
     from gpucheck.selftests.progress import ProgressGrid
     from gpucheck.tables import Tables
@@ -50,7 +50,7 @@ def run_probes(
 ) -> "Collected":
     """Run the probes with progress on a terminal, and return what they found."""
     from gpucheck.facts.request import Request  # noqa: PLC0415
-    from gpucheck.machine.target import TargetWish  # noqa: PLC0415
+    from gpucheck.machine.candidates import TargetWish  # noqa: PLC0415
 
     wish, quiet = TargetWish(python=options["python"]), options["quiet"]
     progress = Progress(sys.stderr) if _can_redraw(quiet=quiet) else None

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gpucheck.machine.base import Host
-from gpucheck.machine.target import TargetWish, choose
+from gpucheck.machine.candidates import TargetWish, choose
 
 PROGRAMS = (
     "nvidia-smi", "nvcc", "gcc", "g++", "cc", "c++", "clang", "clang++", "rpm", "journalctl",

@@ -13,8 +13,8 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.language import Sentence, as_said, from_said, plain, say
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Done, Said, Tell, Work
-from gpucheck.machine.target import TargetWish
 from gpucheck.probes import Probe, all_probes, lanes, probe_of
 from gpucheck.tables import Table, Tables
 

@@ -4,8 +4,9 @@ from gpucheck.facts import Notes
 from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
 from gpucheck.language import say
 from gpucheck.machine import Host, target
+from gpucheck.machine.candidates import Candidate, TargetWish
 from gpucheck.machine.paths import join, pattern
-from gpucheck.machine.target import Candidate, Description, Target, TargetWish
+from gpucheck.machine.target import Description, Target
 from gpucheck.probes.torch.reading.files import version_facts
 from gpucheck.probes.torch.reading.standard_modules import hiding_modules
 
