@@ -205,3 +205,15 @@ def test_a_reply_warns_in_both_languages() -> None:
     with speaking("zh"):
         assert spoken(caution) in reply(report, "zh")
     assert "**注意" in reply(report, "zh")
+
+
+def test_without_sudo_root_must_run_it() -> None:
+    user = msgspec.structs.replace(UBUNTU, is_root=False, has_sudo=False)
+    found = careful(("sudo apt-get update", "echo sudo"), user, NO_CONTAINER)
+    assert found.commands == ("apt-get update", "echo sudo")
+    assert found.cautions == (interruption.AS_ROOT,)
+    assert careful(("echo sudo",), user, NO_CONTAINER).cautions == ()
+    assert interruption.AS_ROOT in careful(("sudo reboot",), user, NO_CONTAINER).cautions
+    for known in (True, None):
+        other = msgspec.structs.replace(user, has_sudo=known)
+        assert careful(("sudo reboot",), other, NO_CONTAINER).commands == ("sudo reboot",)

@@ -124,3 +124,12 @@ def test_where_no_command_is_sure_a_page_is_named() -> None:
 
 def test_an_unknown_gpu_gets_no_guessed_command() -> None:
     assert commands(missing(UBUNTU, Pci(problems={"*": "no /sys"}))) == ()
+
+
+def test_the_python_of_gpucheck_is_perhaps_not_the_one_that_is_meant() -> None:
+    own = msgspec.structs.replace(VENV, has_gpucheck=True)
+    first, second = hit(missing(UBUNTU, NO_GPU, interpreter=own)).fixes
+    assert "name it: gpucheck --python PATH" in first.text
+    assert second.commands
+    named = msgspec.structs.replace(own, chosen_by="--python")
+    assert len(hit(missing(UBUNTU, NO_GPU, interpreter=named)).fixes) == 1

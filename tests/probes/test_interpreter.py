@@ -114,3 +114,9 @@ def test_others_are_those_with_torch_on_disk(tmp_path: Path) -> None:
         ("/opt/conda/bin/python", "2.6.0+cu124"),
         ("/usr/bin/python3", None),
     ]
+
+
+def test_whether_gpucheck_is_in_it(tmp_path: Path) -> None:
+    assert taken(tmp_path / "without", answer=ANSWER).has_gpucheck is False
+    own = {f"{SITE}/gpucheck/__init__.py": ""}
+    assert taken(tmp_path / "with", answer=ANSWER, files=own).has_gpucheck is True

@@ -39,6 +39,7 @@ COLLECT_FIRST = say(
     "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
     "asks for this file."
 )
+AS_ROOT = say("There is no sudo here: root must run this.")
 _MOST_NAMED = 3
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
@@ -77,14 +78,18 @@ class Interruption(Derived):
         if collects:
             commands = (COLLECT, *commands)
         classes = tuple(class_of(one) or "" for one in commands)
+        as_root: tuple[str, ...] = ()
         if self._container.runtime and (self._system.is_root or self._system.user == "root"):
             commands = tuple(_SUDO.sub("", one) for one in commands)
         elif self._system.is_root:
             commands = tuple(_ANY_SUDO.sub("", one) for one in commands)
+        elif self._system.has_sudo is False and any(map(_ANY_SUDO.search, commands)):
+            commands = tuple(_ANY_SUDO.sub("", one) for one in commands)
+            as_root = (AS_ROOT,)
         fix = msgspec.structs.replace(fix, commands=commands, classes=classes, restart=restart)
         if fix.reach != "interrupts":
-            return fix
-        cautions = (*self._cautions(fix), *((COLLECT_FIRST,) if collects else ()))
+            return msgspec.structs.replace(fix, cautions=as_root)
+        cautions = (*as_root, *self._cautions(fix), *((COLLECT_FIRST,) if collects else ()))
         return msgspec.structs.replace(fix, cautions=cautions)
 
     def _loses_traces(self, commands: tuple[str, ...], restart: str) -> bool:

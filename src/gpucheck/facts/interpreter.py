@@ -57,6 +57,8 @@ class Interpreter(Section, frozen=True, kw_only=True):
     locked: Locked | None = None
     """Why this user can install nothing there, not even for himself; "" if he can."""
     has_pip: bool | None = None
+    has_gpucheck: bool | None = None
+    """Whether gpucheck is installed there: the target may then be another Python."""
     glibc: str | None = None
     """The result of ``platform.libc_ver()`` in the target; "" if its C library is not glibc."""
     soabi: str | None = None

@@ -35,6 +35,8 @@ class System(Section, frozen=True, kw_only=True):
     user: Annotated[str | None, Private("user")] = None
     is_root: bool | None = None
     """Whether the commands of the user are those of root."""
+    has_sudo: bool | None = None
+    """Whether sudo is on PATH; unknown of another machine than this one."""
     home: Annotated[str | None, Private("path")] = None
     libc: Literal["glibc", "musl", "other"] | None = None
     glibc: str | None = None

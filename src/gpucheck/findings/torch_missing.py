@@ -53,10 +53,15 @@ def check(
             else say("torch is installed")
         )
     others = [one for one in interpreter.others or () if one.executable]
+    is_named = interpreter.chosen_by == "--python"
     fixes = [_use(one, python) for one in others]
+    if interpreter.has_gpucheck and not is_named and not others:
+        fixes.append(_NAME_YOURS)
     if (of_this_machine := _install(gpus, request, install)) is not None:
         # Who names a Python wants PyTorch there; otherwise the right one was not activated.
-        fixes.insert(0 if interpreter.chosen_by == "--python" else len(fixes), of_this_machine)
+        fixes.insert(0 if is_named else len(fixes), of_this_machine)
+    elif not others:
+        fixes.append(_SEE_PAGE)
     return Hit(
         headline=_headline(interpreter.executable, interpreter.chosen_by),
         evidence=(
@@ -64,16 +69,21 @@ def check(
             *(("interpreter.executable",) if interpreter.executable else ()),
             *(("interpreter.others",) if others else ()),
         ),
-        fixes=tuple(fixes)
-        or (
-            Fix(
-                text=say(
-                    "Install PyTorch. {start_page} shows the command for this machine.",
-                    start_page=START_PAGE,
-                )
-            ),
-        ),
+        fixes=tuple(fixes),
     )
+
+
+_SEE_PAGE = Fix(
+    text=say(
+        "Install PyTorch. {start_page} shows the command for this machine.", start_page=START_PAGE
+    )
+)
+_NAME_YOURS = Fix(
+    text=say(
+        "This is the Python in which gpucheck is installed. If your programs use another one, "
+        "activate its environment, or name it: gpucheck --python PATH"
+    )
+)
 
 
 def _why_silent(interpreter: Interpreter) -> str:

@@ -82,7 +82,10 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
             notes.said(field, source)
         else:
             notes.unknown(field, say("{source} does not say it", source=source))
-    root = {"is_root": identity.uid == 0} if identity.uid >= 0 else {}
+    root: dict[str, Any] = {"is_root": identity.uid == 0} if identity.uid >= 0 else {}
+    if host.origin == "live" and identity.os == "linux":
+        root["has_sudo"] = host.which("sudo").value is not None
+        notes.said("has_sudo", "PATH")
     if root:
         notes.said("is_root", "getuid")
     else:

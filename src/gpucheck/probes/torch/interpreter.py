@@ -1,5 +1,7 @@
 """The target interpreter: which Python is diagnosed, why that one, and its own description."""
 
+from collections.abc import Sequence
+
 from gpucheck.facts import Notes
 from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
 from gpucheck.language import say
@@ -80,12 +82,19 @@ def _described(host: Host, taken: Target, said: Description, notes: Notes) -> In
         externally_managed=said.externally_managed,
         locked=said.locked,
         has_pip=said.has_pip,
+        has_gpucheck=_has_gpucheck(host, said.site_packages),
         glibc=said.glibc,
         soabi=said.soabi,
         others=[o for candidate in taken.others if (o := _with_torch(host, candidate))],
         sources=notes.sources,
         problems=notes.problems,
     )
+
+
+def _has_gpucheck(host: Host, site_packages: Sequence[str] | None) -> bool | None:
+    if site_packages is None:
+        return None
+    return any(host.exists(join(one, "gpucheck", "__init__.py")).value for one in site_packages)
 
 
 def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
