@@ -13,6 +13,7 @@ from gpucheck.cli.options import (
     fail_on_option,
     level_option,
     machine_options,
+    no_redact_option,
     output_options_with,
     rendered,
     report_format_option,
@@ -91,6 +92,7 @@ def judged(command: F) -> F:
     help=say("Do what can be done about it: the same as gpucheck fix."),
 )
 @report_format_option
+@no_redact_option
 @output_options_with(
     say(
         "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
@@ -140,7 +142,7 @@ def _for_hashes(options: dict[str, Any]) -> float:
 
 
 def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -> None:
-    """Print the report in the requested format; data that leaves this machine is redacted.
+    """Print the report in the requested format; all but that of the terminal is redacted.
 
     Args:
         report: the report.
@@ -152,7 +154,8 @@ def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -
 
         text = terminal.render(report, **page_options(options))
     else:
-        text = rendered(REPORT_FORMATS, options["form"], report)
+        more = {"redacted": False} if options.get("no_redact") else {}
+        text = rendered(REPORT_FORMATS, options["form"], report, **more)
     if after and options["form"] in ("terminal", "markdown"):
         from gpucheck.output.not_judged import before_the_trailer  # noqa: PLC0415
 

@@ -228,14 +228,22 @@ def _format_of(modules: Mapping[str, str]) -> Callable[[F], F]:
     )
 
 
-def rendered(modules: Mapping[str, str], form: str, what: object) -> str:
-    """Return a report, or the result of a pre-flight, in one of these formats."""
-    text: str = importlib.import_module(f"gpucheck.output.{modules[form]}").render(what)
+def rendered(modules: Mapping[str, str], form: str, what: object, **more: bool) -> str:
+    """Return a report, or the result of a pre-flight, in one of these formats.
+
+    ``more`` are further arguments of the format.
+    """
+    text: str = importlib.import_module(f"gpucheck.output.{modules[form]}").render(what, **more)
     return text
 
 
 report_format_option = _format_of(REPORT_FORMATS)
 preflight_format_option = _format_of(PREFLIGHT_FORMATS)
+no_redact_option = click.option(
+    "--no-redact",
+    is_flag=True,
+    help=say("Keep names, paths, addresses and UUIDs in every format: for yourself."),
+)
 level_option = click.option(
     "--level",
     type=OneOf(["quick", "standard", "stress"]),

@@ -12,6 +12,7 @@ from gpucheck.cli.options import (
     examples,
     fail_on_option,
     level_option,
+    no_redact_option,
     output_options_with,
     report_format_option,
 )
@@ -70,6 +71,7 @@ from gpucheck.language import say
 )
 @fail_on_option
 @report_format_option
+@no_redact_option
 @output_options_with(say("Every measured value and every check; twice: every fact."))
 @click.pass_context
 def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options

@@ -13,7 +13,7 @@ from gpucheck.language import in_series, in_turn, say, spoken
 from gpucheck.output.areas import areas
 from gpucheck.output.evidence import Line, evidence_lines
 from gpucheck.output.fix_words import THEN, blocks, caution, label
-from gpucheck.output.public import public
+from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import headline, open_questions, reach, target, verdict
 from gpucheck.output.terms import VERDICTS, term
@@ -29,9 +29,9 @@ _FENCE = re.compile(r"`{3,}")
 _LONGEST_COMMAND, _LONGEST_WORDS = 10_000, 1000
 
 
-def render(report: Report) -> str:
+def render(report: Report, *, redacted: bool = True) -> str:
     """Return the report as GitHub's Markdown."""
-    report = public(report)
+    report = public(report) if redacted else report
     parts = [
         strong(VERDICTS[report.verdict], verdict(report)),
         escaped(headed("Python", target(report.snapshot))),
@@ -145,8 +145,7 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _footer(report: Report) -> str:
-    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
-    return footer(report.snapshot, names)
+    return footer(report.snapshot, whose_names(report.snapshot))
 
 
 def footer(snapshot: Snapshot, names: str) -> str:

@@ -7,6 +7,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Evidence, Finding
+from gpucheck.language import say
 from gpucheck.output.redact import redact, redact_command, redact_text
 
 _replace = msgspec.structs.replace
@@ -31,6 +32,13 @@ def public(report: Report) -> Report:
             _replace(question, reason=words(question.reason)) for question in report.open_questions
         ),
     )
+
+
+def whose_names(snapshot: Snapshot) -> str:
+    """Return a sentence about the names in a report of this snapshot."""
+    if snapshot.redacted:
+        return say("Names, paths, addresses and UUIDs are pseudonyms.")
+    return say("Names, paths, addresses and UUIDs are real: keep this for yourself.")
 
 
 def _finding(finding: Finding, private: Snapshot, redacted: Snapshot) -> Finding:

@@ -29,7 +29,7 @@ from gpucheck.output.html.parts import (
     table,
     words,
 )
-from gpucheck.output.public import public
+from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target, verdict
 from gpucheck.output.terms import VERDICTS, term
@@ -38,13 +38,12 @@ from gpucheck.output.words import in_parts
 _MEASURED = 500
 
 
-def render(report: Report, note: str = "") -> str:
+def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
     """Return the page; ``note`` is a sentence about the whole report."""
-    report = public(report)
+    report = public(report) if redacted else report
     if report.snapshot.origin == "pasted":
         return ticket.render(report)
     last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
-    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
     main: list[Node] = [
         *paragraphs([note]),
         *(_finding(report, one) for one in report.standing),
@@ -54,7 +53,9 @@ def render(report: Report, note: str = "") -> str:
         _selftests(report.snapshot.get(SelfTests)),
         _checks(report),
     ]
-    return page(first_line(report), main, footer(report.snapshot, names, last))
+    return page(
+        first_line(report), main, footer(report.snapshot, whose_names(report.snapshot), last)
+    )
 
 
 def first_line(report: Report) -> First:
