@@ -31,6 +31,8 @@ def test_what_failed_is_named(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["healthy_smi_q", "healthy_x"])
 def test_the_gpu_is_read(name: str) -> None:
-    (gpu,) = triage(TEXTS[name]).snapshot.get(Nvml).gpus or ()
+    gpus = triage(TEXTS[name]).snapshot.get(Nvml).gpus or []
+    assert len(gpus) == 1
+    gpu = gpus[0]
     assert (gpu.device_name, gpu.pci_address) == ("NVIDIA H100 80GB HBM3", "0000:00:06.0")
     assert (gpu.power_limit_w, gpu.rows_failed, gpu.throttle) == (700.0, False, ["gpu-idle"])
