@@ -164,7 +164,12 @@ def test_torchrun_ends_all_when_another_task_dies(tmp_path: Path, task: int) -> 
     gate.chmod(0o755)
     mark = str(tmp_path)
     env = {**gate_runs.environment(sys.executable, tmp_path), MARK: mark}
-    command = [*gate_runs.TORCHRUN, "--nproc-per-node=3", "--master-port=29683", str(gate)]
+    command = [
+        *gate_runs.TORCHRUN,
+        "--nproc-per-node=3",
+        f"--master-port={29683 + task}",
+        str(gate),
+    ]
     job = subprocess.Popen(
         command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
     )
