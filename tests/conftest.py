@@ -2,6 +2,7 @@
 
 import os
 import re
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -16,6 +17,8 @@ _OF_A_JOB = re.compile(
     r"(?:SLURM|TORCHELASTIC|LOCAL|OMPI|PMI|PMIX|MASTER)_|(?:GROUP_|ROLE_)?RANK$|WORLD_SIZE$"
 )
 _OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_PRELOAD$")
+_FOREIGN = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+sys.path[:] = [folder for folder in sys.path if not folder or folder not in _FOREIGN]
 for name in [*os.environ]:  # tests look at this Python: nothing around it may decide what they see
     if _OF_A_JOB.match(name) or _OF_A_PERSON.match(name):
         del os.environ[name]
