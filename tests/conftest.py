@@ -16,11 +16,13 @@ collect_ignore = ["machines"]  # data, not tests
 _OF_A_JOB = re.compile(
     r"(?:SLURM|TORCHELASTIC|LOCAL|OMPI|PMI|PMIX|MASTER)_|(?:GROUP_|ROLE_)?RANK$|WORLD_SIZE$"
 )
-_OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_PRELOAD$")
-_FOREIGN = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-sys.path[:] = [folder for folder in sys.path if not folder or folder not in _FOREIGN]
+_OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_(?:PRELOAD|LIBRARY_PATH)$")
+_OF_A_GPU = re.compile(r"CUDA_VISIBLE_DEVICES$|NCCL_")
+# A worker of xdist has no PYTHONPATH any more, but the folders that its parent began with.
+_PATH = os.environ.setdefault("GPUCHECK_TESTS_BEGAN_WITH", os.environ.get("PYTHONPATH", ""))
+sys.path[:] = [one for one in sys.path if not one or one not in _PATH.split(os.pathsep)]
 for name in [*os.environ]:  # tests look at this Python: nothing around it may decide what they see
-    if _OF_A_JOB.match(name) or _OF_A_PERSON.match(name):
+    if any(kind.match(name) for kind in (_OF_A_JOB, _OF_A_PERSON, _OF_A_GPU)):
         del os.environ[name]
 os.environ["LANG"] = "C.UTF-8"
 

@@ -66,8 +66,10 @@ def test_ubuntu(tmp_path: Path) -> None:
     assert system.memory_total_bytes == 65536000 * 1024
     assert system.under_slurm is True
     for field in System.__struct_fields__:
-        if field not in ("sources", "problems"):
+        if field not in ("sources", "problems", "has_sudo"):
             assert system.source(field), field
+    assert system.has_sudo is None
+    assert system.problem("has_sudo")
 
 
 def test_rocky_prefers_its_own_package_manager(tmp_path: Path) -> None:

@@ -86,6 +86,8 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
     if host.origin == "live" and identity.os == "linux":
         root["has_sudo"] = host.which("sudo").value is not None
         notes.said("has_sudo", "PATH")
+    else:
+        notes.unknown("has_sudo", say("only this machine is searched for sudo"))
     if root:
         notes.said("is_root", "getuid")
     else:
