@@ -1,5 +1,6 @@
 """ptx-jit-forced: a variable that leaves a build without PTX no code for any GPU."""
 
+import pytest
 from rules_machines import (
     CU124,
     NO_TORCH,
@@ -14,7 +15,7 @@ from rules_machines import (
 )
 from rules_support import ask
 
-from gpucheck.facts import Section
+from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.environment import Environment
 from gpucheck.findings.form import Judgement
 
@@ -38,3 +39,8 @@ def test_other_values_and_builds_are_fine() -> None:
         fine(judge(value))
     fine(judge("1", torch_of("2.6.0", "12.4", arch_list=[*CU124, "compute_80"])))
     not_applicable(judge("1", NO_TORCH))
+
+
+def test_an_environment_that_nobody_has_seen_is_unknown() -> None:
+    with pytest.raises(UnknownFactError):
+        ask(SLUG, UBUNTU, VENV, TORCH, nvml(RTX_4090), Environment(problems={"*": "not asked"}))

@@ -14,6 +14,7 @@ Fix: unset the variable. Another build of PyTorch changes nothing.
 
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode, build_name
+from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.torch_build import TorchBuild
@@ -32,6 +33,7 @@ RULE = Rule(
 
 _VARIABLE = "CUDA_FORCE_PTX_JIT"
 _ON = ("1",)
+"""The value that the driver takes for yes (CUDA's compatibility guides; seen on an H100)."""
 _PTX = "compute_"
 
 
@@ -40,10 +42,10 @@ def check(
     environment: Environment, torch: TorchBuild, code: TorchCode, around: Surroundings
 ) -> Judgement:
     """Look for the variable beside a build without PTX."""
-    if environment.get(_VARIABLE) not in _ON:
-        return Fine(say("{variable} is not set to 1", variable=_VARIABLE))
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
+    if known(environment.variables, "environment.variables").get(_VARIABLE) not in _ON:
+        return Fine(say("{variable} is not set to 1", variable=_VARIABLE))
     if any(one.startswith(_PTX) for one in code.codes()):
         return Fine(say("this build of PyTorch has PTX"))
     return Hit(

@@ -20,6 +20,7 @@ _MOST_OF_PACKAGE = 512
 _MOST_FILES = 8000
 _MOST_RECORDS = 300
 _RECORD_LIMIT = 256 * 1024
+_RECORDED = re.compile(r"^([^,\n]{1,400}\.(?:so|pyd|dll)),", re.MULTILINE)
 _CPYTHON = r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
 _OF_TORCH = ("torch", "torchgen", "functorch")
 """The folders of the torch installation itself."""
@@ -175,7 +176,7 @@ class Owners:
     def __init__(self, host: Host, infos: list[DistInfo]) -> None:
         self._host = host
         self._infos = infos
-        self._records: dict[str, str] = {}
+        self._recorded: dict[tuple[str, str], DistInfo] | None = None
 
     def of(self, file: Candidate) -> DistInfo | None:
         """Return the owner, by the name of the folder, then by the file lists of distributions.
@@ -195,11 +196,14 @@ class Owners:
         ]
         if related:
             return max(related, key=lambda info: len(info.project))
-        return next((info for info in here if f"\n{file.inside}," in self._record(info)), None)
+        return self._by_record().get((file.entry, file.inside))
 
-    def _record(self, info: DistInfo) -> str:
-        """Return the list of a distribution's files, a line each."""
-        if info.path not in self._records and len(self._records) < _MOST_RECORDS:
-            text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
-            self._records[info.path] = "\n" + text.replace("\r\n", "\n")
-        return self._records.get(info.path, "")
+    def _by_record(self) -> dict[tuple[str, str], DistInfo]:
+        """Read the lists of installed files, once, and only if a file name is not enough."""
+        if self._recorded is None:
+            self._recorded = {}
+            for info in self._infos[:_MOST_RECORDS]:
+                text = self._host.read(join(info.path, "RECORD"), _RECORD_LIMIT).value or ""
+                for inside in _RECORDED.findall(text):
+                    self._recorded.setdefault((info.entry, inside), info)
+        return self._recorded
