@@ -172,3 +172,52 @@ MORE_LINES = [
     ("CONDA_DEFAULT_ENV=heimdall-prod", ["heimdall"]),
     ("active env location : /home/fennimore/miniforge3/envs/heimdall", ["fennimore", "heimdall"]),
 ]
+OF_SCHEDULERS = [
+    ("sbatch: error: invalid partition specified: plover", ["plover"]),
+    ("#SBATCH --partition=plover-a100", ["plover"]),
+    ("#SBATCH -p plover-long", ["plover"]),
+    (
+        "$ srun -p wigeon --gres=gpu:1 -A velden -J heimdall nvidia-smi",
+        ["wigeon", "velden", "heimdall"],
+    ),
+    ("PartitionName=plover Nodes=quokka-n[1-4] Default=YES", ["plover", "quokka"]),
+    ("ClusterName=nightjar", ["nightjar"]),
+    ("SLURM_CLUSTER_NAME=nightjar SLURM_JOB_PARTITION=wigeon", ["nightjar", "wigeon"]),
+    (
+        (
+            "SLURM_JOB_ACCOUNT=velden SLURM_JOB_NAME=heimdall SLURM_JOB_USER=bkramer "
+            "SLURM_JOB_QOS=plover"
+        ),
+        ["velden", "heimdall", "bkramer", "plover"],
+    ),
+    (
+        (
+            "  JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)\n"
+            "   8812    wigeon heimdall  bkramer  R    1:02:03      2 quokka-n[017-018]"
+        ),
+        ["wigeon", "heimdall", "bkramer", "quokka"],
+    ),
+    (
+        (
+            "PARTITION AVAIL  TIMELIMIT  NODES  STATE NODELIST\n"
+            "plover*      up 2-00:00:00      4   idle quokka-n[1-4]"
+        ),
+        ["plover", "quokka"],
+    ),
+    (
+        "JobId=8812 JobName=heimdall-v2 UserId=bkramer(1017) GroupId=biolab(1050) MCS_label=N/A",
+        ["heimdall", "bkramer", "biolab"],
+    ),
+    ("Priority=1 Nice=0 Account=velden QOS=plover", ["velden", "plover"]),
+    ("Partition=wigeon AllocNode:Sid=quokka-login:4411", ["wigeon", "quokka"]),
+    ("it fails on cluster plover, partition wigeon-long", ["plover", "wigeon"]),
+    ("it hangs on the partition wigeon of cluster nightjar.", ["wigeon", "nightjar"]),
+    ("current-context: velden-prod", ["velden"]),
+    ("kubectl --context velden-prod get nodes", ["velden"]),
+    ("arn:aws:eks:eu-west-1:123456789012:cluster/velden", ["velden"]),
+    ('Switched to context "gke_velden-441_europe-west4_heimdall".', ["velden", "heimdall"]),
+    ("sbatch --reservation=velden_week --qos=plover job.sh", ["velden", "plover"]),
+    ("--cluster-name=nightjar", ["nightjar"]),
+    ("cluster_name: nightjar", ["nightjar"]),
+]
+"""What Slurm and Kubernetes print of a cluster, its partitions, accounts and jobs."""

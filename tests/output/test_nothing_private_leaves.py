@@ -15,7 +15,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 import report_samples
-from more_secrets import MORE_LINES
+from more_secrets import MORE_LINES, OF_SCHEDULERS
 from rules_support import TABLES, snapshot
 
 from gpucheck.api.questions import Setting, asked
@@ -159,7 +159,7 @@ def _left(text: str, private: list[str]) -> list[str]:
     return [one for one in private if one.lower() in text.lower()]
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES])
+@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES, *OF_SCHEDULERS])
 def test_a_quoted_line(line: str, private: list[str]) -> None:
     before = "" if "\n" in line else f"{line}: "  # of several lines the form ends with the line
     ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{before}{ERROR}\n{ERROR}\n"
@@ -172,7 +172,7 @@ def test_a_quoted_line(line: str, private: list[str]) -> None:
     assert _left(answer.text + json.dumps(answer.data), private) == []
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES])
+@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_SCHEDULERS])
 def test_a_line_of_a_log(line: str, private: list[str]) -> None:
     """Alone, because what one line marks as a name is found in all others, too."""
     shown = redact(snapshot(NvidiaSmi(message=f"it has failed: {line}\n{line}\nthere")))
@@ -180,13 +180,13 @@ def test_a_line_of_a_log(line: str, private: list[str]) -> None:
 
 
 def test_all_lines_in_all_formats() -> None:
-    lines = "\n".join(line for line, _private in (*LINES, *MORE_LINES))
+    lines = "\n".join(line for line, _private in (*LINES, *MORE_LINES, *OF_SCHEDULERS))
     report = report_samples.report(
         System(os="linux", user="alice", hostname="box"),
         NvidiaSmi(message=lines),
         Interpreter(status="signal", problems={"*": lines}),
     )
-    private = [one for _line, words in (*LINES, *MORE_LINES) for one in words]
+    private = [one for _line, words in (*LINES, *MORE_LINES, *OF_SCHEDULERS) for one in words]
     for name, render in MACHINES.items():
         assert _left(render(report), private) == [], name
 
@@ -215,6 +215,10 @@ def test_a_line_that_tells_nothing_private_stays() -> None:
         "Welcome to Ubuntu 22.04.5 LTS (GNU/Linux 5.15.0-91-generic x86_64)",
         "Last login: Tue Mar  4 10:11:12 on ttys001",
         "docker run --rm --gpus all nvidia/cuda:12.4.1-base-ubuntu22.04 nvidia-smi",
+        "#SBATCH --partition=gpu-long, sbatch -p a100 -J train, PartitionName=rtx4090 QOS=normal",
+        "Switched APIC routing to cluster x2apic. ----Partition Activations False, CPU True",
+        "Compute Partition: SPX, the data partition is full, in partition mode NPS1, cluster mode",
+        "gpu*         up   infinite      4   idle 4, JobName=train on cluster. kubectl get nodes",
         "FROM pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime",
         "nvcr.io/nvidia/pytorch:25.01-py3, ghcr.io/huggingface/text-generation-inference:3.0",
         "docker.io/library/ubuntu:22.04, vllm/vllm-openai:latest, image: ubuntu:22.04",
@@ -317,7 +321,7 @@ def _preflight(line: str) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES])
+@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_SCHEDULERS])
 def test_the_files_of_a_preflight(line: str, private: list[str]) -> None:
     """A bundle tells nothing; of what others said, metrics and records have nothing anyway."""
     result = _preflight(line)

@@ -42,11 +42,15 @@ class Shapes:
 
     def values(self, text: str) -> Iterator[str]:
         """Yield what is private in a text, without the full stop of its sentence."""
+        return (value for _group, value in self.named(text))
+
+    def named(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what is private in a text, as ``values``, after the name of its group."""
         for pattern in self.fitting(text):
             for found in pattern.finditer(text):
                 for group, name in found.groupdict().items():
                     parts = _OF_LIST.split(name or "") if group == "list" else (name,)
-                    yield from (part.rstrip(".-") for part in parts if part)
+                    yield from ((group, part.rstrip(".-")) for part in parts if part)
 
 
 _OF_LIST = re.compile(r"\[[^\]]{0,1000}\]?|:\d{1,5}|[,\s\]]+")

@@ -40,7 +40,8 @@ _ONE_WORD = re.compile(r"[\w.+-]*")
 """Nothing in a single word shows that it is a name."""
 _OF_PACKAGES = ("site-packages", "dist-packages")
 _OWN = re.compile(
-    r"(?:dir|file|user|host|domain|package|channel|address|process|image)\d{1,6}(?:\.\w{1,5})?"
+    r"(?:dir|file|user|host|domain|package|channel|address|process|image|cluster"
+    r"|partition|account|job)\d{1,6}(?:\.\w{1,5})?"
 )
 """What redaction itself has written."""
 _RUN = rf"[^{_ENDS}]*"
@@ -63,7 +64,7 @@ class Pseudonyms:
         self._addresses: dict[str, str] = {}
         self._folders: dict[str, str] = {}
         self._things: dict[str, str] = {}
-        """Processes and images."""
+        """Processes, images, clusters and what is in them."""
         self._channels: dict[str, str] = {}
         self._indexes: dict[str, str] = {}
         self._packages: dict[str, str] = {}
@@ -125,7 +126,7 @@ class Pseudonyms:
                 self.learn_user(name)
             elif kind == "folder":
                 self._folders[name] = self._component(name, windows=False)
-            elif kind in ("process", "image"):
+            elif kind != "host":
                 self._things.setdefault(name, f"{kind}{len(self._things) + 1}")
             elif name not in self._users:
                 self.learn_host(name)

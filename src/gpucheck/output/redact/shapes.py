@@ -10,9 +10,12 @@ from typing import Literal
 
 from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.output.redact import scheduler_shapes
 from gpucheck.output.redact.public_names import is_program, is_public_image
 
-Kind = Literal["user", "host", "folder", "process", "image"]
+Kind = Literal[
+    "user", "host", "folder", "process", "image", "cluster", "partition", "account", "job"
+]
 
 _MAIL = re.compile(
     r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
@@ -286,7 +289,7 @@ something around them says that they are an address."""
 
 
 def names(text: str) -> Iterator[tuple[Kind, str]]:
-    """Yield the names of users, hosts and folders that stand where such names stand.
+    """Yield the names of users, hosts, folders and others that stand where such names stand.
 
     A secret may look like a name: the text must be one without.
     """
@@ -296,6 +299,7 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
     yield from (("process", one) for one in _PROCESSES.values(text) if not is_program(one))
     yield from (("image", one) for one in _IMAGES.values(text) if not is_public_image(one))
     yield from (("folder", one) for one in _FOLDERS.values(text))
+    yield from scheduler_shapes.names(text)
     for found in _MAIL.finditer(text):
         if _is_mail(found):
             yield "user", found["user"]

@@ -1,0 +1,106 @@
+"""Names of clusters, partitions, accounts and jobs in what Slurm and Kubernetes print.
+
+A partition that is named after what it has, such as ``gpu-long`` or ``a100``, keeps its name:
+whoever reads a ticket needs it, and it tells nothing of whose cluster it is. So does a job called
+*train*.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.output.redact.public_names import is_program
+from gpucheck.output.redact.setting_values import is_setting
+
+Kind = Literal["cluster", "partition", "account", "job", "user", "host"]
+
+_NAME = r"[A-Za-z][\w.-]{0,99}"
+_VALUE = rf"\s{{0,3}}[:=]\s{{0,3}}[\"']?(?={_NAME})"
+_OPTION = rf"[ =][\"']?(?={_NAME})"
+_COMMAND = r"(?:#SBATCH|\bsbatch|\bsrun|\bsalloc|\bsinfo|\bsqueue|\bsacct)\b[^\n|;&]{0,400}?\s"
+_ROW_OF_SQUEUE = (
+    rf"(?m)^\s{{0,30}}\d{{1,10}}(?:_\S{{1,30}})? {{1,20}}(?P<partition>{_NAME}) {{1,20}}"
+    r"(?P<job>\S{1,64}) {1,20}(?P<user>[A-Za-z_][\w.-]{0,31}) {1,20}[A-Z]{1,2} {1,20}[\d:-]{1,20} "
+    r"{1,20}\d{1,6} {1,20}(?P<list>[A-Za-z][\w.,\[\]-]{0,1000})?"
+)
+_ROW_OF_SINFO = (
+    rf"(?m)^(?P<partition>{_NAME})\*? {{1,20}}(?:up|down|drain|inact) {{1,20}}"
+    r"(?:infinite|[\d:-]{1,20}) {1,20}\d{1,6} {1,20}[a-z*~#$@+^-]{2,20} {1,20}"
+    r"(?P<list>[A-Za-z][\w.,\[\]-]{0,1000})"
+)
+_SHAPES = Shapes(
+    shape(
+        "cluster",
+        rf"(?im)(?:\bClusterName|\bSLURM_CLUSTER_NAME|\bcluster[_-]name){_VALUE}(?P<cluster>{_NAME})"
+        rf"|--clusters?{_OPTION}(?P<cluster_of_option>{_NAME})"
+        rf"|\b(?:on|in|of) (?:the )?cluster [\"']?(?P<cluster_of_sentence>{_NAME})[\"']?"
+        r"(?=\s{0,8}$|[.,;:)]|, | (?:with|and|has|is|was|partition|in partition|using)\b)"
+        rf"|:cluster/(?P<cluster_of_amazon>{_NAME})",
+    ),
+    shape(
+        "context",
+        r"\bcurrent-context: (?P<cluster>[\w.@:/-]{1,200})"
+        r"|\bkubectl\b[^\n|;&]{0,100}? --context[ =](?P<cluster_of_option>[\w.@:/-]{1,200})"
+        r"|\bSwitched to context [\"'](?P<cluster_of_sentence>[\w.@:/-]{1,200})[\"']",
+    ),
+    shape(
+        "partition",
+        rf"(?im)\b(?:Partition(?:Name)?|SLURM_JOB_PARTITION)=(?P<partition>{_NAME})"
+        rf"|(?<!-)--partition{_OPTION}(?P<partition_of_option>{_NAME})"
+        rf"|\binvalid partition(?: name)? specified: (?P<partition_of_error>{_NAME})"
+        rf"|(?:\b(?:in|on|of|and)|[,(]) (?:the )?partition [\"']?"
+        rf"(?P<partition_of_sentence>{_NAME})[\"']?"
+        r"(?=\s{0,8}$|[.,;:)]|, | (?:with|and|has|is|was|on|of|using)\b)",
+    ),
+    shape("-p", rf"(?:{_COMMAND})-p ?(?P<partition>{_NAME})"),
+    shape("-a", rf"(?:{_COMMAND})-A ?(?P<account>{_NAME})"),
+    shape("-j", rf"(?:{_COMMAND})-J ?(?P<job>{_NAME})"),
+    shape(
+        "account|qos|reservation",
+        r"(?im)(?:\bAccount|\bQOS|\bReservation(?:Name)?|\bSLURM_JOB_(?:ACCOUNT|QOS|RESERVATION))="
+        rf"(?P<account>{_NAME})|--(?:account|qos|reservation){_OPTION}(?P<account_of_option>{_NAME})",
+    ),
+    shape(
+        "job",
+        rf"(?:\bJobName|\bSLURM_JOB_NAME)=(?P<job>{_NAME})|--job-name{_OPTION}(?P<job_of_option>{_NAME})",
+    ),
+    shape(
+        "userid=|groupid=|slurm_job_user|allocnode|submit_host|nodes=",
+        rf"\b(?:UserId|GroupId|SLURM_JOB_USER)=(?P<user>{_NAME})"
+        rf"|\b(?:AllocNode:Sid|SLURM_SUBMIT_HOST|Nodes)=(?P<list>[A-Za-z][\w.,\[\]-]{{0,1000}})",
+    ),
+    shape("", _ROW_OF_SQUEUE),
+    shape("up |down |drain |inact ", _ROW_OF_SINFO),
+)
+"""The first word of a group is the kind of its name; a list is one of hosts."""
+_KINDS: dict[str, Kind] = {
+    "cluster": "cluster", "partition": "partition", "account": "account", "job": "job",
+    "user": "user", "list": "host",
+}  # fmt: skip
+_PARTS = re.compile(r"[-_.]")
+_ORDINARY = frozenset(
+    """
+    batch debug normal long short main high low medium compute cpu cpus shared all general standard
+    interactive dev devel test testing prod production default defq workq regular queue queued part
+    partition train training infer inference serve preempt preemptible preempted scavenge scavenger
+    scavenge idle free big large small tiny mem himem highmem bigmem fat thin dual single multi quad
+    node nodes day days week weeks hour hours min nvlink nvl hgx dgx sxm pcie mig amd intel milan
+    rome genoa icelake skylake express priority urgent minikube docker desktop kind guest
+    public private open common exclusive requeue job jobs user users group lab cluster login
+    service maintenance null none wrap bash sh python allocation array step extern batchscript slurm
+    root account name and or the with for is of on in to
+    """.split()  # noqa: SIM905  # a list of words is most readable as words
+)
+"""What partitions, qualities of service and jobs are called everywhere."""
+
+
+def names(text: str) -> Iterator[tuple[Kind, str]]:
+    """Yield the kind and the name of what stands where schedulers write such names."""
+    for group, name in _SHAPES.named(text):
+        if not (is_program(name) or all(map(_is_ordinary, _PARTS.split(name.lower())))):
+            yield _KINDS[group.partition("_")[0]], name
+
+
+def _is_ordinary(part: str) -> bool:
+    return part.rstrip("0123456789") in _ORDINARY or is_setting(part)
