@@ -15,7 +15,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 import report_samples
-from more_secrets import MORE_LINES, OF_SCHEDULERS
+from more_secrets import MORE_LINES, OF_PROGRAMS, OF_SCHEDULERS
 from rules_support import TABLES, snapshot
 
 from gpucheck.api.questions import Setting, asked
@@ -159,7 +159,7 @@ def _left(text: str, private: list[str]) -> list[str]:
     return [one for one in private if one.lower() in text.lower()]
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES, *OF_SCHEDULERS])
+@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS])
 def test_a_quoted_line(line: str, private: list[str]) -> None:
     before = "" if "\n" in line else f"{line}: "  # of several lines the form ends with the line
     ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{before}{ERROR}\n{ERROR}\n"
@@ -172,7 +172,9 @@ def test_a_quoted_line(line: str, private: list[str]) -> None:
     assert _left(answer.text + json.dumps(answer.data), private) == []
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_SCHEDULERS])
+@pytest.mark.parametrize(
+    ("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS]
+)
 def test_a_line_of_a_log(line: str, private: list[str]) -> None:
     """Alone, because what one line marks as a name is found in all others, too."""
     shown = redact(snapshot(NvidiaSmi(message=f"it has failed: {line}\n{line}\nthere")))
@@ -180,13 +182,17 @@ def test_a_line_of_a_log(line: str, private: list[str]) -> None:
 
 
 def test_all_lines_in_all_formats() -> None:
-    lines = "\n".join(line for line, _private in (*LINES, *MORE_LINES, *OF_SCHEDULERS))
+    lines = "\n".join(
+        line for line, _private in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS)
+    )
     report = report_samples.report(
         System(os="linux", user="alice", hostname="box"),
         NvidiaSmi(message=lines),
         Interpreter(status="signal", problems={"*": lines}),
     )
-    private = [one for _line, words in (*LINES, *MORE_LINES, *OF_SCHEDULERS) for one in words]
+    private = [
+        one for _line, words in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS) for one in words
+    ]
     for name, render in MACHINES.items():
         assert _left(render(report), private) == [], name
 
@@ -321,7 +327,9 @@ def _preflight(line: str) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_SCHEDULERS])
+@pytest.mark.parametrize(
+    ("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS]
+)
 def test_the_files_of_a_preflight(line: str, private: list[str]) -> None:
     """A bundle tells nothing; of what others said, metrics and records have nothing anyway."""
     result = _preflight(line)

@@ -49,8 +49,13 @@ class Shapes:
         for pattern in self.fitting(text):
             for found in pattern.finditer(text):
                 for group, name in found.groupdict().items():
-                    parts = _OF_LIST.split(name or "") if group == "list" else (name,)
-                    yield from ((group, part.rstrip(".-")) for part in parts if part)
+                    yield from ((group, part) for part in parts_of(group, name or ""))
+
+
+def parts_of(group: str, name: str) -> Iterator[str]:
+    """Yield the values of a group; a list is split at brackets, ports, commas and blanks."""
+    parts = _OF_LIST.split(name) if group == "list" else (name,)
+    return (part.rstrip(".-") for part in parts if part)
 
 
 _OF_LIST = re.compile(r"\[[^\]]{0,1000}\]?|:\d{1,5}|[,\s\]]+")

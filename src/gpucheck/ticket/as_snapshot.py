@@ -20,7 +20,8 @@ from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.families import formats, spans
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
-from gpucheck.ticket.reading import LONGEST, Reading
+from gpucheck.ticket.quotes import quote
+from gpucheck.ticket.reading import Reading
 from gpucheck.ticket.settled import nothing_said
 
 _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
@@ -71,7 +72,7 @@ def _sign(match: Match, text: Text) -> Sign:
     return Sign(
         slug=match.slug,
         signature=match.message.name,
-        text=match.line.text.strip()[:LONGEST],
+        text=quote(match.line.text),
         role=role_of(text, match.index).value if match.index >= 0 else None,
         values=match.values,
         sources={"*": match.line.source},
@@ -82,8 +83,8 @@ def _failed(failure: Failure) -> Failed:
     raised, place = failure.raised, failure.place
     return Failed(
         exception=raised.exception,
-        message=raised.message[:LONGEST],
-        text=unlogged(raised.line.text).strip()[:LONGEST],
+        message=quote(raised.message),
+        text=quote(unlogged(raised.line.text)),
         about=failure.about.value,
         alone=not raised.quoted,
         frame=f"{place.file}:{place.line} {place.function}".strip() if place else None,

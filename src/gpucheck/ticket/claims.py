@@ -18,6 +18,7 @@ from gpucheck.ticket import weighing
 from gpucheck.ticket.failure import About
 from gpucheck.ticket.own_report import words_about
 from gpucheck.ticket.owner import finding_of
+from gpucheck.ticket.quotes import quote
 
 _MOST_LINES = 8
 _LONGEST_MESSAGE = 140
@@ -73,9 +74,7 @@ def _said(failure: Failed) -> str:
     name = (failure.exception or "").rpartition(".")[2]
     message = failure.message or ""
     if len(message) > _LONGEST_MESSAGE:
-        message = (
-            f"{message[:_LONGEST_MESSAGE].rpartition(' ')[0] or message[:_LONGEST_MESSAGE]}..."
-        )
+        message = f"{quote(message, _LONGEST_MESSAGE)}..."
     return f"{name}: {message}" if message else name
 
 

@@ -14,6 +14,7 @@ import msgspec
 from gpucheck.messages.roles import PRINTED, SILENT, Role, role_of_line
 from gpucheck.messages.source_code import is_code
 from gpucheck.messages.text import Line, Text
+from gpucheck.ticket.quotes import quote
 
 _MOST = 200
 """The number of lines with one of the words that are looked at, at the beginning and the end."""
@@ -156,7 +157,7 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     return Raised(
         exception=found[1],
-        message=(found[2] or "").strip().strip("`")[:_LONGEST_MESSAGE],
+        message=quote((found[2] or "").strip().strip("`"), _LONGEST_MESSAGE),
         more=" ".join(_below(text, index))[:_LONGEST_MESSAGE] if at_start else "",
         line=line,
         index=index,

@@ -19,11 +19,9 @@ from gpucheck.ticket.gpu_errors import first_complaint, first_gpu_error
 from gpucheck.ticket.numbered_errors import with_names
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
+from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
-
-LONGEST = 300
-"""The number of characters of a line that are kept."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -76,13 +74,13 @@ def read(text: Text, tables: Tables) -> Reading:
     if not matches and failure is None:
         head = cut_off(text)
         if head is not None:
-            machine.said(Pasted, "cut_off", head.text.strip()[:LONGEST], head)
+            machine.said(Pasted, "cut_off", quote(head.text), head)
         complaint = first_complaint_of_environment(text)
         if complaint is not None:
-            said = complaint.text.strip()[:LONGEST]
+            said = quote(complaint.text)
             machine.said(Pasted, "complaint", said, complaint)
     if failed is not None:
-        machine.said(Pasted, "gpu_error", failed.text.strip()[:LONGEST], failed)
+        machine.said(Pasted, "gpu_error", quote(failed.text), failed)
     return Reading(
         text=text,
         own=own,

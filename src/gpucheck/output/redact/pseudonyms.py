@@ -45,9 +45,12 @@ _OWN = re.compile(
 )
 """What redaction itself has written."""
 _RUN = rf"[^{_ENDS}]*"
-_WITH_BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}(?=\\)"
+_BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}"
+_WITH_BLANKS = rf"{_BLANKS}(?=\\)"
 """A folder such as ``C:\\Users\\Ana Lima\\x``: the separator behind it tells it from a sentence."""
 _OF_WINDOWS = rf"(?:{_WITH_BLANKS}|{_RUN})"
+_IN_WSL = rf"/mnt/[a-z]/Users/{_BLANKS}(?=/){_RUN}"
+"""The home of a user of Windows, seen from WSL."""
 _IN_URL = r"(?P<rest>(?::\d{1,5})?(?:/[\w.~+@%-]{0,200}){1,30}(?:\?[^\s\"'<>]{0,500})?)?"
 
 
@@ -96,6 +99,9 @@ class Pseudonyms:
             return
         short, _, domain = name.partition(".")
         number = len(self._hosts) + 1
+        if not short:  # .example.com
+            self._hosts[name] = f".domain{number}"
+            return
         self._hosts.setdefault(short, f"host{number}")
         self._lower_hosts.setdefault(short.lower(), short)
         self._lower_hosts.setdefault(name.lower(), name)
@@ -120,16 +126,22 @@ class Pseudonyms:
         shown = without_secrets(words)
         shapes.without_addresses(shown, self.address)
         for kind, name in shapes.names(shown):
-            if not _identifies(name) or is_public_host(name):
-                continue
-            if kind == "user":
-                self.learn_user(name)
-            elif kind == "folder":
-                self._folders[name] = self._component(name, windows=False)
-            elif kind != "host":
-                self._things.setdefault(name, f"{kind}{len(self._things) + 1}")
-            elif name not in self._users:
-                self.learn_host(name)
+            if kind == "address":
+                self.address(name)
+            elif _identifies(name) and not is_public_host(name):
+                self._learn_name(kind, name)
+
+    def _learn_name(self, kind: shapes.Kind, name: str) -> None:
+        if kind == "user":
+            self.learn_user(name)
+        elif kind == "channel":
+            self.index(name)
+        elif kind == "folder":
+            self._folders[name] = self._component(name, windows=False)
+        elif kind != "host":
+            self._things.setdefault(name, f"{kind}{len(self._things) + 1}")
+        elif name not in self._users:
+            self.learn_host(name)
 
     def learn_secret(self, value: str) -> None:
         """Learn a value that is hidden wherever it stands."""
@@ -376,8 +388,8 @@ class Pseudonyms:
         return re.compile(
             rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
             rf"|{cut}|(?P<path>{odd}(?:[\\/]{_RUN})*"
-            rf"|{before}(?:[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_OF_WINDOWS})+"
-            rf"|(?<!\\)\\\\[\w.$-]{{1,64}}(?:\\{_OF_WINDOWS})+|~[\w.-]{{0,32}}/{_RUN})"
+            rf"|{before}(?:{_IN_WSL}|[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_OF_WINDOWS})+"
+            rf"|(?<!\\)\\\\(?:\\\\)?[\w.$-]{{1,64}}(?:\\\\?{_OF_WINDOWS})+|~[\w.-]{{0,32}}/{_RUN})"
             # <product_name>x</product_name>: a closing tag is no path
             rf"|(?:{before}|(?<=file://))/(?![/\s]|(?<=</)[\w:.-]{{1,80}}>){_RUN})"
         )

@@ -1,4 +1,4 @@
-"""Names of clusters, partitions, accounts and jobs in what Slurm and Kubernetes print.
+"""Names of clusters, partitions, accounts and jobs in what schedulers and tables of others print.
 
 A partition that is named after what it has, such as ``gpu-long`` or ``a100``, keeps its name:
 whoever reads a ticket needs it, and it tells nothing of whose cluster it is. So does a job called
@@ -9,16 +9,18 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.facts.text_shapes import Shapes, parts_of, shape
+from gpucheck.output.redact import table_columns
 from gpucheck.output.redact.public_names import is_program
 from gpucheck.output.redact.setting_values import is_setting
 
-Kind = Literal["cluster", "partition", "account", "job", "user", "host"]
+Kind = Literal["cluster", "partition", "account", "job", "user", "host", "address", "channel"]
 
 _NAME = r"[A-Za-z][\w.-]{0,99}"
 _VALUE = rf"\s{{0,3}}[:=]\s{{0,3}}[\"']?(?={_NAME})"
 _OPTION = rf"[ =][\"']?(?={_NAME})"
 _COMMAND = r"(?:#SBATCH|\bsbatch|\bsrun|\bsalloc|\bsinfo|\bsqueue|\bsacct)\b[^\n|;&]{0,400}?\s"
+_HOSTS = r"[A-Za-z][\w.,\[\]-]{0,1000}"
 _ROW_OF_SQUEUE = (
     rf"(?m)^\s{{0,30}}\d{{1,10}}(?:_\S{{1,30}})? {{1,20}}(?P<partition>{_NAME}) {{1,20}}"
     r"(?P<job>\S{1,64}) {1,20}(?P<user>[A-Za-z_][\w.-]{0,31}) {1,20}[A-Z]{1,2} {1,20}[\d:-]{1,20} "
@@ -53,6 +55,10 @@ _SHAPES = Shapes(
         rf"(?P<partition_of_sentence>{_NAME})[\"']?"
         r"(?=\s{0,8}$|[.,;:)]|, | (?:with|and|has|is|was|on|of|using)\b)",
     ),
+    shape(
+        "-w|-x|--nodelist|--exclude",
+        rf"(?:{_COMMAND})(?:-[wx] ?|--nodelist[ =]|--exclude[ =])(?P<list>{_HOSTS})",
+    ),
     shape("-p", rf"(?:{_COMMAND})-p ?(?P<partition>{_NAME})"),
     shape("-a", rf"(?:{_COMMAND})-A ?(?P<account>{_NAME})"),
     shape("-j", rf"(?:{_COMMAND})-J ?(?P<job>{_NAME})"),
@@ -70,15 +76,27 @@ _SHAPES = Shapes(
         rf"\b(?:UserId|GroupId|SLURM_JOB_USER)=(?P<user>{_NAME})"
         rf"|\b(?:AllocNode:Sid|SLURM_SUBMIT_HOST|Nodes)=(?P<list>[A-Za-z][\w.,\[\]-]{{0,1000}})",
     ),
+    shape(  # LSF
+        "<",
+        rf"\bhost\(s\) <(?:\d{{1,6}}\*)?(?P<list>{_NAME})>|\bas user <(?P<user>{_NAME})>"
+        rf"|\bin cluster <(?P<cluster>{_NAME})>|\bqueue <(?P<partition>{_NAME})>",
+    ),
+    shape(  # PBS
+        "exec_|job id:",
+        rf"\bexec_v?(?:host|node) = \(?(?P<list>{_NAME})"
+        rf"|\bJob Id: \d{{1,12}}\.(?P<list_of_id>{_NAME})",
+    ),
     shape("", _ROW_OF_SQUEUE),
     shape("up |down |drain |inact ", _ROW_OF_SINFO),
 )
 """The first word of a group is the kind of its name; a list is one of hosts."""
 _KINDS: dict[str, Kind] = {
     "cluster": "cluster", "partition": "partition", "account": "account", "job": "job",
-    "user": "user", "list": "host",
+    "user": "user", "list": "host", "address": "address", "channel": "channel",
 }  # fmt: skip
 _PARTS = re.compile(r"[-_.]")
+_NO_NAME = re.compile(r"<\w+>|\(.*|None|N/A|\d*|assigned\)")
+"""What stands in a column without a name, such as ``<none>`` or ``(Priority)``."""
 _ORDINARY = frozenset(
     """
     batch debug normal long short main high low medium compute cpu cpus shared all general standard
@@ -97,8 +115,15 @@ _ORDINARY = frozenset(
 
 def names(text: str) -> Iterator[tuple[Kind, str]]:
     """Yield the kind and the name of what stands where schedulers write such names."""
-    for group, name in _SHAPES.named(text):
-        if not (is_program(name) or all(map(_is_ordinary, _PARTS.split(name.lower())))):
+    below = (
+        (kind, part) for kind, cell in table_columns.cells(text) for part in parts_of(kind, cell)
+    )
+    for group, name in (*_SHAPES.named(text), *below):
+        if _NO_NAME.fullmatch(name):
+            continue
+        if group == "address" or not (
+            is_program(name) or all(map(_is_ordinary, _PARTS.split(name.lower())))
+        ):
             yield _KINDS[group.partition("_")[0]], name
 
 

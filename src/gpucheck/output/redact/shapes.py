@@ -14,11 +14,21 @@ from gpucheck.output.redact import scheduler_shapes
 from gpucheck.output.redact.public_names import is_program, is_public_image
 
 Kind = Literal[
-    "user", "host", "folder", "process", "image", "cluster", "partition", "account", "job"
+    "user",
+    "host",
+    "folder",
+    "process",
+    "image",
+    "cluster",
+    "partition",
+    "account",
+    "job",
+    "address",
+    "channel",
 ]
 
 _MAIL = re.compile(
-    r"(?<![\w.+/@-])(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
+    r"(?<![\w.+/@-])(?!port@host\b)(?P<user>[A-Za-z_][\w.+-]{0,63})@(?P<host>[A-Za-z0-9][\w.-]{0,252})"
     r"(?![\w@:]{0,300}@)"
     r"(?P<repository>(?::[\w.-]{1,100}(?:/[\w.+-]{1,100}){1,8}|:[\w.-]{1,100}\.git)?)"
 )
@@ -70,7 +80,11 @@ _SURE_HOSTS = Shapes(
         r"(?<!\S)(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d|\d{4}-\d\d-\d\dT[\d:.+Z-]{8,32}) "
         rf"(?P<host>{_NAME}) [\w./@-]{{1,60}}(?:\[\d{{1,10}}\])?:",
     ),
-    shape("error:", rf"(?m)^(?:srun|slurmstepd|slurmd)[^:\n]{{0,60}}: error: (?P<host>{_NAME}):"),
+    shape(
+        "error:",
+        r"(?<![\w./-])(?:srun|slurmstepd|slurmd)(?:\[[^\]\n]{1,60}\])?: error: "
+        r"(?P<list>[A-Za-z0-9][\w.,\[\]-]{0,1000}):",
+    ),
     shape(" on ", rf"\b(?:JOB|STEP) \d[\d.]{{0,20}} ON (?P<host>{_NAME}) "),  # Slurm
     shape("linux ", rf"\bLinux (?P<host>{_NAME}) \d+\.\d+\.[\d.]+[-+]"),  # uname -a
     shape("machine ", rf"\bmachine (?P<host>{_NAME}) login\b"),  # netrc
@@ -84,6 +98,23 @@ _SURE_HOSTS = Shapes(
         ":/",
         rf"(?<![\w./:-])(?P<host>{_NAME}):/\S{{0,200}} (?:on )?/\S{{1,200}} (?:type )?"
         r"(?:nfs4?|lustre|ceph|glusterfs|beegfs)\b",
+    ),
+    shape("cifs", rf"(?<![\w:])//(?P<host>{_NAME})/[^\n]{{1,400}}?\bcifs\b"),
+    shape(
+        "host name:|logon server:",
+        rf"\b(?:Host Name|Logon Server): {{1,40}}\\{{0,2}}(?P<host>{_NAME})",
+    ),
+    shape("server at ", rf"\bserver at \"(?P<host>{_NAME})\" \("),  # PostgreSQL
+    shape("pod", rf"(?i)\bpod=\\?\"(?P<space>[\w.-]{{1,100}})/(?P<host>{_NAME})"),  # kubelet
+    shape(
+        "uid", r"(?i)\bpod_?uid[\"':= \\]{1,4}(?P<host>[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})"
+    ),
+    shape("no_proxy", r"(?i)\bno_proxy=[\"']?(?P<list>[\w.,:*-]{1,1000})"),
+    shape("pvc-", r"(?<![\w-])(?P<host>pvc-[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12})"),
+    shape(  # the server of a licence
+        "@",
+        rf"(?<![\w.@/-])\d{{4,5}}@(?P<host>[A-Za-z][\w.-]{{0,252}})"
+        rf"|(?i:licen[sc]e_(?:file|server)=@(?P<other>{_NAME}))",
     ),
 )
 """Of these forms even a mere word is the name of a host."""
@@ -118,11 +149,6 @@ _HOSTS = Shapes(
         "-h|--host|--nodelist|--exclude",
         r"\s(?:-H|--hosts?|--nodelist|--exclude)[ =](?=[\w.,:\[\]-]{0,999}\d)"
         r"(?P<list>[A-Za-z][\w.,:\[\]-]{0,999})",
-    ),
-    shape(  # the server of a licence
-        "@",
-        rf"(?<![\w.@/-])\d{{4,5}}@(?P<host>[A-Za-z][\w.-]{{0,252}})"
-        rf"|(?i:licen[sc]e_(?:file|server)=@(?P<other>{_NAME}))",
     ),
     shape(  # [x-1:4711] of Open MPI; x-1/10.0.0.1:80; connect to (x-1, 29500)
         "[|/|(",
@@ -159,12 +185,14 @@ _NO_USERS = (
 """What also follows the word *user* in a sentence."""
 _USER = r"[a-z_][a-z0-9_.-]{0,31}"
 _GROUP = r"[a-z_][a-z0-9_.^\\@+-]{0,63}"
+_DOMAIN = r"(?:(?P<domain>[\w.-]{1,64})\\)?"
+"""The domain of Windows to which a user or a group belongs."""
 _GROUPS_OF_SYSTEMS = (
     "adm|audio|bin|cdrom|daemon|dialout|dip|disk|docker|floppy|games|input|kvm|libvirt|lp|lpadmin|lxd|"
     "mail|netdev|nogroup|ollama|plugdev|render|root|sambashare|scanner|staff|sudo|sys|"
     "systemd-journal|tape|tty|users|video|vboxusers|wheel|wireshark"
 )
-_NO_GROUP = re.compile(rf"(?i){_GROUPS_OF_SYSTEMS}|groups")
+_NO_GROUP = re.compile(rf"(?i){_GROUPS_OF_SYSTEMS}|groups|domain (?:users|admins)")
 _USERS = Shapes(
     shape(
         "user|logname|login|owner",
@@ -179,7 +207,7 @@ _USERS = Shapes(
         rf"|\buser (?!(?:{_NO_USERS})\b)(?P<user>[a-z_][\w.-]{{0,31}})"
         r" (?:is|has|does|can|cannot|may|lacks)\b)",
     ),
-    shape("id=", r"\b[ug]id=\d{1,10}\((?P<user>[\w.-]{1,32})\)"),
+    shape("id=", rf"\b[ug]id=\d{{1,10}}\({_DOMAIN}(?P<user>[\w. -]{{1,32}})\)"),
     shape("uid ", r"\bUID \d{1,10} \((?P<user>[\w.-]{1,32})\)"),
     shape("owner ", r"\(owner (?P<user>[\w.-]{1,32})\)"),
     # sshd, su and systemd
@@ -188,7 +216,9 @@ _USERS = Shapes(
         r"\b(?:[Aa]uthentication failure for|(?:Failed|Accepted) [\w/-]{1,30} for(?: invalid user)?"
         r"|Session \w{1,20} of user) (?P<user>[a-z_][\w.-]{0,31})",
     ),
-    shape("groups=", rf"(?<=[=,])\d{{1,10}}\((?P<group>{_GROUP})\)"),  # id
+    shape(
+        "groups=", rf"(?<=[=,])\d{{1,10}}\({_DOMAIN}(?P<group>[a-z_][a-z0-9_.^@+ -]{{0,63}})\)"
+    ),  # id
     # groups x: its first group is that of the user
     shape(
         " : ", rf"(?m)^(?P<user>{_USER}) : (?=(?P=user)\b)(?P<list>{_GROUP}(?: {_GROUP}){{0,60}})$"
@@ -227,6 +257,10 @@ _FOLDERS = Shapes(
         r"(?P<folder>[\w.-]{2,64})",
     ),
 )
+_CHANNELS = Shapes(
+    shape("channel ", r"\bfor channel (?P<channel>[\w.-]{1,64}) <"),
+    shape("conda.anaconda.org/", r"\bconda\.anaconda\.org/(?P<channel>[\w.-]{1,64})"),
+)
 _COMM = r"[^\s,()\[\]<>'\"=]{2,64}"
 _PROCESSES = Shapes(
     shape("xid", rf"\bXid\b[^\n]{{0,120}}?\bname=(?P<process>{_COMM})"),
@@ -246,6 +280,7 @@ _IMAGES = Shapes(
         r"(?:[a-z]{2,8}\.)?gcr\.io|[a-z0-9-]{2,30}-docker\.pkg\.dev|public\.ecr\.aws|"
         rf"registry\.gitlab\.com)/(?P<image>{_REPOSITORY}{_TAG})",
     ),
+    shape("/v2/", rf"/v2/(?P<image>{_REPOSITORY})/(?:manifests|blobs|tags)/"),
     shape(
         "from ", rf"(?m)^\s{{0,8}}FROM (?:--platform=\S{{1,40}} )?(?P<image>{_REPOSITORY}{_TAG})"
     ),
@@ -260,14 +295,15 @@ _IMAGES = Shapes(
 )
 """The repositories of images, with what their owner calls a version."""
 _V4 = re.compile(
-    r"(?<![\w.+-])(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
-    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)(?P<port>(?:<\d|\]?:\d{2,5}\b|/\d{1,2}\b)?)"
+    r"(?:(?<![\w.+-])|(?<=\s--))(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
+    r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)"
+    r"(?P<port>(?:<\d|\]?:\d{2,5}\b|/\d{1,2}\b|@(?:o2ib|tcp)|\), port )?)"
 )
 _V4_OF_LINE = re.compile(
     rf"(?m)^\s{{0,4}}(?P<address>\d{{1,3}}(?:\.\d{{1,3}}){{3}}){_NAMES_OF_LINE}"
 )
 _OF_NETWORK = re.compile(
-    r"(?i)(?:addr\w*|address|peer|host\w*|ip|inet|from|to|at|on|via|connect\w*|remote|server|"
+    r"(?i)(?:\w*addr\w*|address|peer|host\w*|ip|inet|from|to|at|on|via|connect\w*|remote|server|"
     r"socket|using|brd|broadcast|netmask|bind|listen\w*|gateway|node|endpoint|master\w*)"
     r"[ =:~<>!]{1,16}"
 )
@@ -299,6 +335,7 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
     yield from (("process", one) for one in _PROCESSES.values(text) if not is_program(one))
     yield from (("image", one) for one in _IMAGES.values(text) if not is_public_image(one))
     yield from (("folder", one) for one in _FOLDERS.values(text))
+    yield from (("channel", one) for one in _CHANNELS.values(text))
     yield from scheduler_shapes.names(text)
     for found in _MAIL.finditer(text):
         if _is_mail(found):
