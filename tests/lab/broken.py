@@ -328,6 +328,8 @@ ALL = (
     _on_h100("hidden-by-minus-one", "visible-devices-hides-gpus",
              _set("CUDA_VISIBLE_DEVICES", "-1")),
     _on_h100("no-such-gpu", "visible-devices-hides-gpus", _set("CUDA_VISIBLE_DEVICES", "3")),
+    _on_h100("ptx-jit", "ptx-jit-forced", _set("CUDA_FORCE_PTX_JIT", "1"),
+             shows=_ON_GPU + "; import os; assert 'CUDA_FORCE_PTX_JIT' not in os.environ"),
     _on_h100("onnxruntime-over-gpu", "library-cuda-mismatch",
              _both(_installs("onnxruntime-gpu==1.23.2"), _installs("onnxruntime==1.23.2")),
              shows="import onnxruntime; assert onnxruntime.NAME == 'CUDAExecutionProvider'"),
