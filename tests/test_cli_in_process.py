@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 
 from gpucheck import cli
-from gpucheck.cli import check as check_module
+from gpucheck.cli.commands import check as check_module
 from gpucheck.cli.run import Progress
 from gpucheck.findings import all_rules
 from gpucheck.output.schema import names, schema

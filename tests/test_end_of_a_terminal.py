@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from gpucheck.cli import triage
+from gpucheck.cli.commands import triage
 from gpucheck.facts.streams import ReadOnce
 
 if sys.platform != "win32":

@@ -59,7 +59,7 @@ def on_the_planted_machine(
 ) -> Run:
     host = planted_machine.host()
     monkeypatch.setattr("gpucheck.machine.LiveHost", lambda *_: host)
-    monkeypatch.setattr("gpucheck.cli.selftest.selftests_alone", _failed)
+    monkeypatch.setattr("gpucheck.cli.commands.selftest.selftests_alone", _failed)
     monkeypatch.chdir(tmp_path)
     for name, text in {**FILES, "ticket.txt": f"$ nvidia-smi\n{ERROR}\n{LOG}{ERROR}\n"}.items():
         (tmp_path / name).write_text(text)

@@ -11,7 +11,8 @@ import pytest
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 IMPATIENT = """
 import sys
-from gpucheck.cli import compat, main, preflight_history
+from gpucheck.cli import main, preflight_history
+from gpucheck.cli.commands import compat
 from gpucheck.facts import streams
 streams.WAIT = 0.2
 compat._BATCH_LIMIT = preflight_history._LARGEST = 8 << 20

@@ -10,7 +10,7 @@ pytestmark = pytest.mark.process
 LOADED = """
 import sys, click, msgspec
 before = set(sys.modules)
-import gpucheck.cli, gpucheck.cli.check, gpucheck.engine
+import gpucheck.cli, gpucheck.cli.commands.check, gpucheck.engine
 from gpucheck.cli.run import prepare_judgement
 from gpucheck.probes import all_probes
 from gpucheck.tables import Tables
@@ -22,7 +22,7 @@ NOT_NEEDED = (
     "ctypes", "gpucheck.advice.command_class", "gpucheck.api.examination", "gpucheck.api.functions",
     "gpucheck.api.preflight", "gpucheck.api.recommending", "gpucheck.baselines",
     "gpucheck.cli.completion",
-    "gpucheck.cli.mcp", "gpucheck.cli.mcp_server", "gpucheck.cli.triage",
+    "gpucheck.cli.commands.mcp", "gpucheck.cli.mcp_server", "gpucheck.cli.commands.triage",
     "gpucheck.engine.exact_fix", "gpucheck.messages.form", "gpucheck.messages.loading",
     "gpucheck.output.evidence", "gpucheck.output.html", "gpucheck.output.junit",
     "gpucheck.output.machine_folder",

@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util.console import nocolor
 from sphinx.util.docutils import docutils_namespace
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.facts.addresses import is_plain
 from gpucheck.language import Language
 
@@ -78,7 +78,7 @@ def _settings(language: Language, url: str) -> dict[str, object]:
     address = f"{url}/" if language == "en" else f"{url}/{language}/"
     return {
         "project": "gpucheck",
-        "release": __version__,
+        "release": VERSION,
         "html_title": "gpucheck",
         "extensions": ["myst_parser", "docs_site.extension"],
         "source_suffix": {".md": "markdown"},

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.cli import gpucheck
 
 _SECTION = 1
@@ -54,7 +54,7 @@ def page(name: str, ctx: click.Context, every: list[tuple[str, click.Context]]) 
     first, _, rest = about.partition("\n\n")
     summary = first if ctx.parent is None else str(ctx.command.short_help or first)
     lines = [
-        f'.TH "{name.upper()}" "{_SECTION}" "" "gpucheck {__version__}" "gpucheck"',
+        f'.TH "{name.upper()}" "{_SECTION}" "" "gpucheck {VERSION}" "gpucheck"',
         ".SH NAME",
         f"{literal(name)} \\- {text(summary.rstrip('.'))}",
         ".SH SYNOPSIS",

@@ -4,11 +4,10 @@
 programs. Each is imported when it is first used.
 """
 
-import os
+from gpucheck._about import VERSION
 
 TYPE_CHECKING = False  # that of typing, whose import is long enough to be interrupted by Ctrl-C
 if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
-    from collections.abc import Iterable
     from typing import Any
 
     from gpucheck.api.functions import check as check
@@ -18,11 +17,8 @@ if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
     from gpucheck.api.functions import selftest as selftest
     from gpucheck.api.functions import triage as triage
 
-__version__ = "0.1.0"
-bundle = ""
-"""The ``gpucheck.pyz`` that runs; "" where gpucheck is installed."""
+__version__ = VERSION
 _FUNCTIONS = ("check", "compat", "preflight", "recommend", "selftest", "triage")
-_SUFFIX = ".py"
 
 
 def __getattr__(name: str) -> "Any":  # noqa: ANN401  # one of the functions
@@ -35,13 +31,3 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401  # one of the functions
 
 def __dir__() -> list[str]:
     return sorted((*globals(), *_FUNCTIONS))
-
-
-def modules_of(folders: "Iterable[str]") -> list[str]:
-    """Return the names of the modules in the folders of a package, sorted, without sub-packages.
-
-    :mod:`pkgutil` finds them as well, but costs every check two milliseconds.
-    """
-    files = sorted(name for folder in folders for name in os.listdir(folder))  # noqa: PTH208
-    names = (name.removesuffix(_SUFFIX) for name in files if name.endswith(_SUFFIX))
-    return [name for name in names if name != "__init__"]

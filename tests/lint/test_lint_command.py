@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
-from gpucheck.cli.lint import COMMAND
+from gpucheck.cli.commands.lint import COMMAND
 from gpucheck.output.schema import schema
 
 PINS = "torch==2.6.0\ntorchvision==0.20.0\n"

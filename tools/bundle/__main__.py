@@ -136,10 +136,10 @@ def run() -> None:
     except Refusal as refusal:
         sys.stderr.buffer.write((str(refusal) + "\n").encode("utf-8"))
         sys.exit(2)
-    import gpucheck
+    from gpucheck import _about
     from gpucheck.__main__ import main
 
-    gpucheck.bundle = archive
+    _about.bundle = archive
     main()
 
 

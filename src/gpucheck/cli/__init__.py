@@ -1,6 +1,6 @@
 """The command line. Data goes to stdout, progress and notes to stderr.
 
-One module is one command: the module has the name of the command and defines ``COMMAND``.
+One module of :mod:`gpucheck.cli.commands` is one command. What commands share is here.
 """
 
 import contextlib
@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from gpucheck import modules_of
+from gpucheck._about import modules_of
+from gpucheck.cli import commands
 from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.cli.spelling import Group, is_file, slug_of
@@ -28,11 +29,6 @@ from gpucheck.language import Language, Sentence, current_language, say, speak, 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-_NOT_COMMANDS = (
-    "against_index", "completion", "help_page", "lint_beside", "live_out", "live_table",
-    "mcp_server", "options", "preflight_history", "preflight_lines", "preflight_node",
-    "preflight_run", "run", "spelling", "text", "triage_batch", "version",
-)  # fmt: skip
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
 _WINDOWS = os.name == "nt"
@@ -52,7 +48,7 @@ _READER_LEFT = 141
 
 
 class CommandFolder(Group):
-    """The modules of this package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
+    """The modules of a package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``check`` before options that do not belong to the group.
@@ -94,13 +90,13 @@ class CommandFolder(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
-        return [name for name in modules_of(__path__) if name not in _NOT_COMMANDS]
+        return modules_of(commands.__path__)
 
     def found(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the module of one command, and only that."""
         if name not in self.list_commands(ctx):
             return None
-        command: click.Command = importlib.import_module(f"{__name__}.{name}").COMMAND
+        command: click.Command = importlib.import_module(f"{commands.__name__}.{name}").COMMAND
         if not ctx.resilient_parsing:
             return command
         from gpucheck.cli.completion import completing  # noqa: PLC0415

@@ -11,7 +11,7 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no pathlib here
 _KINDS = {"FILE": "file", "PATH": "file", "DIR": "dir"}

@@ -17,7 +17,7 @@ from mcp import types
 from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.api import questions
 from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
@@ -72,7 +72,7 @@ def server(setting: Setting) -> "Server[dict[str, object]]":
 
     return Server(
         "gpucheck",
-        version=__version__,
+        version=VERSION,
         title="gpucheck",
         instructions=_INSTRUCTIONS,
         on_list_tools=list_tools,

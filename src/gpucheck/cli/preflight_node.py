@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gpucheck.api.selftests import run_selftests, test_names
-from gpucheck.cli.check import show_report
+from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.preflight_run import Run
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.cli.text import printable

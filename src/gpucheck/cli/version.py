@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.cli.options import tables_asked_for
 from gpucheck.cli.spelling import OneOf
 from gpucheck.language import say
@@ -30,7 +30,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # 
         with in_the_words_of_click():
             click.echo(json_text(_as_data(tables_asked_for(ctx))), nl=False)
     else:
-        click.echo(f"gpucheck {__version__}")
+        click.echo(f"gpucheck {VERSION}")
     ctx.exit()
 
 
@@ -63,7 +63,7 @@ def _as_data(tables: str | None) -> dict[str, Any]:
     index = open_tables(tables, whole=False).index()
     return {
         "schema": "gpucheck.version/1",
-        "gpucheck": __version__,
+        "gpucheck": VERSION,
         "tables": {"version": index.version, "date": index.date},
         "python": ".".join(map(str, sys.version_info[:3])),
         "schemas": versions_of_schemas(),

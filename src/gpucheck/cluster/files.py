@@ -12,7 +12,7 @@ from typing import Any, get_args
 
 import msgspec
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.cluster.model import Status
 from gpucheck.facts import builtins
 from gpucheck.facts.streams import open_descriptor
@@ -35,7 +35,7 @@ class RankFile(msgspec.Struct, frozen=True, kw_only=True):
     """What ``--each`` writes about one rank; ``rank`` is None for a task that never had one."""
 
     schema: str = RANK_SCHEMA
-    gpucheck: str = __version__
+    gpucheck: str = VERSION
     taken: str
     rank: int | None
     host: str

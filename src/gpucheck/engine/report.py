@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.engine.combine import Diagnosis
 from gpucheck.engine.diagnosis import diagnose
 from gpucheck.engine.verdict import OpenQuestion, open_questions
@@ -86,7 +86,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Return the report as JSON-like data (schema ``gpucheck.report/1``)."""
         return {
             "schema": REPORT_SCHEMA,
-            "gpucheck": {"version": __version__, "tables": self.snapshot.versions.tables},
+            "gpucheck": {"version": VERSION, "tables": self.snapshot.versions.tables},
             "verdict": self.verdict,
             "root_causes": list(self.root_causes),
             **self._of_a_ticket(),

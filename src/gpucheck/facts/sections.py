@@ -4,7 +4,7 @@ import functools
 import importlib
 
 import gpucheck.facts
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 from gpucheck.facts.base import Section
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.facts import Facts, Section, builtins
 from gpucheck.facts.answer import said_by
 from gpucheck.facts.encoding import in_utf_8
@@ -70,7 +70,7 @@ class Snapshot:
         tables: str,
         origin: Origin,
         taken: str = "",
-        gpucheck: str = __version__,
+        gpucheck: str = VERSION,
         redacted: bool = False,
     ) -> None:
         self.sections = {

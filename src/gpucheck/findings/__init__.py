@@ -17,7 +17,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 from gpucheck.findings.form import Rule
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import click
 import msgspec
 
-import gpucheck
+from gpucheck import _about
 from gpucheck.facts.interpreter import Interpreter, Kind
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
@@ -90,7 +90,7 @@ def _checked(target: Interpreter, prefix: str, *, windows: bool) -> Place:
         kind=target.kind or "other",
         windows=windows,
         holds_gpucheck=any(
-            _is_in(module.__file__ or "", prefix) for module in (gpucheck, click, msgspec)
+            _is_in(module.__file__ or "", prefix) for module in (_about, click, msgspec)
         ),
     )
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 import msgspec
 
-import gpucheck
+from gpucheck import _about
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host, Stat
@@ -78,7 +78,7 @@ def this_process(host: Host, wish: TargetWish) -> ThisProcess:
         prefix=sys.prefix,
         sys_path=tuple(sys.path),
         run_as="python gpucheck.pyz"
-        if gpucheck.bundle
+        if _about.bundle
         else "python -m gpucheck"
         if is_module
         else "",

@@ -2,7 +2,7 @@
 
 import sys
 
-import gpucheck
+from gpucheck import _about
 
 
 def own_command() -> list[str]:
@@ -10,4 +10,4 @@ def own_command() -> list[str]:
 
     A ``gpucheck.pyz`` is not installed, so ``-m gpucheck`` would not find it.
     """
-    return [sys.executable, *([gpucheck.bundle] if gpucheck.bundle else ["-m", "gpucheck"])]
+    return [sys.executable, *([_about.bundle] if _about.bundle else ["-m", "gpucheck"])]

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.facts.claims import Severity
 from gpucheck.language import Sentence, say, spoken
 from gpucheck.language.visible import made_visible
@@ -54,7 +54,7 @@ def as_json(files: Sequence[LintedFile], *, tables: str) -> str:
     return json_text(
         {
             "schema": SCHEMA,
-            "gpucheck": {"version": __version__, "tables": tables},
+            "gpucheck": {"version": VERSION, "tables": tables},
             "files": [
                 {
                     "file": one.file,

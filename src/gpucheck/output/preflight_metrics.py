@@ -7,7 +7,7 @@ stamps, because the collector rejects them; the time is a metric.
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output import preflight_words as words
@@ -40,7 +40,7 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
     for one in ranks:
         status[one.status] += 1
     about = {
-        "version": __version__,
+        "version": VERSION,
         "launcher": clean(result.launcher or preflight.launcher or "", _LONGEST),
         "backend": preflight.backend or "",
     }

@@ -4,7 +4,7 @@ from datetime import datetime, timezone
 
 import msgspec
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.cluster.history import SCHEMA, Blamed, Record
 from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
@@ -23,7 +23,7 @@ def line(result: Result, now: datetime | None = None) -> str:
         schema=SCHEMA,
         timestamp=(now or datetime.now(tz=timezone.utc)).isoformat(timespec="seconds"),
         program="gpucheck",
-        version=__version__,
+        version=VERSION,
         status=result.ending.status,
         error=result.ending.word if result.ending.status else "",
         drill=bool(result.drill or preflight.drill),

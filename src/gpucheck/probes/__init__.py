@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 from gpucheck.facts import Section
 
 

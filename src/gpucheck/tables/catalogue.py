@@ -4,7 +4,7 @@ import functools
 import importlib
 
 import gpucheck.tables
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 from gpucheck.tables.base import Table
 
 

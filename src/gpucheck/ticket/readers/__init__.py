@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck import modules_of
+from gpucheck._about import modules_of
 from gpucheck.messages.text import Text
 from gpucheck.messages.word_index import ByPiece
 from gpucheck.ticket.readers.base import Machine

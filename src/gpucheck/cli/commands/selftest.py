@@ -6,7 +6,7 @@ import click
 
 from gpucheck.api.selftests import devices, judge_selftests, selftests_alone, test_names
 from gpucheck.api.time_limits import LEAST_OF_SELF_TESTS
-from gpucheck.cli.check import show_report
+from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.options import (
     Seconds,
     examples,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import click
 
-from gpucheck.cli.check import show_report
+from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.options import examples, fail_on_option, format_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.text import printable, words_of, write_out

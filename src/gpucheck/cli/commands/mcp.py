@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpucheck import __version__
+from gpucheck._about import VERSION
 from gpucheck.api.errors import RefusedError
 from gpucheck.cli.options import examples, server_options
 from gpucheck.cli.run import open_tables
@@ -41,7 +41,7 @@ def mcp(**options: Any) -> None:  # noqa: ANN401  # click's options
                 "The Python of gpucheck has no MCP SDK of version 2. Install the extra, from a "
                 "clone of gpucheck with pip install '.[mcp]', or from its wheel with pip install "
                 "'./gpucheck-{version}-py3-none-any.whl[mcp]'.",
-                version=__version__,
+                version=VERSION,
             )
         ) from error
     from gpucheck.api.questions import Setting  # noqa: PLC0415

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from gpucheck.cli.check import diagnose, judged
+from gpucheck.cli.commands.check import diagnose, judged
 from gpucheck.cli.options import examples, output_options_with
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf

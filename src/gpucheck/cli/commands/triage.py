@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.cli.check import show_report
+from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.options import LANGUAGE, examples, fail_on_option, output_options_with
 from gpucheck.cli.run import open_tables
 from gpucheck.cli.spelling import OneOf

@@ -1,0 +1,1 @@
+"""The commands: each module has the name of one, and defines ``COMMAND``."""
