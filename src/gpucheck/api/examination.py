@@ -8,9 +8,8 @@ import msgspec
 
 from gpucheck.api.errors import AskError, NoAnswerError, RefusedError, UsageError
 from gpucheck.api.examiner import Order, Reply
-from gpucheck.api.packing import unpacked
 from gpucheck.api.words import printable
-from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import from_said, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.own_process import own_command
@@ -82,8 +81,8 @@ def _understood(said: bytes, mark: bytes, printed: Callable[[], str]) -> Snapsho
     try:
         reply = msgspec.msgpack.decode(parts[1], type=Reply)
         if reply.refused is None and not reply.fault:
-            return unpacked(reply.snapshot)
-    except (ValueError, LookupError, RecursionError, AttributeError, TypeError) as error:
+            return decode(reply.snapshot, is_own=True)
+    except (ValueError, RecursionError) as error:
         raise NoAnswerError(
             say(
                 "the answer of the process that examines the machine is damaged: {why}",

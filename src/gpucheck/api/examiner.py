@@ -17,7 +17,6 @@ import msgspec
 from gpucheck.api.checking import CheckWish, examine
 from gpucheck.api.collecting import collect
 from gpucheck.api.errors import AskError, UsageError
-from gpucheck.api.packing import packed
 from gpucheck.api.selftests import selftests_alone
 from gpucheck.api.with_tables import open_tables
 from gpucheck.facts.ending_signals import ENDING
@@ -27,6 +26,7 @@ from gpucheck.language import as_said
 from gpucheck.machine import LiveHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.console import no_error_dialogs
+from gpucheck.output.json_text import json_text
 from gpucheck.selftests.plan import Wish
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Reply(msgspec.Struct, frozen=True, kw_only=True):
-    """The packed snapshot, or why there is none: ``refused`` is a sentence with its parameters."""
+    """The snapshot as JSON, or why there is none: ``refused`` is a sentence with its parameters."""
 
     snapshot: bytes = b""
     refused: Any = None
@@ -91,7 +91,7 @@ def _stay(_number: int, _frame: object) -> None:
 def _reply(data: bytes) -> Reply:
     try:
         order = msgspec.json.decode(data, type=Order)
-        return Reply(snapshot=packed(_examined(order)))
+        return Reply(snapshot=json_text(_examined(order).as_json(), indent=None).encode())
     except AskError as error:
         return Reply(refused=as_said(error.args[0]), usage=isinstance(error, UsageError))
     except Exception as error:  # noqa: BLE001  # it becomes an error where it was asked

@@ -219,11 +219,12 @@ def load(file: "Path") -> Snapshot:
         ) from error
 
 
-def decode(data: bytes) -> Snapshot:
+def decode(data: bytes, *, is_own: bool = False) -> Snapshot:
     """Read a snapshot or report from JSON, in UTF-8 or in the UTF-16 of a Windows shell.
 
     The keys may have any order. Sections that this version does not know are left out: a newer
-    gpucheck wrote them.
+    gpucheck wrote them. Commands in it are kept only if it is ``is_own``: from a process that this
+    one has started.
 
     Raises:
         msgspec.DecodeError: the data is neither a snapshot nor a report.
@@ -244,7 +245,8 @@ def decode(data: bytes) -> Snapshot:
         for name, kind in all_sections().items()
         if name in saved.facts
     }
-    _drop_commands(sections)
+    if not is_own:
+        _drop_commands(sections)
     return Snapshot(
         sections,
         ProbeRuns(_read_back(saved.probes, tuple[ProbeRun, ...])),
