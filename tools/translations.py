@@ -210,15 +210,27 @@ def write(file: Path, catalog: Catalog) -> None:
 
 
 def update() -> None:
-    """Bring every file up to date: new templates are added, those that are gone are dropped."""
+    """Bring every file up to date: new templates are added, those that are gone are dropped.
+
+    A template that moved from one package to another keeps its translation.
+    """
     found = templates()
     for language in LANGUAGES:
+        known = {
+            _key(one): one.string
+            for _file, one in messages(language)
+            if any(_forms(one)) and not one.fuzzy
+        }
         for part, keys in found.items():
             template = Catalog()
             for key in keys:
                 template.add(key)
             catalog = read(_path(language, part), language)
             catalog.update(template)
+            for message in catalog:
+                if message.id and _key(message) in known:
+                    message.string = known[_key(message)]
+                    message.flags.discard("fuzzy")
             write(_path(language, part), catalog)
         for file in sorted((FOLDER / language).rglob("*.po")):
             if file.relative_to(FOLDER / language).with_suffix("").as_posix() not in found:

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from test_machines import TABLES, reported
 
-from gpucheck.api.recommend_options import RecommendWish
+from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.api.recommending import Recommending
 from gpucheck.baselines import lock
 from gpucheck.baselines.store import BaselineError
@@ -118,7 +118,7 @@ def test_the_name_of_the_file_is_one_word_of_the_command(tmp_path: Path, managed
     file.write_text("# gpucheck-lock/1 torch=2.9.1+cu128 python=3.12\nnumpy==2.3.1\n")
     snapshot: Snapshot = reported("selftest-passes").snapshot
     target = msgspec.structs.replace(snapshot.get(Interpreter), externally_managed=managed)
-    wish = RecommendWish(like=str(file), gpu=(), driver="580.65.06")
+    wish = RecommendRequest(like=str(file), gpu=(), driver="580.65.06")
     shown = Recommending(wish, TABLES, lambda: snapshot.with_section(target)).shown()
     said = [str(one) for one in (*shown.commands, *shown.notes) if "my lock" in one]
     assert len(said) == 1

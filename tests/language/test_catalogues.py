@@ -1,6 +1,7 @@
 """The catalogues of translations: nothing is missing, left over, fuzzy or malformed."""
 
 import json
+import shutil
 import string
 from io import BytesIO
 from pathlib import Path
@@ -85,6 +86,19 @@ def test_what_is_missing_fuzzy_or_malformed_is_told(
     assert "not in the code: 'gone'" in told
     assert "fuzzy" in told
     assert "not in the catalogue: 'Is there an NVIDIA GPU?'" in told
+
+
+def test_a_sentence_that_moved_keeps_its_translation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(translations.FOLDER, tmp_path / "all", dirs_exist_ok=True)
+    monkeypatch.setattr(translations, "FOLDER", tmp_path / "all")
+    old, new = (tmp_path / "all/zh" / name for name in ("engine.po", "elsewhere.po"))
+    before = old.read_bytes()
+    old.rename(new)
+    translations.update()
+    assert old.read_bytes() == before
+    assert not new.exists()
 
 
 def test_the_catalogue_of_a_language_without_files_is_empty() -> None:

@@ -1,11 +1,12 @@
 """A check: what is asked for, the snapshot of the machine with its self-tests, the report."""
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from gpucheck.api.errors import UsageError
+from gpucheck.api.request import Level, Option
 from gpucheck.api.selftests import with_selftests
 from gpucheck.api.words import meant, printable, with_hint
 from gpucheck.language import say
@@ -18,22 +19,46 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.selftests.progress import ProgressGrid
     from gpucheck.tables import Tables
 
+Gpus = (
+    Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1024, description="How many GPUs there must be."),
+        Option(
+            say("How many GPUs this machine must have; 0: it only builds or submits jobs."), "N"
+        ),
+    ]
+    | None
+)
+Purpose = Annotated[
+    Literal["run", "build"],
+    msgspec.Meta(description="Whether PyTorch only runs here, or extensions are built as well."),
+    Option(say("Whether PyTorch only runs here, or extensions are built as well."), flag="--for"),
+]
 Collect = Callable[["Request", Sequence[str]], "Snapshot"]
 """Runs the probes but for those of these names."""
 
 
-class CheckWish(msgspec.Struct, frozen=True, kw_only=True):
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user wants to know; names are of findings or probes."""
 
-    gpus: int | None = None
-    purpose: Literal["run", "build"] = "run"
+    gpus: Gpus = None
+    purpose: Purpose = "run"
+    selftest: Annotated[
+        bool | None,
+        Option(
+            say(
+                "Run the self-tests, even if they only test the CPU; or run only static checks. By "
+                "default the self-tests run if there are an NVIDIA device and a CUDA build of "
+                "PyTorch."
+            )
+        ),
+    ] = None
+    """Whether self-tests are wanted; None where they make sense."""
+    level: Level = "quick"
+    only: Annotated[tuple[str, ...], Option(say("Only this finding or probe."), "NAME")] = ()
+    skip: Annotated[tuple[str, ...], Option(say("Leave out this finding or probe."), "NAME")] = ()
     wheel_mirror: str = ""
     hash_seconds: float = 0.0
-    selftest: bool | None = None
-    """Whether self-tests are wanted; None where they make sense."""
-    level: Literal["quick", "standard", "stress"] = "quick"
-    only: tuple[str, ...] = ()
-    skip: tuple[str, ...] = ()
     timeout: float = 120.0
     by_program: bool = False
     """Whether a program asks, which knows no options."""
@@ -47,7 +72,7 @@ class Chosen(msgspec.Struct, frozen=True):
     probes_skipped: tuple[str, ...] = ()
 
 
-def chosen(wish: CheckWish) -> Chosen:
+def chosen(wish: CheckRequest) -> Chosen:
     """Sort the names of a wish into findings and probes.
 
     Raises:
@@ -83,7 +108,7 @@ def chosen(wish: CheckWish) -> Chosen:
 def examine(
     host: "Host",
     tables: "Tables",
-    wish: CheckWish,
+    wish: CheckRequest,
     collect: Collect,
     *,
     begun: float,
@@ -120,7 +145,7 @@ def examine(
     )
 
 
-def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckWish) -> "Report":
+def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckRequest) -> "Report":
     """Judge the snapshot of a machine for what the user wants to know."""
     from gpucheck.engine import judge_machine  # noqa: PLC0415  # while the probes were running
 
@@ -128,7 +153,7 @@ def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckWish) -> "Report":
     return judge_machine(snapshot, tables, only=names.only, skip=names.skip)
 
 
-def _refused(wish: CheckWish) -> str:
+def _refused(wish: CheckRequest) -> str:
     """Return why no self-tests should run; a single finding or probe does not need them."""
     only = wish.selftest is None and wish.only
     if wish.selftest is False:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from gpucheck.api.checking import CheckWish, examine
+from gpucheck.api.checking import CheckRequest, examine
 from gpucheck.api.collecting import collect
 from gpucheck.api.errors import AskError, UsageError
 from gpucheck.api.selftests import selftests_alone
@@ -47,7 +47,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     """The target; None for the one that ``gpucheck check`` would choose."""
     named_by: str = "--python"
     tables: str | None = None
-    wish: CheckWish = CheckWish()
+    wish: CheckRequest = CheckRequest()
     tests: Wish = Wish()
     """The self-tests, if they alone are asked for."""
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from gpucheck.api import asked
 from gpucheck.api.errors import UsageError
 from gpucheck.api.preflight_place import refuse_windows
+from gpucheck.api.request import request
 from gpucheck.api.results import CheckReport, Recommended, check_report, recommended
 from gpucheck.api.time_limits import LEAST, LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS
 from gpucheck.api.with_tables import open_tables
@@ -21,7 +22,7 @@ from gpucheck.language import say
 from gpucheck.machine import LiveHost
 
 if TYPE_CHECKING:
-    from gpucheck.api.checking import CheckWish
+    from gpucheck.api.checking import CheckRequest
     from gpucheck.api.examiner import Order
     from gpucheck.api.preflight_outcome import PreflightOutcome
     from gpucheck.facts.snapshot import Snapshot
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
 Level = Literal["quick", "standard", "stress"]
 _LEVELS: tuple[Level, ...] = ("quick", "standard", "stress")
-_MOST_GPUS, _MOST_RANKS, _MOST_NODES, _LAST_PORT = 1024, 64, 1_000_000, 65535
+_MOST_NODES, _LAST_PORT = 1_000_000, 65535
 _LONGEST_MESSAGE = 10_000
 _CALLING, _ARGUMENT = "the calling Python", "the argument python"
 """What named the target; ``machine/candidates.py`` has their translations."""
@@ -67,23 +68,24 @@ def check(  # noqa: PLR0913  # each by its name
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.api.checking import CheckWish  # noqa: PLC0415
+    from gpucheck.api.checking import CheckRequest  # noqa: PLC0415
 
-    wish = CheckWish(
-        gpus=asked.count("gpus", gpus, 0, _MOST_GPUS),
-        purpose=asked.one_of("purpose", purpose, ("run", "build")),
+    wish = request(
+        CheckRequest,
+        gpus=gpus,
+        purpose=purpose,
+        selftest=selftest,
+        level=level,
+        only=only,
+        skip=skip,
         wheel_mirror=_mirror(wheel_mirror),
-        selftest=asked.one_of("selftest", selftest, (None, True, False)),
-        level=asked.one_of("level", level, _LEVELS),
-        only=asked.words("only", only),
-        skip=asked.words("skip", skip),
         timeout=asked.seconds(timeout, LEAST),
         by_program=True,
     )
     return checked(wish, _order("check", python, tables, wish=wish))
 
 
-def checked(wish: "CheckWish", order: "Order") -> CheckReport:
+def checked(wish: "CheckRequest", order: "Order") -> CheckReport:
     """Return the report of a check whose order is complete."""
     from gpucheck.api.checking import chosen, judge  # noqa: PLC0415
 
@@ -120,17 +122,17 @@ def selftest(
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
     from gpucheck.api import selftests  # noqa: PLC0415
-    from gpucheck.selftests.plan import Wish  # noqa: PLC0415
 
     named = None if devices is None else ",".join(asked.words("devices", devices))
-    wish = Wish(
-        tests=selftests.test_names(",".join(asked.words("tests", tests))),
-        level=asked.one_of("level", level, _LEVELS),
-        devices=selftests.devices(named),
-        ranks=asked.count("ranks", ranks, 1, _MOST_RANKS),
-        seed=asked.count("seed", seed, 0, 2**63 - 1) or 0,
+    wish = request(
+        selftests.SelftestRequest,
+        tests=",".join(asked.words("tests", tests)),
+        level=level,
+        devices=named,
+        ranks=ranks,
+        seed=seed,
         timeout=asked.seconds(timeout, LEAST_OF_SELF_TESTS),
-    )
+    ).wish()
     known = _tables(tables)
     snapshot = _examined(_order("self-tests", python, tables, tests=wish), wish.timeout)
     return check_report(selftests.judge_selftests(snapshot, known))
@@ -212,22 +214,23 @@ def recommend(  # noqa: PLR0913  # each by its name
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.api.recommend_options import RecommendWish  # noqa: PLC0415
+    from gpucheck.api.recommend_options import RecommendRequest  # noqa: PLC0415
     from gpucheck.api.recommending import Recommending  # noqa: PLC0415
 
     limit, known = asked.seconds(timeout, LEAST), _tables(tables)
-    wish = RecommendWish(
-        torch=asked.text("torch", torch) or "",
-        gpu=asked.words("gpu", gpu),
-        driver=asked.text("driver", driver),
-        driver_cuda=asked.text("driver_cuda", driver_cuda),
-        python_version=asked.text("python_version", python_version),
-        os=asked.one_of("os", os, (None, "linux", "windows", "wsl2")),
-        arch=asked.one_of("arch", arch, (None, "x86_64", "aarch64")),
-        glibc=asked.text("glibc", glibc),
-        jetpack=asked.text("jetpack", jetpack),
+    wish = request(
+        RecommendRequest,
+        torch=torch,
+        gpu=gpu,
+        driver=driver,
+        driver_cuda=driver_cuda,
+        python_version=python_version,
+        os=os,
+        arch=arch,
+        glibc=glibc,
+        jetpack=jetpack,
         companions=",".join(asked.words("companions", companions)),
-        tool=asked.one_of("tool", tool, ("pip", "uv", "conda")),
+        tool=tool,
         wheel_mirror=_mirror(wheel_mirror),
     )
 
@@ -296,9 +299,9 @@ def _examined(order: "Order", seconds: float) -> "Snapshot":
 
 
 def _facts_of(python: str | None, tables: str | None, mirror: str, limit: float) -> "Order":
-    from gpucheck.api.checking import CheckWish  # noqa: PLC0415
+    from gpucheck.api.checking import CheckRequest  # noqa: PLC0415
 
-    return _order("facts", python, tables, wish=CheckWish(wheel_mirror=mirror, timeout=limit))
+    return _order("facts", python, tables, wish=CheckRequest(wheel_mirror=mirror, timeout=limit))
 
 
 def _order(

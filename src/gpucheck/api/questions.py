@@ -10,9 +10,20 @@ import msgspec
 from msgspec import Meta
 
 from gpucheck.api import functions
-from gpucheck.api.checking import CheckWish
+from gpucheck.api.checking import CheckRequest, Gpus, Purpose
 from gpucheck.api.errors import UsageError
 from gpucheck.api.examiner import Order
+from gpucheck.api.recommend_options import (
+    Arch,
+    Driver,
+    DriverCuda,
+    Glibc,
+    JetPack,
+    OperatingSystem,
+    PythonVersion,
+    Tool,
+    Torch,
+)
 from gpucheck.api.results import CheckReport
 from gpucheck.api.words import meant, printable, with_hint
 from gpucheck.engine import OpenQuestion, Verdict
@@ -95,19 +106,14 @@ class Check(msgspec.Struct, forbid_unknown_fields=True):
     its evidence and the commands that fix it.
     """
 
-    gpus: Annotated[int, Meta(ge=0, le=1024, description="How many GPUs there must be.")] | None = (
-        None
-    )
-    purpose: Annotated[
-        Literal["run", "build"],
-        Meta(description="Whether PyTorch only runs here, or extensions are built as well."),
-    ] = "run"
+    gpus: Gpus = None
+    purpose: Purpose = "run"
     only: Annotated[_Names, Meta(description="Only these findings.")] = []
     skip: Annotated[_Names, Meta(description="Not these findings.")] = []
 
     def answer(self, setting: Setting) -> Answer:
         """Examine this machine."""
-        wish = CheckWish(
+        wish = CheckRequest(
             gpus=self.gpus, purpose=self.purpose, only=tuple(self.only), skip=tuple(self.skip),
             selftest=False, by_program=True, timeout=_CHECK_SECONDS,
             wheel_mirror=setting.wheel_mirror,
@@ -149,25 +155,21 @@ class Recommend(msgspec.Struct, forbid_unknown_fields=True):
     With gpu, os, arch, glibc or jetpack you describe a machine. Otherwise it is this one.
     """
 
-    torch: Annotated[_Short, Meta(description='A release or a specifier: "2.6", "<2.9".')] = ""
+    torch: Torch = ""
     gpu: Annotated[
         _Names, Meta(description='Each GPU, by product ("RTX 4090") or compute capability ("8.9").')
     ] = []
-    driver: Annotated[_Short, Meta(description='"570.86.15", or a branch: "570".')] | None = None
-    driver_cuda: Annotated[_Short, Meta(description='As the driver reports it: "12.4".')] | None = (
-        None
-    )
-    python_version: (
-        Annotated[_Short, Meta(description='"3.12"; "3.13t" is free-threaded.')] | None
-    ) = None
-    os: Literal["linux", "windows", "wsl2"] | None = None
-    arch: Literal["x86_64", "aarch64"] | None = None
-    glibc: Annotated[_Short, Meta(description='"2.28".')] | None = None
-    jetpack: Annotated[_Short, Meta(description='Of a Jetson: "6.2".')] | None = None
+    driver: Driver = None
+    driver_cuda: DriverCuda = None
+    python_version: PythonVersion = None
+    os: OperatingSystem = None
+    arch: Arch = None
+    glibc: Glibc = None
+    jetpack: JetPack = None
     companions: Annotated[
         list[Literal["torchvision", "torchaudio"]], Meta(description="Also install these.")
     ] = []
-    tool: Literal["pip", "uv", "conda"] = "pip"
+    tool: Tool = "pip"
 
     def answer(self, setting: Setting) -> Answer:
         """Find the command."""

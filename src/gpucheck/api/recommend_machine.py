@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpucheck.api.recommend_options import RecommendWish
+from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -20,7 +20,7 @@ DECISIVE = {_OS, _GPUS}
 
 
 def describe(
-    wish: RecommendWish, tables: "Tables", cards: "Sequence[Card]", notes: list[str]
+    wish: RecommendRequest, tables: "Tables", cards: "Sequence[Card]", notes: list[str]
 ) -> "Snapshot":
     """Return the described machine; its system is this one unless the user names another."""
     from gpucheck.facts.request import Request  # noqa: PLC0415

@@ -1,11 +1,12 @@
 """What the user asks of a recommendation; a value that makes no sense is a usage error."""
 
 import re
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
 from gpucheck.api.errors import UsageError
+from gpucheck.api.request import Option
 from gpucheck.api.words import meant, printable, with_hint, words_of
 from gpucheck.language import listed, say
 
@@ -18,22 +19,106 @@ _COMPANIONS = ("torchvision", "torchaudio")
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 
 
-class RecommendWish(msgspec.Struct, frozen=True, kw_only=True):
+_Text = Annotated[str, msgspec.Meta(max_length=200)]
+Torch = Annotated[
+    _Text,
+    msgspec.Meta(description='A release or a specifier: "2.6", "<2.9".'),
+    Option(
+        say('Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").'),
+        "SPEC",
+    ),
+]
+Driver = (
+    Annotated[
+        _Text,
+        msgspec.Meta(description='"570.86.15", or a branch: "570".'),
+        Option(say('The driver release ("570.86.15") or branch ("570").'), "REL"),
+    ]
+    | None
+)
+DriverCuda = (
+    Annotated[
+        _Text,
+        msgspec.Meta(description='As the driver reports it: "12.4".'),
+        Option(say("The CUDA version that the driver reports."), "X.Y"),
+    ]
+    | None
+)
+PythonVersion = (
+    Annotated[
+        _Text,
+        msgspec.Meta(description='"3.12"; "3.13t" is free-threaded.'),
+        Option(say('The Python ("3.12"; "3.13t" is free-threaded).'), "X.Y"),
+    ]
+    | None
+)
+OperatingSystem = (
+    Annotated[Literal["linux", "windows", "wsl2"], Option(say("The operating system."))] | None
+)
+Arch = (
+    Annotated[
+        Literal["x86_64", "aarch64"],
+        Option(
+            say("The processor."),
+            also=(("amd64", "x86_64"), ("x64", "x86_64"), ("arm64", "aarch64")),
+        ),
+    ]
+    | None
+)
+Glibc = (
+    Annotated[
+        _Text,
+        msgspec.Meta(description='"2.28".'),
+        Option(say('The C library of the machine that is described ("2.28").'), "X.Y"),
+    ]
+    | None
+)
+JetPack = (
+    Annotated[
+        _Text,
+        msgspec.Meta(description='Of a Jetson: "6.2".'),
+        Option(
+            say('The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.'), "X.Y"
+        ),
+    ]
+    | None
+)
+Tool = Annotated[Literal["pip", "uv", "conda"], Option()]
+
+
+class RecommendRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asks for; the names are those of the options of ``gpucheck recommend``."""
 
-    torch: str = ""
-    gpu: tuple[str, ...] = ()
-    driver: str | None = None
-    driver_cuda: str | None = None
-    python_version: str | None = None
-    os: Literal["linux", "windows", "wsl2"] | None = None
-    arch: Literal["x86_64", "aarch64"] | None = None
-    glibc: str | None = None
-    jetpack: str | None = None
-    companions: str = ""
-    tool: Literal["pip", "uv", "conda"] = "pip"
+    torch: Torch = ""
+    like: Annotated[
+        str,
+        Option(
+            say("The PyTorch of a file that gpucheck env lock wrote, and its other packages."),
+            "FILE",
+        ),
+    ] = ""
+    gpu: Annotated[
+        tuple[str, ...],
+        Option(
+            say(
+                'A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, '
+                '"none" for none.'
+            ),
+            "NAME_OR_CC",
+        ),
+    ] = ()
+    driver: Driver = None
+    driver_cuda: DriverCuda = None
+    python_version: PythonVersion = None
+    os: OperatingSystem = None
+    arch: Arch = None
+    glibc: Glibc = None
+    jetpack: JetPack = None
+    companions: Annotated[
+        str, Option(say("Also install these: torchvision,torchaudio."), "NAMES", flag="--with")
+    ] = ""
+    tool: Tool = "pip"
     wheel_mirror: str = ""
-    like: str = ""
 
 
 def companions(names: str) -> tuple[str, ...]:
@@ -50,7 +135,7 @@ def companions(names: str) -> tuple[str, ...]:
     return wanted
 
 
-def with_lock(wish: RecommendWish) -> RecommendWish:
+def with_lock(wish: RecommendRequest) -> RecommendRequest:
     """Return the wish with the PyTorch and the companions that the file of ``--like`` has.
 
     Raises:
@@ -104,7 +189,7 @@ def python_version(text: str | None) -> str | None:
     return found[1] + found[2]
 
 
-def board(wish: RecommendWish, tables: "Tables") -> "JetpackRow | None":
+def board(wish: RecommendRequest, tables: "Tables") -> "JetpackRow | None":
     """Return the JetPack that the user names."""
     from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
 
@@ -121,7 +206,7 @@ def board(wish: RecommendWish, tables: "Tables") -> "JetpackRow | None":
     return row
 
 
-def check_driver(wish: RecommendWish) -> None:
+def check_driver(wish: RecommendRequest) -> None:
     """Check the versions of the driver, its CUDA and the C library that is described."""
     from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
 

@@ -15,7 +15,7 @@ from gpucheck.api.recommend_machine import (
     unless,
 )
 from gpucheck.api.recommend_options import (
-    RecommendWish,
+    RecommendRequest,
     board,
     cards,
     check_driver,
@@ -51,7 +51,7 @@ class Recommending:
     """
 
     def __init__(
-        self, wish: RecommendWish, tables: "Tables", collect: "Callable[[], Snapshot]"
+        self, wish: RecommendRequest, tables: "Tables", collect: "Callable[[], Snapshot]"
     ) -> None:
         wish = with_lock(wish) if wish.like else wish
         self._wish = wish

@@ -8,7 +8,9 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from gpucheck.api.request import WithLevel
 from gpucheck.api.time_limits import LEAST, MOST
+from gpucheck.cli.request_options import options_of
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import language_named, named, writable
 from gpucheck.language import say, speak
@@ -244,13 +246,7 @@ no_redact_option = click.option(
     is_flag=True,
     help=say("Keep names, paths, addresses and UUIDs in every format: for yourself."),
 )
-level_option = click.option(
-    "--level",
-    type=OneOf(["quick", "standard", "stress"]),
-    default="quick",
-    show_default=True,
-    help=say("How thorough the self-tests are: seconds, minutes, or a load on the whole machine."),
-)
+level_option = options_of(WithLevel)
 fail_on_option = click.option(
     "--fail-on",
     type=OneOf(["error", "warning", "never"]),

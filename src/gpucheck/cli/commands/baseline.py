@@ -193,7 +193,7 @@ def _judged(options: dict[str, Any], tables: "Tables") -> "Report":
     """Judge this machine as ``check`` does."""
     begun = time.monotonic()
     host = open_host(options["sysroot"])
-    wish = checking.CheckWish(
+    wish = checking.CheckRequest(
         wheel_mirror=options["wheel_mirror"],
         selftest=options["selftest"],
         level=options["level"],

@@ -11,15 +11,14 @@ from gpucheck.cli.options import (
     REPORT_FORMATS,
     examples,
     fail_on_option,
-    level_option,
     machine_options,
     no_redact_option,
     output_options_with,
     rendered,
     report_format_option,
 )
+from gpucheck.cli.request_options import options_of
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
-from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import page_options, write_out
 from gpucheck.language import say
 
@@ -33,37 +32,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HASH_SECONDS = 10.0
 
 
-_OPTIONS = (
-    machine_options,
-    click.option(
-        "--gpus",
-        metavar="N",
-        type=click.IntRange(min=0, max=1024),
-        help=say("How many GPUs this machine must have; 0: it only builds or submits jobs."),
-    ),
-    click.option(
-        "--for",
-        "purpose",
-        type=OneOf(["run", "build"]),
-        default="run",
-        show_default=True,
-        help=say("Whether PyTorch only runs here, or extensions are built as well."),
-    ),
-    click.option(
-        "--selftest/--no-selftest",
-        default=None,
-        help=say(
-            "Run the self-tests, even if they only test the CPU; or run only static checks. By "
-            "default the self-tests run if there are an NVIDIA device and a CUDA build of PyTorch."
-        ),
-    ),
-    level_option,
-    click.option("--only", metavar="NAME", multiple=True, help=say("Only this finding or probe.")),
-    click.option(
-        "--skip", metavar="NAME", multiple=True, help=say("Leave out this finding or probe.")
-    ),
-    fail_on_option,
-)
+_OPTIONS = (machine_options, options_of(checking.CheckRequest), fail_on_option)
 
 
 def judged(command: F) -> F:
@@ -111,29 +80,21 @@ def diagnose(options: dict[str, Any]) -> "Report":
     """Examine this machine now, and judge it for what the options ask."""
     begun = time.monotonic()
     tables = open_tables(options["tables"])
-    wish = _wish(options)
+    request = _request(options)
     host = open_host(options["sysroot"])
 
-    def collect(request: "Request", skip: Sequence[str]) -> "Snapshot":
-        return run_probes(host, tables, options, request=request, skip=skip).snapshot
+    def collect(wanted: "Request", skip: Sequence[str]) -> "Snapshot":
+        return run_probes(host, tables, options, request=wanted, skip=skip).snapshot
 
     with live_table(options) as show:
-        snapshot = checking.examine(host, tables, wish, collect, begun=begun, show=show)
-    return checking.judge(snapshot, tables, wish)
+        snapshot = checking.examine(host, tables, request, collect, begun=begun, show=show)
+    return checking.judge(snapshot, tables, request)
 
 
-def _wish(options: dict[str, Any]) -> checking.CheckWish:
-    return checking.CheckWish(
-        gpus=options["gpus"],
-        purpose=options["purpose"],
-        wheel_mirror=options["wheel_mirror"],
-        hash_seconds=_for_hashes(options),
-        selftest=options["selftest"],
-        level=options["level"],
-        only=tuple(options["only"]),
-        skip=tuple(options["skip"]),
-        timeout=options["timeout"],
-    )
+def _request(options: dict[str, Any]) -> checking.CheckRequest:
+    names = checking.CheckRequest.__struct_fields__
+    given = {name: options[name] for name in names if name in options}
+    return checking.CheckRequest(**given, hash_seconds=_for_hashes(options))
 
 
 def _for_hashes(options: dict[str, Any]) -> float:

@@ -4,7 +4,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.cli.options import examples, machine_options, output_options
+from gpucheck.cli.request_options import options_of
 from gpucheck.cli.run import open_host, open_tables, run_probes
 from gpucheck.cli.spelling import OneOf
 from gpucheck.cli.text import colored, page_width, write_out
@@ -25,62 +27,7 @@ _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
         "gpucheck recommend --gpu 4090 --gpu A6000 --driver 570 --os windows",
     ),
 )
-@click.option(
-    "--torch",
-    metavar="SPEC",
-    default="",
-    help=say('Only these releases: a version ("2.6") or a PEP 440 specifier ("<2.9", "==2.6.0").'),
-)
-@click.option(
-    "--like",
-    metavar="FILE",
-    default="",
-    help=say("The PyTorch of a file that gpucheck env lock wrote, and its other packages."),
-)
-@click.option(
-    "--gpu",
-    metavar="NAME_OR_CC",
-    multiple=True,
-    help=say(
-        'A GPU, by product ("RTX 4090") or compute capability ("8.9"); repeat it for each, "none" '
-        "for none."
-    ),
-)
-@click.option(
-    "--driver", metavar="REL", help=say('The driver release ("570.86.15") or branch ("570").')
-)
-@click.option("--driver-cuda", metavar="X.Y", help=say("The CUDA version that the driver reports."))
-@click.option(
-    "--python-version", metavar="X.Y", help=say('The Python ("3.12"; "3.13t" is free-threaded).')
-)
-@click.option(
-    "--os",
-    type=OneOf(["linux", "windows", "wsl2"]),
-    help=say("The operating system."),
-)
-@click.option(
-    "--arch",
-    type=OneOf(
-        ["x86_64", "aarch64"], also={"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64"}
-    ),
-    help=say("The processor."),
-)
-@click.option(
-    "--glibc", metavar="X.Y", help=say('The C library of the machine that is described ("2.28").')
-)
-@click.option(
-    "--jetpack",
-    metavar="X.Y",
-    help=say('The JetPack of a Jetson ("6.2"). Describes a machine: nothing is probed.'),
-)
-@click.option(
-    "--with",
-    "companions",
-    metavar="NAMES",
-    default="",
-    help=say("Also install these: torchvision,torchaudio."),
-)
-@click.option("--tool", type=OneOf(["pip", "uv", "conda"]), default="pip", show_default=True)
+@options_of(RecommendRequest)
 @machine_options
 @click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options
@@ -97,7 +44,6 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     Exit status: 0 a command was found, 1 nothing fits, 2 usage error, 3 a decisive fact is
     unknown.
     """
-    from gpucheck.api.recommend_options import RecommendWish  # noqa: PLC0415
     from gpucheck.api.recommending import Recommending  # noqa: PLC0415
     from gpucheck.output import recommendation  # noqa: PLC0415
 
@@ -106,7 +52,7 @@ def recommend(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
     def collect() -> "Snapshot":
         return run_probes(open_host(options["sysroot"]), tables, options).snapshot
 
-    wish = RecommendWish(**{name: options[name] for name in RecommendWish.__struct_fields__})
+    wish = RecommendRequest(**{name: options[name] for name in RecommendRequest.__struct_fields__})
     shown = Recommending(wish, tables, collect).shown()
     if options["form"] == "json":
         from gpucheck.output.json_text import json_text  # noqa: PLC0415

@@ -4,18 +4,18 @@ from typing import Any
 
 import click
 
-from gpucheck.api.selftests import devices, judge_selftests, selftests_alone, test_names
+from gpucheck.api.selftests import SelftestRequest, judge_selftests, selftests_alone
 from gpucheck.api.time_limits import LEAST_OF_SELF_TESTS
 from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.options import (
     Seconds,
     examples,
     fail_on_option,
-    level_option,
     no_redact_option,
     output_options_with,
     report_format_option,
 )
+from gpucheck.cli.request_options import options_of
 from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
 from gpucheck.language import say
 
@@ -34,33 +34,7 @@ from gpucheck.language import say
     metavar="PATH",
     help=say("The Python whose PyTorch is tested: an interpreter or a virtual environment."),
 )
-@click.option(
-    "--tests", metavar="NAMES", help=say("Only these, separated by commas: see gpucheck list.")
-)
-@level_option
-@click.option(
-    "--device",
-    metavar="DEVICES",
-    help=say(
-        "cpu, or GPUs such as cuda:0,cuda:2; by default every GPU, or the CPU if there is none."
-    ),
-)
-@click.option(
-    "--ranks",
-    metavar="N",
-    type=click.IntRange(min=1, max=64),
-    help=say(
-        "On the CPU, the number of processes of the tests that run in several; on GPUs there is "
-        "one process for each GPU."
-    ),
-)
-@click.option(
-    "--seed",
-    metavar="N",
-    type=click.IntRange(min=0, max=2**63 - 1),
-    default=0,
-    help=say("The seed of all random numbers."),
-)
+@options_of(SelftestRequest)
 @click.option(
     "--timeout",
     metavar="SECONDS",
@@ -83,16 +57,8 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
 
     Exit status: 0 all tests passed, 1 a test failed, 3 no test could be run.
     """
-    from gpucheck.selftests.plan import Wish  # noqa: PLC0415
-
-    wish = Wish(
-        tests=test_names(options["tests"]),
-        level=options["level"],
-        devices=devices(options["device"]),
-        ranks=options["ranks"],
-        timeout=options["timeout"],
-        seed=options["seed"],
-    )
+    names = SelftestRequest.__struct_fields__
+    wish = SelftestRequest(**{name: options[name] for name in names}).wish()
     tables = open_tables(options["tables"])
     host = open_host(None)
     snapshot = run_probes(host, tables, options).snapshot
