@@ -8,9 +8,11 @@ import pytest
 
 from gpucheck import cli
 from gpucheck.api import examiner
-from gpucheck.cli.run import live_table
+from gpucheck.cli.live_table import LiveTable
+from gpucheck.cli.run import listening
 from gpucheck.cli.text import colored
 from gpucheck.machine import console
+from gpucheck.selftests.progress import ProgressGrid
 
 _USUAL = 0x0003
 """Processed output, and lines that are wrapped at their end."""
@@ -95,8 +97,11 @@ def test_only_a_console_that_follows_escapes_gets_them(
 ) -> None:
     be_windows(monkeypatch, kernel32)
     assert colored(OPTIONS) == takes
-    with live_table(OPTIONS) as table:
-        assert (table is not None) == takes
+    drawn: list[ProgressGrid] = []
+    monkeypatch.setattr(LiveTable, "__call__", lambda _table, grid: drawn.append(grid))
+    with listening(OPTIONS) as listener:
+        listener.tests(ProgressGrid())
+    assert bool(drawn) == takes
     assert list(kernel32.modes.values()) == modes
 
 

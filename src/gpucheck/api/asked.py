@@ -6,7 +6,6 @@ from typing import TypeVar
 from gpucheck.api.errors import UsageError
 from gpucheck.api.time_limits import MOST
 from gpucheck.api.words import meant, printable, with_hint
-from gpucheck.facts.addresses import is_plain, names_a_build
 from gpucheck.language import any_of, say
 
 T = TypeVar("T")
@@ -107,6 +106,8 @@ def wheel_mirror(value: str) -> str:
     Raises:
         UsageError: a command cannot name it, in one sentence.
     """
+    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+
     address = value.rstrip("/")
     if not is_plain(address):
         raise UsageError(

@@ -1,11 +1,14 @@
 """A check: what is asked for, the snapshot of the machine with its self-tests, the report."""
 
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from gpucheck.api.collecting import collect
 from gpucheck.api.errors import UsageError
+from gpucheck.api.listener import SILENT, Listener
 from gpucheck.api.request import Level, Option
 from gpucheck.api.selftests import with_selftests
 from gpucheck.api.words import meant, printable, with_hint
@@ -13,10 +16,9 @@ from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
-    from gpucheck.facts.request import Request
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
-    from gpucheck.selftests.progress import ProgressGrid
+    from gpucheck.machine.candidates import TargetWish
     from gpucheck.tables import Tables
 
 Gpus = (
@@ -34,8 +36,6 @@ Purpose = Annotated[
     msgspec.Meta(description="Whether PyTorch only runs here, or extensions are built as well."),
     Option(say("Whether PyTorch only runs here, or extensions are built as well."), flag="--for"),
 ]
-Collect = Callable[["Request", Sequence[str]], "Snapshot"]
-"""Runs the probes but for those of these names."""
 
 
 class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
@@ -109,10 +109,10 @@ def examine(
     host: "Host",
     tables: "Tables",
     wish: CheckRequest,
-    collect: Collect,
+    target: "TargetWish",
     *,
-    begun: float,
-    show: "Callable[[ProgressGrid], None] | None" = None,
+    meanwhile: Iterable[object] = (),
+    listener: Listener = SILENT,
 ) -> "Snapshot":
     """Return what the probes and the self-tests found on the machine.
 
@@ -120,10 +120,15 @@ def examine(
         host: the machine.
         tables: the compatibility tables.
         wish: what the user wants to know.
-        collect: runs the probes.
-        begun: when the run began, a time of ``time.monotonic()``.
-        show: shows how far the self-tests are.
+        target: which interpreter is examined.
+        meanwhile: other work while the probes run.
+        listener: hears how far it is.
+
+    Raises:
+        UsageError: a name is neither a finding nor a probe.
+        RefusedError: the interpreter cannot be asked.
     """
+    begun = time.monotonic()
     from gpucheck.facts.request import Request  # noqa: PLC0415
 
     request = Request(
@@ -132,7 +137,16 @@ def examine(
         wheel_mirror=wish.wheel_mirror,
         hash_seconds=wish.hash_seconds,
     )
-    snapshot = collect(request, chosen(wish).probes_skipped)
+    snapshot = collect(
+        host,
+        tables,
+        target,
+        request=request,
+        timeout=wish.timeout,
+        skip=chosen(wish).probes_skipped,
+        meanwhile=meanwhile,
+        listener=listener,
+    ).snapshot
     return with_selftests(
         host,
         snapshot,
@@ -141,7 +155,7 @@ def examine(
         asked=bool(wish.selftest),
         refused=_refused(wish),
         end=begun + wish.timeout,
-        show=show,
+        show=listener.tests,
     )
 
 

@@ -1,32 +1,32 @@
 """Runs the probes on a machine, in the process that asks for it."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from gpucheck.api.errors import RefusedError
+from gpucheck.api.listener import SILENT, Listener
 from gpucheck.api.words import printable
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.request import Request
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
-    from gpucheck.probes.collector import Collected, Progress
+    from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
 LONGEST_REFUSAL = 600
 
 
-def collect(  # noqa: PLR0913  # what a collector takes
+def collect(  # what a collector takes
     host: "Host",
     tables: "Tables",
-    wish: "TargetWish",
+    target: "TargetWish",
     *,
     request: "Request",
     timeout: float,
     skip: Sequence[str] = (),
-    progress: "Progress | None" = None,
     meanwhile: Iterable[object] = (),
-    before: Callable[[], None] | None = None,
+    listener: Listener = SILENT,
 ) -> "Collected":
     """Run the probes, and return what they found.
 
@@ -36,13 +36,12 @@ def collect(  # noqa: PLR0913  # what a collector takes
     Args:
         host: the machine.
         tables: the compatibility tables.
-        wish: which interpreter is the target.
+        target: which interpreter is the target.
         request: what the user said about the machine.
         timeout: seconds.
         skip: names of probes.
-        progress: is called with the names of the probes that still run.
         meanwhile: other work while they run.
-        before: is called once the interpreter was accepted, before it is run.
+        listener: hears how far they are.
 
     Raises:
         RefusedError: the interpreter that the user named cannot be asked.
@@ -50,20 +49,22 @@ def collect(  # noqa: PLR0913  # what a collector takes
     from gpucheck.machine.target import refusal  # noqa: PLC0415
     from gpucheck.probes.collector import Collector  # noqa: PLC0415
 
-    if why := refusal(host, wish):
+    if why := refusal(host, target):
         raise RefusedError(printable(why, limit=LONGEST_REFUSAL))
-    if before is not None:
-        before()
-    return Collector(
-        host,
-        tables,
-        wish=wish,
-        request=request,
-        timeout=timeout,
-        skip=skip,
-        progress=progress,
-        meanwhile=meanwhile,
-    ).collect()
+    listener.accepted(host, target)
+    try:
+        return Collector(
+            host,
+            tables,
+            wish=target,
+            request=request,
+            timeout=timeout,
+            skip=skip,
+            progress=listener.waits,
+            meanwhile=meanwhile,
+        ).collect()
+    finally:
+        listener.collected()
 
 
 def prepare_judgement(tables: "Tables") -> Iterator[None]:

@@ -17,6 +17,7 @@ import msgspec
 from gpucheck.api.checking import CheckRequest, examine
 from gpucheck.api.collecting import collect
 from gpucheck.api.errors import AskError, UsageError
+from gpucheck.api.listener import Listener
 from gpucheck.api.selftests import selftests_alone
 from gpucheck.api.with_tables import open_tables
 from gpucheck.facts.ending_signals import ENDING
@@ -30,7 +31,7 @@ from gpucheck.output.json_text import json_text
 from gpucheck.selftests.plan import Wish
 
 if TYPE_CHECKING:
-    from gpucheck.tables import Tables
+    from gpucheck.selftests.progress import ProgressGrid
 
 ORDER_LIMIT = 1 << 20
 _PATIENCE = 30.0
@@ -98,39 +99,40 @@ def _reply(data: bytes) -> Reply:
         return Reply(fault=f"{type(error).__name__}: {error}"[:1000])
 
 
+class _Asked(Listener):
+    """Ends the process if nobody waits for its answer any more."""
+
+    def waits(self, names: Sequence[str], seconds: float) -> None:  # noqa: ARG002  # as inherited
+        """Look whether somebody still waits."""
+        _go_on_if_asked()
+
+    def tests(self, grid: "ProgressGrid") -> None:  # noqa: ARG002  # as inherited
+        """Look whether somebody still waits."""
+        _go_on_if_asked()
+
+
 def _examined(order: Order) -> Snapshot:
     begun = time.monotonic()
-    tables = open_tables(order.tables)
-    host = LiveHost()
-
-    def collected(request: Request, skip: Sequence[str]) -> Snapshot:
-        return _collected(host, tables, order, request, skip)
-
+    tables, host, listener = open_tables(order.tables), LiveHost(), _Asked()
+    target = TargetWish(python=order.python, parent=os.getppid(), named_by=order.named_by)
     if order.what == "check":
-        return examine(host, tables, order.wish, collected, begun=begun, show=_go_on_if_asked)
-    facts = collected(Request(wheel_mirror=order.wish.wheel_mirror), ())
+        return examine(host, tables, order.wish, target, listener=listener)
+    facts = collect(
+        host,
+        tables,
+        target,
+        request=Request(wheel_mirror=order.wish.wheel_mirror),
+        timeout=order.wish.timeout,
+        listener=listener,
+    ).snapshot
     if order.what == "facts":
         return facts
     left = max(begun + order.tests.timeout - time.monotonic(), 1.0)
     tests = msgspec.structs.replace(order.tests, timeout=left)
-    return selftests_alone(host, facts, tables, tests, show=_go_on_if_asked)
+    return selftests_alone(host, facts, tables, tests, show=listener.tests)
 
 
-def _collected(
-    host: LiveHost, tables: "Tables", order: Order, request: Request, skip: Sequence[str]
-) -> Snapshot:
-    return collect(
-        host,
-        tables,
-        TargetWish(python=order.python, parent=os.getppid(), named_by=order.named_by),
-        request=request,
-        timeout=order.wish.timeout,
-        skip=skip,
-        progress=_go_on_if_asked,
-    ).snapshot
-
-
-def _go_on_if_asked(*_state: object) -> None:
+def _go_on_if_asked() -> None:
     """End the process if nobody waits for its answer any more."""
     if _SELECTS and _has_come(0) and not os.read(sys.stdin.fileno(), 1):
         sys.exit(1)

@@ -8,7 +8,7 @@ import click
 from gpucheck.api.selftests import run_selftests, test_names
 from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.preflight_run import Run
-from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
+from gpucheck.cli.run import listening, open_host, open_tables, run_probes
 from gpucheck.cli.text import printable
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.launchers import entrance
@@ -82,8 +82,8 @@ class NodeRun(Run):
         by_itself = eligibility.why_not_by_itself(snapshot)
         if self._tests and not (self._together or by_itself) and left >= _LEAST:
             wish = Wish(tests=self._tests, timeout=left)
-            with live_table(options) as show:
-                snapshot = run_selftests(host, snapshot, tables, wish, show=show)
+            with listening(options) as listener:
+                snapshot = run_selftests(host, snapshot, tables, wish, show=listener.tests)
         report = judge_machine(snapshot, tables)
         node = of_report(report, tables, options["fail_on"], gpus)
         self._has_devices = options["device"] == "cpu" or not by_itself

@@ -2,18 +2,22 @@
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from gpucheck.api.checking import CheckRequest, examine, judge
 from gpucheck.api.collecting import LONGEST_REFUSAL, collect, prepare_judgement
 from gpucheck.api.errors import AskError, UsageError
+from gpucheck.api.listener import Listener
 from gpucheck.api.with_tables import open_tables, refuse_broken
 from gpucheck.cli.text import RefusedError, echo, words_of
 from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.cli.live_table import LiveTable
+    from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
     from gpucheck.machine.candidates import TargetWish
@@ -22,8 +26,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
 
 __all__ = [
-    "LONGEST_MESSAGE", "Progress", "in_the_words_of_click", "live_table", "load_snapshot",
-    "open_host", "open_tables", "prepare_judgement", "refuse_broken", "run_probes",
+    "LONGEST_MESSAGE", "OnStderr", "Progress", "diagnosed", "in_the_words_of_click", "listening",
+    "load_snapshot", "open_host", "open_tables", "prepare_judgement", "refuse_broken", "run_probes",
     "say_whose_programs",
 ]  # fmt: skip
 
@@ -52,38 +56,86 @@ def run_probes(
     from gpucheck.facts.request import Request  # noqa: PLC0415
     from gpucheck.machine.candidates import TargetWish  # noqa: PLC0415
 
-    wish, quiet = TargetWish(python=options["python"]), options["quiet"]
-    progress = Progress(sys.stderr) if _can_redraw(quiet=quiet) else None
-    try:
+    with listening(options) as listener:
         return collect(
             host,
             tables,
-            wish,
+            TargetWish(python=options["python"]),
             request=request or Request(wheel_mirror=options.get("wheel_mirror", "")),
             timeout=options["timeout"],
             skip=skip,
-            progress=progress,
             meanwhile=prepare_judgement(tables),
-            before=None if quiet else lambda: say_whose_programs(host, wish),
+            listener=listener,
         )
-    finally:
-        if progress is not None:
-            progress.clear()
+
+
+def diagnosed(options: dict[str, Any], wish: CheckRequest, tables: "Tables") -> "Report":
+    """Examine this machine now, and judge it for what is asked."""
+    from gpucheck.machine.candidates import TargetWish  # noqa: PLC0415
+
+    with listening(options) as listener:
+        snapshot = examine(
+            open_host(options["sysroot"]),
+            tables,
+            wish,
+            TargetWish(python=options["python"]),
+            meanwhile=prepare_judgement(tables),
+            listener=listener,
+        )
+    return judge(snapshot, tables, wish)
 
 
 @contextlib.contextmanager
-def live_table(options: dict[str, Any]) -> "Iterator[Callable[[ProgressGrid], None] | None]":
-    """Show the state of the self-tests on a terminal; None where nothing is shown."""
-    if not _can_redraw(quiet=options["quiet"]):
-        yield None
-        return
-    from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
-
-    table = LiveTable(sys.stderr)
+def listening(options: dict[str, Any]) -> "Iterator[OnStderr]":
+    """Show on stderr how far a run is, as the options allow, and remove that at the end."""
+    listener = OnStderr(quiet=options["quiet"])
     try:
-        yield table
+        yield listener
     finally:
-        table.clear()
+        listener.clear()
+
+
+class OnStderr(Listener):
+    """Shows how far a run is: the probes that take long, then a table of the self-tests.
+
+    Both are shown on a terminal only. Warnings are shown everywhere, unless it is to be quiet.
+    """
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._quiet = quiet
+        self._redraws = _can_redraw(quiet=quiet)
+        self._progress: Progress | None = None
+        self._table: LiveTable | None = None
+
+    def accepted(self, host: "Host", target: "TargetWish") -> None:
+        """Say whose programs root is about to run."""
+        if not self._quiet:
+            say_whose_programs(host, target)
+
+    def waits(self, names: Sequence[str], seconds: float) -> None:
+        """Show what is still running."""
+        if self._redraws:
+            self._progress = self._progress or Progress(sys.stderr)
+            self._progress(names, seconds)
+
+    def collected(self) -> None:
+        """Remove the line of the probes."""
+        if self._progress is not None:
+            self._progress.clear()
+
+    def tests(self, grid: "ProgressGrid") -> None:
+        """Draw the table of the self-tests."""
+        if self._redraws:
+            from gpucheck.cli.live_table import LiveTable  # noqa: PLC0415
+
+            self._table = self._table or LiveTable(sys.stderr)
+            self._table(grid)
+
+    def clear(self) -> None:
+        """Remove what is shown."""
+        self.collected()
+        if self._table is not None:
+            self._table.clear()
 
 
 def _can_redraw(*, quiet: bool) -> bool:

@@ -1,13 +1,11 @@
 """``gpucheck baseline``: states that worked, and what has changed since."""
 
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.api import checking
+from gpucheck.api.checking import CheckRequest
 from gpucheck.cli.options import (
     examples,
     fail_on_option,
@@ -18,7 +16,7 @@ from gpucheck.cli.options import (
     output_options_with,
     tables_before,
 )
-from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
+from gpucheck.cli.run import diagnosed, open_host, open_tables, run_probes
 from gpucheck.cli.spelling import Group, OneOf
 from gpucheck.cli.text import (
     RefusedError,
@@ -34,7 +32,6 @@ from gpucheck.language import say
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.baselines.store import State
     from gpucheck.engine import Report
-    from gpucheck.facts.request import Request
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
 
@@ -191,21 +188,8 @@ def _facts(options: dict[str, Any], tables: "Tables") -> "Snapshot":
 
 def _judged(options: dict[str, Any], tables: "Tables") -> "Report":
     """Judge this machine as ``check`` does."""
-    begun = time.monotonic()
-    host = open_host(options["sysroot"])
-    wish = checking.CheckRequest(
-        wheel_mirror=options["wheel_mirror"],
-        selftest=options["selftest"],
-        level=options["level"],
-        timeout=options["timeout"],
-    )
-
-    def collect(request: "Request", skip: Sequence[str]) -> "Snapshot":
-        return run_probes(host, tables, options, request=request, skip=skip).snapshot
-
-    with live_table(options) as show:
-        snapshot = checking.examine(host, tables, wish, collect, begun=begun, show=show)
-    return checking.judge(snapshot, tables, wish)
+    names = ("wheel_mirror", "selftest", "level", "timeout")
+    return diagnosed(options, CheckRequest(**{name: options[name] for name in names}), tables)
 
 
 def _own_folder(snapshot: "Snapshot") -> Path:

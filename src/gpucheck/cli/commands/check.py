@@ -1,7 +1,6 @@
 """``gpucheck check``: the default command."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -18,14 +17,12 @@ from gpucheck.cli.options import (
     report_format_option,
 )
 from gpucheck.cli.request_options import options_of
-from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
+from gpucheck.cli.run import diagnosed, open_tables
 from gpucheck.cli.text import page_options, write_out
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.engine import Report
-    from gpucheck.facts.request import Request
-    from gpucheck.facts.snapshot import Snapshot
 
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -78,17 +75,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
 
 def diagnose(options: dict[str, Any]) -> "Report":
     """Examine this machine now, and judge it for what the options ask."""
-    begun = time.monotonic()
-    tables = open_tables(options["tables"])
-    request = _request(options)
-    host = open_host(options["sysroot"])
-
-    def collect(wanted: "Request", skip: Sequence[str]) -> "Snapshot":
-        return run_probes(host, tables, options, request=wanted, skip=skip).snapshot
-
-    with live_table(options) as show:
-        snapshot = checking.examine(host, tables, request, collect, begun=begun, show=show)
-    return checking.judge(snapshot, tables, request)
+    return diagnosed(options, _request(options), open_tables(options["tables"]))
 
 
 def _request(options: dict[str, Any]) -> checking.CheckRequest:

@@ -16,7 +16,7 @@ from gpucheck.cli.options import (
     report_format_option,
 )
 from gpucheck.cli.request_options import options_of
-from gpucheck.cli.run import live_table, open_host, open_tables, run_probes
+from gpucheck.cli.run import listening, open_host, open_tables, run_probes
 from gpucheck.language import say
 
 
@@ -62,8 +62,8 @@ def selftest(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # 
     tables = open_tables(options["tables"])
     host = open_host(None)
     snapshot = run_probes(host, tables, options).snapshot
-    with live_table(options) as show:
-        snapshot = selftests_alone(host, snapshot, tables, wish, show=show)
+    with listening(options) as listener:
+        snapshot = selftests_alone(host, snapshot, tables, wish, show=listener.tests)
     report = judge_selftests(snapshot, tables)
     show_report(report, options)
     ctx.exit(report.exit_status(options["fail_on"]))
