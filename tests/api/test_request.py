@@ -13,7 +13,7 @@ from gpucheck.api.checking import CheckRequest
 from gpucheck.api.errors import UsageError
 from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.api.request import Field, Option, fields, request
-from gpucheck.api.selftests import SelftestRequest
+from gpucheck.api.selftest_request import SelftestRequest
 from gpucheck.cli import gpucheck as group
 from gpucheck.cli.request_options import options_of
 

@@ -121,11 +121,12 @@ def selftest(
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.api import selftests  # noqa: PLC0415
+    from gpucheck.api.selftest_request import SelftestRequest  # noqa: PLC0415
+    from gpucheck.api.selftests import judge_selftests  # noqa: PLC0415
 
     named = None if devices is None else ",".join(asked.words("devices", devices))
     wish = request(
-        selftests.SelftestRequest,
+        SelftestRequest,
         tests=",".join(asked.words("tests", tests)),
         level=level,
         devices=named,
@@ -135,7 +136,7 @@ def selftest(
     ).wish()
     known = _tables(tables)
     snapshot = _examined(_order("self-tests", python, tables, tests=wish), wish.timeout)
-    return check_report(selftests.judge_selftests(snapshot, known))
+    return check_report(judge_selftests(snapshot, known))
 
 
 def preflight(  # noqa: PLR0913  # each by its name

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from gpucheck.api.selftests import SelftestRequest, judge_selftests, selftests_alone
+from gpucheck.api.selftest_request import SelftestRequest
+from gpucheck.api.selftests import judge_selftests, selftests_alone
 from gpucheck.api.time_limits import LEAST_OF_SELF_TESTS
 from gpucheck.cli.commands.check import show_report
 from gpucheck.cli.options import (
