@@ -16,7 +16,7 @@ from gpucheck.tables.nvml_errors import NvmlErrors
 
 _NO_DEVICE = 100
 """The result of ``cuInit`` if a mask, or anything else, hides every GPU."""
-_STUB = 34
+_STUB = 34  # CUDA_ERROR_STUB_LIBRARY
 
 
 class DriverState(Derived):

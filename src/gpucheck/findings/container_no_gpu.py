@@ -51,7 +51,7 @@ RULE = Rule(
 )
 
 _NOTHING = ("void", "none")
-_NO_DEVICE = 100
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 
 @RULE.check

@@ -55,7 +55,7 @@ RULE = Rule(
 )
 
 _CONTROL, _UVM = "/dev/nvidiactl", "/dev/nvidia-uvm"
-_NO_DEVICE, _UNKNOWN_ERROR = 100, 999
+_NO_DEVICE, _UNKNOWN_ERROR = 100, 999  # CUDA_ERROR_NO_DEVICE, CUDA_ERROR_UNKNOWN
 _BY_NODES = (_NO_DEVICE, 304, _UNKNOWN_ERROR)
 """What cuInit returns when a device file is missing or broken."""
 _STALE = ("ENXIO", "ENODEV")

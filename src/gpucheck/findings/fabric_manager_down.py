@@ -42,7 +42,7 @@ RULE = Rule(
     preflight=InPreflight(exit_class=1),
 )
 
-_NOT_READY = 802
+_NOT_READY = 802  # CUDA_ERROR_SYSTEM_NOT_READY
 _WAITING = ("not-started", "in-progress")
 _GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"
 _SERVICE = "nvidia-fabricmanager"

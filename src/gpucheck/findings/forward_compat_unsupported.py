@@ -47,7 +47,7 @@ RULE = Rule(
     compat_keys=("gpu_kind", "cuda_compat", "cuda_compat_active"),
 )
 
-_NOT_SUPPORTED = 804
+_NOT_SUPPORTED = 804  # CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE
 _SAME_RELEASE = Fix(
     text=say(
         "Compare the release of the loaded kernel module with those of libcuda: they must be the "

@@ -48,8 +48,8 @@ RULE = Rule(
 )
 
 _SLUG = "gpu-hardware-fault"
-_OFF_THE_BUS = 79
-_LONG_AGO = 24 * 3600.0
+_OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
+_LONG_AGO = 24 * 3600.0  # a GPU that has answered for a day since then is no emergency
 _HOUR, _MINUTE = 3600, 60
 
 

@@ -49,9 +49,9 @@ RULE = Rule(
 )
 
 _GIB = 1024**3
-_FULL = 0.05
-_HALF = 0.5
-_TENTH = 0.1
+_FULL = 0.05  # less is not enough for a context and a first allocation of most programs
+_HALF = 0.5  # below it somebody else's process is no fault: most jobs still fit beside it
+_TENTH = 0.1  # the driver, ECC and the desktop take less of a GPU that nobody uses
 _SIZE = r"(\d{1,7}(?:\.\d{1,4})?) (GiB|MiB)"
 _TOTAL = rf"has a total capacity of {_SIZE}"
 _BY_OTHER = rf"\bProcess (\d{{1,10}}) has {_SIZE} memory in use"

@@ -40,7 +40,7 @@ RULE = Rule(
     preflight=InPreflight(drains_node=True),
 )
 
-_NOT_LOADED = 9
+_NOT_LOADED = 9  # NVML_ERROR_DRIVER_NOT_LOADED
 _NO_COMMUNICATION = "couldn't communicate with the NVIDIA driver"
 
 

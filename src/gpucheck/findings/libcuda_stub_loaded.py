@@ -41,7 +41,7 @@ RULE = Rule(
     refuted_by_cuda="always",
 )
 
-_STUB_LIBRARY = 34
+_STUB_LIBRARY = 34  # CUDA_ERROR_STUB_LIBRARY
 
 
 @RULE.check

@@ -26,7 +26,7 @@ _LIMIT = (
 )
 """The line before that of a kill, since Linux 5.0: whose limit was reached."""
 _OFF_BUS = "fallen off the bus"
-_OFF_BUS_XID = 79
+_OFF_BUS_XID = 79  # the GPU has fallen off the bus
 _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
 _DMESG_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? (.*)"
 

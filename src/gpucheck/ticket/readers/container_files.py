@@ -20,7 +20,7 @@ MARKS = (
     "podman run",
     "--ulimit",
 )
-RANK = 30
+RANK = 30  # a file says what an image should have, not what runs
 
 _TORCH = re.compile(
     r"pytorch/pytorch:(\d\.\d{1,2}\.\d{1,2})-cuda(\d{1,2}\.\d)-cudnn\d{1,2}-(devel|runtime)"

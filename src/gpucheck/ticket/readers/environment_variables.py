@@ -18,7 +18,7 @@ MARKS = (
     "cuda_visible_devices", "nvidia_visible_devices", "ld_library_path", "ld_preload", "cuda_home",
     "nccl_", "torch_cuda_arch_list", "nvidia_driver_capabilities", "pytorch_", "cuda_device_order",
 )  # fmt: skip
-RANK = 20
+RANK = 20  # a variable is a wish; reports of what runs come first
 
 _NAMES = frozenset(PATH_NAMES + OTHER_NAMES)
 _VALUE = r"(?:\"([^\"]{0,600})\"|'([^']{0,600})'|([^\s\"'`;#()]{0,600}))"

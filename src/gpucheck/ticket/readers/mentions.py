@@ -32,7 +32,7 @@ _AVAILABLE_WORDS = (
     "available", "可用", "not used", "not detected", "not found", "initialization",
 )  # fmt: skip
 MARKS = ("",)  # any text may mention something
-RANK = 50
+RANK = 50  # prose comes last: people write what they believe they have
 
 _TORCH = re.compile(
     r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"

@@ -27,7 +27,7 @@ MARKS = (
     "(uuid: gpu-", "(uuid: mig-", "driver_version", "memory.", "pci.bus_id", "gpu_bus_id",
     "cpu affinity", "topo -p2p", " \tgpu0\tgpu1", "# gpu  ", "#date ",
 )  # fmt: skip
-RANK = -1
+RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 
 _LISTED = re.compile(r"^\W{0,4}GPU (\d{1,3}): (\S.{0,80}?) \(UUID: (GPU-[0-9A-Fa-f*xX-]{4,40})\)?")
 _SLICE = re.compile(r"\bMIG (\S{1,24})\s{1,8}Device\s{1,4}\d{1,3}: \(UUID: (MIG-[\w/-]{4,90})\)")

@@ -33,7 +33,7 @@ MARKS = (
     "attached gpus", "product name  ", "nvsmi log", "throttle reasons", "clocks event reasons",
     "fb memory usage", "ecc errors", "remapped rows",
 )  # fmt: skip
-RANK = -1
+RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 
 _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])\s{0,4}$")
 _LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,60}: (.{0,120})$")

@@ -22,7 +22,7 @@ from gpucheck.ticket.readers.base import Machine
 
 NAME = "nvidia-smi"
 MARKS = ("driver version", "nvidia-smi ", "kmd version", "mib /", "cuda umd version")
-RANK = -1
+RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 """The driver's own output is more reliable than what others report."""
 
 _DRIVER = re.compile(

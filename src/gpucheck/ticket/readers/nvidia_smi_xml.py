@@ -31,7 +31,7 @@ from gpucheck.ticket.readers.base import Machine
 
 NAME = "nvidia-smi -q -x"
 MARKS = ("<nvidia_smi_log>", "<gpu id=", "<product_name>", "<attached_gpus>")
-RANK = -1
+RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 
 _TAG = re.compile(r"<(/?)([a-z]\w{0,60})(?: id=\"([^\"<>]{1,40})\")?\s?(/?)>([^<>]{0,200})")
 _GPU, _SLICES, _PROCESS = "gpu", "mig_devices", "process_info"

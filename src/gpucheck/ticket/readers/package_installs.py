@@ -18,7 +18,7 @@ MARKS = (
     "successfully installed", "requirement already satisfied", "which is incompatible",
     "you'll have", "::pytorch-", "installing torch", " + torch==", "which is not installed",
 )  # fmt: skip
-RANK = 5
+RANK = 5  # what was to be installed; what is installed is told by others
 
 _ONE = re.compile(r"([A-Za-z][\w.]{0,60}(?:-[A-Za-z][\w.]{0,40}){0,6})-(\d[\w.+!]{0,60})")
 _SATISFIED = re.compile(

@@ -19,7 +19,7 @@ MARKS = (
     "torch ", "torch==", "torchvision==", "pytorch ", "name: torch", "pytorch-mutex", "numpy==",
     "nvidia-c", "triton==", "package  ", "# name  ",
 )  # fmt: skip
-RANK = 10
+RANK = 10  # a list may be of another environment than the session before it
 
 _ROW = re.compile(
     r"^\W{0,3}(pytorch(?:-cuda|-mutex|-gpu)?|libtorch|torch(?:vision|audio|text|data|ao)?|torch-\w{2,20}"

@@ -15,7 +15,7 @@ from gpucheck.ticket.readers.base import Machine
 
 NAME = say("Python session")
 MARKS = ("torch.__version__", "torch.version.cuda", "torch.cuda.")
-RANK = 1
+RANK = 1  # collect_env asks more than a person who tries a line
 
 _INPUT = re.compile(
     r"^\s{0,12}`{0,3}(?:>>> |\.\.\. |In ?\[\d{0,5}\]: |[$#%!] ?|[\w.@~/:()\[\] \\-]{1,80}[$#>] ?)?"

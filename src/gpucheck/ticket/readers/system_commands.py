@@ -20,7 +20,7 @@ MARKS = (
     "max locked memory", "gcc (", "ldd (", "kernel module  ", "-microsoft", "gr3d_freq ",
     "(release), revision", "- l4t: ",
 )  # fmt: skip
-RANK = 2
+RANK = 2  # behind what asks the driver and PyTorch themselves
 
 _NVCC = re.compile(r"Cuda compilation tools, release (\d{1,2}\.\d)(?:, V(\d{1,2}\.\d\.\d{1,4}))?")
 _NAME = re.compile(r"PRETTY_NAME=\"?([^\"]{1,80})")
