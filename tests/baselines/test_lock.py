@@ -9,7 +9,7 @@ from test_machines import TABLES, reported
 from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.api.recommending import Recommending
 from gpucheck.baselines import lock
-from gpucheck.baselines.store import BaselineError
+from gpucheck.baselines.lock import LockError
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot
@@ -52,15 +52,15 @@ def test_conda_pins_builds() -> None:
     said = ["pytorch 2.5.1 py3.12_cuda12.4_cudnn9.1.0_0 pytorch", "a;rm 1 2 3"]
     text = lock.text(_environment(distributions=[], conda_packages=said), "conda")
     assert text.splitlines()[-1] == "pytorch=2.5.1=py3.12_cuda12.4_cudnn9.1.0_0"
-    with pytest.raises(BaselineError, match="no packages of conda"):
+    with pytest.raises(LockError, match="no packages of conda"):
         lock.text(_environment(distributions=DISTRIBUTIONS, conda_packages=[]), "conda")
 
 
 def test_without_torch_or_packages_there_is_nothing_to_write() -> None:
-    with pytest.raises(BaselineError, match="packages are unknown"):
+    with pytest.raises(LockError, match="packages are unknown"):
         lock.text(_environment(), "pip")
     without = _environment(distributions=[]).with_section(TorchBuild(installed=False))
-    with pytest.raises(BaselineError, match="no PyTorch"):
+    with pytest.raises(LockError, match="no PyTorch"):
         lock.text(without, "pip")
 
 
@@ -84,7 +84,7 @@ def test_no_line_of_a_foreign_report_gets_into_the_file(
     odd = _environment(distributions=DISTRIBUTIONS, conda_packages=["pytorch 2.5.1 py3.12"])
     odd = odd.with_section(TorchBuild(installed=True, version=torch, cuda=cuda))
     odd = odd.with_section(Interpreter(version=python))
-    with pytest.raises(BaselineError, match="not those of a release") as refused:
+    with pytest.raises(LockError, match="not those of a release") as refused:
         lock.text(odd, tool)
     assert str(refused.value).isprintable()
 
@@ -108,7 +108,7 @@ def test_a_package_whose_pin_is_none_is_left_out() -> None:
     "text", ["", "torch==2.9.1\n", "# gpucheck-lock/1 torch=$(id) python=3.12"]
 )
 def test_another_file_is_refused(text: str) -> None:
-    with pytest.raises(BaselineError, match="does not begin with"):
+    with pytest.raises(LockError, match="does not begin with"):
         lock.read(text)
 
 

@@ -144,7 +144,6 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     from pathlib import Path  # noqa: PLC0415
 
     from gpucheck.baselines import lock  # noqa: PLC0415
-    from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
     from gpucheck.facts.encoding import in_utf_8  # noqa: PLC0415
     from gpucheck.facts.streams import reading  # noqa: PLC0415
 
@@ -158,7 +157,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
         raise UsageError(say("{file} cannot be read: {why}", file=file, why=why)) from error
-    except BaselineError as error:
+    except lock.LockError as error:
         raise UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
     found = ",".join(one for one in _COMPANIONS if one in locked.pins)
     return msgspec.structs.replace(wish, torch=locked.torch, companions=wish.companions or found)

@@ -10,12 +10,16 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.baselines.store import BaselineError
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
+
+
+class LockError(Exception):
+    """There is nothing to lock, or a file is no lock; the message is one sentence for the user."""
+
 
 Tool = Literal["pip", "uv", "conda"]
 SIZE_LIMIT = 1 << 20
@@ -43,15 +47,15 @@ def text(snapshot: Snapshot, tool: Tool) -> str:
     """Return the file for the packages that matter to PyTorch.
 
     Raises:
-        BaselineError: there is no PyTorch, its version or that of Python is none, or the packages
+        LockError: there is no PyTorch, its version or that of Python is none, or the packages
             are unknown.
     """
     torch, packages = snapshot.get(TorchBuild), snapshot.get(Packages)
     version = snapshot.get(Interpreter).version or ""
     if not torch.installed or not torch.version or not version:
-        raise BaselineError(say("there is no PyTorch whose state could be written down"))
+        raise LockError(say("there is no PyTorch whose state could be written down"))
     if packages.distributions is None:
-        raise BaselineError(
+        raise LockError(
             say("the packages are unknown: {why}", why=packages.problem("distributions"))
         )
     built = f"cu{torch.cuda.replace('.', '')}" if torch.cuda else torch.built_for or "cpu"
@@ -59,7 +63,7 @@ def text(snapshot: Snapshot, tool: Tool) -> str:
     python = ".".join(version.split(".")[:2])
     head = f"{_HEAD} torch={release} python={python}"
     if not _FIRST.fullmatch(head):  # a report may be a stranger's: an installer reads this file
-        raise BaselineError(
+        raise LockError(
             say(
                 "its versions are not those of a release: PyTorch {torch}, Python {python}",
                 torch=repr(release[:_LONGEST_SHOWN]),
@@ -101,18 +105,18 @@ def _of_conda(packages: Packages) -> Iterator[str]:
             yield "=".join(words[:3])
             found = True
     if not found:
-        raise BaselineError(say("this environment has no packages of conda: use --tool pip or uv"))
+        raise LockError(say("this environment has no packages of conda: use --tool pip or uv"))
 
 
 def read(said: str) -> Locked:
     """Read a lock file.
 
     Raises:
-        BaselineError: its first line does not say that it is one.
+        LockError: its first line does not say that it is one.
     """
     found = _FIRST.match(said)
     if found is None:
-        raise BaselineError(
+        raise LockError(
             say("it does not begin with {head}: gpucheck env lock writes such a file", head=_HEAD)
         )
     pins = {one["name"].lower(): one["version"] for one in _PIN.finditer(said[:SIZE_LIMIT])}

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gpucheck._about import modules_of
+from gpucheck.api.ending import BY_SIGNAL, ENDING
 from gpucheck.cli import commands
 from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
@@ -34,10 +35,6 @@ _OWN = ("--help", "-h", "--version")
 _WINDOWS = os.name == "nt"
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
-ENDING = ("SIGTERM", "SIGHUP", "SIGINT")
-"""The signals that end gpucheck."""
-BY_SIGNAL = 128
-"""The exit status after a signal, without its number."""
 _SOON = 0.01
 """Seconds until a callback of Python has ended."""
 _INTERRUPTED = 130
@@ -116,7 +113,7 @@ class CommandFolder(Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what it was asked wrongly is a refusal."""
-        from gpucheck.cli.run import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.cli.refusals import in_the_words_of_click  # noqa: PLC0415
 
         with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)

@@ -19,10 +19,10 @@ from mcp.server.stdio import stdio_server
 
 from gpucheck._about import VERSION
 from gpucheck.api import questions
+from gpucheck.api.ending import BY_SIGNAL, ENDING
 from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
 from gpucheck.api.words import words_of
-from gpucheck.cli import BY_SIGNAL, ENDING
 from gpucheck.language import say, speaking
 from gpucheck.ticket import IntakeError
 

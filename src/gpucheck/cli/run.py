@@ -9,10 +9,9 @@ import click
 
 from gpucheck.api.checking import CheckRequest, examine, judge
 from gpucheck.api.collecting import LONGEST_REFUSAL, collect, prepare_judgement
-from gpucheck.api.errors import AskError, UsageError
 from gpucheck.api.listener import Listener
 from gpucheck.api.with_tables import open_tables, refuse_broken
-from gpucheck.cli.text import RefusedError, echo, words_of
+from gpucheck.cli.text import echo, words_of
 from gpucheck.language import in_series, say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -26,13 +25,11 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
 
 __all__ = [
-    "LONGEST_MESSAGE", "OnStderr", "Progress", "diagnosed", "in_the_words_of_click", "listening",
+    "OnStderr", "Progress", "diagnosed", "listening",
     "load_snapshot", "open_host", "open_tables", "prepare_judgement", "refuse_broken", "run_probes",
     "say_whose_programs",
 ]  # fmt: skip
 
-LONGEST_MESSAGE = 10_000
-"""Of one of our messages, which may list every key."""
 _SLOW = 3.0
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 
@@ -145,17 +142,6 @@ def _can_redraw(*, quiet: bool) -> bool:
     from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
 
     return takes_escapes(sys.stderr)
-
-
-@contextlib.contextmanager
-def in_the_words_of_click() -> "Iterator[None]":
-    """Turn what was asked wrongly into a refusal of the command line."""
-    try:
-        yield
-    except AskError as error:
-        words = words_of(error, limit=LONGEST_MESSAGE)
-        kind = click.UsageError if isinstance(error, UsageError) else RefusedError
-        raise kind(words) from error
 
 
 def say_whose_programs(host: "Host", wish: "TargetWish") -> None:

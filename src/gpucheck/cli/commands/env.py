@@ -56,7 +56,6 @@ def lock(**options: Any) -> None:  # noqa: ANN401  # click's options
     pip and uv take the file as requirements (-r) or constraints (-c), conda by --file.
     """
     from gpucheck.baselines import lock as locking  # noqa: PLC0415
-    from gpucheck.baselines.store import BaselineError  # noqa: PLC0415
 
     if options["saved"]:
         snapshot = load_snapshot(options["saved"])
@@ -65,7 +64,7 @@ def lock(**options: Any) -> None:  # noqa: ANN401  # click's options
         snapshot = run_probes(open_host(options["sysroot"]), tables, options).snapshot
     try:
         text = locking.text(snapshot, options["tool"])
-    except BaselineError as error:
+    except locking.LockError as error:
         raise RefusedError(words_of(error)) from error
     write_out(text, options["output"])
 
