@@ -54,7 +54,7 @@ def main() -> int:
 def _repeat(torch: object, name: str, arguments: argparse.Namespace) -> int:
     """Run one test with every seed; print what came of it and return how often it was red."""
     parts = importlib.import_module("gpucheck_worker.bench")
-    test = importlib.import_module("gpucheck_worker.tests").load(name)
+    test = importlib.import_module("gpucheck_worker.selftests").load(name)
     red, skipped_runs, nearest = 0, 0, (0.0, "nothing has a bound")
     start = time.perf_counter()
     for seed in range(arguments.first, arguments.first + arguments.seeds):

@@ -62,7 +62,7 @@ backends = types.SimpleNamespace(cudnn=types.SimpleNamespace(version=lambda: 910
 def _self_test(name, code):
     module = types.ModuleType(name)
     exec(code, module.__dict__)
-    sys.modules["gpucheck_worker.tests." + name.replace("-", "_")] = module
+    sys.modules["gpucheck_worker.selftests." + name.replace("-", "_")] = module
 
 for _name, _code in {tests!r}.items():
     _self_test(_name, _code)

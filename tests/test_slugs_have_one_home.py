@@ -18,9 +18,9 @@ HOMES = ("findings", "tables")
 EXCEPTIONS = {
     # Kinds of failure, named where nothing of gpucheck can be imported: in the target interpreter.
     "worker/errors.py": "out-of-memory",
-    "worker/tests/batch_size.py": "out-of-memory",
-    "worker/tests/jit.py": "compiler-missing",
-    "worker/tests/memory.py": "out-of-memory",
+    "worker/selftests/batch_size.py": "out-of-memory",
+    "worker/selftests/jit.py": "compiler-missing",
+    "worker/selftests/memory.py": "out-of-memory",
     # A word that stands in texts.
     "ticket/readers/_smi_words.py": "out-of-memory",
 }

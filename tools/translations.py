@@ -45,7 +45,7 @@ TABLES = ROOT / "compat_tables"
 LANGUAGES = ("zh",)
 _KEYWORDS = {"say": (1,), "say_many": (2, 3)}
 _UNDATED = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
-_SELFTESTS = SOURCE / "worker/tests"
+_SELFTESTS = SOURCE / "worker/selftests"
 _SECTION = re.compile(r"^class \w+\(Section,", re.MULTILINE)
 
 Key = str | tuple[str, str]

@@ -10,7 +10,7 @@ from gpucheck.facts.selftests import Level
 from gpucheck.selftests import catalogue
 from gpucheck.selftests.catalogue import IMPORT, Per, SelfTestHeader, headers
 from gpucheck.selftests.plan import Wish, order, plan
-from gpucheck.worker import tests
+from gpucheck.worker import selftests
 
 
 def header(name: str, per: Per, *levels: Level) -> SelfTestHeader:
@@ -98,6 +98,6 @@ def test_no_self_test_needs_torch_to_show_its_header() -> None:
 
 def test_a_header_that_is_none_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatch) -> None:
     bad = types.SimpleNamespace(NAME="x", PER="planet", LEVELS=("quick",), ABOUT="a")
-    monkeypatch.setattr(tests, "load", lambda _name: bad)
+    monkeypatch.setattr(selftests, "load", lambda _name: bad)
     with pytest.raises(ValueError, match="planet"):
         catalogue._header("x")  # noqa: SLF001  # what headers() keeps is of this process's life

@@ -9,7 +9,7 @@ import pytest
 from ranks_support import after, before, crash, hang, impatient, run_ranks
 from worker_support import bench, flip, torch
 
-from gpucheck.worker.tests import all_reduce
+from gpucheck.worker.selftests import all_reduce
 
 pytestmark = pytest.mark.process
 

@@ -10,7 +10,7 @@ import pytest
 from worker_support import bench, torch
 
 from gpucheck.worker.bench import Bench, Failed, Skipped
-from gpucheck.worker.tests import batch_size
+from gpucheck.worker.selftests import batch_size
 
 pytestmark = pytest.mark.process
 

@@ -8,7 +8,7 @@ import pytest
 from ranks_support import after, before, crash, hang, impatient, run_ranks
 from worker_support import flip
 
-from gpucheck.worker.tests import (
+from gpucheck.worker.selftests import (
     all_gather,
     all_to_all,
     broadcast,

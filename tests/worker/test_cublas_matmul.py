@@ -19,7 +19,7 @@ from worker_support import (
 
 from gpucheck.worker import formats, reference
 from gpucheck.worker.bench import Bench, Failed
-from gpucheck.worker.tests import cublas_matmul
+from gpucheck.worker.selftests import cublas_matmul
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ from worker_support import as_bf16, as_tf32, bench, failure, flip, is_under_test
 
 from gpucheck.worker import convolution, cudnn, elementwise, formats
 from gpucheck.worker.bench import Bench, Failed
-from gpucheck.worker.tests import cudnn_convolution
+from gpucheck.worker.selftests import cudnn_convolution
 
 pytestmark = pytest.mark.process
 

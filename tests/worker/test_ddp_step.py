@@ -7,7 +7,7 @@ import pytest
 from ranks_support import run_ranks
 from worker_support import torch
 
-from gpucheck.worker.tests import ddp_step
+from gpucheck.worker.selftests import ddp_step
 
 pytestmark = pytest.mark.process
 

@@ -8,7 +8,7 @@ import pytest
 from worker_support import bench, failure, torch
 
 from gpucheck.worker.bench import Bench, Failed
-from gpucheck.worker.tests import device_placement
+from gpucheck.worker.selftests import device_placement
 
 pytestmark = pytest.mark.process
 

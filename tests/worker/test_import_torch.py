@@ -7,7 +7,7 @@ import pytest
 from windows_support import as_on_windows
 
 from gpucheck.worker.bench import Bench, Failed
-from gpucheck.worker.tests import import_torch
+from gpucheck.worker.selftests import import_torch
 
 MESSAGE = "No CUDA GPUs are available"
 

@@ -8,7 +8,7 @@ import pytest
 from worker_support import bench, failure, torch
 
 from gpucheck.worker.bench import Bench
-from gpucheck.worker.tests import memory
+from gpucheck.worker.selftests import memory
 
 pytestmark = pytest.mark.process
 

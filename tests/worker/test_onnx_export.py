@@ -15,7 +15,7 @@ from worker_support import as_bf16, as_tf32, bench, failure, torch
 
 from gpucheck.worker import onnx_runtime, small_model
 from gpucheck.worker.bench import Failed, Skipped
-from gpucheck.worker.tests import onnx_export
+from gpucheck.worker.selftests import onnx_export
 
 pytestmark = pytest.mark.process
 

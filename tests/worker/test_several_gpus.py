@@ -9,7 +9,7 @@ from worker_support import bench, flip, torch
 
 from gpucheck.worker import split
 from gpucheck.worker.bench import Failed, Skipped
-from gpucheck.worker.tests import data_parallel, model_parallel, peer_copy
+from gpucheck.worker.selftests import data_parallel, model_parallel, peer_copy
 
 pytestmark = pytest.mark.process
 

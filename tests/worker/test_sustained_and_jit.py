@@ -10,7 +10,7 @@ import pytest
 from worker_support import bench, failure, flip, torch
 
 from gpucheck.worker.bench import Failed
-from gpucheck.worker.tests import jit, sustained
+from gpucheck.worker.selftests import jit, sustained
 
 pytestmark = pytest.mark.process
 

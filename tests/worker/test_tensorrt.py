@@ -12,7 +12,7 @@ from worker_support import as_tf32, bench, torch
 
 from gpucheck.worker import onnx_runtime
 from gpucheck.worker.bench import Failed, Skipped
-from gpucheck.worker.tests import tensorrt
+from gpucheck.worker.selftests import tensorrt
 
 pytestmark = pytest.mark.process
 

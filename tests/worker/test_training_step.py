@@ -8,7 +8,7 @@ import pytest
 from worker_support import as_tf32, bench, failure, is_under_test, torch
 
 from gpucheck.worker import training
-from gpucheck.worker.tests import training_step
+from gpucheck.worker.selftests import training_step
 
 pytestmark = pytest.mark.process
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import gpucheck.worker
-from gpucheck.worker import tests
+from gpucheck.worker import selftests
 
 FOLDER = Path(gpucheck.worker.__file__).parent
 FILES = sorted(FOLDER.rglob("*.py"))
@@ -29,9 +29,9 @@ def test_the_grammar_of_3_8_and_the_standard_library(path: Path) -> None:
     assert imported <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("name", tests.names())
+@pytest.mark.parametrize("name", selftests.names())
 def test_every_self_test_has_a_header(name: str) -> None:
-    module = tests.load(name)
+    module = selftests.load(name)
     assert name == module.NAME
     assert module.PER in ("gpu", "machine", "ranks")
     assert set(module.LEVELS) <= {"quick", "standard", "stress"}

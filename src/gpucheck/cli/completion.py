@@ -66,7 +66,7 @@ def _probes() -> list[str]:
 
 
 def _selftests() -> list[str]:
-    return _names_in("worker/tests")
+    return _names_in("worker/selftests")
 
 
 def _names_in(folder: str) -> list[str]:

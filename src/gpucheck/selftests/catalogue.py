@@ -1,4 +1,4 @@
-"""Which self-tests there are: the headers of the modules in ``worker/tests``."""
+"""Which self-tests there are: the headers of the modules in ``worker/selftests``."""
 
 import functools
 from typing import Literal
@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from gpucheck.facts.selftests import Level
-from gpucheck.worker import tests
+from gpucheck.worker import selftests
 
 Per = Literal["gpu", "machine", "ranks"]
 
@@ -28,13 +28,13 @@ class SelfTestHeader(msgspec.Struct, frozen=True, kw_only=True):
 @functools.cache
 def headers() -> dict[str, SelfTestHeader]:
     """Return every self-test by its name, the first one first."""
-    found = {name: _header(name) for name in tests.names()}
+    found = {name: _header(name) for name in selftests.names()}
     first = {IMPORT: found.pop(IMPORT)}
     return first | found
 
 
 def _header(name: str) -> SelfTestHeader:
-    module = tests.load(name)
+    module = selftests.load(name)
     raw = {
         "name": module.NAME,
         "per": module.PER,

@@ -6,7 +6,7 @@ import os
 import time
 from typing import Any, Callable, Dict
 
-from . import tests
+from . import selftests
 from .bench import QUICK_MEMORY, Bench, Failed, Skipped
 from .errors import explain
 from .words import with_said
@@ -45,7 +45,7 @@ def _run_one(torch: Any, name: str, order: Message, notes: Message, send: Send) 
     bench = None
     try:
         bench = _bench(torch, name, order, notes, send)
-        tests.load(name).run(bench)
+        selftests.load(name).run(bench)
         result.update(status="passed", detail=bench.remark)
     except Skipped as skipped:
         result.update(status="skipped", detail=skipped.reason)

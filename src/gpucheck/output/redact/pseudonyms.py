@@ -99,7 +99,7 @@ class Pseudonyms:
             return
         short, _, domain = name.partition(".")
         number = len(self._hosts) + 1
-        if not short:  # .example.com
+        if domain and not short:  # .example.com
             self._hosts[name] = f".domain{number}"
             return
         self._hosts.setdefault(short, f"host{number}")
