@@ -1,7 +1,10 @@
-"""How every format names a fix: its number, and what its commands do to the machine and others."""
+"""The fixes of a finding: what each is called, its commands, and how to verify it."""
+
+from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.claims import CommandClass, Fix
 from gpucheck.language import in_turn, say
+from gpucheck.output.blocks import Block, Commands, Words
 
 REACH: dict[CommandClass, str] = {
     "reads": say("the commands only read"),
@@ -14,7 +17,27 @@ THEN = say("Then, once that is clear:")
 """What stands between two blocks of commands."""
 
 
-def blocks(fix: Fix) -> list[tuple[str, ...]]:
+def fixes(these: Sequence[Fix]) -> tuple[Block, ...]:
+    """Return the fixes, each with its commands, and how to verify it."""
+    return tuple(
+        Words(fix.text, lead=label(fix, number, len(these)), hangs=True, below=tuple(steps(fix)))
+        for number, fix in enumerate(these, start=1)
+    )
+
+
+def steps(fix: Fix) -> Iterator[Block]:
+    """Return what to know before the commands of a fix are run, the commands, how to verify it."""
+    if fix.cautions:
+        yield Words(in_turn(fix.cautions), lead=say("Caution"), kind="warning")
+    for number, commands in enumerate(_together(fix)):
+        if number:
+            yield Words(THEN)
+        yield Commands(commands)
+    if fix.verify:
+        yield Commands((fix.verify,), lead=say("Verify"))
+
+
+def _together(fix: Fix) -> list[tuple[str, ...]]:
     """Return the commands of a fix, those together that may be pasted together.
 
     Whoever looks wants to see before anything ends, and a restart would cut off what still runs.
@@ -37,11 +60,6 @@ def label(fix: Fix, number: int, count: int) -> str:
     """Return the name of a fix, such as "Fix 2 (changes the machine)"."""
     name = say("Fix {number}", number=number) if count > 1 else say("Fix")
     return say("{fix} ({reach})", fix=name, reach=REACH[fix.reach]) if fix.reach else name
-
-
-def caution(fix: Fix) -> str:
-    """Return what to know before the commands are run; "" if there is nothing."""
-    return in_turn(fix.cautions)
 
 
 def with_colon(name: str) -> str:
