@@ -32,7 +32,7 @@ EACH: list[Block] = [
     Quoted((HOSTILE, "second")),
     Section(HOSTILE, (Items((HOSTILE,)),), "literal"),
     Box(
-        heading=HOSTILE, severity="error", said=(Words(HOSTILE),),
+        heading=HOSTILE, severity="error", intro=(Words(HOSTILE),),
         evidence=(Quoted((HOSTILE,)),), fixes=(Commands((HOSTILE,)),), more=(Words(HOSTILE),),
     ),
 ]  # fmt: skip

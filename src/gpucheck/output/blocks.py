@@ -71,7 +71,7 @@ class Box(Struct, frozen=True, kw_only=True):
 
     heading: str
     severity: str = ""
-    said: "tuple[Block, ...]" = ()
+    intro: "tuple[Block, ...]" = ()
     evidence: "tuple[Block, ...]" = ()
     fixes: "tuple[Block, ...]" = ()
     more: "tuple[Block, ...]" = ()

@@ -6,22 +6,22 @@ from gpucheck.facts.claims import CommandClass, Fix
 from gpucheck.language import in_turn, say
 from gpucheck.output.blocks import Block, Commands, Words
 
-REACH: dict[CommandClass, str] = {
+_REACH: dict[CommandClass, str] = {
     "reads": say("the commands only read"),
     "environment": say("changes your environment"),
     "machine": say("changes the machine"),
     "interrupts": say("interrupts others"),
 }
 
-THEN = say("Then, once that is clear:")
+_THEN = say("Then, once that is clear:")
 """What stands between two blocks of commands."""
 
 
-def fixes(these: Sequence[Fix]) -> tuple[Block, ...]:
+def fixes(offered: Sequence[Fix]) -> tuple[Block, ...]:
     """Return the fixes, each with its commands, and how to verify it."""
     return tuple(
-        Words(fix.text, lead=label(fix, number, len(these)), hangs=True, below=tuple(steps(fix)))
-        for number, fix in enumerate(these, start=1)
+        Words(fix.text, lead=_label(fix, number, len(offered)), hangs=True, below=tuple(steps(fix)))
+        for number, fix in enumerate(offered, start=1)
     )
 
 
@@ -31,7 +31,7 @@ def steps(fix: Fix) -> Iterator[Block]:
         yield Words(in_turn(fix.cautions), lead=say("Caution"), kind="warning")
     for number, commands in enumerate(_together(fix)):
         if number:
-            yield Words(THEN)
+            yield Words(_THEN)
         yield Commands(commands)
     if fix.verify:
         yield Commands((fix.verify,), lead=say("Verify"))
@@ -56,10 +56,10 @@ def _together(fix: Fix) -> list[tuple[str, ...]]:
     return [tuple(commands) for commands in found]
 
 
-def label(fix: Fix, number: int, count: int) -> str:
+def _label(fix: Fix, number: int, count: int) -> str:
     """Return the name of a fix, such as "Fix 2 (changes the machine)"."""
     name = say("Fix {number}", number=number) if count > 1 else say("Fix")
-    return say("{fix} ({reach})", fix=name, reach=REACH[fix.reach]) if fix.reach else name
+    return say("{fix} ({reach})", fix=name, reach=_REACH[fix.reach]) if fix.reach else name
 
 
 def with_colon(name: str) -> str:

@@ -137,9 +137,9 @@ class Page:
             " " * indent + self.styled(printable(spoken(emphasised)), style) + printable(plain)
         )
 
-    def write(self, these: Iterable[Block], indent: int = 2) -> None:
+    def write(self, tree: Iterable[Block], indent: int = 2) -> None:
         """Write blocks; what belongs to one of them is indented below it."""
-        for block in these:
+        for block in tree:
             match block:
                 case Words(below=below):
                     self._paragraph(block, indent)
@@ -160,7 +160,7 @@ class Page:
                     self.write(content, indent)
                 case blocks.Box():
                     self.heading(block.title, style=STATES.get(block.severity, "bold"))
-                    parts = (*block.said, *block.evidence, *block.fixes, *block.more)
+                    parts = (*block.intro, *block.evidence, *block.fixes, *block.more)
                     self.write(parts, indent)
 
     def _paragraph(self, block: Words, indent: int) -> None:

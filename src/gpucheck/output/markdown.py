@@ -76,9 +76,9 @@ def block(lines: tuple[str, ...]) -> str:
     return "\n".join((f"{fence}sh", *cleaned, fence))
 
 
-def written(these: Iterable[Block]) -> Iterator[str]:
+def written(tree: Iterable[Block]) -> Iterator[str]:
     """Yield blocks as paragraphs; what a box says beyond its fixes is for whoever ran gpucheck."""
-    for part in these:
+    for part in tree:
         match part:
             case Words(text=text, lead=lead, below=below):
                 bold = f"**{escaped(say('{name}.', name=lead))}** " if lead else ""
@@ -97,7 +97,7 @@ def written(these: Iterable[Block]) -> Iterator[str]:
                 yield from written(content)
             case Box():
                 yield f"### {escaped(part.title)}"
-                yield from written((*part.said, *part.evidence, *part.fixes))
+                yield from written((*part.intro, *part.evidence, *part.fixes))
 
 
 def items(texts: Iterable[str], limit: int = LONGEST_WORDS) -> str:
@@ -117,7 +117,7 @@ def _literal(found: re.Match[str]) -> str:
 def _finding(report: Report, finding: Finding) -> Box:
     """Return a finding; in an issue its headline stands beside it, as in the verdict."""
     found = report_blocks.box(report, finding, every_fix=False)
-    return msgspec.structs.replace(found, said=(Words(headline(finding)),))
+    return msgspec.structs.replace(found, intro=(Words(headline(finding)),))
 
 
 def _selftests(report: Report) -> str:

@@ -27,7 +27,7 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
     return Box(
         heading=finding.slug,
         severity=finding.severity.value,
-        said=() if is_first else (Words(headline(finding)),),
+        intro=() if is_first else (Words(headline(finding)),),
         evidence=evidence(finding),
         fixes=fixes(finding.fixes if every_fix or not is_note else finding.fixes[:1]),
         more=(*((Words(explains, hangs=True),) if explained else ()), more_about(finding.slug)),

@@ -104,7 +104,7 @@ def _in_short(finding: Finding) -> Box:
     return Box(
         heading=finding.slug,
         severity=finding.severity.value,
-        said=(Words(headline(finding)),),
+        intro=(Words(headline(finding)),),
         fixes=(Words(fix, hangs=True),) if fix else (),
         more=(Words(more),),
     )

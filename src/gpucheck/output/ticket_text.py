@@ -225,17 +225,17 @@ def _box(report: Report, finding: Finding, *, lines: bool) -> Box:
     shown_as = partial(with_role, report=report) if lines else where
     quoted = list(dict.fromkeys(shown_as(one) for one in finding.evidence if one.source))
     is_first = finding.slug == report.root_causes[0]
-    fixes = [replace(fix, verify="") for fix in finding.fixes] if is_first or lines else ()
-    return box(report, finding, quoted if lines else quoted[:_FEW], fixes)
+    offered = [replace(fix, verify="") for fix in finding.fixes] if is_first or lines else ()
+    return box(report, finding, quoted if lines else quoted[:_FEW], offered)
 
 
-def box(report: Report, finding: Finding, quoted: Sequence[str], these: Sequence[Fix]) -> Box:
+def box(report: Report, finding: Finding, quoted: Sequence[str], offered: Sequence[Fix]) -> Box:
     """Return a finding with these lines of the text and these fixes."""
     is_first = finding.slug == report.root_causes[0]  # the verdict already has this one
     return Box(
         heading=bracketed(finding.slug, term(finding.confidence.value)),
-        said=() if is_first else (Words(headline(finding)),),
+        intro=() if is_first else (Words(headline(finding)),),
         evidence=(Quoted(tuple(quoted)),) if quoted else (),
-        fixes=fixes(these),
+        fixes=fixes(offered),
         more=(more_about(finding.slug),),
     )

@@ -85,9 +85,9 @@ def _row(cells: Sequence[Node], kinds: Sequence[str | None]) -> Element:
     )
 
 
-def written(these: Iterable[Block]) -> list[Node]:
+def written(tree: Iterable[Block]) -> list[Node]:
     """Return blocks as elements."""
-    return [part for block in these for part in _block(block)]
+    return [part for block in tree for part in _block(block)]
 
 
 def _block(block: Block) -> Sequence[Node]:
@@ -130,7 +130,7 @@ def _box(box: Box) -> Element:
     return el(
         "article",
         el("h2", state_, BLANK, box.heading),
-        *written((*box.said, *box.fixes, *box.evidence, *box.more)),
+        *written((*box.intro, *box.fixes, *box.evidence, *box.more)),
         class_=f"is-{box.severity}",
     )
 

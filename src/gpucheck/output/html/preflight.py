@@ -70,7 +70,7 @@ def _cause(cause: Cause, result: Result) -> Box:
         said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
     return msgspec.structs.replace(
         words_of.box(cause, result),
-        said=tuple(map(Words, said)),
+        intro=tuple(map(Words, said)),
         evidence=evidence(cause.finding) if cause.finding else (),
     )
 
