@@ -5,7 +5,7 @@ import test_machines
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output import markdown, terminal
-from gpucheck.output.evidence import evidence_lines
+from gpucheck.output.evidence import evidence
 from gpucheck.output.words import LONGEST
 
 
@@ -24,7 +24,8 @@ def finding(headline: str, **values: object) -> Finding:
 
 
 def shown(headline: str, **values: object) -> list[str]:
-    return [line.value for line in evidence_lines(finding(headline, **values))]
+    (found,) = evidence(finding(headline, **values))
+    return [line.value for line in found.lines]
 
 
 def test_the_links_of_the_bad_and_the_good_gpu_differ() -> None:

@@ -7,9 +7,10 @@ import report_samples as samples
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output import markdown
+from gpucheck.output.fix_words import fixes
+from gpucheck.output.html import parts
 from gpucheck.output.html.builder import el, rendered
-from gpucheck.output.html.parts import fixes
-from gpucheck.output.markdown import block, code, escaped, shown_fix
+from gpucheck.output.markdown import block, code, escaped, written
 
 
 @pytest.mark.parametrize(
@@ -100,9 +101,9 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
 def test_what_must_not_be_pasted_together_is_in_two_blocks(
     commands: tuple[str, str], classes: tuple[CommandClass, ...]
 ) -> None:
-    fix = Fix(text="Do it.", commands=commands, classes=classes)
-    _text, first, then, second, _verify = shown_fix(fix, 1, 1)
+    these = fixes([Fix(text="Do it.", commands=commands, classes=classes)])
+    _text, first, then, second, _verify = written(these)
     assert (first, second) == (block(commands[:1]), block(commands[1:]))
     assert then == "Then, once that is clear:"
-    page = rendered(el("div", *fixes([fix])))
+    page = rendered(el("div", *parts.written(these)))
     assert page.index(commands[0].split()[-1]) < page.index(then) < page.index(commands[1])

@@ -21,7 +21,7 @@ from gpucheck.findings.form import Finding
 from gpucheck.language import speaking, spoken
 from gpucheck.output import terminal
 from gpucheck.output.areas import Area, areas
-from gpucheck.output.fix_text import show_fixes
+from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -344,12 +344,15 @@ def test_rich_is_not_loaded_for_the_default_output() -> None:
 def test_what_must_not_be_pasted_together_is_in_two_blocks(
     commands: tuple[str, str], classes: tuple[CommandClass, ...]
 ) -> None:
-    finding = Finding(
-        slug="gpu-memory-held", severity=Severity.ERROR, confidence=Confidence.CERTAIN,
-        headline="Held.", fixes=(Fix(text="Do it.", commands=commands, classes=classes),),
-    )  # fmt: skip
     page = Page(80)
-    show_fixes(page, finding)
+    page.write(fixes([Fix(text="Do it.", commands=commands, classes=classes)]))
     lines = [line.strip() for line in page.text().splitlines()]
     first, second = map(lines.index, commands)
     assert lines[first + 1 : second] == ["Then, once that is clear:"]
+
+
+def test_the_command_that_verifies_a_fix_is_not_cut_off() -> None:
+    verify = f"srun --exclude={','.join(f'node{number:04}' for number in range(100))} gpucheck"
+    page = Page(80)
+    page.write(fixes([Fix(text="Do it.", verify=verify)]))
+    assert verify in page.text()

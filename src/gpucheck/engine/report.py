@@ -67,10 +67,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         return _EXIT_UNKNOWN if is_open else _EXIT_HEALTHY
 
     @property
+    def causes(self) -> tuple[Finding, ...]:
+        """The findings that are root causes, the first one first."""
+        return tuple(finding for finding in self.standing if finding.slug in self.root_causes)
+
+    @property
     def first(self) -> Finding | None:
         """The finding of the first root cause; None if there is no root cause."""
-        causes = self.root_causes[:1]
-        return next((finding for finding in self.standing if finding.slug in causes), None)
+        return next(iter(self.causes), None)
 
     def as_line(self, name: object) -> dict[str, Any]:
         """Return the report as a line of a batch; ``name`` is the id of its item."""

@@ -14,13 +14,12 @@ from gpucheck.fixing.place import Place
 from gpucheck.fixing.plan import Plan
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many
+from gpucheck.output.blocks import Commands, Section, Words
 from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep, Who
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict
-from gpucheck.output.words import clean, size
+from gpucheck.output.words import LONGEST_WORDS, clean, size
 
-_LONGEST_WORDS, _LONGEST_COMMAND = 1000, 10_000
 _HEADINGS: dict[Who, str] = {
     "administrator": say("For the administrator"),
     "you": say("For you"),
@@ -76,29 +75,25 @@ def plan_text(
     else:
         page.words(say("There is nothing that gpucheck can do here by itself."))
     for who, heading in _HEADINGS.items():
-        found = [one for one in made.left if one.who == who]
+        found = tuple(_left(one) for one in made.left if one.who == who)
         if found:
-            page.heading(heading)
-        for one in found:
-            _left(page, one)
+            page.write([Section(heading, found)])
     return page.text()
 
 
 def _step(page: Page, number: int, step: Step) -> None:
-    page.words(clean(step.text, _LONGEST_WORDS), lead=f"{number}. ", indent=2, hang=5)
+    page.words(clean(step.text, LONGEST_WORDS), lead=f"{number}. ", indent=2, hang=5)
     page.words(say("For: {slugs}", slugs=in_series(step.slugs)), indent=5)
     for change in step.changes:
-        page.words(clean(change, _LONGEST_WORDS), indent=5)
-    for command in step.commands:
-        page.verbatim(clean(command.text, _LONGEST_COMMAND), indent=7)
+        page.words(clean(change, LONGEST_WORDS), indent=5)
+    page.write([Commands(tuple(command.text for command in step.commands))], 5)
 
 
 def _lasting(page: Page, made: Plan, project: Project) -> None:
     found = lasting(made, project)
     if found:
         page.words(say("To make it stay (--lock does this instead):"))
-    for command in found:
-        page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
+    page.write([Commands(found)], 0)
     if any("--index" in shlex.split(command) for command in found):
         page.words(
             say(
@@ -115,11 +110,9 @@ def lasting(made: Plan, project: Project | None) -> tuple[str, ...]:
     return tuple(shlex.join(argv) for step in made.steps for argv in project.lasting(step.commands))
 
 
-def _left(page: Page, left: FixLeft) -> None:
-    page.words(clean(left.text, _LONGEST_WORDS), lead=with_colon(left.slug), indent=2, hang=4)
-    for command in left.commands:
-        page.verbatim(clean(command, _LONGEST_COMMAND), indent=6)
-    page.words(clean(left.reason, _LONGEST_WORDS), indent=4)
+def _left(left: FixLeft) -> Words:
+    below = Commands(left.commands), Words(left.reason)
+    return Words(left.text, lead=left.slug, hangs=True, below=below)
 
 
 def outcome_text(outcome: Outcome, folder: Path, space: int, journal: Journal, **look: Any) -> str:  # noqa: ANN401

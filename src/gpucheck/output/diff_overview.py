@@ -13,7 +13,7 @@ from gpucheck.language import in_series, say, say_many
 from gpucheck.output.diff import Change
 from gpucheck.output.diff_text import said_of
 from gpucheck.output.fix_words import with_colon
-from gpucheck.output.layout import Page
+from gpucheck.output.layout import STATES, Page
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
@@ -24,7 +24,6 @@ _FEW = 5
 """Up to this many further changes are shown, not counted."""
 _MOST_LINES = 12
 _PACKAGES, _VARIABLES = "packages.distributions[", "environment.variables."
-_VERDICTS = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
 _SHOWN_ABOVE = (
     "torch.version", "torch.cuda", "torch.built_for", "torch.installed",
     "nvml.driver_release", "nvml.cuda", "driver.module_release", "nvidia_smi.driver_release",
@@ -59,7 +58,7 @@ def render(
         page.words(say("Nothing changed."), style="bold")
         return page.text()
     page.words(say_many(len(changes), "{count} change", "{count} changes"), style="bold")
-    style = _VERDICTS[after.verdict]
+    style = STATES[after.verdict]
     page.labelled(say("Verdict"), verdict(before, after), column=_COLUMN, style=style)
     told = lines(before.snapshot, after.snapshot)
     for label, words in told:
@@ -91,11 +90,10 @@ def verdict(before: Report, after: Report) -> str:
     """Return what became of the verdict, with the cause that stands now."""
     old, new = VERDICTS[before.verdict], VERDICTS[after.verdict]
     same = (before.verdict, before.root_causes) == (after.verdict, after.root_causes)
-    cause = next((f for f in after.standing if f.slug in after.root_causes[:1]), None)
     was = bracketed(old, before.root_causes[0] if before.root_causes else "")
     words = say("{verdict}, as before", verdict=new) if same else became(was, new)
-    if cause is not None:
-        words = headed(words, with_slug(headline(cause), cause.slug))
+    if after.first is not None:
+        words = headed(words, with_slug(headline(after.first), after.first.slug))
     return words
 
 

@@ -5,10 +5,10 @@ the headline names.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
 from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_series
+from gpucheck.output.blocks import Evidence, Line
 from gpucheck.output.words import (
     LONGEST,
     MOST_ITEMS,
@@ -26,15 +26,7 @@ _SHORTEST_NAME = 4
 _AROUND = "\"'`.,:;()[]{}"
 
 
-class Line(NamedTuple):
-    """A fact, its value in words, and where it was read ("" if that is not said)."""
-
-    fact: str
-    value: str
-    source: str
-
-
-def evidence_lines(finding: Finding) -> list[Line]:
+def evidence(finding: Finding) -> tuple[Evidence, ...]:
     """Return the evidence of a finding, a line for each fact."""
     named = _names(finding.headline)
     lines = []
@@ -46,7 +38,7 @@ def evidence_lines(finding: Finding) -> list[Line]:
             if other is not one and other.fact.rpartition(".")[2] == field
         ]
         lines.append(Line(one.fact, _short(one.value, field, others, named), clean(one.source)))
-    return lines
+    return (Evidence(tuple(lines)),) if lines else ()
 
 
 def _short(value: object, field: str, others: Sequence[object], named: Sequence[str]) -> str:

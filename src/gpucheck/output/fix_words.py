@@ -1,20 +1,43 @@
-"""How every format names a fix: its number, and what its commands do to the machine and others."""
+"""The fixes of a finding: what each is called, its commands, and how to verify it."""
+
+from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.claims import CommandClass, Fix
 from gpucheck.language import in_turn, say
+from gpucheck.output.blocks import Block, Commands, Words
 
-REACH: dict[CommandClass, str] = {
+_REACH: dict[CommandClass, str] = {
     "reads": say("the commands only read"),
     "environment": say("changes your environment"),
     "machine": say("changes the machine"),
     "interrupts": say("interrupts others"),
 }
 
-THEN = say("Then, once that is clear:")
+_THEN = say("Then, once that is clear:")
 """What stands between two blocks of commands."""
 
 
-def blocks(fix: Fix) -> list[tuple[str, ...]]:
+def fixes(offered: Sequence[Fix]) -> tuple[Block, ...]:
+    """Return the fixes, each with its commands, and how to verify it."""
+    return tuple(
+        Words(fix.text, lead=_label(fix, number, len(offered)), hangs=True, below=tuple(steps(fix)))
+        for number, fix in enumerate(offered, start=1)
+    )
+
+
+def steps(fix: Fix) -> Iterator[Block]:
+    """Return what to know before the commands of a fix are run, the commands, how to verify it."""
+    if fix.cautions:
+        yield Words(in_turn(fix.cautions), lead=say("Caution"), kind="warning")
+    for number, commands in enumerate(_together(fix)):
+        if number:
+            yield Words(_THEN)
+        yield Commands(commands)
+    if fix.verify:
+        yield Commands((fix.verify,), lead=say("Verify"))
+
+
+def _together(fix: Fix) -> list[tuple[str, ...]]:
     """Return the commands of a fix, those together that may be pasted together.
 
     Whoever looks wants to see before anything ends, and a restart would cut off what still runs.
@@ -33,15 +56,10 @@ def blocks(fix: Fix) -> list[tuple[str, ...]]:
     return [tuple(commands) for commands in found]
 
 
-def label(fix: Fix, number: int, count: int) -> str:
+def _label(fix: Fix, number: int, count: int) -> str:
     """Return the name of a fix, such as "Fix 2 (changes the machine)"."""
     name = say("Fix {number}", number=number) if count > 1 else say("Fix")
-    return say("{fix} ({reach})", fix=name, reach=REACH[fix.reach]) if fix.reach else name
-
-
-def caution(fix: Fix) -> str:
-    """Return what to know before the commands are run; "" if there is nothing."""
-    return in_turn(fix.cautions)
+    return say("{fix} ({reach})", fix=name, reach=_REACH[fix.reach]) if fix.reach else name
 
 
 def with_colon(name: str) -> str:

@@ -3,11 +3,21 @@
 Written by hand, because importing rich alone takes as long as all the rest of a run.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from gpucheck.language import spoken
+from gpucheck.language import say, spoken
 from gpucheck.language.columns import chunks, padded, width_of
-from gpucheck.output.words import printable
+from gpucheck.output import blocks
+from gpucheck.output.blocks import Block, Words
+from gpucheck.output.fix_words import with_colon
+from gpucheck.output.words import (
+    LONGEST_COMMAND,
+    LONGEST_WORDS,
+    bracketed,
+    clean,
+    headed,
+    printable,
+)
 
 WIDTH = 80
 _NARROWEST, _WIDEST = 40, 120
@@ -22,6 +32,11 @@ STYLES = {
     "green": "1;32",
     "blue": "1;36",
 }
+STATES = {
+    "broken": "red", "error": "red", "warning": "yellow", "unknown": "blue", "info": "blue",
+    "note": "blue", "healthy": "green", "ok": "green", "none": "dim",
+}  # fmt: skip
+"""The styles of a verdict, of a severity and of the state of an area."""
 
 
 class Page:
@@ -121,6 +136,42 @@ class Page:
         self._lines.append(
             " " * indent + self.styled(printable(spoken(emphasised)), style) + printable(plain)
         )
+
+    def write(self, tree: Iterable[Block], indent: int = 2) -> None:
+        """Write blocks; what belongs to one of them is indented below it."""
+        for block in tree:
+            match block:
+                case Words(below=below):
+                    self._paragraph(block, indent)
+                    self.write(below, indent + 2)
+                case blocks.Items(texts=texts):
+                    for text in texts:
+                        self.words(text, indent=indent, hang=indent + 2)
+                case blocks.Quoted(lines=quoted):
+                    self.write([blocks.Items(quoted)], indent + 2)
+                case blocks.Evidence(lines=lines):
+                    self.words("", lead=say("Evidence"), indent=indent)
+                    facts = (bracketed(headed(fact, value), by) for fact, value, by in lines)
+                    self.write([blocks.Items(tuple(facts))], indent + 2)
+                case blocks.Commands():
+                    self._commands(block, indent)
+                case blocks.Section(heading=heading, content=content):
+                    self.heading(heading)
+                    self.write(content, indent)
+                case blocks.Box():
+                    self.heading(block.title, style=STATES.get(block.severity, "bold"))
+                    parts = (*block.intro, *block.evidence, *block.fixes, *block.more)
+                    self.write(parts, indent)
+
+    def _paragraph(self, block: Words, indent: int) -> None:
+        lead = with_colon(block.lead) if block.lead else ""
+        hang = indent + 2 if block.hangs else indent
+        self.words(clean(block.text, LONGEST_WORDS), lead=lead, indent=indent, hang=hang)
+
+    def _commands(self, block: blocks.Commands, indent: int) -> None:
+        lead, indent = (with_colon(block.lead), indent) if block.lead else ("", indent + 2)
+        for line in block.lines:
+            self.verbatim(clean(line, LONGEST_COMMAND), lead=lead, indent=indent)
 
     def styled(self, words: str, style: str) -> str:
         """Return the words in a style, except blanks at the edges."""

@@ -1,23 +1,24 @@
 """A report to paste into an issue: redacted, and nothing in it acts as markup or as a mention."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+
+import msgspec
 
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import trailer
-from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Finding
-from gpucheck.language import in_series, in_turn, say, spoken
+from gpucheck.language import in_series, say, spoken
+from gpucheck.output import blocks, report_blocks
 from gpucheck.output.areas import areas
-from gpucheck.output.evidence import Line, evidence_lines
-from gpucheck.output.fix_words import THEN, blocks, caution, label
+from gpucheck.output.blocks import Block, Box, Line, Words
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import lines_of
-from gpucheck.output.summary import headline, open_questions, reach, target, verdict
+from gpucheck.output.summary import footer, headline, reach, target, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import clean, headed
+from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, clean, headed
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
@@ -26,7 +27,6 @@ _NO_WIDTH = "&#8203;"
 """Trackers look for mentions and issue numbers after entities have become characters: an entity for
 the sign itself changes nothing, a space of no width behind it does."""
 _FENCE = re.compile(r"`{3,}")
-_LONGEST_COMMAND, _LONGEST_WORDS = 10_000, 1000
 
 
 def render(report: Report, *, redacted: bool = True) -> str:
@@ -36,17 +36,17 @@ def render(report: Report, *, redacted: bool = True) -> str:
         strong(VERDICTS[report.verdict], verdict(report)),
         escaped(headed("Python", target(report.snapshot))),
         escaped(reach(report)),
-        *(_finding(finding) for finding in report.standing),
-        _questions(report),
+        *written(map(partial(_finding, report), report.standing)),
+        *written(report_blocks.questions(report)),
         _selftests(report),
         _table(report),
-        _footer(report),
-        code(trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))),
+        escaped(footer(report.snapshot, whose_names(report.snapshot))),
+        code(trailer_of(report)),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def escaped(text: str, limit: int = _LONGEST_WORDS) -> str:
+def escaped(text: str, limit: int = LONGEST_WORDS) -> str:
     """Return untrusted text, escaped so that it is shown literally.
 
     Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning.
@@ -56,13 +56,13 @@ def escaped(text: str, limit: int = _LONGEST_WORDS) -> str:
     return _LINKS.sub(lambda found: f"&#{ord(found[0])};", harmless)
 
 
-def code(text: str, limit: int = _LONGEST_WORDS) -> str:
+def code(text: str, limit: int = LONGEST_WORDS) -> str:
     """Return untrusted text as inline code."""
     inner = clean(spoken(text), limit).replace("`", "'")
     return f"`{inner}`" if inner else escaped(say("(nothing)"))
 
 
-def strong(lead: str, text: str, limit: int = _LONGEST_WORDS) -> str:
+def strong(lead: str, text: str, limit: int = LONGEST_WORDS) -> str:
     """Return ``lead: text``, untrusted, with the lead in bold."""
     bold = escaped(lead, limit)
     return f"**{bold}**{escaped(headed(lead, text), limit).removeprefix(bold)}"
@@ -70,40 +70,39 @@ def strong(lead: str, text: str, limit: int = _LONGEST_WORDS) -> str:
 
 def block(lines: tuple[str, ...]) -> str:
     """Return lines as a fenced block with a fence that no line can close."""
-    cleaned = [clean(line, _LONGEST_COMMAND) for line in lines]
+    cleaned = [clean(line, LONGEST_COMMAND) for line in lines]
     longest = max((len(run) for line in cleaned for run in _FENCE.findall(line)), default=2)
     fence = "`" * (longest + 1)
     return "\n".join((f"{fence}sh", *cleaned, fence))
 
 
-def _literal(found: re.Match[str]) -> str:
-    return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(found[0], f"\\{found[0]}")
+def written(tree: Iterable[Block]) -> Iterator[str]:
+    """Yield blocks as paragraphs; what a box says beyond its fixes is for whoever ran gpucheck."""
+    for part in tree:
+        match part:
+            case Words(text=text, lead=lead, below=below):
+                bold = f"**{escaped(say('{name}.', name=lead))}** " if lead else ""
+                yield bold + escaped(text)
+                yield from written(below)
+            case blocks.Items(texts=texts) | blocks.Quoted(lines=texts):
+                yield items(texts)
+            case blocks.Commands(lines=lines, lead=""):
+                yield block(lines)
+            case blocks.Commands(lines=lines, lead=lead):
+                yield " ".join((escaped(with_colon(lead)).rstrip(), *map(code, lines)))
+            case blocks.Evidence(lines=lines):
+                yield "\n".join(map(_evidence, lines))
+            case blocks.Section(heading=heading, content=content):
+                yield f"### {escaped(heading)}"
+                yield from written(content)
+            case Box():
+                yield f"### {escaped(part.title)}"
+                yield from written((*part.intro, *part.evidence, *part.fixes))
 
 
-def _finding(finding: Finding) -> str:
-    lines = [
-        f"### {escaped(headed(term(finding.severity.value), finding.slug))}",
-        escaped(headline(finding)),
-    ]
-    evidence = [_evidence(line) for line in evidence_lines(finding)]
-    lines += ["\n".join(evidence)] if evidence else []
-    fixes = finding.fixes if finding.severity is not Severity.INFO else finding.fixes[:1]
-    for number, fix in enumerate(fixes, start=1):
-        lines += shown_fix(fix, number, len(fixes))
-    return "\n\n".join(lines)
-
-
-def shown_fix(fix: Fix, number: int, count: int) -> list[str]:
-    """Return the paragraphs of a fix."""
-    name = say("{name}.", name=label(fix, number, count))
-    lines = [f"**{escaped(name)}** {escaped(fix.text)}"]
-    if fix.cautions:
-        lines.append(f"**{escaped(say('Caution.'))}** {escaped(caution(fix))}")
-    for at, commands in enumerate(blocks(fix)):
-        lines += [*([escaped(THEN)] if at else []), block(commands)]
-    if fix.verify:
-        lines.append(f"{escaped(say('Verify:'))} {code(fix.verify)}")
-    return lines
+def items(texts: Iterable[str], limit: int = LONGEST_WORDS) -> str:
+    """Return a list of untrusted texts."""
+    return "\n".join(f"- {escaped(text, limit)}" for text in texts)
 
 
 def _evidence(line: Line) -> str:
@@ -111,11 +110,14 @@ def _evidence(line: Line) -> str:
     return f"- {fact} {escaped(say('from'))} {code(line.source)}" if line.source else f"- {fact}"
 
 
-def _questions(report: Report) -> str:
-    if report.verdict != "unknown":
-        return ""
-    lines = [f"- {escaped(question)}" for question in open_questions(report)]
-    return "\n".join((f"### {escaped(say('Open questions'))}", "", *lines))
+def _literal(found: re.Match[str]) -> str:
+    return {"<": "&lt;", ">": "&gt;", "&": "&amp;"}.get(found[0], f"\\{found[0]}")
+
+
+def _finding(report: Report, finding: Finding) -> Box:
+    """Return a finding; in an issue its headline stands beside it, as in the verdict."""
+    found = report_blocks.box(report, finding, every_fix=False)
+    return msgspec.structs.replace(found, intro=(Words(headline(finding)),))
 
 
 def _selftests(report: Report) -> str:
@@ -142,19 +144,3 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def _row(cells: Sequence[str]) -> str:
     return "|" + "".join(f" {escaped(cell)} |" if cell else " |" for cell in cells)
-
-
-def _footer(report: Report) -> str:
-    return footer(report.snapshot, whose_names(report.snapshot))
-
-
-def footer(snapshot: Snapshot, names: str) -> str:
-    """Return the versions and the time, and what the names in the report are."""
-    versions = snapshot.versions
-    read = say(
-        "gpucheck {version}, tables {tables}, {taken}.",
-        version=versions.version,
-        tables=versions.tables,
-        taken=snapshot.taken,
-    )
-    return escaped(in_turn([read, names]))

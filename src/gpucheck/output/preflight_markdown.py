@@ -9,8 +9,9 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.language import say
 from gpucheck.output import preflight_ranks
 from gpucheck.output import preflight_words as words
-from gpucheck.output.markdown import code, escaped, footer, shown_fix, strong, table
+from gpucheck.output.markdown import code, escaped, items, strong, table, written
 from gpucheck.output.preflight_words import Cause
+from gpucheck.output.summary import footer
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
@@ -26,14 +27,12 @@ def render(result: Result) -> str:
         loud,
         strong(VERDICTS[words.verdict_word(result)], words.verdict(result), 2000),
         _said(found),
-        "\n".join(
-            f"- {escaped(headed(say('notice'), said), 2000)}" for said in words.notices(result)
-        ),
-        *(_cause(cause, result) for cause in found[:_IN_FULL]),
-        _next(result),
+        items((headed(say("notice"), said) for said in words.notices(result)), 2000),
+        *written(words.box(cause, result) for cause in found[:_IN_FULL]),
+        *written(words.next_section(result)),
         _ranks(result),
         escaped(words.exit_words(result)),
-        _footer(result),
+        escaped(footer(result.report.snapshot, say("Names of hosts and UUIDs are real."))),
         loud,
         code(words.trailer_of(result)),
     ]
@@ -42,25 +41,10 @@ def render(result: Result) -> str:
 
 def _said(found: list[Cause]) -> str:
     told = words.said(found)
-    lines = [
-        f"- {escaped(headed(term(severity), said), 2000)}" for severity, said in told[:_FINDINGS]
-    ]
+    lines = [headed(term(severity), said) for severity, said in told[:_FINDINGS]]
     if len(told) > _FINDINGS:
-        lines.append(f"- {escaped(say('and {count:,} more', count=len(told) - _FINDINGS))}")
-    return "\n".join(lines)
-
-
-def _cause(cause: Cause, result: Result) -> str:
-    lines = [f"### {escaped(headed(term(cause.severity), cause.slug))}"]
-    fixes = cause.finding.fixes if cause.finding and not words.drill_words(result) else ()
-    for number, fix in enumerate(fixes, start=1):
-        lines += shown_fix(fix, number, len(fixes))
-    return "\n\n".join(lines)
-
-
-def _next(result: Result) -> str:
-    steps = [f"- {escaped(step)}" for step in words.next_steps(result)]
-    return "\n".join((f"### {escaped(say('Next'))}", "", *steps)) if steps else ""
+        lines.append(say("and {count:,} more", count=len(told) - _FINDINGS))
+    return items(lines, 2000)
 
 
 def _ranks(result: Result) -> str:
@@ -72,7 +56,3 @@ def _ranks(result: Result) -> str:
     if not rows:
         return head
     return "\n".join((head, "", table((*preflight_ranks.heads()[:-1], ""), rows)))
-
-
-def _footer(result: Result) -> str:
-    return footer(result.report.snapshot, say("Names of hosts and UUIDs are real."))

@@ -8,15 +8,13 @@ from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
 from gpucheck.output import preflight_words as words
-from gpucheck.output.fix_text import show_fixes
+from gpucheck.output.blocks import Items, Section
 from gpucheck.output.fix_words import with_colon
-from gpucheck.output.layout import Page
+from gpucheck.output.layout import STATES, Page
 from gpucheck.output.terminal import show_footer
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_line
 
-_VERDICTS = {"healthy": "green", "warning": "yellow", "broken": "red", "unknown": "blue"}
-_SEVERITIES = {"error": "red", "warning": "yellow"}
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
 _RANK_COLUMNS = 9, 11
 _SAID, _IN_FULL = 8, 2
@@ -79,7 +77,7 @@ def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
 def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
     """Write the verdict; the part that scripts search for in a log is always on one line."""
     word = words.verdict_word(result)
-    label, said, style = VERDICTS[word], words.verdict(result), _VERDICTS[word]
+    label, said, style = VERDICTS[word], words.verdict(result), STATES[word]
     if in_one_line:
         page.verbatim(spoken(said), lead=padded(spoken(label), _VERDICT_COLUMN), style=style)
     else:
@@ -93,19 +91,11 @@ def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
     if rest:
         page.blank()
     for severity, said in rest[:_SAID]:
-        style = _SEVERITIES[severity]
+        style = STATES[severity]
         page.labelled(term(severity), said, column=_SEVERITY_COLUMN, style=style)
     if len(rest) > _SAID:
         page.words(say("and {rest:,} more: --format json has all", rest=len(rest) - _SAID))
-    for cause in found[:_IN_FULL]:
-        page.heading(headed(term(cause.severity), cause.slug), style=_SEVERITIES[cause.severity])
-        if cause.finding is None:
-            continue
-        if words.drill_words(result):
-            page.words(say("Fixes are left out because this is a drill."), indent=2)
-        else:
-            show_fixes(page, cause.finding)
-        page.words(say("More: gpucheck explain {slug}", slug=cause.slug), indent=2)
+    page.write([words.box(cause, result) for cause in found[:_IN_FULL]])
     if len(found) > _IN_FULL:
         page.blank()
         page.words(
@@ -120,12 +110,9 @@ def _explain(causes: list[words.Cause]) -> str:
 
 def _open_end(page: Page, result: Result) -> None:
     """Write what could not be determined, what is known nevertheless, and the next steps."""
-    preflight = result.preflight
-    if result.ending.status != words.INCONCLUSIVE:
-        for open_end in (preflight.inconclusive, preflight.stopped_because):
-            if open_end:
-                page.blank()
-                page.words(say("Still open: {open_end}", open_end=clean(open_end, 600)), hang=2)
+    for said in words.still_open(result):
+        page.blank()
+        page.words(said, hang=2)
     steps = words.next_steps(result)
     if steps:
         page.heading(say("Next"))
@@ -145,8 +132,7 @@ def _ranks(page: Page, result: Result) -> None:
             indent=2,
             hang=4,
         )
-    for said in result.preflight.looks:
-        page.words(clean(said, _LONGEST_LOOK), indent=2, hang=4)
+    page.write([Items(tuple(clean(said, _LONGEST_LOOK) for said in result.preflight.looks))])
     if len(ranks) > _FEW_RANKS:
         _hosts(page, ranks)
         return
@@ -232,25 +218,13 @@ def _figures(page: Page, result: Result) -> None:
     bandwidths = sorted(
         preflight.bandwidths or (), key=lambda one: (one.ranks, one.size), reverse=True
     )
-    if bandwidths:
-        page.heading(say("Bandwidth"))
-    for one in bandwidths[: 2 * _ROWS]:
-        over = words.ranks_on_nodes(one.ranks, one.nodes)
-        page.words(headed(over, words.bandwidth_words(one)), indent=2, hang=4)
-    if len(bandwidths) > 2 * _ROWS:
-        page.words(
-            say(
-                "and {bandwidths} more: --format json has all",
-                bandwidths=len(bandwidths) - 2 * _ROWS,
-            ),
-            indent=2,
-        )
+    measured = [words.measured(one) for one in bandwidths[: 2 * _ROWS]]
+    if left := len(bandwidths) - len(measured):
+        measured.append(say("and {bandwidths} more: --format json has all", bandwidths=left))
     rates = list(words.rate_lines(preflight.ranks or ()))
-    if rates:
-        page.heading(say("Each rank alone"))
-    for line in rates[: 2 * _ROWS]:
-        page.words(line, indent=2, hang=4)
-    if result.requirements:
-        page.heading(say("Required"))
-    for required in result.requirements:
-        page.words(clean(required), indent=2, hang=4)
+    lists = (
+        (say("Bandwidth"), measured),
+        (say("Each rank alone"), rates[: 2 * _ROWS]),
+        (say("Required"), [clean(required) for required in result.requirements]),
+    )
+    page.write(Section(heading, (Items(tuple(said)),)) for heading, said in lists if said)

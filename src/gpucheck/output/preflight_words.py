@@ -17,6 +17,8 @@ from gpucheck.facts.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, say_many, spoken
+from gpucheck.output.blocks import Box, Items, Section, Words, more_about
+from gpucheck.output.fix_words import fixes
 from gpucheck.output.summary import headline
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
@@ -197,6 +199,11 @@ def bandwidth_words(one: Bandwidth) -> str:
     return bracketed(words, say("{share:.0%} of {compared}", share=one.share, compared=compared))
 
 
+def measured(one: Bandwidth) -> str:
+    """Return a bandwidth with the ranks that it was measured between."""
+    return headed(ranks_on_nodes(one.ranks, one.nodes), bandwidth_words(one))
+
+
 def sentence(culprit: Culprit) -> str:
     """Return who is to blame, in which phase, and what was observed."""
     words = who(culprit)
@@ -342,6 +349,32 @@ def next_steps(result: Result) -> list[str]:
     if preflight.backend == "nccl":
         steps.append(say("Let NCCL log what it does: NCCL_DEBUG=INFO gpucheck preflight"))
     return steps
+
+
+def box(cause: Cause, result: Result) -> Box:
+    """Return a cause with its fixes, which a drill has none of."""
+    if cause.finding is None:
+        return Box(heading=cause.slug, severity=cause.severity)
+    more = more_about(cause.slug)
+    if drill_words(result):
+        drill = Words(say("Fixes are left out because this is a drill."))
+        return Box(heading=cause.slug, severity=cause.severity, more=(drill, more))
+    shown = fixes(cause.finding.fixes)
+    return Box(heading=cause.slug, severity=cause.severity, fixes=shown, more=(more,))
+
+
+def next_section(result: Result) -> tuple[Section, ...]:
+    """Return the next steps if nobody could be named."""
+    steps = tuple(next_steps(result))
+    return (Section(say("Next"), (Items(steps),), "next"),) if steps else ()
+
+
+def still_open(result: Result) -> list[str]:
+    """Return what could not be determined although there is a result."""
+    if result.ending.status == INCONCLUSIVE:
+        return []
+    both = (result.preflight.inconclusive, result.preflight.stopped_because)
+    return [say("Still open: {open_end}", open_end=clean(one, 600)) for one in both if one]
 
 
 def by_status(ranks: Sequence[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:

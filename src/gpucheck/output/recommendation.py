@@ -9,12 +9,11 @@ from msgspec import Struct
 from gpucheck.advice.recommender import Offer, Recommendation
 from gpucheck.facts import builtins
 from gpucheck.language import in_series, say
-from gpucheck.output.fix_words import with_colon
+from gpucheck.output.blocks import Commands
 from gpucheck.output.layout import Page
-from gpucheck.output.words import clean
+from gpucheck.output.words import LONGEST_COMMAND, clean
 
 SCHEMA = "gpucheck.recommendation/1"
-_LONGEST_COMMAND = 4000
 
 
 class Missing(Struct, frozen=True):
@@ -64,7 +63,7 @@ def text(
     answer = shown.answer
     if quiet and shown.commands:
         for command in shown.commands:
-            page.verbatim(clean(command, _LONGEST_COMMAND))
+            page.verbatim(clean(command, LONGEST_COMMAND))
         return page.text()
     if shown.yours:
         page.words(shown.yours, style="bold")
@@ -79,8 +78,7 @@ def text(
         )
     if shown.commands:
         page.blank()
-    for command in shown.commands:
-        page.verbatim(clean(command, _LONGEST_COMMAND), indent=2)
+        page.write([Commands(shown.commands)], 0)
     _chosen(page, shown.choices)
     _listed(page, say("Why"), answer.reasons)
     _listed(page, say("Note"), (*shown.notes, *answer.left_out, *answer.notes))
@@ -89,7 +87,7 @@ def text(
         _listed(page, say("Older releases that also fit"), (say("{older}.", older=older),))
     if shown.commands and shown.verify:
         page.blank()
-        page.verbatim(clean(shown.verify), lead=with_colon(say("Verify")))
+        page.write([Commands((shown.verify,), lead=say("Verify"))], 0)
     return page.text()
 
 
@@ -144,8 +142,7 @@ def _chosen(page: Page, choices: Sequence[Choice]) -> None:
     for number, choice in enumerate(choices):
         page.blank()
         page.words(_chosen_by(choice, is_first=not number), indent=2)
-        for command in choice.commands:
-            page.verbatim(clean(command, _LONGEST_COMMAND), indent=4)
+        page.write([Commands(choice.commands)])
 
 
 def _chosen_by(choice: Choice, *, is_first: bool) -> str:

@@ -175,12 +175,13 @@ def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
         told = result.data.get("loaded_otherwise")
         for one in told if isinstance(told, list) else ():
             if isinstance(one, dict):
-                yield say(
+                words = say(
                     "{library}: expected {predicted}, loaded {loaded}",
                     library=clean(str(one.get("soname"))),
                     predicted=clean(str(one.get("predicted") or "")) or say("none"),
                     loaded=clean(str(one.get("loaded") or "")) or say("none"),
                 )
+                yield say("not as predicted: {words}", words=words)
 
 
 def in_words(one: Measurement) -> str:

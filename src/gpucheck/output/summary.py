@@ -1,7 +1,10 @@
 """The sentences that all formats share: verdict, target, and the limits of the judgement."""
 
+from collections.abc import Sequence
+
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
+from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
@@ -16,9 +19,9 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
-from gpucheck.language import in_series, in_turn, phrase, say, say_many
+from gpucheck.language import in_series, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
-from gpucheck.output.terms import term
+from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, counted, headed
 
 _COMPAT_REFUSED = 804
@@ -27,14 +30,28 @@ _COMPAT_REFUSED = 804
 
 def verdict(report: Report) -> str:
     """Return one sentence with the overall result."""
-    causes = [finding for finding in report.standing if finding.slug in report.root_causes]
-    if causes:
-        return _with_more(headline(causes[0]), causes)
+    if report.causes:
+        return _with_more(headline(report.causes[0]), report.causes)
     if report.verdict == "unknown":
         return _undecided(report)
     if report.about == "self-tests":
         return selftest_lines.passed(report.snapshot.get(SelfTests))
     return _healthy(report)
+
+
+def trailer_of(report: Report) -> str:
+    """Return the last line of a report, which says to programs what was found."""
+    return trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
+
+
+def footer(snapshot: Snapshot, names: str) -> str:
+    """Return the versions and the time, and what the names in a report are."""
+    versions = snapshot.versions
+    read = say(
+        "gpucheck {version}, tables {tables}, {taken}.",
+        version=versions.version, tables=versions.tables, taken=snapshot.taken,
+    )  # fmt: skip
+    return in_turn([read, names])
 
 
 def _undecided(report: Report) -> str:
@@ -217,7 +234,7 @@ def driver_cuda(snapshot: Snapshot) -> str:
     return loaded.cuda or snapshot.get(Nvml).cuda or snapshot.get(NvidiaSmi).cuda or ""
 
 
-def _with_more(words: str, causes: list[Finding]) -> str:
+def _with_more(words: str, causes: Sequence[Finding]) -> str:
     """Return the first cause, and how many more there are."""
     more = len(causes) - 1
     if not more:

@@ -1,15 +1,16 @@
 """A short answer to whoever reported a problem, as Markdown, in the reporter's language."""
 
-import msgspec
+from msgspec.structs import replace
 
 from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.trailer import trailer
-from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import Language, Sentence, say, speaking, spoken
-from gpucheck.output.fix_words import THEN, blocks, caution
-from gpucheck.output.markdown import block, code, escaped
+from gpucheck.output.blocks import Words
+from gpucheck.output.fix_words import steps
+from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
@@ -60,20 +61,15 @@ def _no_cause(report: Report) -> Sentence:
 
 
 def _cause(report: Report) -> list[str]:
-    first, *others = (
-        next(one for one in report.findings if one.slug == slug) for slug in report.root_causes
-    )
+    first, *others = report.causes
     quoted = list(dict.fromkeys(where(one) for one in first.evidence if one.source))[:_QUOTED]
     parts = [_as_code(_sentence(first), first)]
     if quoted:
         seen = spoken(say("What shows it:"))
         parts.append("\n".join((seen, "", *(f"- {code(one)}" for one in quoted))))
     for at, fix in enumerate(first.fixes[:_FIXES]):
-        parts.append(_instruction(fix, leads=at == 0))
-        if fix.cautions:
-            parts.append(_caution(fix))
-        for number, commands in enumerate(blocks(fix)):
-            parts += [*([spoken(THEN)] if number else []), block(commands)]
+        leads = say("What to do: {fix}", fix=fix.text)
+        parts += written((Words(fix.text if at else leads), *steps(replace(fix, verify=""))))
     for other in others:
         also = say("It may also be: {cause} ({finding}).", cause=_named(other), finding=other.slug)
         parts.append(_as_code(also, other))
@@ -93,24 +89,13 @@ def _sentence(finding: Finding) -> Sentence:
 
 def _named(finding: Finding) -> str:
     """Return the headline without its word about confidence, which the sentence already has."""
-    return headline(msgspec.structs.replace(finding, confidence=Confidence.CERTAIN))
+    return headline(replace(finding, confidence=Confidence.CERTAIN))
 
 
 def _as_code(sentence: Sentence, finding: Finding) -> str:
     """Return a sentence that ends with a slug, which is shown as code."""
     before, slug, after = escaped(sentence).rpartition(escaped(finding.slug))
     return f"{before}{code(finding.slug)}{after}" if slug else after
-
-
-def _instruction(fix: Fix, *, leads: bool) -> str:
-    if leads:
-        return escaped(say("What to do: {fix}", fix=fix.text))
-    return escaped(fix.text)
-
-
-def _caution(fix: Fix) -> str:
-    """Return what to know before the commands are run."""
-    return f"**{escaped(say('Caution.'))}** {escaped(caution(fix))}"
 
 
 def _to_send(finding: Finding) -> tuple[str, ...]:

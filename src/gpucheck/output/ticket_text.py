@@ -1,21 +1,24 @@
 """The result of triage for a person at a terminal: the cause, the lines that show it, the fix."""
 
+from collections.abc import Sequence
 from functools import partial
 
+from msgspec.structs import replace
+
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import trailer
+from gpucheck.facts.claims import Fix
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings.form import Evidence, Finding
-from gpucheck.language import in_series, in_turn, listed, say, say_many, spoken
-from gpucheck.output.fix_text import show_fixes
-from gpucheck.output.layout import Page
+from gpucheck.language import in_series, in_turn, listed, say, say_many
+from gpucheck.output.blocks import Box, Items, Quoted, Words, more_about
+from gpucheck.output.fix_words import fixes
+from gpucheck.output.layout import STATES, Page
 from gpucheck.output.public import public
-from gpucheck.output.summary import headline
+from gpucheck.output.summary import headline, trailer_of
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
-_STYLES = {"broken": "red", "warning": "yellow", "unknown": "blue", "healthy": "green"}
 _COLUMN = 9
 _FEW = 3
 _LONGEST_LINE = 200
@@ -43,7 +46,7 @@ def render(
     """
     report = public(report)
     page = Page(width, color=color)
-    style = _STYLES[report.verdict]
+    style = STATES[report.verdict]
     pasted = report.snapshot.get(Pasted)
     page.labelled(VERDICTS[report.verdict], first_line(report), column=_COLUMN, style=style)
     if _says_nothing(report):
@@ -52,13 +55,13 @@ def render(
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
         return _ended(page, report)
-    for slug in report.root_causes:
-        _finding(page, report, _of(report, slug), lines=lines)
+    page.write([_box(report, finding, lines=lines) for finding in report.causes])
     for question in report.open_questions:
         page.heading(say("Not decided"))
         page.words(in_turn([question.question, clean(question.reason)]), indent=2)
     if lines and not report.root_causes:
-        _settling(page, report)
+        for heading, found in settling(report):
+            page.write([Box(heading=heading, evidence=(Quoted(tuple(map(where, found))),))])
     _read(page, pasted, lines=lines)
     return _ended(page, report)
 
@@ -75,16 +78,8 @@ def _says_nothing(report: Report) -> bool:
 
 def _ended(page: Page, report: Report) -> str:
     """Return the page with its last line."""
-    last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
-    page.verbatim(last, style="dim")
+    page.verbatim(trailer_of(report), style="dim")
     return page.text()
-
-
-def _settling(page: Page, report: Report) -> None:
-    for heading, found in settling(report):
-        page.heading(heading)
-        for one in found:
-            page.words(where(one), indent=4, hang=6)
 
 
 def settling(report: Report) -> list[tuple[str, list[Evidence]]]:
@@ -117,8 +112,7 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
         page.labelled(say("Read"), _readers(pasted), column=_COLUMN, style="dim")
         return
     page.words(say("Read"), style="dim")
-    for one in read_lines(pasted):
-        page.words(one, indent=2, hang=4)
+    page.write([Items(tuple(read_lines(pasted)))])
 
 
 def read_lines(pasted: Pasted) -> list[str]:
@@ -165,9 +159,8 @@ def _lines(taken: Taken) -> str:
 
 def verdict(report: Report) -> str:
     """Return the first line: the cause, or that there is none, or what is missing."""
-    if report.root_causes:
-        first = _of(report, report.root_causes[0])
-        return with_slug(headline(first), first.slug)
+    if report.causes:
+        return with_slug(headline(report.causes[0]), report.root_causes[0])
     if report.verdict == "unknown":
         return say("The text does not show the cause")
     if worked(report):
@@ -191,9 +184,9 @@ def worked(report: Report) -> bool:
     )
 
 
-def with_role(evidence: Evidence, pasted: Pasted) -> str:
+def with_role(evidence: Evidence, report: Report) -> str:
     """Return a line of the text with its role, or a fact."""
-    role = _role(evidence, pasted)
+    role = _role(evidence, report.snapshot.get(Pasted))
     return with_slug(where(evidence), role) if role else where(evidence)
 
 
@@ -228,19 +221,21 @@ def _nothing_known(report: Report) -> str:
     )
 
 
-def _of(report: Report, slug: str) -> Finding:
-    return next(finding for finding in report.findings if finding.slug == slug)
+def _box(report: Report, finding: Finding, *, lines: bool) -> Box:
+    shown_as = partial(with_role, report=report) if lines else where
+    quoted = list(dict.fromkeys(shown_as(one) for one in finding.evidence if one.source))
+    is_first = finding.slug == report.root_causes[0]
+    offered = [replace(fix, verify="") for fix in finding.fixes] if is_first or lines else ()
+    return box(report, finding, quoted if lines else quoted[:_FEW], offered)
 
 
-def _finding(page: Page, report: Report, finding: Finding, *, lines: bool) -> None:
-    page.heading(bracketed(finding.slug, term(finding.confidence.value)))
-    if finding.slug != report.root_causes[0]:
-        page.words(headline(finding), indent=2)
-    pasted = report.snapshot.get(Pasted)
-    shown_as = partial(with_role, pasted=pasted) if lines else where
-    found = list(dict.fromkeys(shown_as(one) for one in finding.evidence if one.source))
-    for one in found if lines else found[:_FEW]:
-        page.words(one, indent=4, hang=6)
-    if finding.slug == report.root_causes[0] or lines:
-        show_fixes(page, finding, verify=False)
-    page.words(say("More: gpucheck explain {slug}", slug=finding.slug), indent=2)
+def box(report: Report, finding: Finding, quoted: Sequence[str], offered: Sequence[Fix]) -> Box:
+    """Return a finding with these lines of the text and these fixes."""
+    is_first = finding.slug == report.root_causes[0]  # the verdict already has this one
+    return Box(
+        heading=bracketed(finding.slug, term(finding.confidence.value)),
+        intro=() if is_first else (Words(headline(finding)),),
+        evidence=(Quoted(tuple(quoted)),) if quoted else (),
+        fixes=fixes(offered),
+        more=(more_about(finding.slug),),
+    )

@@ -11,6 +11,8 @@ from gpucheck.language.visible import is_visible, made_visible
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""
+LONGEST_WORDS, LONGEST_COMMAND = 1000, 10_000
+"""The same of a paragraph, and of a command: a command that is cut off cannot be copied."""
 MOST_ITEMS = 12
 """Maximum number of items shown of one list; equal neighbours count once."""
 _KB = 1000

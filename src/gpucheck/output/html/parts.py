@@ -1,18 +1,17 @@
-"""What pages are made of: fixes with their commands, tables, facts that unfold, the footer."""
+"""What pages are made of: blocks as elements, tables, what unfolds, the footer."""
 
 from collections.abc import Iterable, Sequence
 
-from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.findings.form import Finding
-from gpucheck.language import in_turn, say, spoken
-from gpucheck.output.evidence import evidence_lines
-from gpucheck.output.fix_words import THEN, blocks, caution, label
+from gpucheck.language import say, spoken
+from gpucheck.output import blocks
+from gpucheck.output.blocks import Block, Box, Words
+from gpucheck.output.fix_words import with_colon
 from gpucheck.output.html.builder import BLANK, Element, Node, el
+from gpucheck.output.summary import footer
 from gpucheck.output.terms import term
-from gpucheck.output.words import clean
+from gpucheck.output.words import LONGEST_WORDS, clean
 
-_LONGEST_WORDS = 1000
 STATES = frozenset(
     ("broken", "warning", "unknown", "healthy", "error", "info", "note", "ok", "none", "passed",
      "failed", "skipped", "timed-out", "crashed", "lost", "absent", "stopped")
@@ -20,7 +19,7 @@ STATES = frozenset(
 """Words of ours that are also classes of the style."""
 
 
-def words(text: str, limit: int = _LONGEST_WORDS) -> str:
+def words(text: str, limit: int = LONGEST_WORDS) -> str:
     """Return a text as it is shown, limited in length."""
     return clean(spoken(text), limit)
 
@@ -35,12 +34,7 @@ def section(name: str, heading: str, *content: Node) -> Element:
     return el("section", el("h2", heading, id=name), *content, aria_labelledby=name)
 
 
-def paragraphs(texts: Iterable[str]) -> list[Element]:
-    """Return a paragraph for each text that says something."""
-    return [el("p", words(text)) for text in texts if text]
-
-
-def items(texts: Iterable[str], limit: int = _LONGEST_WORDS) -> Element | None:
+def items(texts: Iterable[str], limit: int = LONGEST_WORDS) -> Element | None:
     """Return a list; None without texts."""
     rows = [el("li", words(text, limit)) for text in texts]
     return el("ul", *rows) if rows else None
@@ -91,27 +85,54 @@ def _row(cells: Sequence[Node], kinds: Sequence[str | None]) -> Element:
     )
 
 
-def fixes(these: Sequence[Fix]) -> list[Element]:
-    """Return the fixes, with commands ready to copy."""
-    return [
-        part
-        for number, fix in enumerate(these, start=1)
-        for part in _fix(fix, label(fix, number, len(these)))
-    ]
+def written(tree: Iterable[Block]) -> list[Node]:
+    """Return blocks as elements."""
+    return [part for block in tree for part in _block(block)]
 
 
-def _fix(fix: Fix, name: str) -> list[Element]:
-    said = say("{name}.", name=name)
-    parts = [el("p", el("strong", said), BLANK, words(fix.text))]
-    if fix.cautions:
-        parts.append(
-            el("p", el("strong", say("Caution."), class_="warning"), BLANK, words(caution(fix)))
-        )
-    for number, commands in enumerate(blocks(fix)):
-        parts += [*([el("p", THEN)] if number else []), *map(command, commands)]
-    if fix.verify:
-        parts += [el("p", say("Verify:")), command(fix.verify)]
-    return parts
+def _block(block: Block) -> Sequence[Node]:
+    match block:
+        case Words():
+            return [_words(block), *written(block.below)]
+        case blocks.Items(texts=texts):
+            return [items(texts)]
+        case blocks.Commands(lines=lines, lead=lead):
+            name = [el("p", spoken(with_colon(lead)).strip())] if lead else []
+            return [*name, *map(command, lines)]
+        case blocks.Evidence(lines=lines):
+            rows = [
+                (el("code", fact), words(value), el("code", source) if source else None)
+                for fact, value, source in lines
+            ]
+            return [
+                folded(say("Evidence"), table((say("Fact"), say("Value"), say("Source")), rows))
+            ]
+        case blocks.Quoted(lines=lines):
+            return [folded(say("Lines that show it"), items(lines))]
+        case blocks.Section(name=name, heading=heading, content=content):
+            return [section(name, heading, *written(content))]
+        case Box():
+            return [_box(block)]
+
+
+def _words(block: Words) -> Element:
+    text = words(block.text)
+    if block.kind == "aside":
+        return el("p", el("small", text))
+    if not block.lead:
+        return el("p", text)
+    lead = el("strong", say("{name}.", name=block.lead), class_=block.kind or None)
+    return el("p", lead, BLANK, text)
+
+
+def _box(box: Box) -> Element:
+    state_ = el("span", term(box.severity), class_=f"state {box.severity}")
+    return el(
+        "article",
+        el("h2", state_, BLANK, box.heading),
+        *written((*box.intro, *box.fixes, *box.evidence, *box.more)),
+        class_=f"is-{box.severity}",
+    )
 
 
 def command(line: str) -> Element:
@@ -128,37 +149,6 @@ def command(line: str) -> Element:
     )  # fmt: skip
 
 
-def evidence(finding: Finding) -> Element | None:
-    """Return the facts that show it, which unfold; None without any."""
-    rows = [
-        (el("code", line.fact), words(line.value), el("code", line.source) if line.source else None)
-        for line in evidence_lines(finding)
-    ]
-    if not rows:
-        return None
-    return folded(say("Evidence"), table((say("Fact"), say("Value"), say("Source")), rows))
-
-
-def article(severity: str, heading: str, *content: Node) -> Element:
-    """Return a box for one finding."""
-    return el(
-        "article",
-        el("h2", el("span", term(severity), class_=f"state {severity}"), BLANK, heading),
-        *content,
-        class_=f"is-{severity}",
-    )
-
-
-def more(slug: str) -> Element:
-    """Return where more is said about a finding."""
-    return el("p", el("small", say("More: gpucheck explain {slug}", slug=slug)))
-
-
-def footer(snapshot: Snapshot, names: str, last: str) -> list[Node]:
+def ending(snapshot: Snapshot, names: str, last: str) -> list[Node]:
     """Return the versions, the time, what the names in the report are, and the trailer."""
-    versions = snapshot.versions
-    read = say(
-        "gpucheck {version}, tables {tables}, {taken}.",
-        version=versions.version, tables=versions.tables, taken=snapshot.taken,
-    )  # fmt: skip
-    return [el("p", words(in_turn([read, names]))), el("p", el("code", last))]
+    return [el("p", words(footer(snapshot, names))), el("p", el("code", last))]

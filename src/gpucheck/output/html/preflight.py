@@ -5,27 +5,27 @@ Like its Markdown it is not redacted, because the operators of a cluster need it
 
 from collections.abc import Sequence
 
+import msgspec
+
 from gpucheck.cluster.judgement import Result
 from gpucheck.language import say
 from gpucheck.output import preflight_ranks
 from gpucheck.output import preflight_words as words_of
+from gpucheck.output.blocks import Box, Words
+from gpucheck.output.evidence import evidence
 from gpucheck.output.html.builder import BLANK, Element, Node, el
 from gpucheck.output.html.charts import of_preflight
 from gpucheck.output.html.charts.svg import figure
 from gpucheck.output.html.page import First, page
 from gpucheck.output.html.parts import (
-    article,
-    evidence,
-    fixes,
+    ending,
     folded,
-    footer,
     items,
-    more,
-    paragraphs,
     section,
     state,
     table,
     words,
+    written,
 )
 from gpucheck.output.preflight_words import Cause
 from gpucheck.output.terms import VERDICTS, term
@@ -39,21 +39,22 @@ def render(result: Result) -> str:
     drill = words_of.drill_words(result)
     found = words_of.causes(result)
     main: list[Node] = [
-        *(_cause(cause, result) for cause in found[:_IN_FULL]),
+        *written(_cause(cause, result) for cause in found[:_IN_FULL]),
         _said(found),
-        _next(result),
+        *written(words_of.next_section(result)),
         _plots(result),
         _ranks(result),
         _figures(result),
     ]
-    snapshot = result.report.snapshot
     names = say("Names of hosts and UUIDs are real.")
     end: list[Node] = [
         el("p", words(words_of.exit_words(result))),
-        *footer(snapshot, names, words_of.trailer_of(result)),
+        *ending(result.report.snapshot, names, words_of.trailer_of(result)),
     ]
     loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
-    return page(first_line(result), main, [*end, loud], [loud, *_open_end(result)])
+    said = [headed(say("notice"), one) for one in words_of.notices(result)[:_FINDINGS]]
+    top = written(map(Words, (*said, *words_of.still_open(result))))
+    return page(first_line(result), main, [*end, loud], [loud, *top])
 
 
 def first_line(result: Result) -> First:
@@ -62,32 +63,15 @@ def first_line(result: Result) -> First:
     return First(word, VERDICTS[word], words_of.verdict(result))
 
 
-def _open_end(result: Result) -> list[Element]:
-    preflight = result.preflight
-    said = [headed(say("notice"), one) for one in words_of.notices(result)[:_FINDINGS]]
-    if result.ending.status != words_of.INCONCLUSIVE:
-        said += [
-            say("Still open: {open_end}", open_end=words(one, 600))
-            for one in (preflight.inconclusive, preflight.stopped_because)
-            if one
-        ]
-    return paragraphs(said)
-
-
-def _cause(cause: Cause, result: Result) -> Element:
+def _cause(cause: Cause, result: Result) -> Box:
     first = words_of.verdict(result)  # the first line already says this one
     said = [one for _severity, one in words_of.said([cause]) if one not in first]
-    is_drill = bool(words_of.drill_words(result))
-    these = cause.finding.fixes if cause.finding and not is_drill else ()
-    return article(
-        cause.severity,
-        words(cause.slug),
-        *paragraphs(said[:_EACH]),
-        el("p", say("and {count:,} more", count=len(said) - _EACH)) if len(said) > _EACH else None,
-        *fixes(these),
-        evidence(cause.finding) if cause.finding else None,
-        el("p", say("Fixes are left out because this is a drill.")) if is_drill else None,
-        more(cause.slug) if cause.finding else None,
+    if len(said) > _EACH:
+        said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
+    return msgspec.structs.replace(
+        words_of.box(cause, result),
+        intro=tuple(map(Words, said)),
+        evidence=evidence(cause.finding) if cause.finding else (),
     )
 
 
@@ -104,11 +88,6 @@ def _said(found: Sequence[Cause]) -> Element | None:
     if len(told) > _FINDINGS:
         rows.append(el("li", say("and {count:,} more", count=len(told) - _FINDINGS)))
     return section("all", say("All findings"), el("ul", *rows))
-
-
-def _next(result: Result) -> Element | None:
-    steps = words_of.next_steps(result)
-    return section("next", say("Next"), items(steps)) if steps else None
 
 
 def _plots(result: Result) -> Element | None:
@@ -135,10 +114,7 @@ def _ranks(result: Result) -> Element | None:
 
 def _figures(result: Result) -> Element | None:
     preflight = result.preflight
-    measured = [
-        headed(words_of.ranks_on_nodes(one.ranks, one.nodes), words_of.bandwidth_words(one))
-        for one in (preflight.bandwidths or ())[:_ROWS]
-    ]
+    measured = list(map(words_of.measured, (preflight.bandwidths or ())[:_ROWS]))
     lists = [
         folded(heading, items(said, _LONG))
         for heading, said in (

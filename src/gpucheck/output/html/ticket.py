@@ -1,43 +1,36 @@
 """The result of triage as a page: the cause, what to do, and the lines of the text that show it."""
 
+import msgspec
+
 from gpucheck.engine import Report
-from gpucheck.engine.trailer import trailer
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings.form import Finding
-from gpucheck.language import in_turn, say, spoken
+from gpucheck.language import in_turn, say
 from gpucheck.output import ticket_text
+from gpucheck.output.blocks import Box
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.page import First, page
-from gpucheck.output.html.parts import (
-    article,
-    fixes,
-    folded,
-    footer,
-    items,
-    more,
-    section,
-    words,
-)
-from gpucheck.output.summary import headline
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean
+from gpucheck.output.html.parts import ending, items, section, written
+from gpucheck.output.public import whose_names
+from gpucheck.output.summary import trailer_of
+from gpucheck.output.terms import VERDICTS
+from gpucheck.output.words import clean
 
 _LINES = 200
 
 
 def render(report: Report) -> str:
     """Return the page of a report that is redacted."""
-    last = trailer(report.verdict, report.root_causes, spoken(VERDICTS[report.verdict]))
     main: list[Node] = [
-        *(_finding(report, _of(report, slug)) for slug in report.root_causes),
+        *written(_box(report, finding) for finding in report.causes),
         _questions(report),
         _settling(report),
         section(
             "read", say("What was read"), items(ticket_text.read_lines(report.snapshot.get(Pasted)))
         ),
     ]
-    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
-    return page(first_line(report), main, footer(report.snapshot, names, last))
+    end = ending(report.snapshot, whose_names(report.snapshot), trailer_of(report))
+    return page(first_line(report), main, end)
 
 
 def first_line(report: Report) -> First:
@@ -45,20 +38,11 @@ def first_line(report: Report) -> First:
     return First(report.verdict, VERDICTS[report.verdict], ticket_text.first_line(report))
 
 
-def _finding(report: Report, finding: Finding) -> Element:
-    pasted = report.snapshot.get(Pasted)
-    found = dict.fromkeys(
-        ticket_text.with_role(one, pasted) for one in finding.evidence if one.source
-    )
-    is_first = finding.slug == report.root_causes[0]
-    lines = list(found)[:_LINES]
-    return article(
-        finding.severity.value,
-        bracketed(finding.slug, term(finding.confidence.value)),
-        None if is_first else el("p", words(headline(finding))),
-        *fixes(finding.fixes),
-        folded(say("Lines that show it"), items(lines)) if lines else None,
-        more(finding.slug),
+def _box(report: Report, finding: Finding) -> Box:
+    lines = [ticket_text.with_role(one, report) for one in finding.evidence if one.source]
+    return msgspec.structs.replace(
+        ticket_text.box(report, finding, list(dict.fromkeys(lines))[:_LINES], finding.fixes),
+        severity=finding.severity.value,
     )
 
 
@@ -77,7 +61,3 @@ def _settling(report: Report) -> Element | None:
         for part in (el("h3", heading), items(map(ticket_text.where, found)))
     ]
     return section("settled", say("Why"), *lists) if lists else None
-
-
-def _of(report: Report, slug: str) -> Finding:
-    return next(finding for finding in report.findings if finding.slug == slug)
