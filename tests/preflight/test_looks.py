@@ -14,8 +14,9 @@ from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, Step
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed
 from gpucheck.cluster.task import looks
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.preflight import Look
+from gpucheck.facts.process_state import Look
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 
 DUMP = """\
@@ -171,7 +172,7 @@ def test_a_rank_that_was_stopped_once_is_named_for_certain(
     assert (entry.slug, entry.ranks, entry.confidence) == ("rank-hangs", (1,), Confidence.CERTAIN)
     assert (entry.severity, done.inconclusive) == (Severity.ERROR, "")
     assert "stopped" in entry.evidence
-    assert "GPU is not to blame" in entry.data["fixes"][0]["text"]
+    assert "GPU is not to blame" in builtins(entry.data)["fixes"][0]["text"]
 
 
 def test_it_is_named_although_it_passed_when_that_was_repeated() -> None:

@@ -35,6 +35,7 @@ from gpucheck.cluster.store.messages import (
 )
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.culprit_data import OwnFailure
 from gpucheck.facts.preflight import Culprit
 from gpucheck.language import plain
 from gpucheck.machine.process_identity import ProcessIdentity
@@ -85,7 +86,7 @@ SAMPLES: list[tuple[Topic[Any], Message]] = [
         messages.VERDICT,
         Verdict(
             exit=1, exit_class="culprit", why="x", verdict="broken", root_causes=("rank-hangs",),
-            culprits=(Culprit(slug="rank-hangs", ranks=(5,), data={"kind": "hang"}),),
+            culprits=(Culprit(slug="rank-hangs", ranks=(5,), data=OwnFailure({"kind": "hang"})),),
             world_size=8, groups=(GroupBandwidth(uuids=("GPU-1", None), size=4, busbw=None),),
         ),
     ),

@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.facts.culprit_data import decoded
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.language import Sentence, as_said, from_said, plain
@@ -60,7 +61,7 @@ def unpacked(data: bytes) -> Snapshot:
     whole = msgspec.msgpack.decode(data, type=_Packed)
     sections: dict[str, Section] = {}
     for name, kind in all_sections().items():
-        sections[name] = msgspec.msgpack.decode(whole.sections[name], type=kind)
+        sections[name] = msgspec.msgpack.decode(whole.sections[name], type=kind, dec_hook=decoded)
         _say_again(sections[name], whole.sentences[name])
     _say_again(whole.runs, whole.sentences[_RUNS])
     return Snapshot(

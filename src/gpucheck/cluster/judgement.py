@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from gpucheck.cluster import outcome
 from gpucheck.cluster.coordinator.heard import Heard
@@ -50,6 +51,7 @@ from gpucheck.cluster.survivors.section import section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import link_slow, rank_missing
@@ -236,11 +238,7 @@ class Judgement:
         )
         found = [
             *kept_out.refusals(roster, heard.refused),
-            *(
-                _with_own_fixes(_with_addresses(one, heard))
-                for one in named
-                if not _is_late(one, late)
-            ),
+            *(_with_addresses(one, heard) for one in named if not _is_late(one, late)),
             *slow.culprits(roster, history, known.baseline),
             *slowed,
             *stragglers.throttled(roster, heard.facts),
@@ -357,28 +355,19 @@ def _late(late: set[int]) -> str:
     )
 
 
-def _with_own_fixes(culprit: Culprit) -> Culprit:
-    """Return the culprit with the fixes that its own node found: they fit that node."""
-    found = culprit.data.get("roots")
-    first = found[0] if isinstance(found, list) and found else None
-    if not isinstance(first, dict) or first.get("slug") != culprit.slug:
-        return culprit
-    data = {key: value for key, value in culprit.data.items() if key != "roots"}
-    return msgspec.structs.replace(culprit, data={**data, "fixes": first.get("fixes") or []})
-
-
 def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
     """Return a culprit about a route between two hosts with the address of its near end."""
-    way = culprit.data.get("way")
-    if not isinstance(way, dict):
+    data = culprit.data
+    if not isinstance(data, FailedGroup) or data.route is UNSET:
         return culprit
     near = {heard.roster.ranks[rank].task for rank in culprit.ranks}
     known = [heard.facts[task] for task in near if task in heard.facts]
-    own = next((one.address for one in known if one.host == way["from"]), "")
+    own = next((one.address for one in known if one.host == data.route.near), "")
+    route = msgspec.structs.replace(data.route, near_address=own)
     return msgspec.structs.replace(
         culprit,
-        data={**culprit.data, "way": {**way, "from_address": own}},
-        addresses=tuple(filter(None, (own, way["address"]))),
+        data=msgspec.structs.replace(data, route=route),
+        addresses=tuple(filter(None, (own, data.route.address))),
     )
 
 

@@ -1,9 +1,9 @@
 """From the evidence and the control runs to the culprits of the report."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from gpucheck.cluster.diagnose import direct_evidence, finding_of, looks, ways
 from gpucheck.cluster.diagnose.causes import Cause, causes, scale
@@ -16,6 +16,7 @@ from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import ControlRunEnd, FailedGroup, OwnFailure
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import nccl_infiniband
 from gpucheck.language import in_clauses, say
@@ -95,11 +96,11 @@ def _closed(evidence: Evidence) -> list[Culprit]:
                 hosts=hosts,
                 said=ways.in_words(trial),
             ),
-            data={
-                "kind": form_of(trial),
-                "group": list(trial.group),
-                **ways.as_data(trial, evidence.roster),
-            },
+            data=FailedGroup(
+                kind=form_of(trial),
+                group=list(trial.group),
+                route=ways.route(trial, evidence.roster),
+            ),
         )
         found.append(_at(entry, "store"))
     return found
@@ -138,13 +139,18 @@ def _at(entry: Culprit, phase: Phase | None) -> Culprit:
     return msgspec.structs.replace(entry, phase=phase)
 
 
-def _data(direct: direct_evidence.DirectEvidence) -> dict[str, Any]:
-    result = direct.result
-    data: dict[str, Any] = {"kind": result.kind or result.status, **result.data}
+def _data(direct: direct_evidence.DirectEvidence) -> OwnFailure:
+    """Return what a rank said; the fixes that its own node found fit that node better than ours."""
+    result, fixes = direct.result, direct.fixes
+    data = OwnFailure({"kind": result.kind or result.status, **result.data})
     if result.look is not None:
         data["look"] = builtins(result.look)
-    if direct.fixes:
-        data["fixes"] = [builtins(one) for one in direct.fixes]
+    is_of_node = bool(result.facts.roots) and result.facts.roots[0].slug == direct.slug
+    if is_of_node:
+        fixes = result.facts.roots[0].fixes
+        del data["roots"]
+    if fixes or is_of_node:
+        data["fixes"] = builtins(fixes)
     return data
 
 
@@ -182,17 +188,20 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     return (between(entry, evidence.roster) if sentence.is_link else entry), question
 
 
-def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[str, Any]:
+def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> FailedGroup:
     """Return the failing set, how it fails, and what the control runs have shown."""
-    data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
-    data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
-    if runs.tried:
-        data["arms"] = [
-            {"env": one.env, "backend": one.backend, "passed": one.passed} for one in runs.tried
-        ]
-    if runs.passing is not None:
-        data.update(variables=runs.passing.env, backend=runs.passing.backend)
-    return data
+    form, passing = form_of(trial), runs.passing
+    tried = [
+        ControlRunEnd(env=one.env, backend=one.backend, passed=one.passed) for one in runs.tried
+    ]
+    return FailedGroup(
+        kind=form,
+        group=list(cause.group),
+        route=ways.route(trial, roster) if form == "store" else UNSET,
+        control_runs=tried or UNSET,
+        variables=UNSET if passing is None else passing.env,
+        backend=UNSET if passing is None else passing.backend,
+    )
 
 
 def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
@@ -221,7 +230,7 @@ def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
 
 
 def _names_infiniband(trial: Trial) -> bool:
-    said = (f"{one.data.get('nccl_warnings')} {one.detail}" for one in trial.results.values())
+    said = (f"{one.facts.nccl_warnings} {one.detail}" for one in trial.results.values())
     return any(word in text for text in said for word in _INFINIBAND)
 
 
@@ -241,7 +250,7 @@ def _transient_pairs(evidence: Evidence) -> list[Culprit]:
         ends = ends if len(ends) > 1 else sorted(trial.ranks)
         entry = blamed(
             slug, evidence.roster, ends, evidence=say("together they {how}", how=HOW[form]),
-            data={"kind": form, "group": list(trial.group)},
+            data=FailedGroup(kind=form, group=list(trial.group)),
         )  # fmt: skip
         found.append(between(_as_transient(_at(entry, phase_of(trial))), evidence.roster))
     return found

@@ -14,6 +14,7 @@ from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.cluster.store.messages import Seen
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import rank_hangs, rank_missing
 from gpucheck.language import say, say_many
@@ -299,7 +300,7 @@ class _Missing:
         ends = [self._roster.ranks[0].rank, ranks[0]]
         entry = blamed(
             finding_of.of_way(), self._roster, ends, evidence=words, confidence=sure,
-            data={"kind": "connect", "group": ends},
+            data=FailedGroup(kind="connect", group=ends),
         )  # fmt: skip
         return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
 
@@ -343,7 +344,7 @@ class _Missing:
         entry = blamed(
             finding_of.of_way(), self._roster, ends, evidence=words,
             confidence=Confidence.LIKELY if tasks == 1 else Confidence.POSSIBLE,
-            data={"kind": "connect", "group": ends},
+            data=FailedGroup(kind="connect", group=ends),
         )  # fmt: skip
         return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
 

@@ -1,12 +1,12 @@
 """From ranks to an entry of the report: the ranks, their hosts, the GPU if there is only one."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
 from gpucheck.cluster.model import Roster
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import CulpritData, OwnFailure
 from gpucheck.facts.preflight import Culprit
 from gpucheck.language import in_series, say, say_many
 
@@ -22,7 +22,7 @@ def blamed(
     hosts: Iterable[str] = (),
     severity: Severity = Severity.ERROR,
     confidence: Confidence = Confidence.CERTAIN,
-    data: Mapping[str, Any] | None = None,
+    data: CulpritData | None = None,
 ) -> Culprit:
     """Return the entry of these ranks; ``hosts`` are further hosts without a rank of their own."""
     these = [roster.ranks[rank] for rank in sorted(set(ranks))]
@@ -40,7 +40,7 @@ def blamed(
         pci=alone.pci if alone else None,
         uuid=alone.uuid if alone else None,
         evidence=evidence,
-        data=dict(data or {}),
+        data=OwnFailure() if data is None else data,
     )
 
 

@@ -1,9 +1,10 @@
 """The route between two nodes that one of them did not find, as a rank of it reported."""
 
-from typing import Any
+from msgspec import UNSET, UnsetType
 
 from gpucheck.cluster.diagnose.evidence import Trial
 from gpucheck.cluster.model import RankResult, Roster
+from gpucheck.facts.culprit_data import Route
 from gpucheck.language import say
 
 
@@ -23,20 +24,22 @@ def in_words(trial: Trial) -> str:
     one = unreached(trial)
     if one is None:
         return ""
-    address, port, error = (one.data.get(name) for name in ("address", "port", "error"))
+    said = one.facts
     words = say("rank {rank} did not reach rank {other}", rank=one.rank, other=trial.group[0])
-    if address and port:
+    if said.address and said.port:
         words = say(
             "rank {rank} did not reach rank {other} at {address} port {port}",
-            rank=one.rank, other=trial.group[0], address=address, port=port,
+            rank=one.rank, other=trial.group[0], address=said.address, port=said.port,
         )  # fmt: skip
-    return say("{said} ({error})", said=words, error=error) if error else words
+    return say("{said} ({error})", said=words, error=said.error) if said.error else words
 
 
-def as_data(trial: Trial, roster: Roster) -> dict[str, Any]:
-    """Return the ends of the route and the port at its end. {} if it was found or is unknown."""
+def route(trial: Trial, roster: Roster) -> Route | UnsetType:
+    """Return the ends of the route and the port at its end, if it was not found and is known."""
     one = unreached(trial)
-    if one is None or not one.data.get("address"):
-        return {}
-    ends = {"from": roster.ranks[one.rank].host, "to": roster.ranks[trial.group[0]].host}
-    return {"way": {**ends, "address": one.data["address"], "port": one.data.get("port")}}
+    if one is None or not one.facts.address:
+        return UNSET
+    return Route(
+        near=roster.ranks[one.rank].host, far=roster.ranks[trial.group[0]].host,
+        address=one.facts.address, port=one.facts.port,
+    )  # fmt: skip

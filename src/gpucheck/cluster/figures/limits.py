@@ -13,6 +13,7 @@ from gpucheck.derived.process_limits import (
     shares_too_little,
 )
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import LinksDown, SharedGpu
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import (
     memlock_too_low,
@@ -55,7 +56,7 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
                     uuid=first.uuid,
                     model=first.model or say("of an unknown model"),
                 ),
-                data={"uuid": first.uuid},
+                data=SharedGpu(uuid=first.uuid),
             )
         )
     return found
@@ -82,7 +83,7 @@ def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culpr
                 others=lost.votes,
                 model=model,
             ),
-            data={"links": lost.links, "usual": lost.usual},
+            data=LinksDown(links=lost.links, usual=lost.usual),
         )
         for model, active in by_model.items()
         for rank, lost in lost_links(active, switched=None).items()

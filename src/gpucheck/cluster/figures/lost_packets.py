@@ -15,8 +15,9 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.rounds import pair
-from gpucheck.cluster.model import RankResult, Roster, StepResult
+from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import PacketLoss
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import link_slow
 from gpucheck.language import say
@@ -56,7 +57,10 @@ def culprits(roster: Roster, history: Sequence[StepResult]) -> list[Culprit]:
         for node in way
     }
     has_ended = all(
-        result.passed for done in history for result in done.results.values() if _rows(result)
+        result.passed
+        for done in history
+        for result in done.results.values()
+        if result.facts.lost_packets
     )
     shared = frozenset.intersection(*map(frozenset, lossy))
     ends = frozenset().union(*lossy)
@@ -106,7 +110,7 @@ def _culprit(
         [rank for node in nodes for rank in ranks[node][: 1 if len(nodes) > 1 else None]],
         evidence=words, confidence=sure,
         severity=Severity.WARNING if has_ended else Severity.ERROR,
-        data={"kind": link_slow.LOSES_PACKETS, "sent": worst.sent, "lost": worst.lost},
+        data=PacketLoss(sent=worst.sent, lost=worst.lost),
     )  # fmt: skip
 
 
@@ -116,7 +120,7 @@ def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
         (roster.ranks[rank].node, row)
         for done in history
         for rank, result in done.results.items()
-        for row in _rows(result)
+        for row in result.facts.lost_packets
     ]
     nodes_at: dict[str, set[int]] = {}
     for node, (here, *_) in said:
@@ -133,9 +137,3 @@ def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
             one.lost += lost
             one.waiting += waiting
     return found
-
-
-def _rows(result: RankResult) -> list[tuple[str, str, int, int, int]]:
-    """Return what the connections of a worker had lost when it was late."""
-    rows: list[tuple[str, str, int, int, int]] = result.data.get("lost_packets") or []
-    return rows

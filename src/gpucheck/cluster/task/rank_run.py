@@ -6,8 +6,7 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from gpucheck.cluster.model import Count, Flight, Pace, RankResult
-from gpucheck.cluster.store.messages import check_data
+from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
 from gpucheck.cluster.task import address_space, looks
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
@@ -296,6 +295,6 @@ def _checked(said: object) -> dict[str, Any]:
         ValueError: they are malformed.
     """
     data = msgspec.convert(said, dict[str, Any])
-    check_data(data)
+    msgspec.convert(data, ResultFacts)
     size = len(msgspec.json.encode(data, enc_hook=plain))
     return data if size <= _MOST_DATA else {"left_out": f"{size} bytes, too many for a message"}

@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.cluster.task import address_space, looks
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
-from gpucheck.facts.preflight import Look
+from gpucheck.facts.process_state import Look
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
 from gpucheck.machine.worker_pool.exits import worker_exit
