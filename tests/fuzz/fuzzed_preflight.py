@@ -19,7 +19,7 @@ from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.exclude import exclusion, good_hosts
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
-from gpucheck.cluster.store import attempt, client, connection, hub, messages
+from gpucheck.cluster.store import attempt, client, connection, messages
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
@@ -204,7 +204,7 @@ def _store(data: bytes) -> None:
 
 
 async def _served(data: bytes) -> None:
-    shared = hub.Hub(Scene("r", 1), "", 2)
+    shared = connection.Hub(Scene("r", 1), "", 2)
     one = connection.Connection(shared)
     wire = cast("asyncio.Transport", _Wire())
     with mock.patch.object(asyncio, "Transport", _Wire):

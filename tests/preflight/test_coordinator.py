@@ -314,7 +314,7 @@ def test_whose_connection_broke_before_the_job_was_told_to_end(
 
 def test_a_task_whose_large_message_never_came_is_known(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step)
-    hall.store.wide = frozenset({0, 1})
+    hall.store.wide = {0, 1}
     hall.come(0, 1, 2)
     hall.learn(0, 1)
     hall.run(SILENT + 4, silent=(2,))
@@ -351,7 +351,7 @@ def test_whose_connection_was_closed_when_it_fell_silent(clock: Clock) -> None:
 
 def test_who_connects_and_never_registers_is_known(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step, kept_away=frozenset({2}))
-    hall.store.connected = frozenset({0, 1, 2})
+    hall.store.connected = {0, 1, 2}
     hall.come(0)
     hall.learn(0)
     hall.run(62)
@@ -547,11 +547,11 @@ def test_tasks_that_left_a_task_0_that_stood_still_have_given_it_up(clock: Clock
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)
     hall.run(1)
-    hall.store.connected = frozenset((0,))
+    hall.store.connected = {0}
     given_up = [hall.coordinator.is_given_up]  # it never stood still
     hall.store.longest_pause = 30.0
     given_up.append(hall.coordinator.is_given_up)
-    hall.store.connected = frozenset((0, 1))
+    hall.store.connected = {0, 1}
     given_up.append(hall.coordinator.is_given_up)  # they have waited for it
     assert given_up == [False, True, False]
 
@@ -561,7 +561,7 @@ def test_a_task_0_that_is_given_up_judges_nothing(clock: Clock) -> None:
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)
     hall.run(1)
-    hall.store.connected, hall.store.longest_pause = frozenset((0,)), 30.0
+    hall.store.connected, hall.store.longest_pause = {0}, 30.0
     hall.run(400)
     assert hall.heard == []
     assert messages.VERDICT.name not in hall.store.texts

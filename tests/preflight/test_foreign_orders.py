@@ -1,14 +1,12 @@
 """A task that is sent orders for ranks it does not have says so, and starts nothing."""
 
 import time
-from typing import cast
 
 from memory_store import MemoryStore
 
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Group, RankAssignment, StepOrders
-from gpucheck.cluster.task.leaving import Connection
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.facts import Answer
@@ -51,7 +49,7 @@ def _told(mine: tuple[int, ...]) -> tuple[ExitReason, MemoryStore]:
         end=time.monotonic() + 2, takes_signals=False,
     )  # fmt: skip
     task = Supervisor(
-        place, cast("Connection", line), _nothing_starts, TaskFacts(task=_TASK, host="b"),
+        place, line, _nothing_starts, TaskFacts(task=_TASK, host="b"),
         drill=lambda _rank: None, judge=lambda _snapshot: [],
     )  # fmt: skip
     return task.run(), line

@@ -7,11 +7,11 @@ from typing import cast
 import pytest
 from memory_store import MemoryStore
 
+from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.cluster.task import standstill as module
-from gpucheck.cluster.task.leaving import Connection
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.machine.worker_pool.spawners import StartProgram
@@ -53,7 +53,7 @@ class Line(MemoryStore):
         pass
 
 
-class Leader:
+class Leader(Coordinator):
     """A coordinator that everybody has left, which the store notices only after a while."""
 
     all_have_left = True
@@ -88,7 +88,7 @@ def run(line: Line, leader: Leader | None = None) -> ExitReason:
         end=time.monotonic() + 20,
     )  # fmt: skip
     task = Supervisor(
-        place, cast("Connection", line), cast("StartProgram", None), TaskFacts(task=1, host="b"),
+        place, line, cast("StartProgram", None), TaskFacts(task=1, host="b"),
         drill=lambda _rank: None, judge=lambda _snapshot: [], coordinator=leader,
     )  # fmt: skip
     return task.run()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.launchers.entrance import Entrance
-from gpucheck.cluster.store import connection, entries, hub, pace, search, sockets, wire
+from gpucheck.cluster.store import connection, entries, pace, search, sockets, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.strangers import Strangers, owner
@@ -75,7 +75,7 @@ def test_silent_connections_keep_no_task_away(store: Store) -> None:
         for number, client in enumerate((early, *late)):
             is_set(store, client, f"done/{number}")
         assert len(store.under("done/")) == TASKS
-        until(lambda: open_still(silent) <= hub._STRANGERS + TASKS)  # noqa: SLF001
+        until(lambda: open_still(silent) <= connection._STRANGERS + TASKS)  # noqa: SLF001
 
 
 def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> None:

@@ -212,11 +212,9 @@ def verdict_of(conclusion: Conclusion) -> Verdict:
     return Verdict(exit=1, exit_class="culprit", culprits=(culprit,))
 
 
-class Lost:
-    """A connection to task 0 that was lost."""
-
-    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
-        self.peer_address, self.port, self.token = address, port, TOKEN
+def seen(port: int, address: str = "127.0.0.1", run: str = RUN) -> Seen:
+    """Return what is seen of a process of which nothing is known but its port."""
+    return sight.look(ProcessIdentity(), address, port, run, TOKEN)
 
 
 @pytest.fixture
@@ -230,22 +228,20 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("hasty")
 def test_what_an_attempt_to_connect_shows() -> None:
-    elsewhere = ProcessIdentity()
     with contextlib.closing(Store.alone(RUN, TOKEN)) as store:
-        lost = Lost(store.port)
-        assert sight.look(elsewhere, lost, RUN) == "answers"
-        assert sight.look(elsewhere, lost, "another") == "refused"
-    assert sight.look(elsewhere, lost, RUN) == "refused"
+        assert seen(store.port) == "answers"
+        assert seen(store.port, run="another") == "refused"
+    assert seen(store.port) == "refused"
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert sight.look(elsewhere, Lost(silent.getsockname()[1]), RUN) == "says-nothing"
-    assert sight.look(elsewhere, Lost(1, "no-such-host.invalid"), RUN) == "unreachable"
+        assert seen(silent.getsockname()[1]) == "says-nothing"
+    assert seen(1, "no-such-host.invalid") == "unreachable"
 
 
 @pytest.mark.usefixtures("hasty")
 def test_a_process_that_runs_here_is_not_dead() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        lost = Lost(silent.getsockname()[1])
-        assert sight.look(process_identity.own(), lost, RUN) == "runs"
+        port = silent.getsockname()[1]
+        assert sight.look(process_identity.own(), "127.0.0.1", port, RUN, TOKEN) == "runs"
 
 
 class Job:

@@ -17,7 +17,7 @@ from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.launchers.entrance import Entrance
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import GaveUp, Survivor, Verdict
+from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
 from gpucheck.cluster.survivors import meeting, sight
 from gpucheck.cluster.survivors.heir import Heir
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
@@ -29,7 +29,8 @@ from gpucheck.cluster.unreached import host_of_task_0, lost_early, mtu
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
-from gpucheck.machine import LiveHost, process_identity
+from gpucheck.machine import LiveHost
+from gpucheck.machine.process_identity import ProcessIdentity
 
 _ARRIVAL = _IMPORT = _CONNECT = 60.0
 """Seconds for all tasks to arrive (pods may be late), to import torch, and to connect."""
@@ -153,10 +154,8 @@ class Session:
         """
         client = self._client
         why: str = say("nothing came from task 0 any more")
-        anybody = process_identity.ProcessIdentity()  # it is about the way, not the process
-        is_narrow = (
-            client.is_stalled and sight.look(anybody, client, self._entrance.run) == "answers"
-        )
+        anybody = ProcessIdentity()  # it is about the way, not the process
+        is_narrow = client.is_stalled and self._look(anybody) == "answers"
         if is_narrow:
             why = mtu(host_of_task_0(self._entrance), client.peer_address)
         client.set(messages.GAVE_UP.key(self._entrance.task), GaveUp(why=why))
@@ -173,7 +172,7 @@ class Session:
         with self._told_by_signal():
             said = Survivor(
                 host=self._supervisor.host,
-                seen=sight.look(known.process, client, self._entrance.run),
+                seen=self._look(known.process),
                 closed=bool(client.lost),
                 seconds=max(0.0, time.monotonic() - last),
                 ranks=self._supervisor.ranks,
@@ -189,6 +188,13 @@ class Session:
         if found.verdict is None:
             return ExitReason(reason="cut-off", detail=found.sentence or lost.detail)
         return ExitReason(reason="verdict", verdict=found.verdict, detail=found.sentence)
+
+    def _look(self, process: ProcessIdentity) -> Seen:
+        """Return what there is to see of task 0, as the connection found it."""
+        client = self._client
+        return sight.look(
+            process, client.peer_address, client.port, self._entrance.run, client.token
+        )
 
     @contextlib.contextmanager
     def _told_by_signal(self) -> Iterator[None]:

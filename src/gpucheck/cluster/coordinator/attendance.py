@@ -7,11 +7,12 @@ import msgspec
 
 from gpucheck.cluster.coordinator.heard import Heard
 from gpucheck.cluster.coordinator.hearing import Hearing
-from gpucheck.cluster.coordinator.inbox import Inbox, LocalStore
+from gpucheck.cluster.coordinator.inbox import Inbox
 from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
 from gpucheck.cluster.model import RankResult, Roster, TaskFacts
 from gpucheck.cluster.store import messages, pace
 from gpucheck.cluster.store.messages import RankProgress, Refusal, Registration
+from gpucheck.cluster.store.server import Store
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
@@ -50,7 +51,7 @@ class Attendance:
         is_judged: whether the job is judged, so that whoever leaves was not told to end.
     """
 
-    def __init__(self, store: LocalStore, inbox: Inbox, tasks: int) -> None:
+    def __init__(self, store: Store, inbox: Inbox, tasks: int) -> None:
         self.came: dict[int, TaskFacts] = {}
         self.refused: dict[int, Refusal] = {}
         self.lost: set[int] = set()

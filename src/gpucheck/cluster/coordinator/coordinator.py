@@ -12,7 +12,7 @@ import msgspec
 
 from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance
 from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.inbox import Inbox, LocalStore
+from gpucheck.cluster.coordinator.inbox import Inbox
 from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.model import Backend, RankResult, Roster, Step, StepResult
@@ -26,6 +26,7 @@ from gpucheck.cluster.store.messages import (
     StepOrders,
     Verdict,
 )
+from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.survivors.announcer import Announcer
 from gpucheck.language import say
 
@@ -75,7 +76,7 @@ class Coordinator:
     """
 
     def __init__(
-        self, store: LocalStore, job: JobSpec, plan: Plan, next_step: Next, finish: Finish,
+        self, store: Store, job: JobSpec, plan: Plan, next_step: Next, finish: Finish,
         tell: Tell,
     ) -> None:  # fmt: skip
         self._store = store

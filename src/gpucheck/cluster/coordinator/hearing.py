@@ -5,11 +5,11 @@ of the network, or task 0 itself may be cut off. Only others can tell these apar
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Protocol
 
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Message, Place, Question, Registration, Seen, Witnessed
+from gpucheck.cluster.store.messages import Place, Question, Registration, Seen, Witnessed
+from gpucheck.cluster.store.server import Store
 
 _WITNESSES = 8
 """How many hosts are asked about a silent one: with more, one that errs changes nothing."""
@@ -19,26 +19,19 @@ _PATIENCE = 8.0
 """Seconds for the answers: a look takes half as long, and hosts may be busy."""
 
 
-class Board(Protocol):
-    """What it writes to."""
-
-    def put(self, key: str, value: Message) -> None:
-        """Put a message under a key."""
-
-
 class Hearing:
     """The questions, and what was answered.
 
     Args:
-        board: where the questions are put.
+        store: where the questions are put.
 
     Attributes:
         seen: what was seen of each task that was asked about, by the witnesses.
     """
 
-    def __init__(self, board: Board) -> None:
+    def __init__(self, store: Store) -> None:
         self.seen: dict[int, dict[int, Seen]] = {}
-        self._board = board
+        self._store = store
         self._asked: dict[int, set[int]] = {}
         self._numbers: dict[int, int] = {}
         self._until = 0.0
@@ -107,7 +100,7 @@ class Hearing:
             number = self._numbers.get(witness, 0)
             self._numbers[witness] = number + 1
             asked.update(one.task for one in new)
-            self._board.put(messages.QUESTIONS.key(witness, number), Question(places=tuple(new)))
+            self._store.put(messages.QUESTIONS.key(witness, number), Question(places=tuple(new)))
             self._until = now + _PATIENCE
 
 

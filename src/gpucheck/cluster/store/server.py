@@ -19,9 +19,8 @@ import msgspec
 
 from gpucheck.cluster.store import sockets
 from gpucheck.cluster.store.attempt import run_at
-from gpucheck.cluster.store.connection import Connection
+from gpucheck.cluster.store.connection import Connection, Hub, files_for
 from gpucheck.cluster.store.entries import FullError
-from gpucheck.cluster.store.hub import Hub, files_for
 from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
 from gpucheck.cluster.store.wire import (
     VALUE_LIMIT,

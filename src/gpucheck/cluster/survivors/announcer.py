@@ -1,7 +1,6 @@
 """Task 0 tells the others early where they meet if it is lost, and the deputies who is there."""
 
 from collections.abc import Mapping
-from typing import Protocol
 
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import Roster
@@ -10,11 +9,11 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
     Deputies,
     Deputy,
-    Message,
     Registration,
     Roll,
     Seat,
 )
+from gpucheck.cluster.store.server import Store
 
 DEPUTIES = 3
 """How many there are: one after another may be lost, too."""
@@ -27,13 +26,6 @@ _MOST_SEATS = 25_000
 """As many as fit into a message."""
 
 
-class Board(Protocol):
-    """What it writes to."""
-
-    def put(self, key: str, value: Message) -> None:
-        """Put a message under a key."""
-
-
 def may_be_deputy(task: int, local: int) -> bool:
     """Whether a task listens in case task 0 is lost: the first ones, and the first of each node."""
     return 0 < task < _AMONG and (local == 0 or task <= _BY_NUMBER)
@@ -42,8 +34,8 @@ def may_be_deputy(task: int, local: int) -> bool:
 class Announcer:
     """Says who takes over, as the tasks come."""
 
-    def __init__(self, board: Board) -> None:
-        self._board = board
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._came: dict[int, Registration] = {}
         self._times = self._rolls = self._world_size = 0
         self._ranks = ""
@@ -77,7 +69,7 @@ class Announcer:
         if self._times and now >= self._next and self._has_changed:
             self._next = now + _PAUSE + _PAUSE_OF_TASK * len(self._came)
             self._has_changed = False
-            self._board.put(messages.ROLL.key(self._rolls), self._roll())
+            self._store.put(messages.ROLL.key(self._rolls), self._roll())
             self._rolls += 1
 
     def _roll(self) -> Roll:
@@ -95,7 +87,7 @@ class Announcer:
 
     def _announce(self, first: Registration, deputies: tuple[Deputy, ...]) -> None:
         told = Deputies(deputies=deputies, host=first.facts.host, process=first.process)
-        self._board.put(messages.DEPUTIES.key(self._times), told)
+        self._store.put(messages.DEPUTIES.key(self._times), told)
         self._times += 1
 
 

@@ -1,25 +1,13 @@
 """The side of a deputy that looks after the others: who has come, as task 0 knew them."""
 
-from collections.abc import Mapping
-from typing import Protocol
-
 import msgspec
 
 from gpucheck.cluster.model import RankNumber
 from gpucheck.cluster.spans import unpack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Roll, Survivor
+from gpucheck.cluster.store.server import Store
 from gpucheck.facts.numbers import whole_number
-
-
-class Desk(Protocol):
-    """The store that a deputy has opened."""
-
-    def news(self, folder: str) -> Mapping[str, bytes]:
-        """Return what was set in a folder since the last call, by the rest of the key."""
-
-    def close(self) -> None:
-        """Close it."""
 
 
 class Chair:
@@ -32,7 +20,7 @@ class Chair:
         roll: who was there.
     """
 
-    def __init__(self, store: Desk, tasks: int, host: str, roll: Roll) -> None:
+    def __init__(self, store: Store, tasks: int, host: str, roll: Roll) -> None:
         self._store = store
         self._tasks = tasks
         self._roll = roll

@@ -2,21 +2,13 @@
 
 import contextlib
 import socket
-from typing import Protocol
 
 from gpucheck.cluster.store import messages, sockets
-from gpucheck.cluster.store.client import Then
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll
 from gpucheck.cluster.survivors.announcer import may_be_deputy
 
 _LONG = 600.0
-
-
-class Asking(Protocol):
-    """The connection to the store of task 0."""
-
-    def get(self, key: str, wait: float, *, then: Then) -> None:
-        """Get the text of a key as soon as it has one, or None after this time."""
 
 
 class Heir:
@@ -53,7 +45,7 @@ class Heir:
         """The port on which it listens, 0 without one."""
         return int(self.listener.getsockname()[1]) if self.listener is not None else 0
 
-    def watch(self, store: Asking, number: int = 0) -> None:
+    def watch(self, store: StoreClient, number: int = 0) -> None:
         """Wait for the announcements of task 0."""
 
         def then(text: bytes | None) -> None:
@@ -79,7 +71,7 @@ class Heir:
         known = self.deputies.deputies if self.deputies is not None else ()
         return self.listener is not None and any(one.task == self.task for one in known)
 
-    def _follow(self, store: Asking, number: int) -> None:
+    def _follow(self, store: StoreClient, number: int) -> None:
         """Wait for what task 0 tells its deputies."""
 
         def then(text: bytes | None) -> None:

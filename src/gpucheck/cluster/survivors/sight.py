@@ -1,7 +1,6 @@
 """What a task sees of task 0 after it has lost the connection to its store."""
 
 import time
-from typing import Protocol
 
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError, StoreClient
@@ -21,15 +20,7 @@ _ENDS: dict[Reason, Seen] = {
 """What the end of an attempt means; the others mean that nothing is reached."""
 
 
-class Connection(Protocol):
-    """The connection that was lost."""
-
-    peer_address: str
-    port: int
-    token: str
-
-
-def look(process: ProcessIdentity, lost: Connection, run: str) -> Seen:
+def look(process: ProcessIdentity, host: str, port: int, run: str, token: str) -> Seen:
     """Return what there is to see of task 0, within a few seconds.
 
     On its own machine the kernel says what became of the process. From elsewhere an attempt to
@@ -39,15 +30,15 @@ def look(process: ProcessIdentity, lost: Connection, run: str) -> Seen:
     here = _state(process)
     if here is not None and here != "runs":
         return here
-    seen = _attempt(lost, run, _AT_ONCE)
+    seen = _attempt(host, port, run, token, _AT_ONCE)
     if seen not in ("refused", "answers"):
-        seen = _attempt(lost, run, _SECONDS)
+        seen = _attempt(host, port, run, token, _SECONDS)
     return seen if here is None or seen == "answers" else here
 
 
-def _attempt(lost: Connection, run: str, seconds: float) -> Seen:
+def _attempt(host: str, port: int, run: str, token: str, seconds: float) -> Seen:
     try:
-        StoreClient.connect(lost.peer_address, (lost.port,), run, lost.token, seconds).close()
+        StoreClient.connect(host, (port,), run, token, seconds).close()
     except ConnectError as error:
         return _ENDS.get(error.reason, "unreachable")
     return "answers"

@@ -1,7 +1,8 @@
 """Whether this task itself stood still: a signal, a debugger or a moved machine had stopped it."""
 
 import time
-from typing import Protocol
+
+from gpucheck.cluster.store.client import StoreClient
 
 _PAUSE = 2.0
 """Seconds between two turns of the loop from which on this task itself stood still."""
@@ -11,13 +12,6 @@ _COMES_ROUND = 1.0
 """Seconds after a long standstill in which what happened meanwhile is read, and nothing judged."""
 
 
-class Connection(Protocol):
-    """The connection to the store."""
-
-    lost: str
-    last_heard: float
-
-
 class Standstill:
     """Notices the time in which this task did not run.
 
@@ -25,7 +19,7 @@ class Standstill:
         store: its connection.
     """
 
-    def __init__(self, store: Connection) -> None:
+    def __init__(self, store: StoreClient) -> None:
         self._store = store
         self._turned = time.monotonic()
         self._awake_at = 0.0

@@ -1,17 +1,17 @@
 """One step as one task runs it: its workers, the rendezvous of its groups, and its results."""
 
 from collections.abc import Callable, Mapping
-from typing import Literal, Protocol
+from typing import Literal
 
 import msgspec
 
 from gpucheck.cluster.model import RankResult, Status
 from gpucheck.cluster.spans import unpack
 from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     GroupEnd,
     Malformed,
-    Message,
     RankProgress,
     Rendezvous,
     StepOrders,
@@ -20,6 +20,7 @@ from gpucheck.cluster.store.messages import (
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
+from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.language import say
 from gpucheck.machine.worker_pool import messages as worker_messages
 from gpucheck.machine.worker_pool.process import StopReason
@@ -32,36 +33,6 @@ _WAIT_FOR_RENDEZVOUS = 5.0
 """Seconds added for the other ranks, whose first worker opens the group's store."""
 
 WorkerMessage = worker_messages.Message
-
-
-class StoreConnection(Protocol):
-    """The store as a task uses it (``cluster/store/client.py``)."""
-
-    peer_address: str
-    """Where the store is reached from here."""
-
-    def set(self, key: str, value: Message) -> None:
-        """Put a message under a key."""
-
-    def add(self, key: str, *, then: Callable[[int], None]) -> None:
-        """Add one to a key and get its new value."""
-
-    def get(self, key: str, wait: float, *, then: Callable[[bytes | None], None]) -> None:
-        """Get the text of a key as soon as it has one, or None after this time."""
-
-
-class Counting(Protocol):
-    """The error counters of the node's ports (``task/rdma_ports.py``)."""
-
-    def begin(self) -> None:
-        """Begin to look at them."""
-
-    def tick(self) -> bool:
-        """Go on with that. True if it has ended, well or not."""
-
-    @property
-    def grown(self) -> dict[str, dict[str, int]]:
-        """By how much each has grown."""
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -93,11 +64,11 @@ class StepRun:
         orders: StepOrders,
         devices: Mapping[int, str],
         workers: RankWorkers,
-        store: StoreConnection,
+        store: StoreClient,
         *,
         address: str,
         drill: Callable[[int], WorkerMessage | None],
-        counters: Counting | None = None,
+        counters: PortCounters | None = None,
     ) -> None:
         self.orders = orders
         self.results: dict[int, RankResult] = {}

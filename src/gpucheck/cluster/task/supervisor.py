@@ -7,12 +7,14 @@ it blocks. What the task does in order is a script (a generator) that is resumed
 import signal
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
+from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.model import RootCause, TaskFacts
 from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     Heartbeat,
     M,
@@ -24,7 +26,7 @@ from gpucheck.cluster.store.messages import (
     Verdict,
 )
 from gpucheck.cluster.task import looks, node_facts
-from gpucheck.cluster.task.leaving import TICK, Connection, Leader, leave
+from gpucheck.cluster.task.leaving import TICK, leave
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
@@ -57,17 +59,6 @@ Reason = Literal[
 Judge = Callable[[Snapshot], list[RootCause]]
 
 
-class Coordinating(Leader, Protocol):
-    """The coordinator, in task 0."""
-
-    def stop(self, why: str, *, is_blind: bool = False) -> None:
-        """End the run with what is known; ``is_blind``: task 0 lost its own store."""
-
-    @property
-    def is_given_up(self) -> bool:
-        """Whether the other tasks may have given this one up, because it stood still."""
-
-
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
     """How the run ended for a task: with or without the verdict of the job."""
 
@@ -93,13 +84,13 @@ class Supervisor:
     def __init__(
         self,
         place: TaskPlace,
-        store: Connection,
+        store: StoreClient,
         start: StartProgram,
         facts: TaskFacts,
         *,
         drill: Callable[[int], Message | None],
         judge: Judge,
-        coordinator: Coordinating | None = None,
+        coordinator: Coordinator | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._place = place

@@ -4,23 +4,13 @@ import contextlib
 import socket
 import threading
 
-import msgspec
-
 from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Malformed, Place, Seen, Witnessed
 from gpucheck.cluster.survivors import sight
-from gpucheck.cluster.task.leaving import Connection
 
 _LONG = 600.0
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing")
-
-
-class _Target(msgspec.Struct):
-    """What is connected to, in the place of a store."""
-
-    peer_address: str
-    port: int
-    token: str
 
 
 class Witness:
@@ -36,7 +26,7 @@ class Witness:
         domain: what follows the launcher's name of a host where it is looked up.
     """
 
-    def __init__(self, task: int, run: str, store: Connection, domain: str = "") -> None:
+    def __init__(self, task: int, run: str, store: StoreClient, domain: str = "") -> None:
         self._task = task
         self._run = run
         self._store = store
@@ -74,8 +64,7 @@ class Witness:
             host = next(filter(_has_address, (host + self._domain, host)), "")
         if not host:
             return  # a name without an address says nothing about the host
-        target = _Target(host, port, store.token)
-        seen = sight.look(place.process, target, self._run)
+        seen = sight.look(place.process, host, port, self._run, store.token)
         if not place.port and seen in _REACHED:
             seen = "answers"
         self._seen[place.task] = seen
