@@ -15,9 +15,9 @@ from memory_store import MemoryStore
 from rules_support import TABLES
 
 from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.exclude import exclusion, good_hosts
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import attempt, client, connection, messages
 from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
@@ -111,10 +111,12 @@ def _job(data: bytes) -> None:
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
-        plan = coordinator.Plan(backend="gloo", begun=1000, end=1300, arrival=9.0, connect=9.0)
+        plan = JobPlan(
+            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, end=1300,
+            arrival=9.0, connect=9.0,
+        )  # fmt: skip
         one = coordinator.Coordinator(
-            job.store, JobSpec(tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1), plan,
-            judge.next_step, judge.finish, lambda _text: None,
+            job.store, plan, judge.next_step, judge.finish, lambda _text: None,
         )  # fmt: skip
         while judge.result is None:
             assert job.now < 1000 + _LONGEST_JOB, "the job never ends"

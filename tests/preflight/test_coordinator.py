@@ -9,9 +9,9 @@ from memory_store import MemoryStore
 
 from gpucheck.cluster.coordinator import attendance, coordinator
 from gpucheck.cluster.coordinator.attendance import SILENT
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
+from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
@@ -51,12 +51,11 @@ class Hall:
         self.per_host = per_host
         self.store = MemoryStore()
         self.heard: list[Heard] = []
-        plan = Plan(
-            backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
+        plan = JobPlan(
+            tasks=tasks, cuda=False, per_task=1, begun=clock.now, end=clock.now + timeout, **of_job
         )
-        job = JobSpec(tasks=tasks, cuda=False, per_task=1, **of_job)
         self.coordinator = Coordinator(
-            self.store, job, plan, next_step, self._finish, lambda _text: None
+            self.store, plan, next_step, self._finish, lambda _text: None
         )
         self.beats = dict.fromkeys(range(tasks), 0)
 

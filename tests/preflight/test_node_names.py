@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from gpucheck.cluster import node_names
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 
-TASK_0 = Entrance(launcher="slurm", task=0, tasks=2, nodes=2, master_host="rack1-n7")
+TASK_0 = TaskPlace(launcher="slurm", task=0, tasks=2, nodes=2, master_host="rack1-n7")
 
 
 @pytest.fixture(autouse=True)

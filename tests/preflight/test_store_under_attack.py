@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store import connection, entries, pace, search, sockets, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
@@ -463,7 +463,7 @@ def test_a_store_for_one_machine_is_reached_from_nowhere_else() -> None:
 def test_the_loopback_interface_is_enough_if_all_tasks_are_here(
     host: str, local: int | None, *, here: bool
 ) -> None:
-    place = Entrance(launcher="env", task=0, tasks=4, local_tasks=local, master_host=host)
+    place = TaskPlace(launcher="env", task=0, tasks=4, local_tasks=local, master_host=host)
     assert place.stays_here == here
 
 

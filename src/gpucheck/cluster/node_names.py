@@ -7,13 +7,13 @@ another name or an address, so a cluster can work although no name server knows 
 import socket
 import threading
 
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.language import say
 
 _SECONDS = 2.0
 
 
-def notices(entrance: Entrance, *, master_is_given: bool) -> tuple[str, ...]:
+def notices(entrance: TaskPlace, *, master_is_given: bool) -> tuple[str, ...]:
     """Return what task 0 should report about the name by which the others look for it.
 
     Args:

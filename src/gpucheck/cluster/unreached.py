@@ -4,7 +4,7 @@ The other tasks can meet without task 0 only once it has named a task to meet at
 one is alone, and it names no host (decision 0017).
 """
 
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.language import say
@@ -12,7 +12,7 @@ from gpucheck.language import say
 _SILENT: tuple[Reason, ...] = ("timed-out", "no-route")
 
 
-def never_met(error: ConnectError, place: Entrance) -> str:
+def never_met(error: ConnectError, place: TaskPlace) -> str:
     """Return what a task says that never found the store of task 0.
 
     A refusal shows that somebody answers for the address, and no more: task 0 may have ended with a
@@ -53,7 +53,7 @@ def never_met(error: ConnectError, place: Entrance) -> str:
     return str(error) if not error.args else error.args[0]
 
 
-def lost_early(place: Entrance, address: str, port: int, why: str) -> str:
+def lost_early(place: TaskPlace, address: str, port: int, why: str) -> str:
     """Return what a task says that lost task 0 before it knew where to meet the others."""
     return say(
         "task 0 on host {host} ({address}, port {port}) was lost before it had named a task to "
@@ -77,6 +77,6 @@ def mtu(host: str, address: str) -> str:
     )
 
 
-def host_of_task_0(place: Entrance) -> str:
+def host_of_task_0(place: TaskPlace) -> str:
     """Return the launcher's name of the host of task 0, or where task 0 is looked for."""
     return next(iter(place.hosts), place.master_host)

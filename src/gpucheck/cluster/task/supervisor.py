@@ -12,6 +12,8 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
 from gpucheck.cluster.store import messages, pace
 from gpucheck.cluster.store.client import StoreClient
@@ -32,7 +34,6 @@ from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.standstill import Standstill
 from gpucheck.cluster.task.step_run import StepRun
-from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
 from gpucheck.facts.process_state import Look
@@ -72,10 +73,10 @@ class Supervisor:
 
     Args:
         place: which task this is.
+        plan: what the job does.
         store: its connection to the store.
         start: starts a program (``LiveHost.supervise``).
         facts: what the system says of this node.
-        drill: what a worker of a rank is told to do wrong, if anything.
         judge: names the errors that the static rules find in a snapshot.
         coordinator: in task 0.
         progress: is told what is going on, ten times a second.
@@ -84,29 +85,29 @@ class Supervisor:
     def __init__(
         self,
         place: TaskPlace,
+        plan: JobPlan,
         store: StoreClient,
         start: StartProgram,
         facts: TaskFacts,
         *,
-        drill: Callable[[int], Message | None],
         judge: Judge,
         coordinator: Coordinator | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._place = place
+        self._plan = plan
+        self._is_absent = place.task in plan.kept_away
         self._store = store
         self._start = start
         # A loopback address means that the store is on this node: others know how to reach it.
         here = store.local_address
         self._address = "" if here.startswith("127.") or here == "::1" else here
         self._facts = msgspec.structs.replace(facts, address=self._address, phase="import")
-        self._drill = drill
+        self._drill = plan.drill.for_worker
         self._judge = judge
         self._coordinator = coordinator
         self._progress = progress
-        self._workers = RankWorkers(
-            start, place.python, self._hear, place.import_seconds, place.end
-        )
+        self._workers = RankWorkers(start, plan.python, self._hear, plan.import_seconds, plan.end)
         self._limits = processor_limits()
         self._counters = PortCounters(start, place.counters)
         self._check: node_facts.NodeCheck | None = None
@@ -126,7 +127,7 @@ class Supervisor:
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        takes = self._place.takes_signals
+        takes = self._plan.takes_signals
         before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
@@ -162,7 +163,7 @@ class Supervisor:
 
     def leave(self) -> None:
         """Report that the verdict was taken and everything is written; leave with the others."""
-        end = self._place.end if self._verdict is not None else 0.0
+        end = self._plan.end if self._verdict is not None else 0.0
         leave(self._store, self._place.task, end, self._coordinator)
 
     def _tick(self, script: Script) -> None:
@@ -196,7 +197,7 @@ class Supervisor:
             return lost
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
-        if now > self._place.end:
+        if now > self._plan.end:
             return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
         return None
 
@@ -223,13 +224,13 @@ class Supervisor:
         """Yield while this task does its work, in order."""
         place = self._place
         self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
-        if place.absent:
+        if self._is_absent:
             return
         self._workers.open()
         self._counters.begin()
         self._witness.watch()
         self._register()
-        if place.cuda and place.local == 0:
+        if self._plan.cuda and place.local == 0:
             self._check = self._node_check()
         yield from self._learn()
         self._facts = node_facts.with_limit(self._facts, throttled_since(self._limits))
@@ -250,7 +251,7 @@ class Supervisor:
             at += 1
 
     def _register(self) -> None:
-        left = max(0.0, round(self._place.end - time.monotonic(), 1))
+        left = max(0.0, round(self._plan.end - time.monotonic(), 1))
         said = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
             deputy_port=self._place.deputy_port, mark=self._place.mark,
@@ -284,18 +285,18 @@ class Supervisor:
 
     def _node_check(self) -> node_facts.NodeCheck:
         """Start the static probes, which may not use up the time of a short run."""
-        seconds = min(_NODE_CHECK, self._place.import_seconds)
-        return node_facts.NodeCheck(self._start, self._place.python, seconds, self._place.chosen_by)
+        seconds = min(_NODE_CHECK, self._plan.import_seconds)
+        return node_facts.NodeCheck(self._start, self._plan.python, seconds, self._plan.chosen_by)
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
-        order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
-        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
+        order = {"census": True, "device": "cuda" if self._plan.cuda else "cpu"}
+        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._plan.import_seconds))
         while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
-            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
+            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._plan.cuda)
             if not looks.zygote_is_held(run.result.look):
                 return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
@@ -366,7 +367,7 @@ class Supervisor:
         if now < self._beat_at:
             return
         self._beat_at = now + self._store.beat
-        if self._place.absent:
+        if self._is_absent:
             self._store.ping()
             return
         self._beats += 1
