@@ -19,7 +19,7 @@ from gpucheck.cluster.coordinator import attendance
 from gpucheck.cluster.coordinator import coordinator as module
 from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.launchers.nodelist import hosts
+from gpucheck.cluster.launchers.variables import hosts
 from gpucheck.cluster.spans import unpack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Heartbeat, RankProgress

@@ -20,7 +20,7 @@ from gpucheck.cluster.exclude import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import attempt, client, connection, messages
-from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
+from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
 from gpucheck.language import speaking
@@ -156,8 +156,8 @@ def _meeting(data: bytes) -> None:
         return
     texts = {name: json.dumps(one).encode() for name, one in said.items() if name != "said"}
     known = messages.DEPUTIES.read(texts.get("deputies", b""))
-    there = messages.ROLL.read(texts.get("roll", b""))
-    if not isinstance(known, Deputies) or not isinstance(there, Roll):
+    there = messages.ATTENDEES.read(texts.get("roll", b""))
+    if not isinstance(known, Deputies) or not isinstance(there, Attendees):
         return
     voices = {task: json.dumps(one).encode() for task, one in said["said"].items()}
     found = judged(_TASKS, known.host, there, voices)

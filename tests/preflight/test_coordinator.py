@@ -8,9 +8,8 @@ import pytest
 from memory_store import MemoryStore
 
 from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.attendance import SILENT
+from gpucheck.cluster.coordinator.attendance import SILENT, Heard
 from gpucheck.cluster.coordinator.coordinator import Coordinator
-from gpucheck.cluster.coordinator.heard import Heard
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages

@@ -6,7 +6,7 @@ import fabric_support
 import msgspec
 import pytest
 
-from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.attendance import Heard
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.judgement import Judgement, Wanted, roots

@@ -25,7 +25,7 @@ from fabric_support import (
     wrong_sums,
 )
 
-from gpucheck.cluster.diagnose import plans
+from gpucheck.cluster.diagnose import localise
 from gpucheck.cluster.diagnose.evidence import Evidence
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
 from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
@@ -229,7 +229,7 @@ def test_many_that_do_not_connect_are_not_tried_one_by_one() -> None:
     results = {**hung(group), **hung(group[1:], "connect", 0)}
     evidence = Evidence(of, [StepResult(step=step, results=results)])
     begun = time.process_time()
-    assert plans.unmet(evidence).groups == []
+    assert localise.unmet(evidence).groups == []
     assert time.process_time() - begun < 1
 
 

@@ -21,7 +21,7 @@ from left_behind import MARK, alive
 from three_tasks import LIMIT, SLACK, TASKS, Job
 
 import gpucheck
-from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.attendance import Heard
 from gpucheck.cluster.diagnose.localise import Limits, next_step
 from gpucheck.cluster.drill import parse
 from gpucheck.cluster.job_plan import JobPlan

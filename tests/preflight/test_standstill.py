@@ -13,7 +13,7 @@ from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Verdict
-from gpucheck.cluster.task import standstill as module
+from gpucheck.cluster.task import supervisor as module
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.machine.worker_pool.spawners import StartProgram
 

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.store import connection, entries, pace, search, sockets, wire
+from gpucheck.cluster.store import connection, entries, search, sockets, wire
 from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.connection import Strangers, owner
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.strangers import Strangers, owner
 
 RUN, SECRET = "run-1", "s3cret"
 TASKS = 4
@@ -400,8 +400,8 @@ def test_news_is_what_was_set_since_the_last_look(store: Store) -> None:
     ("tasks", "seconds"), [(1, 1.0), (2000, 1.0), (10_000, 5.0), (20_000, 10.0), (1_000_000, 60.0)]
 )
 def test_heartbeats_are_rarer_in_larger_jobs(tasks: int, seconds: float) -> None:
-    assert pace.beat(tasks) == seconds
-    assert pace.silence(12.0, seconds) > 1.2 * seconds
+    assert wire.beat(tasks) == seconds
+    assert wire.silence(12.0, seconds) > 1.2 * seconds
 
 
 def test_the_store_tells_how_often_it_wants_a_heartbeat() -> None:
@@ -415,7 +415,7 @@ def test_the_store_tells_how_often_it_wants_a_heartbeat() -> None:
 
 @pytest.mark.parametrize("said", [0.0, -1, 61, 1e300, float("nan"), "x", None])
 def test_an_interval_that_makes_no_sense_is_not_kept(said: object) -> None:
-    assert pace.told(said) == 1.0
+    assert wire.told(said) == 1.0
 
 
 def test_a_store_that_is_late_says_by_how_much(store: Store) -> None:

@@ -16,10 +16,10 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
+    Attendees,
     Deputies,
     Deputy,
     Registration,
-    Roll,
     Seat,
     Seen,
     Survivor,
@@ -29,11 +29,9 @@ from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
 from gpucheck.cluster.survivors import sight
-from gpucheck.cluster.survivors.announcer import Announcer, choose, may_be_deputy
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
-from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section
+from gpucheck.cluster.survivors.deputy import Announcer, Standby, choose, may_be_deputy
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
-from gpucheck.cluster.survivors.section import section
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
@@ -51,8 +49,8 @@ def survivor(seen: Seen, host: str = "a", ranks: dict[int, str] | None = None) -
 def loss(*seen: tuple[Seen, str], tasks: int, hosts: int, beside: int = 1, ranks: str = "") -> Loss:
     """Return the loss of task 0 on ``a``, with what each task that met saw from its host."""
     met = {number: survivor(sight, host) for number, (sight, host) in enumerate(seen, 1)}
-    roll = Roll(tasks=tasks, hosts=hosts, beside=beside, ranks=ranks)
-    return Loss(host="a", roll=roll, met=met, after=33.0)
+    roll = Attendees(tasks=tasks, hosts=hosts, beside=beside, ranks=ranks)
+    return Loss(host="a", attendees=roll, met=met, after=33.0)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +186,17 @@ def test_a_deputy_is_announced_early_and_again_when_all_have_come() -> None:
 def test_only_a_deputy_asks_who_is_there() -> None:
     store = MemoryStore()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        heirs = [Heir(1, listener), Heir(2, None)]
-        for heir in heirs:
-            heir.watch(store)
+        standbys = [Standby(1, listener), Standby(2, None)]
+        for standby in standbys:
+            standby.watch(store)
         deputy = Deputy(task=1, host="", port=1001)
         said = Deputies(deputies=(deputy,), host="a", process=ProcessIdentity())
         store.put("deputies/0", said)
-        store.put("roll/0", Roll(tasks=3, hosts=1, beside=3))
-        store.put("roll/1", Roll(tasks=4, hosts=1, beside=4))
-        assert [heir.deputies for heir in heirs] == [said, said]
-        assert heirs[0].roll == Roll(tasks=4, hosts=1, beside=4)
-        assert heirs[1].roll is None
+        store.put("roll/0", Attendees(tasks=3, hosts=1, beside=3))
+        store.put("roll/1", Attendees(tasks=4, hosts=1, beside=4))
+        assert [standby.deputies for standby in standbys] == [said, said]
+        assert standbys[0].attendees == Attendees(tasks=4, hosts=1, beside=4)
+        assert standbys[1].attendees is None
 
 
 def verdict_of(conclusion: Conclusion) -> Verdict:
@@ -249,10 +247,10 @@ class Job:
 
     def __init__(self, tasks: int, deputies: tuple[int, ...]) -> None:
         self.store = Store.open(None, None, RUN, TOKEN, tasks)
-        self.heirs = {task: Heir.prepared(task, 0, here=True) for task in range(1, tasks)}
+        self.standbys = {task: Standby.prepared(task, 0, here=True) for task in range(1, tasks)}
         said = Deputies(
             deputies=tuple(
-                Deputy(task=task, host="127.0.0.1", port=self.heirs[task].port)
+                Deputy(task=task, host="127.0.0.1", port=self.standbys[task].port)
                 for task in deputies
             ),
             host="a",
@@ -262,14 +260,16 @@ class Job:
             task: StoreClient.connect(
                 "127.0.0.1", (self.store.port,), RUN, TOKEN, 5, Who(task, f"process {task}")
             )
-            for task in self.heirs
+            for task in self.standbys
         }
-        for task, heir in self.heirs.items():
-            heir.watch(self.clients[task])
+        for task, standby in self.standbys.items():
+            standby.watch(self.clients[task])
         self.store.put(messages.DEPUTIES.key(0), said)
-        seats = {task: Seat(0, mark(f"process {task}")) for task in self.heirs}
-        self.store.put(messages.ROLL.key(0), Roll(tasks=tasks, hosts=1, beside=tasks, seats=seats))
-        self._until(lambda: all(self.heirs[task].roll for task in deputies))
+        seats = {task: Seat(0, mark(f"process {task}")) for task in self.standbys}
+        self.store.put(
+            messages.ATTENDEES.key(0), Attendees(tasks=tasks, hosts=1, beside=tasks, seats=seats)
+        )
+        self._until(lambda: all(self.standbys[task].attendees for task in deputies))
         self.judged: list[int] = []
 
     def lose(self) -> None:
@@ -282,7 +282,7 @@ class Job:
         end = time.monotonic() + seconds
 
         def go(task: int) -> None:
-            deputies = self.heirs[task].deputies
+            deputies = self.standbys[task].deputies
             assert deputies is not None
 
             def judge(what: Loss, conclusion: Conclusion) -> Verdict:
@@ -292,7 +292,7 @@ class Job:
 
             facts = Circumstances(run=RUN, tasks=9, after=3.0, end=lambda: end)
             one = Meeting(
-                self.heirs[task], deputies, self.clients[task], survivor(seen), facts, judge
+                self.standbys[task], deputies, self.clients[task], survivor(seen), facts, judge
             )
             found[task] = one.hold()
             one.leave(end)
@@ -307,8 +307,8 @@ class Job:
 
     def close(self) -> None:
         self.store.close()
-        for heir in self.heirs.values():
-            heir.close()
+        for standby in self.standbys.values():
+            standby.close()
         for client in self.clients.values():
             client.close()
 
@@ -343,7 +343,7 @@ def test_all_meet_at_the_first_deputy_with_one_verdict(job: Job) -> None:
 @pytest.mark.parametrize("job", [(4, (1, 2, 3))], indirect=True)
 def test_a_deputy_that_is_dead_as_well_is_passed_over(job: Job) -> None:
     job.lose()
-    job.heirs[1].close()
+    job.standbys[1].close()
     found = job.meet(2, 3)
     assert job.judged == [2]
     assert [one.verdict.exit for one in found.values() if one.verdict] == [1, 1]
@@ -382,7 +382,7 @@ def test_a_meeting_ends_in_time(job: Job) -> None:
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("job", [(3, (1,))], indirect=True)
 def test_a_stranger_without_the_token_is_not_at_the_meeting(job: Job) -> None:
-    port = job.heirs[1].port
+    port = job.standbys[1].port
     job.lose()
     with socket.create_connection(("127.0.0.1", port)) as stranger:
         stranger.sendall(b'{"op":"set","id":1,"key":"survivor/5","value":{}}\n' * 3)

@@ -18,7 +18,7 @@ from gpucheck.cluster import node_names, unreached
 from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
-from gpucheck.cluster.figures import baseline, baseline_update, policy
+from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
@@ -274,7 +274,7 @@ class Task:
         groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
         new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
-            baseline_update.update(baseline.default_path(self._host.env()), new)
+            baseline.update(baseline.default_path(self._host.env()), new)
         except baseline.BaselineError as error:
             self._note(words_of(error))
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import UNSET
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
+from gpucheck.cluster.coordinator.attendance import Heard
+from gpucheck.cluster.diagnose import flight_recorder, kept_out, localise, process_state
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
@@ -21,7 +21,6 @@ from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.figures import (
     bandwidth,
     drift,
-    idle,
     limits,
     lost_packets,
     pair_rounds,
@@ -46,8 +45,7 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.messages import GroupBandwidth, Verdict, fitting
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss
-from gpucheck.cluster.survivors.section import section
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -266,10 +264,10 @@ class Judgement:
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=[*looks.in_groups(history), *flights.in_groups(history)],
+            looks=[*process_state.in_groups(history), *flight_recorder.in_groups(history)],
             notices=[
                 *wanted.notices,
-                *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *(limits.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),

@@ -11,7 +11,7 @@ from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Refusal, Verdict
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.task.leaving import TICK, leave
+from gpucheck.cluster.task.shutdown import TICK, leave
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 

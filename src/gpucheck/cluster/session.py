@@ -17,7 +17,7 @@ from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
 from gpucheck.cluster.survivors import meeting, sight
-from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.survivors.deputy import Standby
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts
 from gpucheck.cluster.task.rdma_ports import counter_files
@@ -84,16 +84,16 @@ class Session:
                 opened.callback(self._store.close)
             self._client = door.connect(self._store, plan.arrival)
             opened.callback(self._client.close)
-            self._heir = Heir.prepared(place.task, place.local, here=place.stays_here)
-            opened.callback(self._heir.close)
-            self._heir.watch(self._client)
+            self._standby = Standby.prepared(place.task, place.local, here=place.stays_here)
+            opened.callback(self._standby.close)
+            self._standby.watch(self._client)
             self.coordinator: Coordinator | None = None
             if self._store is not None:
                 self.coordinator = Coordinator(
                     self._store, plan, policy.next_step, policy.finish, progress
                 )
             self._place = msgspec.structs.replace(
-                place, mark=door.mark, deputy_port=self._heir.port,
+                place, mark=door.mark, deputy_port=self._standby.port,
                 counters=tuple(counter_files(host)) if place.local == 0 else (),
             )  # fmt: skip
             self._supervisor = Supervisor(
@@ -109,7 +109,7 @@ class Session:
             return found
         if (narrow := self._narrow()) is not None:
             return narrow
-        if self._heir.deputies is not None:
+        if self._standby.deputies is not None:
             return self._meet(found)
         client = self._client
         why = lost_early(self._place, client.peer_address, client.port, found.detail)
@@ -132,7 +132,7 @@ class Session:
 
     def _meet(self, lost: ExitReason) -> ExitReason:
         """Meet the other tasks without task 0; return the verdict of the meeting, if any."""
-        known, client = self._heir.deputies, self._client
+        known, client = self._standby.deputies, self._client
         assert known is not None  # noqa: S101  # else nobody knows where to meet
         last = client.last_heard
         if self._supervisor.told_to_end:
@@ -150,7 +150,7 @@ class Session:
                 after=max(0.0, last - self._plan.begun), end=self._until,
             )  # fmt: skip
             self._meeting = Meeting(
-                self._heir, known, client, said, circumstances, self._policy.without_task_0
+                self._standby, known, client, said, circumstances, self._policy.without_task_0
             )
             found = self._meeting.hold()
         if found.verdict is None:
@@ -221,6 +221,6 @@ class Session:
         self._client.close()
         if self._meeting is not None:
             self._meeting.close()
-        self._heir.close()
+        self._standby.close()
         if self._store is not None:
             self._store.close()

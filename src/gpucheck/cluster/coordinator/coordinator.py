@@ -10,9 +10,7 @@ from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
-from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.inbox import Inbox
+from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance, Heard, Inbox
 from gpucheck.cluster.coordinator.rank_assignment import assign_ranks, unfit
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.job_plan import JobPlan
@@ -28,7 +26,7 @@ from gpucheck.cluster.store.messages import (
     Verdict,
 )
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.survivors.announcer import Announcer
+from gpucheck.cluster.survivors.deputy import Announcer
 from gpucheck.language import say
 
 _OFTEN = 0.02

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gpucheck.cluster.diagnose import looks, own_errors
+from gpucheck.cluster.diagnose import own_errors, process_state
 from gpucheck.cluster.diagnose.direct import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
@@ -53,10 +53,10 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
     """
     if not went_wrong(result) or result.status == "lost":
         return None
-    if held := looks.held([result]):
+    if held := process_state.held([result]):
         return held[0]
-    is_busy = looks.lacked_processor(result)
-    if is_busy and not looks.runs_in_circles(result, others):
+    is_busy = process_state.lacked_processor(result)
+    if is_busy and not process_state.runs_in_circles(result, others):
         return None
     if (own := own_errors.own_error(result)) is not None:
         return own
@@ -105,13 +105,13 @@ def together(
 ) -> list[DirectEvidence]:
     """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
-    if found := [*looks.held(known), *own_errors.named(known)]:
+    if found := [*process_state.held(known), *own_errors.named(known)]:
         return found
     if any(one.status == "lost" for one in known):
         return []  # the others waited for it; that it is lost is said elsewhere
     named = _first_to_fail(known) or _never_entered(known)
     if not named and backend == "gloo":
-        named = looks.not_begun(known)
+        named = process_state.not_begun(known)
     return named or _wrong_sum(known) or _unkillable(known)
 
 
@@ -284,7 +284,7 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
     stack = one.look.python if one.look is not None else ()
     is_stuck = one.status == "timed-out" and (one.facts.in_phase or 0.0) >= _GIVES_UP
     on_its_way = any(frame.endswith(" _reach") for frame in stack)
-    was_starved = looks.lacked_processor(one) and not looks.needed_no_more(one)
+    was_starved = process_state.lacked_processor(one) and not process_state.needed_no_more(one)
     if not is_stuck or not on_its_way or was_starved:
         return []
     words = say(
@@ -308,7 +308,7 @@ def _is_before_connecting(one: RankResult, trying: list[RankResult]) -> bool:
     is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
     is_timed = one.facts.own_deadline or one.facts.in_phase is not None
     is_stuck = one.status == "timed-out" and is_timed and _stood_still(one, trying)
-    return is_early and is_stuck and not looks.lacked_processor(one)
+    return is_early and is_stuck and not process_state.lacked_processor(one)
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:

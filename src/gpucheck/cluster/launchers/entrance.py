@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.launchers import nodelist
+from gpucheck.cluster.launchers import variables
 from gpucheck.cluster.launchers.variables import (
     EntranceError,
     Env,
@@ -314,11 +314,11 @@ def _own(env: Env) -> str:
 def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
     """Return the nodes of the step with their numbers of tasks; [] where they are unknown."""
     try:
-        names = nodelist.hosts(env["SLURM_STEP_NODELIST"])
+        names = variables.hosts(env["SLURM_STEP_NODELIST"])
     except (KeyError, ValueError):
         return [], []
     try:
-        counts = nodelist.counts(env["SLURM_STEP_TASKS_PER_NODE"])
+        counts = variables.counts(env["SLURM_STEP_TASKS_PER_NODE"])
     except (KeyError, ValueError):
         return names, []
     return names, counts if len(counts) == len(names) else []

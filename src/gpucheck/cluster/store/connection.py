@@ -5,18 +5,19 @@ bounded, and so are the gets that wait and the answers that are not read.
 """
 
 import asyncio
+import ipaddress
 import os
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 
-from gpucheck.cluster.store import owners, pace, sockets
+from gpucheck.cluster.store import entries, sockets, wire
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
 from gpucheck.cluster.store.messages import LEAVING, VERDICT
 from gpucheck.cluster.store.sockets import OWN_FILES
-from gpucheck.cluster.store.strangers import Strangers, owner
 from gpucheck.cluster.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
@@ -42,6 +43,9 @@ from gpucheck.cluster.store.wire import (
     proven,
 )
 
+C = TypeVar("C")
+_IPV6_NETWORK = 64
+"""Bits of an IPv6 address that one owner of a network cannot choose."""
 _HELLO_LIMIT = 4096
 """Bytes of a client's first line: strangers may send no more."""
 _HELLO_SECONDS = 10.0
@@ -50,7 +54,6 @@ _WAITS = 256
 _UNREAD = 32 * 1024 * 1024
 """Bytes of answers that a connection may leave unread."""
 _LONGEST_PROCESS = 300
-
 _HELLOS = msgspec.json.Decoder(Hello)
 _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
 _NULL = msgspec.Raw(b"null")
@@ -64,6 +67,75 @@ _WRONG = 64
 """From how many addresses wrong tokens are counted."""
 _COUNTER_LIMIT = 2**53
 """Counters stay within the integers that every JSON reader accepts."""
+
+
+class Strangers(Generic[C]):
+    """The connections that are not known yet, by address, each with constant cost.
+
+    If there are too many, the oldest one of the address with the most has to go. So whoever opens
+    many connections pushes out only their own, as long as a newcomer has fewer.
+    """
+
+    def __init__(self) -> None:
+        self._of: dict[str, dict[C, None]] = {}
+        self._by_size: dict[int, dict[str, None]] = {}
+        self._largest = 0
+        self._count = 0
+
+    def __len__(self) -> int:
+        """Return how many there are."""
+        return self._count
+
+    def __iter__(self) -> Iterator[C]:
+        """Return all of them."""
+        for those in self._of.values():
+            yield from those
+
+    def add(self, one: C, address: str) -> None:
+        """Add a connection from an address."""
+        those = self._of.setdefault(address, {})
+        self._move(address, len(those), len(those) + 1)
+        those[one] = None
+        self._count += 1
+
+    def remove(self, one: C, address: str) -> None:
+        """Remove a connection if it is there."""
+        those = self._of.get(address, {})
+        if one not in those:
+            return
+        self._move(address, len(those), len(those) - 1)
+        del those[one]
+        if not those:
+            del self._of[address]
+        self._count -= 1
+
+    def next_out(self) -> C:
+        """Return the one that has to go; there must be one."""
+        address = next(iter(self._by_size[self._largest]))
+        return next(iter(self._of[address]))
+
+    def _move(self, address: str, old: int, new: int) -> None:
+        """Note that an address has another number of connections."""
+        if old:
+            del self._by_size[old][address]
+        if new:
+            self._by_size.setdefault(new, {})[address] = None
+        self._largest = max(self._largest, new)
+        while self._largest and not self._by_size.get(self._largest):
+            self._largest -= 1
+
+
+def owner(host: str) -> str:
+    """Return what stands for the owner of an address: an IPv4 address, or a network of IPv6."""
+    try:
+        address = ipaddress.ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if address.version == 4:  # noqa: PLR2004  # IPv4
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return str(ipaddress.ip_network((address, _IPV6_NETWORK), strict=False))
 
 
 class Connection(asyncio.Protocol):
@@ -251,7 +323,7 @@ class Hub:
     ) -> None:
         self.scene = scene
         self.token = token
-        self.beat = pace.beat(clients)
+        self.beat = wire.beat(clients)
         self.lock = threading.Lock()
         self.entries = Entries(clients)
         self.clients = clients
@@ -394,5 +466,5 @@ def _refuse_for(key: str, task: int) -> None:
     Raises:
         FullError: it is not.
     """
-    if why := owners.refusal(key, task):
+    if why := entries.refusal(key, task):
         raise FullError(why)

@@ -93,7 +93,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """As in :class:`Registration`. A deputy lets no other process in as this task."""
 
 
-class Roll(Message, frozen=True, tag="roll"):
+class Attendees(Message, frozen=True, tag="roll"):
     """Who was there, for the deputies; the counts have task 0 in them."""
 
     tasks: Count
@@ -354,7 +354,7 @@ def _check_question(message: Question) -> None:
             raise ValueError(f"task {one.task} has no host")
 
 
-def _check_roll(message: Roll) -> None:
+def _check_attendees(message: Attendees) -> None:
     unpack(message.ranks)
 
 
@@ -385,7 +385,7 @@ LEAVING = Topic("left", Leaving)
 DISMISSAL = Topic("over", Dismissal)
 REFUSALS = Topic("refused", Refusal)
 DEPUTIES = Topic("deputies", Deputies, _check_deputies)
-ROLL = Topic("roll", Roll, _check_roll)
+ATTENDEES = Topic("roll", Attendees, _check_attendees)
 SURVIVORS = Topic("survivor", Survivor)
 QUESTIONS = Topic("ask", Question, _check_question)
 WITNESSED = Topic("witness", Witnessed)

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.task import address_space, looks
+from gpucheck.cluster.task import address_space, process_state
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.facts.process_state import Look
 from gpucheck.language import say
@@ -143,4 +143,4 @@ def _look(zygote: WorkerProcess, printed: str) -> Look | None:
     """Return what was seen of the zygote before it was ended, or None if it ended by itself."""
     if not zygote.is_signalled:
         return None
-    return looks.seen(zygote.looks, printed, killed=zygote.is_killed)
+    return process_state.seen(zygote.looks, printed, killed=zygote.is_killed)

@@ -15,7 +15,7 @@ from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
-from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store import messages, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     Heartbeat,
@@ -27,12 +27,11 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import looks, node_facts
-from gpucheck.cluster.task.leaving import TICK, leave
+from gpucheck.cluster.task import node_facts, process_state
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
-from gpucheck.cluster.task.standstill import Standstill
+from gpucheck.cluster.task.shutdown import TICK, leave
 from gpucheck.cluster.task.step_run import StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
@@ -44,20 +43,56 @@ from gpucheck.machine.control_groups import processor_limits, throttled_since
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 
+_PAUSE = 2.0
+"""Seconds between two turns of the loop from which on this task itself stood still."""
+_GIVEN_UP = 10.0
+"""Seconds from which on the others may have given it up; nobody does so earlier."""
+_COMES_ROUND = 1.0
+"""Seconds after a long standstill in which what happened meanwhile is read, and nothing judged."""
 _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
-many more as ``pace.silence`` says."""
+many more as ``wire.silence`` says."""
 _LONG = 600.0
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
 CENSUS = "census"
-
 Script = Generator[None, None, None]
 Reason = Literal[
     "verdict", "store-lost", "cut-off", "not-understood", "given-up", "time", "signal"
 ]  # fmt: skip
 """``cut-off``: the store was lost, and the others could not tell why, either."""
 Judge = Callable[[Snapshot], list[RootCause]]
+
+
+class Standstill:
+    """Notices the time in which this task did not run.
+
+    Args:
+        store: its connection.
+    """
+
+    def __init__(self, store: StoreClient) -> None:
+        self._store = store
+        self._turned = time.monotonic()
+        self._awake_at = 0.0
+        self.was_left = False
+        """Whether the connection was closed meanwhile: nobody can tell then by whom, and why."""
+
+    def turn(self) -> None:
+        """Note a turn of the loop. The store was not silent while this task stood still."""
+        now = time.monotonic()
+        pause, self._turned = now - self._turned, now
+        if pause > _PAUSE:
+            self._store.last_heard = min(now, self._store.last_heard + pause)
+        if pause > _GIVEN_UP:
+            self._awake_at = now + _COMES_ROUND
+
+    def comes_round(self) -> bool:
+        """Return whether it went on only just now, and does not know yet what it has missed."""
+        if time.monotonic() >= self._awake_at:
+            return False
+        self.was_left = self.was_left or bool(self._store.lost)
+        return True
 
 
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -212,7 +247,7 @@ class Supervisor:
             return ExitReason(reason="store-lost", detail=self._store.lost)
         if self._not_understood:
             return ExitReason(reason="not-understood", detail=self._not_understood)
-        silence = pace.silence(_SILENCE, self._store.beat)
+        silence = wire.silence(_SILENCE, self._store.beat)
         if now - self._store.last_heard > silence and not self._told_to_end:
             return ExitReason(
                 reason="store-lost",
@@ -297,7 +332,7 @@ class Supervisor:
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._plan.cuda)
-            if not looks.zygote_is_held(run.result.look):
+            if not process_state.zygote_is_held(run.result.look):
                 return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
