@@ -16,7 +16,7 @@ from rules_support import TABLES
 
 from gpucheck.cluster.coordinator import attendance, coordinator
 from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.exclude import exclusion, good_hosts
+from gpucheck.cluster.history import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import attempt, client, connection, messages

@@ -14,9 +14,8 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
-from gpucheck.cluster.exclude import good_hosts
 from gpucheck.cluster.files import FileError, add_line
-from gpucheck.cluster.history import of_lines
+from gpucheck.cluster.history import good_hosts, of_lines
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.messages import Attendees, Seat, Survivor

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.store import connection, entries, search, sockets, wire
+from gpucheck.cluster.store import connection, entries, search, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.connection import Strangers, owner
 from gpucheck.cluster.store.server import Store
@@ -468,7 +468,7 @@ def test_the_loopback_interface_is_enough_if_all_tasks_are_here(
 
 
 def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "files_allowed", lambda: 20_000)
+    monkeypatch.setattr(wire, "files_allowed", lambda: 20_000)
     with pytest.raises(wire.StoreError, match="may open only 20000 files"):
         Store.open(None, None, RUN, SECRET, clients=20_000)
 
@@ -476,8 +476,8 @@ def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_task_0_that_may_open_too_few_files_says_so_and_blames_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 12)
+    monkeypatch.setattr("gpucheck.cluster.store.wire.files_allowed", lambda: 12)
     with pytest.raises(OSError, match="Too many open files"):
-        sockets.refuse_too_few(4)
-    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 1024)
-    sockets.refuse_too_few(64)
+        wire.refuse_too_few(4)
+    monkeypatch.setattr("gpucheck.cluster.store.wire.files_allowed", lambda: 1024)
+    wire.refuse_too_few(64)

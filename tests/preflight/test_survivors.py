@@ -28,10 +28,10 @@ from gpucheck.cluster.store.messages import (
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
-from gpucheck.cluster.survivors import sight
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section
 from gpucheck.cluster.survivors.deputy import Announcer, Standby, choose, may_be_deputy
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
+from gpucheck.cluster.task import witness
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
@@ -48,7 +48,7 @@ def survivor(seen: Seen, host: str = "a", ranks: dict[int, str] | None = None) -
 
 def loss(*seen: tuple[Seen, str], tasks: int, hosts: int, beside: int = 1, ranks: str = "") -> Loss:
     """Return the loss of task 0 on ``a``, with what each task that met saw from its host."""
-    met = {number: survivor(sight, host) for number, (sight, host) in enumerate(seen, 1)}
+    met = {number: survivor(witness, host) for number, (witness, host) in enumerate(seen, 1)}
     roll = Attendees(tasks=tasks, hosts=hosts, beside=beside, ranks=ranks)
     return Loss(host="a", attendees=roll, met=met, after=33.0)
 
@@ -212,7 +212,7 @@ def verdict_of(conclusion: Conclusion) -> Verdict:
 
 def seen(port: int, address: str = "127.0.0.1", run: str = RUN) -> Seen:
     """Return what is seen of a process of which nothing is known but its port."""
-    return sight.look(ProcessIdentity(), address, port, run, TOKEN)
+    return witness.look(ProcessIdentity(), address, port, run, TOKEN)
 
 
 @pytest.fixture
@@ -220,8 +220,8 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody wait as long as in earnest."""
     for name, seconds in (("_SETTLE", 0.1), ("_WINDOW", 0.6), ("_PATIENCE", 1.0), ("_TRY", 0.3)):
         monkeypatch.setattr(module, name, seconds)
-    monkeypatch.setattr(sight, "_SECONDS", 0.6)
-    monkeypatch.setattr(sight, "_APART", 0.02)
+    monkeypatch.setattr(witness, "_SECONDS", 0.6)
+    monkeypatch.setattr(witness, "_APART", 0.02)
 
 
 @pytest.mark.usefixtures("hasty")
@@ -239,7 +239,7 @@ def test_what_an_attempt_to_connect_shows() -> None:
 def test_a_process_that_runs_here_is_not_dead() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
-        assert sight.look(process_identity.own(), "127.0.0.1", port, RUN, TOKEN) == "runs"
+        assert witness.look(process_identity.own(), "127.0.0.1", port, RUN, TOKEN) == "runs"
 
 
 class Job:

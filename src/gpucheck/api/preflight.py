@@ -14,8 +14,8 @@ from gpucheck.api.errors import NO_ROOM, AskError, RefusedError, UsageError, no_
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
-from gpucheck.cluster import node_names, unreached
 from gpucheck.cluster import refusal as refusal_of_task
+from gpucheck.cluster import unreached
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
 from gpucheck.cluster.figures import baseline, policy
@@ -286,7 +286,7 @@ class Task:
             return printable(unreached.never_met(error, place))
         if place.launcher != "slurm" or not unknown or self._wish.master:
             return words_of(error)
-        return node_names.advice(words_of(error), place.master_host)
+        return unreached.advice(words_of(error), place.master_host)
 
     def _policy(self) -> Policy:
         judgement = self._judgement
@@ -321,7 +321,7 @@ class Task:
             timeout=wish.timeout,
             notices=(
                 *self._entrance.notices,
-                *node_names.notices(self._entrance, master_is_given=bool(wish.master)),
+                *unreached.notices(self._entrance, master_is_given=bool(wish.master)),
             ),
         )
 

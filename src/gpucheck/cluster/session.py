@@ -16,10 +16,10 @@ from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
-from gpucheck.cluster.survivors import meeting, sight
+from gpucheck.cluster.survivors import meeting
 from gpucheck.cluster.survivors.deputy import Standby
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
-from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task import node_facts, witness
 from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
 from gpucheck.cluster.unreached import host_of_task_0, lost_early, mtu
@@ -160,7 +160,9 @@ class Session:
     def _look(self, process: ProcessIdentity) -> Seen:
         """Return what there is to see of task 0, as the connection found it."""
         client = self._client
-        return sight.look(process, client.peer_address, client.port, self._place.run, client.token)
+        return witness.look(
+            process, client.peer_address, client.port, self._place.run, client.token
+        )
 
     @contextlib.contextmanager
     def _told_by_signal(self) -> Iterator[None]:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import UNSET
 
-from gpucheck.cluster.diagnose import direct_evidence, naming, process_state, routes
+from gpucheck.cluster.diagnose import direct_evidence, naming, process_state, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
 from gpucheck.cluster.diagnose.missing import Sights, missing
@@ -101,12 +101,12 @@ def _closed(evidence: Evidence) -> list[Culprit]:
                 "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
                 "its ports; {said}",
                 hosts=hosts,
-                said=routes.in_words(trial),
+                said=sentences.in_words(trial),
             ),
             data=FailedGroup(
                 kind=form_of(trial),
                 group=list(trial.group),
-                route=routes.route(trial, evidence.roster),
+                route=sentences.route(trial, evidence.roster),
             ),
         )
         found.append(_at(entry, "store"))
@@ -204,7 +204,7 @@ def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> Failed
     return FailedGroup(
         kind=form,
         group=list(cause.group),
-        route=routes.route(trial, roster) if form == "store" else UNSET,
+        route=sentences.route(trial, roster) if form == "store" else UNSET,
         control_runs=tried or UNSET,
         variables=UNSET if passing is None else passing.env,
         backend=UNSET if passing is None else passing.backend,
@@ -219,7 +219,7 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
         return nccl_infiniband.RULE.slug
     if form == "connect" and is_far and not is_of_ranks:
         return naming.of_route()
-    if form == "store" and routes.unreached(trial) is not None:
+    if form == "store" and sentences.unreached(trial) is not None:
         return naming.of_route()
     if is_link and form == "error" and trial.backend == "gloo":
         return naming.of_route() if is_far else naming.of_link("hang")
@@ -251,7 +251,7 @@ def _transient_pairs(evidence: Evidence) -> list[Culprit]:
             continue
         seen.add(trial.ranks)
         form = form_of(trial)
-        is_route = form == "store" and routes.unreached(trial) is not None
+        is_route = form == "store" and sentences.unreached(trial) is not None
         slug = naming.of_route() if is_route else naming.of_link(form)
         ends = [min(r for r in trial.ranks if evidence.node_of[r] == n) for n in trial.nodes]
         ends = ends if len(ends) > 1 else sorted(trial.ranks)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
 from gpucheck.cluster.diagnose import own_errors, process_state
-from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.diagnose.own_errors import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase

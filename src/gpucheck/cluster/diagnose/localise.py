@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose import rounds, routes
+from gpucheck.cluster.diagnose import rounds, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, course
 from gpucheck.cluster.diagnose.culprits import Conclusion, culprits
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
@@ -275,7 +275,7 @@ def rails(evidence: Evidence) -> Plan:
     couples = [(node, evidence.nodes.good_partners(node)[0]) for node in evidence.bad_nodes]
     couples += evidence.node_links
     couples += [both for both in sorted(evidence.nodes.failing) if len(evidence.pool) == 2]  # noqa: PLR2004
-    lost = {tuple(sorted(one.nodes)) for one in evidence.unexplained if routes.unreached(one)}
+    lost = {tuple(sorted(one.nodes)) for one in evidence.unexplained if sentences.unreached(one)}
     couples = [both for both in dict.fromkeys(couples) if pair(*both) not in lost]
     groups: list[tuple[int, ...]] = []
     for one, other in rounds.disjoint(couples):

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.diagnose.own_errors import DirectEvidence
 from gpucheck.cluster.model import RankResult, StepResult
 from gpucheck.cluster.spans import pack
 from gpucheck.facts.claims import Confidence

@@ -4,12 +4,15 @@ from collections.abc import Collection, Iterable
 from typing import Literal
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
-from gpucheck.cluster.diagnose import direct_evidence, routes
+from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import Pair, pair
+from gpucheck.cluster.model import RankResult, Roster
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.culprit_data import Route
 from gpucheck.facts.preflight import Phase
 from gpucheck.findings.form import GroupFailure
 from gpucheck.language import any_of, say
@@ -28,6 +31,43 @@ HOW: dict[GroupFailure, str] = {
     "error": say("failed"),
     "hang": say("entered an all-reduce and never left it"),
 }
+
+
+def unreached(trial: Trial) -> RankResult | None:
+    """Return the first rank that did not reach the port which its group's first rank had opened.
+
+    None when every rank did, or when both are on one node.
+    """
+    if len(trial.nodes) < 2:  # noqa: PLR2004  # two ends
+        return None
+    found = (one for one in trial.results.values() if one.kind == "store-unreachable")
+    return min(found, key=lambda one: (one.order, one.rank), default=None)
+
+
+def in_words(trial: Trial) -> str:
+    """Return which rank did not reach which, and what its system said. "" if every rank did."""
+    one = unreached(trial)
+    if one is None:
+        return ""
+    said = one.facts
+    words = say("rank {rank} did not reach rank {other}", rank=one.rank, other=trial.group[0])
+    if said.address and said.port:
+        words = say(
+            "rank {rank} did not reach rank {other} at {address} port {port}",
+            rank=one.rank, other=trial.group[0], address=said.address, port=said.port,
+        )  # fmt: skip
+    return say("{said} ({error})", said=words, error=said.error) if said.error else words
+
+
+def route(trial: Trial, roster: Roster) -> Route | UnsetType:
+    """Return the ends of the route and the port at its end, if it was not found and is known."""
+    one = unreached(trial)
+    if one is None or not one.facts.address:
+        return UNSET
+    return Route(
+        near=roster.ranks[one.rank].host, far=roster.ranks[trial.group[0]].host,
+        address=one.facts.address, port=one.facts.port,
+    )  # fmt: skip
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -206,7 +246,7 @@ class Sentence:
         self._evidence = evidence
         self._cause = cause
         self._how = HOW[form]
-        self._route = routes.in_words(evidence.first(cause.group)) if form == "store" else ""
+        self._route = in_words(evidence.first(cause.group)) if form == "store" else ""
         if self._route:
             self._how = say("{how} ({why})", how=HOW[form], why=self._route)
         is_whole = len(evidence.nodes_of_job) == 1 and len(cause.group) > _PAIR

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed
+from gpucheck.cluster.figures.bandwidth import Peers
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.figures.peers import Peers
 from gpucheck.cluster.model import Rank, Roster, StepResult
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.culprit_data import SlowGpu

@@ -11,7 +11,7 @@ from statistics import median
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed
-from gpucheck.cluster.figures.peers import Peers
+from gpucheck.cluster.figures.bandwidth import Peers
 from gpucheck.cluster.model import Facts, Pace, Roster, StepResult, TaskFacts, Throttling
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.culprit_data import Late, Throttled

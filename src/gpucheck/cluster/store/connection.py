@@ -14,13 +14,13 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from gpucheck.cluster.store import entries, sockets, wire
+from gpucheck.cluster.store import entries, wire
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
 from gpucheck.cluster.store.messages import LEAVING, VERDICT
-from gpucheck.cluster.store.sockets import OWN_FILES
 from gpucheck.cluster.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,
+    OWN_FILES,
     PROTOCOL,
     TAKEN,
     TOO_MANY,
@@ -333,7 +333,7 @@ class Hub:
         """The connections of each task."""
         self._processes: dict[int, str] = {}
         self._strangers: Strangers[Connection] = Strangers()
-        self._files = max(sockets.files_allowed() - OWN_FILES, _FEW)
+        self._files = max(wire.files_allowed() - OWN_FILES, _FEW)
         self._expected: dict[str, dict[tuple[Connection, int], None]] = {}
         self.wrong_tokens: dict[str, int] = {}
         """How often another token came, by address."""

@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import RankNumber, Roster
 from gpucheck.cluster.spans import pack, unpack
-from gpucheck.cluster.store import messages, sockets
+from gpucheck.cluster.store import messages, wire
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     Attendees,
@@ -61,7 +61,7 @@ class Standby:
         listener = None
         if may_be_deputy(task, local):
             with contextlib.suppress(OSError):
-                listener = sockets.listen(0, here=here)
+                listener = wire.listen(0, here=here)
         return cls(task, listener)
 
     @property

@@ -29,10 +29,9 @@ from gpucheck.cluster.store.messages import (
 )
 from gpucheck.cluster.task import node_facts, process_state
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
-from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.shutdown import TICK, leave
-from gpucheck.cluster.task.step_run import StepRun
+from gpucheck.cluster.task.step_run import RankWorkers, StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
 from gpucheck.facts.process_state import Look
