@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 
-from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.attendance import Heard
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
 from gpucheck.cluster.judgement import Judgement, Wanted
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts

@@ -27,13 +27,13 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.coordinator.attendance import Heard
+from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Wanted
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
-from gpucheck.cluster.store import messages, pace, wire
+from gpucheck.cluster.store import messages, wire
 from gpucheck.cluster.store.messages import (
     Heartbeat,
     Leaving,
@@ -223,11 +223,10 @@ def _real(given: argparse.Namespace) -> int:
     begun = time.monotonic()
     judged = _Judged(begun)
     store = Store.open(None, None, _RUN, _TOKEN, clients=given.tasks)
-    plan = Plan(
-        backend="gloo", begun=begun, end=begun + _SECONDS, arrival=240.0, connect=60.0,
-        alone=given.held,
+    plan = JobPlan(
+        tasks=given.tasks, cuda=False, per_task=1, begun=begun, end=begun + _SECONDS,
+        arrival=240.0, alone=given.held,
     )  # fmt: skip
-    job = JobSpec(tasks=given.tasks, cuda=False, per_task=1)
     told: dict[str, tuple[float, str]] = {}
 
     def tell(text: str) -> None:
@@ -236,7 +235,7 @@ def _real(given: argparse.Namespace) -> int:
             text,
         )
 
-    coordinator = Coordinator(store, job, plan, judged.next_step, judged.finish, tell)
+    coordinator = Coordinator(store, plan, judged.next_step, judged.finish, tell)
     clients = _clients(given, store.port)
     longest = 0.0
     try:
@@ -307,7 +306,7 @@ def _simulated(given: argparse.Namespace) -> int:
     chance = random.Random(0)  # noqa: S311  # the same job every time
     print("ranks    tasks   beat  store            arrival  a step  verdict  healthy job  12 steps")
     for tasks in (given.whole // 8, given.whole):
-        beat = pace.beat(tasks)
+        beat = wire.beat(tasks)
         for name, racks in (("one", 0), ("a tree of 32", 32), ("a tree of 256", 256)):
             share = given.request * tasks / beat / max(1, racks)
             each = given.request / (1 - min(0.9, share))

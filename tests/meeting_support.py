@@ -9,10 +9,10 @@ from rules_support import TABLES
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
 from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Malformed, Roll, Verdict
+from gpucheck.cluster.store.messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
-from gpucheck.cluster.survivors.chair import Chair
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
+from gpucheck.cluster.survivors.deputy import DeputyDesk
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
 from gpucheck.output.preflight_public import Public
 
@@ -26,16 +26,16 @@ class Judged(msgspec.Struct, frozen=True):
     result: Result | None
 
 
-def judged(tasks: int, host: str, roll: Roll, said: Mapping[str, bytes]) -> Judged | None:
+def judged(tasks: int, host: str, roll: Attendees, said: Mapping[str, bytes]) -> Judged | None:
     """Return what a deputy makes of texts under the keys of survivors; None if nobody counts."""
     store = MemoryStore()
-    chair = Chair(store, tasks, host, roll)
+    desk = DeputyDesk(store, tasks, host, roll)
     for number, text in said.items():
         store.texts[f"{messages.SURVIVORS.name}/{number}"] = text
-        chair.tick()
-    if not chair.met:
+        desk.tick()
+    if not desk.met:
         return None
-    loss = Loss(host=host, roll=roll, met=chair.met, after=12.5)
+    loss = Loss(host=host, attendees=roll, met=desk.met, after=12.5)
     wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
     judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
     conclusion = conclude(loss)

@@ -23,6 +23,7 @@ from test_machines import EACH, judged, reported
 
 from gpucheck.engine import Report
 from gpucheck.facts import Section
+from gpucheck.facts.culprit_data import OwnFailure, culprit_data
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import decode
@@ -175,15 +176,31 @@ def saved() -> Iterator[Section]:
     yield ran(*ranks("collective-timeout", "", data={"waited_in": MEETING}))
     way = {"from": "n2", "to": "n1", "address": "fe80::1%eth0", "port": 4000, "from_address": "::2"}
     off = {"NCCL_P2P_DISABLE": "1"}
+    group: dict[str, object] = {"kind": "store", "group": [0, 1]}
+    cut_off, without = (
+        culprit_data({**group, "way": way}),
+        culprit_data({**group, "variables": off}),
+    )
+    traced = OwnFailure(look={"state": "traced"})
     yield Preflight(
         launcher="slurm",
         finished=True,
         ranks=[RankOutcome(rank=rank, task=rank, host=f"n{rank}") for rank in range(4)],
         culprits=[
-            Culprit(slug="nccl-network-interface", host="n1", is_link=True, data={"way": way}),
-            Culprit(slug="nccl-p2p-broken", host="n2", hosts=("n2",), data={"variables": off}),
-            Culprit(slug="rank-hangs", rank=3, host="n3", data={"look": {"state": "traced"}}),
-            Culprit(slug="torch-missing", host="n3", data={"fixes": [ADVICE]}),
+            Culprit(
+                slug="nccl-network-interface",
+                host="n1",
+                is_link=True,
+                data=cut_off,
+            ),
+            Culprit(
+                slug="nccl-p2p-broken",
+                host="n2",
+                hosts=("n2",),
+                data=without,
+            ),
+            Culprit(slug="rank-hangs", rank=3, host="n3", data=traced),
+            Culprit(slug="torch-missing", host="n3", data=OwnFailure(fixes=[ADVICE])),
         ],
     )
 

@@ -17,9 +17,9 @@ from tiny_elf import tiny_elf
 import gpucheck
 from gpucheck.cluster.coordinator import attendance
 from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
-from gpucheck.cluster.launchers.nodelist import hosts
+from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.variables import hosts
 from gpucheck.cluster.spans import unpack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Heartbeat, RankProgress
@@ -264,11 +264,12 @@ def test_a_coordinator_that_waits_for_hours_keeps_nothing(monkeypatch: pytest.Mo
     for each in (attendance, module):
         monkeypatch.setattr(each, "time", clock)
     store = MemoryStore()
-    plan = Plan(backend="gloo", begun=clock.now, end=clock.now + 1e6, arrival=1e6, connect=9.0)
-    job = JobSpec(tasks=65, cuda=False, per_task=1)
+    plan = JobPlan(
+        tasks=65, cuda=False, per_task=1, begun=clock.now, end=clock.now + 1e6, arrival=1e6,
+        connect=9.0,
+    )  # fmt: skip
     coordinator = Coordinator(
         store,
-        job,
         plan,
         lambda _heard: None,
         lambda _heard: pytest.fail("it ended"),

@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 
-from gpucheck.cluster.diagnose import finding_of
+from gpucheck.cluster.diagnose import naming
 from gpucheck.cluster.diagnose.control_runs import VARIABLES, ControlRun
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import GroupFailure, InPreflight, Rule
@@ -17,21 +17,19 @@ RULES = all_rules()
 def test_every_failure_of_a_group_is_of_one_finding(failure: GroupFailure) -> None:
     of_ranks = [slug for slug, one in RULES.items() if failure in one.preflight.of_ranks]
     of_links = [slug for slug, one in RULES.items() if failure in one.preflight.of_links]
-    assert (of_ranks, of_links) == ([finding_of.of_rank(failure)], [finding_of.of_link(failure)])
+    assert (of_ranks, of_links) == ([naming.of_rank(failure)], [naming.of_link(failure)])
 
 
 def test_a_way_that_is_not_found_is_of_one_finding() -> None:
-    assert [slug for slug, one in RULES.items() if one.preflight.is_of_ways] == [
-        finding_of.of_way()
-    ]
+    assert [slug for slug, one in RULES.items() if one.preflight.is_of_ways] == [naming.of_route()]
 
 
 def test_every_control_run_that_passes_is_of_one_finding() -> None:
     named = [name for one in RULES.values() for name in one.preflight.passes_without]
     assert len(named) == len(set(named))
     assert set(named) <= VARIABLES | {"gloo"}
-    assert finding_of.of_control_run(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
-    assert finding_of.of_control_run(ControlRun(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
+    assert naming.of_control_run(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
+    assert naming.of_control_run(ControlRun(env={"NCCL_IB_DISABLE": "1"})) == "nccl-infiniband"
 
 
 def test_what_a_text_alone_shows_has_messages_and_no_check() -> None:

@@ -9,8 +9,8 @@ from rules_support import TABLES, ask, snapshot
 from gpucheck.cluster.diagnose.control_runs import _CONTROL_RUNS
 from gpucheck.derived.nccl_control import control_run
 from gpucheck.engine import diagnose
-from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.culprit_data import CulpritData, OwnFailure, culprit_data
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.facts.request import Request
@@ -162,12 +162,17 @@ def test_a_host_with_an_odd_name_gets_into_no_shell() -> None:
     assert "srun --exclude='x; rm -rf /' COMMAND" in given
 
 
+def of_group(**more: object) -> CulpritData:
+    """Return the data of a group that fails."""
+    return culprit_data({"kind": "store", "group": [0, 1], **more})
+
+
 def test_a_way_is_looked_at_from_both_its_ends() -> None:
     way = {
         "from": "n2", "from_address": "10.0.0.3", "to": "n1", "address": "10.0.0.2", "port": 4000
     }  # fmt: skip
     slug = "nccl-network-interface"
-    [fix] = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way}))).fixes
+    [fix] = hit(slug, seen(Culprit(slug=slug, host="n1", data=of_group(way=way)))).fixes
     assert fix.text.startswith("Find out what keeps n2 (10.0.0.3) from n1 (10.0.0.2): ")
     assert fix.commands[:3] == (
         "ip route get 10.0.0.2  # on n2", "nc -l 4000  # on n1",
@@ -187,10 +192,10 @@ def test_a_way_is_looked_at_from_both_its_ends() -> None:
 def test_of_an_odd_way_only_the_usual_is_said(changed: dict[str, object]) -> None:
     way = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000, **changed}
     slug = "nccl-network-interface"
-    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way})))
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data=of_group(way=way))))
     assert "Name the interface" in found.fixes[0].text
     odd = {"from": "a\n rm -rf x", "to": "`id`", "address": "10.0.0.2", "port": 1}
-    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": odd})))
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data=of_group(way=odd))))
     assert found.fixes[0].commands[:2] == (
         "ip route get 10.0.0.2  # on arm-rfx",
         "nc -l 1  # on id",
@@ -200,7 +205,7 @@ def test_of_an_odd_way_only_the_usual_is_said(changed: dict[str, object]) -> Non
 def test_a_link_local_address_keeps_its_interface() -> None:
     way = {"from": "n2", "to": "n1", "address": "fe80::1%eth0.5", "port": 4000}
     slug = "nccl-network-interface"
-    found = hit(slug, seen(Culprit(slug=slug, host="n1", data={"way": way})))
+    found = hit(slug, seen(Culprit(slug=slug, host="n1", data=of_group(way=way))))
     assert found.fixes[0].commands[0] == "ip route get fe80::1%eth0.5  # on n2"
 
 
@@ -213,7 +218,7 @@ def test_a_link_local_address_keeps_its_interface() -> None:
 )  # fmt: skip
 def test_variables_that_no_control_run_sets_get_into_no_command(variables: object) -> None:
     slug = "nccl-p2p-broken"
-    odd = hit(slug, seen(Culprit(slug=slug, host="n1", data={"variables": variables})))
+    odd = hit(slug, seen(Culprit(slug=slug, host="n1", data=of_group(variables=variables))))
     assert odd == hit(slug, seen(Culprit(slug=slug, host="n1")))
 
 
@@ -232,7 +237,7 @@ def test_many_hosts_stand_in_a_file_not_in_a_command() -> None:
 def test_the_control_run_that_passed_is_the_first_thing_to_do() -> None:
     passed = Culprit(
         slug="nccl-p2p-broken", hosts=("node1",), evidence="passes without P2P",
-        data={"variables": {"NCCL_P2P_DISABLE": "1"}},
+        data=of_group(variables={"NCCL_P2P_DISABLE": "1"}),
     )  # fmt: skip
     fix = hit("nccl-p2p-broken", seen(passed)).fixes[0]
     assert fix.commands == ("export NCCL_P2P_DISABLE=1",)
@@ -241,10 +246,12 @@ def test_the_control_run_that_passed_is_the_first_thing_to_do() -> None:
 
 def test_what_the_rules_of_the_other_node_advise_is_passed_on() -> None:
     advice = [{"text": "Install it.", "commands": ["pip install torch"], "verify": "gpucheck"}]
-    there = Culprit(slug="torch-missing", host="node1", evidence="no torch", data={"fixes": advice})
+    there = Culprit(
+        slug="torch-missing", host="node1", evidence="no torch", data=OwnFailure(fixes=advice)
+    )
     assert commands(hit("torch-missing", seen(there))) == ["pip install torch"]
     for nonsense in ("rm -rf /", [{"text": 3}], {"a": 1}):
-        odd = Culprit(slug="torch-missing", host="node1", data={"fixes": nonsense})
+        odd = Culprit(slug="torch-missing", host="node1", data=OwnFailure(fixes=nonsense))
         (fix,) = hit("torch-missing", seen(odd)).fixes
         assert fix.text.startswith("Run a check on node1:")
         assert fix.commands == ("gpucheck",)
@@ -293,12 +300,14 @@ def read_again(*culprits: Culprit) -> Preflight:
 def test_a_saved_report_brings_no_command() -> None:
     """Of its data only what is checked gets into commands; whatever else it says is left out."""
     advice = [{"text": "Do it.", "commands": ["curl -s x | sudo sh"], "verify": "reboot"}]
-    data = {"fixes": advice, "kind": "import-failed", "variables": {"NCCL;reboot;X": "1"}}
+    data = OwnFailure(fixes=advice, kind="import-failed", variables={"NCCL;reboot;X": "1"})
     there = Culprit(slug="torch-missing", host="node1", evidence="no torch", data=data)
     assert hit("torch-missing", seen(there)).fixes[0].commands == ("curl -s x | sudo sh",)
     again = read_again(there)
     assert again.culprits is not None
-    assert "fixes" not in again.culprits[0].data
+    assert again.culprits[0].data == OwnFailure(
+        kind="import-failed", variables={"NCCL;reboot;X": "1"}
+    )
     (fix,) = hit("torch-missing", again).fixes
     assert (fix.commands, fix.verify) == (("gpucheck",), "gpucheck preflight")
 
@@ -306,8 +315,12 @@ def test_a_saved_report_brings_no_command() -> None:
 @pytest.mark.parametrize(
     ("slug", "data", "fix"),
     [
-        ("rank-slow", {"kind": "throttled"}, rank_slow.RAISE_THE_LIMIT),
-        ("link-slow", {"kind": "loses-packets"}, link_slow.REPLACE_THE_LINK),
+        (
+            "rank-slow",
+            {"kind": "throttled", "throttled": 9, "periods": 10},
+            rank_slow.RAISE_THE_LIMIT,
+        ),
+        ("link-slow", {"kind": "loses-packets", "sent": 9, "lost": 3}, link_slow.REPLACE_THE_LINK),
         ("rank-hangs", {"look": {"state": "traced"}}, rank_hangs.HELD["traced"]),
         ("rank-hangs", {"look": {"zygote": "frozen"}}, rank_hangs.HELD["frozen"]),
     ],
@@ -315,7 +328,7 @@ def test_a_saved_report_brings_no_command() -> None:
 def test_a_saved_report_keeps_what_gpucheck_knows_against_it(
     slug: str, data: dict[str, object], fix: Fix
 ) -> None:
-    named = Culprit(slug=slug, host="node1", data={**data, "fixes": [builtins(fix)]})
+    named = Culprit(slug=slug, host="node1", data=culprit_data(data))
     assert hit(slug, read_again(named)).fixes[-1] == fix
     assert hit(slug, seen(named)).fixes[-1] == fix
 
@@ -324,8 +337,8 @@ def test_a_saved_report_keeps_its_way_and_its_control_run() -> None:
     way = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000}
     off = {"NCCL_P2P_DISABLE": "1"}
     for one in (
-        Culprit(slug="nccl-network-interface", host="n1", data={"way": way}),
-        Culprit(slug="nccl-p2p-broken", host="n1", data={"variables": off}),
+        Culprit(slug="nccl-network-interface", host="n1", data=of_group(way=way)),
+        Culprit(slug="nccl-p2p-broken", host="n1", data=of_group(variables=off)),
     ):
         assert hit(one.slug, read_again(one)).fixes == hit(one.slug, seen(one)).fixes
 

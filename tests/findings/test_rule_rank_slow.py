@@ -1,13 +1,15 @@
 """rank-slow: a rank that makes the others wait, in a pre-flight and nowhere else."""
 
+import msgspec
 import pytest
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.exclude import exclusion
+from gpucheck.cluster.history import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.culprit_data import Throttled
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings.form import Fine, NotApplicable
 from gpucheck.findings.rank_slow import RAISE_THE_LIMIT
@@ -33,7 +35,8 @@ def test_a_late_rank_is_slow_and_leaves_no_host_out(severity: Severity, status: 
 
 
 def test_a_limit_on_processor_time_is_to_be_raised() -> None:
-    held = Culprit(**{**builtins(LATE), "data": {"fixes": [builtins(RAISE_THE_LIMIT)]}})
+    limit = Throttled(throttled=119, periods=124, fixes=[RAISE_THE_LIMIT])
+    held = msgspec.structs.replace(LATE, data=limit)
     preflight = Preflight(culprits=[held], ranks=RANKS, finished=True)
     (found,) = diagnose(snapshot(preflight), TABLES).findings
     assert [one.text for one in found.fixes] == [RAISE_THE_LIMIT.text]

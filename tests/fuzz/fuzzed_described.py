@@ -10,7 +10,7 @@ from rules_support import TABLES
 
 from gpucheck.cluster.figures.baseline import Baseline, _sound
 from gpucheck.cluster.figures.policy import PolicyError, parse_file
-from gpucheck.cluster.launchers import entrance, nodelist
+from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.spans import unpack
 from gpucheck.derived.torch_code import capabilities_of
@@ -70,7 +70,7 @@ def _launcher(data: bytes) -> None:
 def _hosts(data: bytes) -> None:
     """Lists of hosts, counts and ranks; refused by ValueError with a sentence of ours."""
     text = data.decode("utf-8", "surrogateescape")
-    for read in (nodelist.hosts, nodelist.counts):
+    for read in (variables.hosts, variables.counts):
         with contextlib.suppress(ValueError):
             read(text)
     if len(text) < _MOST_RANKS:

@@ -15,12 +15,12 @@ from memory_store import MemoryStore
 from rules_support import TABLES
 
 from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
 from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.exclude import exclusion, good_hosts
+from gpucheck.cluster.history import exclusion, good_hosts
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
-from gpucheck.cluster.store import attempt, client, connection, hub, messages
-from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Topic, Verdict
+from gpucheck.cluster.store import attempt, client, connection, messages
+from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
 from gpucheck.language import speaking
@@ -111,10 +111,12 @@ def _job(data: bytes) -> None:
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
-        plan = coordinator.Plan(backend="gloo", begun=1000, end=1300, arrival=9.0, connect=9.0)
+        plan = JobPlan(
+            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, end=1300,
+            arrival=9.0, connect=9.0,
+        )  # fmt: skip
         one = coordinator.Coordinator(
-            job.store, JobSpec(tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1), plan,
-            judge.next_step, judge.finish, lambda _text: None,
+            job.store, plan, judge.next_step, judge.finish, lambda _text: None,
         )  # fmt: skip
         while judge.result is None:
             assert job.now < 1000 + _LONGEST_JOB, "the job never ends"
@@ -154,8 +156,8 @@ def _meeting(data: bytes) -> None:
         return
     texts = {name: json.dumps(one).encode() for name, one in said.items() if name != "said"}
     known = messages.DEPUTIES.read(texts.get("deputies", b""))
-    there = messages.ROLL.read(texts.get("roll", b""))
-    if not isinstance(known, Deputies) or not isinstance(there, Roll):
+    there = messages.ATTENDEES.read(texts.get("roll", b""))
+    if not isinstance(known, Deputies) or not isinstance(there, Attendees):
         return
     voices = {task: json.dumps(one).encode() for task, one in said["said"].items()}
     found = judged(_TASKS, known.host, there, voices)
@@ -204,7 +206,7 @@ def _store(data: bytes) -> None:
 
 
 async def _served(data: bytes) -> None:
-    shared = hub.Hub(Scene("r", 1), "", 2)
+    shared = connection.Hub(Scene("r", 1), "", 2)
     one = connection.Connection(shared)
     wire = cast("asyncio.Transport", _Wire())
     with mock.patch.object(asyncio, "Transport", _Wire):

@@ -8,8 +8,7 @@ from fuzz_target import Target
 from preloading_forms import FORMS
 
 from gpucheck.cluster.files import json_text
-from gpucheck.cluster.store.messages import check_data
-from gpucheck.cluster.task import looks
+from gpucheck.cluster.task import process_state
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer, read_flight
 from gpucheck.facts import builtins
 from gpucheck.language import speaking, spoken
@@ -30,7 +29,7 @@ def _answer(data: bytes) -> None:
     message = read_message(data)
     rank = read_answer(message)
     if rank is not None:
-        check_data(rank.data)
+        assert rank.facts is not None
     flight = read_flight(message)
     ended = worker_exit(message, "all_reduce")
     run = RankRun(3, WorkerProcess("1.3", 30.0, time.monotonic() + 60, grace=5.0), Deadlines())
@@ -61,7 +60,7 @@ def _printed(data: bytes) -> None:
     both = Looks()
     look = ProcessLook(state="S", cpu=0.0, wchan=first, syscall=first, kernel="".join(rest))
     both.worker = both.zygote = (look, look)
-    seen = looks.seen(both, printed, killed=False)
+    seen = process_state.seen(both, printed, killed=False)
     ended = worker_exit({"printed": printed, "status": 1}, "")
     json_text(builtins([seen, ended.detail, ended.data]))
 

@@ -28,7 +28,7 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.packages import Packages
-from gpucheck.facts.preflight import Look
+from gpucheck.facts.process_state import Look
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System

@@ -16,7 +16,8 @@ from rules_support import TABLES
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
-from gpucheck.facts.preflight import Look
+from gpucheck.facts.culprit_data import FailedGroup, OwnFailure, Route
+from gpucheck.facts.process_state import Look
 from gpucheck.facts.snapshot import load
 from gpucheck.output.preflight_bundle import bundle
 from gpucheck.output.preflight_public import Public
@@ -104,7 +105,7 @@ def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
     these = samples.ranks(3, 1, **named)  # type: ignore[arg-type]  # fields of many types
     words = "n1 differs from master, copy and n12; rank 1 (host n1)"
     one = msgspec.structs.replace(
-        samples.culprit("rank-crashed", these[0], words), data={"printed": "on n1"}
+        samples.culprit("rank-crashed", these[0], words), data=OwnFailure(printed="on n1")
     )
     files = files_of(samples.result(these, one))
     text = " ".join(files["report.txt"].split())
@@ -119,11 +120,14 @@ def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
     """In a fix as well, whose words were redacted once already."""
     named = {f"r{at}": {"host": f"host{at + 1}", "address": f"10.77.0.{at + 1}"} for at in range(4)}
     these = samples.ranks(4, 1, **named)  # type: ignore[arg-type]  # fields of many types
-    way = {"from": "host3", "from_address": "10.77.0.3", "to": "host2", "address": "10.77.0.2"}
+    route = Route(
+        near="host3", near_address="10.77.0.3", far="host2", address="10.77.0.2", port=4000
+    )
+    cut_off = FailedGroup(kind="store", group=[1, 2], route=route)
     said = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
     one = msgspec.structs.replace(
         samples.link(these[1], these[2], slug="nccl-network-interface"),
-        evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data={"way": {**way, "port": 4000}},
+        evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data=cut_off,
     )  # fmt: skip
     files = files_of(samples.result(these, one))
     for name, text in files.items():

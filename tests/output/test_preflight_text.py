@@ -9,7 +9,7 @@ import preflight_samples as samples
 import pytest
 import report_samples
 
-from gpucheck.cluster.exclude import exclusion
+from gpucheck.cluster.history import exclusion
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts import builtins

@@ -30,7 +30,7 @@ class Other:
     """Task 1, which waits for the verdict over a connection of its own."""
 
     def __init__(self, session: Session) -> None:
-        place = session._entrance  # noqa: SLF001
+        place = session._place  # noqa: SLF001
         client = session._client  # noqa: SLF001
         self.heard: list[Verdict | Malformed | None] = []
         self._client = StoreClient.connect(

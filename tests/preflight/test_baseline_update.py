@@ -8,9 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gpucheck.cluster.figures import baseline_update
-from gpucheck.cluster.figures.baseline import Baseline, BaselineError, load, measured, save
-from gpucheck.cluster.figures.baseline_update import update
+from gpucheck.cluster.figures import baseline
+from gpucheck.cluster.figures.baseline import Baseline, BaselineError, load, measured, save, update
 
 TASKS = 8
 
@@ -21,7 +20,7 @@ def of(number: int, rate: float = 50.0) -> Baseline:
 
 @pytest.fixture(autouse=True)
 def _short(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(baseline_update, "_PAUSE", 0.01)
+    monkeypatch.setattr(baseline, "_PAUSE", 0.01)
 
 
 def test_tasks_of_a_node_do_not_overwrite_each_other(
@@ -36,7 +35,7 @@ def test_tasks_of_a_node_do_not_overwrite_each_other(
         time.sleep(0.02)
         return found
 
-    monkeypatch.setattr(baseline_update, "load", slowly)
+    monkeypatch.setattr(baseline, "load", slowly)
     tasks = [threading.Thread(target=update, args=(file, of(one))) for one in range(TASKS)]
     for one in tasks:
         one.start()
@@ -64,7 +63,7 @@ def replaced_by_another(monkeypatch: pytest.MonkeyPatch, others: list[Baseline])
         if others:
             save(path, others.pop(0))
 
-    monkeypatch.setattr(baseline_update, "save", written)
+    monkeypatch.setattr(baseline, "save", written)
 
 
 @pytest.mark.usefixtures("no_locks")
@@ -92,7 +91,7 @@ def test_a_newer_measurement_of_the_same_gpu_stays(
 def test_what_others_overwrite_again_and_again_is_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baseline_update, "_SECONDS", 0.1)
+    monkeypatch.setattr(baseline, "_SECONDS", 0.1)
     replaced_by_another(monkeypatch, [of(2)] * 1000)
     with pytest.raises(BaselineError, match="lacks what this task has measured"):
         update(tmp_path / "baseline.json", of(1))
@@ -101,7 +100,7 @@ def test_what_others_overwrite_again_and_again_is_said(
 def test_a_task_that_has_stopped_with_the_lock_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(baseline_update, "_FOR_LOCK", 0.2)
+    monkeypatch.setattr(baseline, "_FOR_LOCK", 0.2)
     update(tmp_path / "baseline.json", of(1))
     with (tmp_path / ".baseline.lock").open("rb") as held:
         fcntl.flock(held, fcntl.LOCK_EX)

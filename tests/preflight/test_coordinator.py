@@ -8,10 +8,9 @@ import pytest
 from memory_store import MemoryStore
 
 from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.attendance import SILENT
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.coordinator.attendance import SILENT, Heard
+from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
@@ -51,12 +50,11 @@ class Hall:
         self.per_host = per_host
         self.store = MemoryStore()
         self.heard: list[Heard] = []
-        plan = Plan(
-            backend="gloo", begun=clock.now, end=clock.now + timeout, arrival=60.0, connect=60.0
+        plan = JobPlan(
+            tasks=tasks, cuda=False, per_task=1, begun=clock.now, end=clock.now + timeout, **of_job
         )
-        job = JobSpec(tasks=tasks, cuda=False, per_task=1, **of_job)
         self.coordinator = Coordinator(
-            self.store, job, plan, next_step, self._finish, lambda _text: None
+            self.store, plan, next_step, self._finish, lambda _text: None
         )
         self.beats = dict.fromkeys(range(tasks), 0)
 
@@ -314,7 +312,7 @@ def test_whose_connection_broke_before_the_job_was_told_to_end(
 
 def test_a_task_whose_large_message_never_came_is_known(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step)
-    hall.store.wide = frozenset({0, 1})
+    hall.store.wide = {0, 1}
     hall.come(0, 1, 2)
     hall.learn(0, 1)
     hall.run(SILENT + 4, silent=(2,))
@@ -351,7 +349,7 @@ def test_whose_connection_was_closed_when_it_fell_silent(clock: Clock) -> None:
 
 def test_who_connects_and_never_registers_is_known(clock: Clock) -> None:
     hall = Hall(clock, 3, one_step, kept_away=frozenset({2}))
-    hall.store.connected = frozenset({0, 1, 2})
+    hall.store.connected = {0, 1, 2}
     hall.come(0)
     hall.learn(0)
     hall.run(62)
@@ -547,11 +545,11 @@ def test_tasks_that_left_a_task_0_that_stood_still_have_given_it_up(clock: Clock
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)
     hall.run(1)
-    hall.store.connected = frozenset((0,))
+    hall.store.connected = {0}
     given_up = [hall.coordinator.is_given_up]  # it never stood still
     hall.store.longest_pause = 30.0
     given_up.append(hall.coordinator.is_given_up)
-    hall.store.connected = frozenset((0, 1))
+    hall.store.connected = {0, 1}
     given_up.append(hall.coordinator.is_given_up)  # they have waited for it
     assert given_up == [False, True, False]
 
@@ -561,7 +559,7 @@ def test_a_task_0_that_is_given_up_judges_nothing(clock: Clock) -> None:
     hall = Hall(clock, 2, one_step)
     hall.come(0, 1)
     hall.run(1)
-    hall.store.connected, hall.store.longest_pause = frozenset((0,)), 30.0
+    hall.store.connected, hall.store.longest_pause = {0}, 30.0
     hall.run(400)
     assert hall.heard == []
     assert messages.VERDICT.name not in hall.store.texts

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpucheck.cluster.launchers.entrance import (
     TOKEN_VARIABLE,
-    Entrance,
+    TaskPlace,
     Wish,
     alone,
     find,
@@ -41,11 +41,11 @@ MPICH = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRA
 POD = {"JOB_COMPLETION_INDEX": "2", "HOSTNAME": "gate-2", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 
 
-def told(env: dict[str, str], **wish: Any) -> Entrance:  # noqa: ANN401  # fields of a wish
+def told(env: dict[str, str], **wish: Any) -> TaskPlace:  # noqa: ANN401  # fields of a wish
     return find(env, Wish(**wish))
 
 
-def what(found: Entrance, *fields: str) -> tuple[Any, ...]:
+def what(found: TaskPlace, *fields: str) -> tuple[Any, ...]:
     return tuple(getattr(found, field) for field in fields)
 
 

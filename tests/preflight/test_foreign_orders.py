@@ -1,16 +1,15 @@
 """A task that is sent orders for ranks it does not have says so, and starts nothing."""
 
 import time
-from typing import cast
 
 from memory_store import MemoryStore
 
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Group, RankAssignment, StepOrders
-from gpucheck.cluster.task.leaving import Connection
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
-from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.facts import Answer
 from gpucheck.language import speaking, spoken
 from gpucheck.machine.supervised import Supervised
@@ -45,14 +44,13 @@ def _told(mine: tuple[int, ...]) -> tuple[ExitReason, MemoryStore]:
         StepOrders(step=0, kind="together", backend="gloo", groups=(group,), seconds=5.0,
                    connect_seconds=5.0),
     )  # fmt: skip
-    place = TaskPlace(
-        task=_TASK, tasks=2, run="r", node=1, local=0, cuda=False, python="python",
-        chosen_by="",
-        end=time.monotonic() + 2, takes_signals=False,
-    )  # fmt: skip
+    place = TaskPlace(launcher="env", task=_TASK, tasks=2, run="r", node=1)
+    plan = JobPlan(
+        tasks=2, cuda=False, python="python", end=time.monotonic() + 2, takes_signals=False
+    )
     task = Supervisor(
-        place, cast("Connection", line), _nothing_starts, TaskFacts(task=_TASK, host="b"),
-        drill=lambda _rank: None, judge=lambda _snapshot: [],
+        place, plan, line, _nothing_starts, TaskFacts(task=_TASK, host="b"),
+        judge=lambda _snapshot: [],
     )  # fmt: skip
     return task.run(), line
 

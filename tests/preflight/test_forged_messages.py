@@ -12,9 +12,9 @@ from rules_support import TABLES
 
 from gpucheck.cluster.coordinator import attendance
 from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Plan
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec
+from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Wanted
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed
@@ -83,10 +83,12 @@ def test_a_job_with_liars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
         cuda = bool(one % 2)
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
-        plan = Plan(backend="gloo", begun=clock.now, end=clock.now + 300, arrival=9.0, connect=9.0)
-        job = JobSpec(tasks=TASKS, cuda=cuda, per_task=None if cuda else 1)
+        plan = JobPlan(
+            tasks=TASKS, cuda=cuda, per_task=None if cuda else 1, begun=clock.now,
+            end=clock.now + 300, arrival=9.0, connect=9.0,
+        )  # fmt: skip
         coordinator = Coordinator(
-            liars.store, job, plan, judge.next_step, judge.finish, lambda _text: None
+            liars.store, plan, judge.next_step, judge.finish, lambda _text: None
         )
         while judge.result is None:
             assert clock.now < 1400

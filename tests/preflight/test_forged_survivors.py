@@ -18,19 +18,17 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.messages import (
+    Attendees,
     Deputies,
     Malformed,
     Registration,
-    Roll,
     Seat,
     Survivor,
     Topic,
 )
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
-from gpucheck.cluster.survivors.announcer import choose
-from gpucheck.cluster.survivors.chair import Chair
-from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.survivors.deputy import DeputyDesk, Standby, choose
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
 from gpucheck.machine.process_identity import ProcessIdentity
 
@@ -45,9 +43,9 @@ def text(message: dict[str, Any]) -> bytes:
     return json.dumps(message).encode()
 
 
-def of_five_hosts() -> Roll:
+def of_five_hosts() -> Attendees:
     """Ten tasks, two on each host; ranks as tasks."""
-    return Roll(
+    return Attendees(
         tasks=10, hosts=5, beside=2, ranks="0", world_size=10,
         seats={task: Seat(task // 2, mark(f"process {task}")) for task in range(1, 10)},
     )  # fmt: skip
@@ -76,7 +74,7 @@ def test_another_name_is_no_further_host(seen: str) -> None:
     """Both are on one host, of which each gives another name."""
     said = {"2": text(survivor(2)), "3": text({**survivor(3, seen), "host": "elsewhere"})}
     small = {1: Seat(0, ""), 2: Seat(1, ""), 3: Seat(1, "")}
-    found = judged(4, "n0", Roll(tasks=4, hosts=2, beside=2, seats=small), said)
+    found = judged(4, "n0", Attendees(tasks=4, hosts=2, beside=2, seats=small), said)
     assert found is not None
     assert {one.host for one in found.loss.met.values()} == {"n1"}
     if seen in ("unreachable", "answers", "runs"):
@@ -100,15 +98,15 @@ def test_the_kernel_of_another_machine_says_nothing(seen: str) -> None:
 def test_who_was_not_there_does_not_count() -> None:
     few = {1: Seat(0, ""), 2: Seat(1, "")}
     store = MemoryStore()
-    chair = Chair(store, 9, "n0", Roll(tasks=3, hosts=2, beside=2, seats=few))
+    desk = DeputyDesk(store, 9, "n0", Attendees(tasks=3, hosts=2, beside=2, seats=few))
     keys = ("1", "2", "3", "0", "-1", "²", "9", "99999999999999", "x", "1/2", "")
     for key in keys:
         store.texts[f"survivor/{key}"] = text(survivor(2 if key == "2" else 1))
-    chair.tick()
-    assert set(chair.met) == {1, 2}
+    desk.tick()
+    assert set(desk.met) == {1, 2}
     store.texts["survivor/1"] = text(survivor(1, "answers"))
-    chair.tick()
-    assert chair.met[1].seen == "unreachable", "each speaks once"
+    desk.tick()
+    assert desk.met[1].seen == "unreachable", "each speaks once"
 
 
 def test_ranks_of_others_are_not_believed() -> None:
@@ -125,7 +123,7 @@ def test_ranks_of_others_are_not_believed() -> None:
 @pytest.mark.parametrize("make", [deputies, roll, lambda: survivor(2), deputys_verdict])
 def test_samples_are_sound_and_each_field_has_its_form(make: Any) -> None:  # noqa: ANN401
     topics: dict[str, Topic[Any]] = {
-        "deputies": messages.DEPUTIES, "roll": messages.ROLL, "survivor": messages.SURVIVORS,
+        "deputies": messages.DEPUTIES, "roll": messages.ATTENDEES, "survivor": messages.SURVIVORS,
         "verdict": messages.VERDICT,
     }  # fmt: skip
     topic = topics[make()["message"]]
@@ -156,13 +154,13 @@ def test_an_heir_bears_whatever_task_0_says() -> None:
     chance = random.Random(0)  # noqa: S311
     with socket.create_server(("127.0.0.1", 0)) as listener:
         for _ in range(300):
-            store, heir = MemoryStore(), Heir(1, listener)
-            heir.watch(store)
+            store, standby = MemoryStore(), Standby(1, listener)
+            standby.watch(store)
             for key in ("deputies/0", "roll/0"):
                 made = forged(deputies() if key[0] == "d" else roll(), chance)
                 store.put(key, made)
-            assert heir.deputies is None or isinstance(heir.deputies, Deputies)
-            assert heir.roll is None or isinstance(heir.roll, Roll)
+            assert standby.deputies is None or isinstance(standby.deputies, Deputies)
+            assert standby.attendees is None or isinstance(standby.attendees, Attendees)
 
 
 class Deputy:
@@ -231,7 +229,7 @@ def test_a_number_that_nobody_has_says_nothing(deputy: Deputy) -> None:
                 assert "itself only" in said_to(liar, f"survivor/{number}")
 
 
-def meet(port: int, seen: str, roll_of: Roll | None = None) -> Found:
+def meet(port: int, seen: str, roll_of: Attendees | None = None) -> Found:
     """Go to a deputy as task 2, which has lost the task 0 of host n0."""
     said = messages.SURVIVORS.read(text({**survivor(2, seen), "host": "n1"}))
     known = messages.DEPUTIES.read(
@@ -239,8 +237,8 @@ def meet(port: int, seen: str, roll_of: Roll | None = None) -> Found:
     )
     assert isinstance(said, Survivor)
     assert isinstance(known, Deputies)
-    heir = Heir(2, None)
-    heir.roll = roll_of
+    standby = Standby(2, None)
+    standby.attendees = roll_of
     with contextlib.closing(Store.alone(RUN, TOKEN)) as closed:
         lost = StoreClient.connect("127.0.0.1", (closed.port,), RUN, TOKEN, 5, Who(2, "process 2"))
     end = time.monotonic() + 10
@@ -249,7 +247,7 @@ def meet(port: int, seen: str, roll_of: Roll | None = None) -> Found:
     def judge(*_told: object) -> Any:  # noqa: ANN401
         raise AssertionError("this task is no deputy")
 
-    one = Meeting(heir, known, lost, said, facts, judge)
+    one = Meeting(standby, known, lost, said, facts, judge)
     try:
         return one.hold()
     finally:

@@ -6,12 +6,14 @@ import fabric_support
 import msgspec
 import pytest
 
-from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.attendance import Heard
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.judgement import Judgement, Wanted, roots
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
-from gpucheck.facts.preflight import HeldUp, Look
+from gpucheck.facts import builtins
+from gpucheck.facts.preflight import HeldUp
+from gpucheck.facts.process_state import Look
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables, tables_dir
@@ -225,7 +227,7 @@ def test_a_way_that_was_not_found_has_both_addresses(tables: Tables) -> None:
     assert (told.exit, told.exit_class) == (4, "misconfiguration")
     (one,) = told.culprits
     assert (one.slug, one.hosts) == ("nccl-network-interface", ("n1", "n2"))
-    assert one.data["way"] == {
+    assert builtins(one.data)["way"] == {
         "from": "n2", "from_address": "10.77.0.3", "to": "n1", "address": "10.77.0.2",
         "port": 41083,
     }  # fmt: skip

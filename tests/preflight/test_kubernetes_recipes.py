@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 import gpucheck
-from gpucheck.cluster import session
+from gpucheck.cluster import job_plan
 from gpucheck.cluster.launchers.entrance import Wish, find
 from gpucheck.output import node_line
 
@@ -123,7 +123,7 @@ def test_the_page_says_how_long_the_pods_wait_for_one_another() -> None:
     rows = re.findall(r"^ *\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert len(rows) >= 4
     for timeout, wait in rows:
-        assert session.arrival_seconds(float(timeout)) == float(wait)
+        assert job_plan.arrival_seconds(float(timeout)) == float(wait)
 
 
 @pytest.mark.process

@@ -25,10 +25,11 @@ from fabric_support import (
     wrong_sums,
 )
 
-from gpucheck.cluster.diagnose import plans
+from gpucheck.cluster.diagnose import localise
 from gpucheck.cluster.diagnose.evidence import Evidence
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
 from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 
 NCCL = Limits(backend="nccl")
@@ -70,7 +71,7 @@ def test_a_rank_that_crashes_is_told_from_those_that_lost_it(shape: tuple[int, .
     fabric = Fabric(roster(*shape), crashes(1))
     [one] = fabric.run().culprits
     assert (one.slug, one.rank, one.confidence) == ("rank-crashed", 1, CERTAIN)
-    assert one.data["signal"] == 11
+    assert builtins(one.data)["signal"] == 11
     assert fabric.kinds == ["alone", "together", "together"]
 
 
@@ -191,7 +192,7 @@ def test_a_cut_link_is_tried_by_itself_before_all_wait_for_it_again(
         f"rank {ends[1]} did not reach rank {ends[0]} at 10.77.0.2 port 41083 (timed out): twice, "
         "while each end passes with others"
     )
-    assert one.data["way"] == {
+    assert builtins(one.data)["way"] == {
         "from": f"n{ends[1]}", "to": f"n{ends[0]}", "address": "10.77.0.2", "port": 41083,
     }  # fmt: skip
 
@@ -228,7 +229,7 @@ def test_many_that_do_not_connect_are_not_tried_one_by_one() -> None:
     results = {**hung(group), **hung(group[1:], "connect", 0)}
     evidence = Evidence(of, [StepResult(step=step, results=results)])
     begun = time.process_time()
-    assert plans.unmet(evidence).groups == []
+    assert localise.unmet(evidence).groups == []
     assert time.process_time() - begun < 1
 
 
@@ -253,7 +254,11 @@ def _alone(rank: int, **result: object) -> object:
                 "status": "failed",
                 "kind": "import-failed",
                 "phase": "import",
-                "data": {"roots": [{"slug": "torch-missing", "confidence": "certain"}]},
+                "data": {
+                    "roots": [
+                        {"slug": "torch-missing", "headline": "No torch", "confidence": "certain"}
+                    ]
+                },
             },
             "torch-missing",
         ),
@@ -474,7 +479,7 @@ def test_the_control_run_that_passes_names_the_layer(
     fabric = Fabric(roster(*shape), passes_with(variable, needs(2)))
     [one] = fabric.run(NCCL).culprits
     assert (one.slug, one.ranks, one.confidence) == (slug, (0, 1), CERTAIN)
-    assert variable in one.data["variables"]
+    assert variable in builtins(one.data)["variables"]
     runs = [step.step for step in fabric.history if step.step.kind == "arms"]
     assert runs[0].env == runs[-1].env == {}  # it fails unchanged before and after
     assert variable in runs[-2].env
@@ -508,7 +513,7 @@ def test_a_set_that_only_gloo_carries() -> None:
         return hung(group) if len(group) > 1 and step.backend == "nccl" else None
 
     [one] = Fabric(roster(2), nccl).run(NCCL).culprits
-    assert (one.slug, one.data["backend"]) == ("nccl-transport-broken", "gloo")
+    assert (one.slug, builtins(one.data)["backend"]) == ("nccl-transport-broken", "gloo")
 
 
 def test_a_set_that_passes_unchanged_as_well_was_chance() -> None:
@@ -517,7 +522,7 @@ def test_a_set_that_passes_unchanged_as_well_was_chance() -> None:
 
     conclusion = Fabric(roster(2), rare).run(NCCL)
     assert [one.confidence for one in conclusion.culprits] == [POSSIBLE]
-    assert "variables" not in conclusion.culprits[0].data
+    assert "variables" not in builtins(conclusion.culprits[0].data)
 
 
 def test_gpus_none_of_which_pass_are_not_told_apart() -> None:
@@ -616,7 +621,7 @@ def test_a_host_that_lets_nobody_in_is_named_and_no_partner_of_it(
     [one] = Fabric(of, lets_nobody_in(of, node)).run().culprits
     assert (one.slug, one.hosts, one.is_link) == ("nccl-network-interface", (f"n{node}",), False)
     assert one.confidence.value == "certain"
-    assert one.data["way"]["to"] == f"n{node}"
+    assert builtins(one.data)["way"]["to"] == f"n{node}"
 
 
 def test_of_two_hosts_one_that_lets_nobody_in_may_as_well_be_the_link() -> None:

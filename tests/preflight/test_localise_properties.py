@@ -159,6 +159,9 @@ def test_any_links_within_a_node_are_all_named(size: int, chance: Any) -> None: 
         assert {one.ranks for one in conclusion.culprits} == set(links)
 
 
+ROOT = {"slug": "torch-missing", "headline": "No torch", "confidence": "certain"}
+
+
 @strategies.composite  # type: ignore[untyped-decorator]
 def _result(draw: Any, rank: int) -> RankResult:  # noqa: ANN401
     return RankResult(
@@ -169,8 +172,8 @@ def _result(draw: Any, rank: int) -> RankResult:  # noqa: ANN401
         kind=draw(strategies.sampled_from(["", "peer-lost", "wrong-value", "signal", "nccl-error",
                                            "not-begun", "unkillable", "store-unreachable"])),
         order=draw(strategies.integers(0, 5)),
-        data=draw(strategies.sampled_from([{}, {"rank": 0}, {"rank": 99}, {"rank": "x"},
-                                           {"roots": [{"slug": "torch-missing"}]}, {"roots": 3}])),
+        data=draw(strategies.sampled_from([{}, {"rank": 0}, {"rank": 99},
+                                           {"roots": [ROOT]}, {"in_phase": 3.0}])),
     )  # fmt: skip
 
 

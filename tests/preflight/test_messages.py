@@ -9,7 +9,7 @@ import pytest
 
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
 from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
-from gpucheck.cluster.store import messages, owners
+from gpucheck.cluster.store import entries, messages
 from gpucheck.cluster.store.messages import (
     Dismissal,
     GaveUp,
@@ -35,6 +35,7 @@ from gpucheck.cluster.store.messages import (
 )
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.culprit_data import OwnFailure
 from gpucheck.facts.preflight import Culprit
 from gpucheck.language import plain
 from gpucheck.machine.process_identity import ProcessIdentity
@@ -85,7 +86,7 @@ SAMPLES: list[tuple[Topic[Any], Message]] = [
         messages.VERDICT,
         Verdict(
             exit=1, exit_class="culprit", why="x", verdict="broken", root_causes=("rank-hangs",),
-            culprits=(Culprit(slug="rank-hangs", ranks=(5,), data={"kind": "hang"}),),
+            culprits=(Culprit(slug="rank-hangs", ranks=(5,), data=OwnFailure({"kind": "hang"})),),
             world_size=8, groups=(GroupBandwidth(uuids=("GPU-1", None), size=4, busbw=None),),
         ),
     ),
@@ -211,21 +212,21 @@ def test_the_samples_of_the_bounds_are_fine_otherwise() -> None:
 def test_keys_and_who_may_set_them() -> None:
     assert messages.RESULTS.key(7, 3) == "done/7/3"
     assert messages.RESULTS.key(7, 3).startswith(messages.RESULTS.prefix(7))
-    zeros = (messages.ASSIGNMENTS, messages.ORDERS, messages.DEPUTIES, messages.ROLL,
+    zeros = (messages.ASSIGNMENTS, messages.ORDERS, messages.DEPUTIES, messages.ATTENDEES,
              messages.QUESTIONS)  # fmt: skip
     for key in (messages.VERDICT.name, *(topic.key(1, 0) for topic in zeros)):
-        assert owners.refusal(key, 1) == owners.refusal(key, 0) == "only task 0 itself says that"
+        assert entries.refusal(key, 1) == entries.refusal(key, 0) == "only task 0 itself says that"
     own = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS, messages.SURVIVORS,
            messages.LEAVING, messages.REFUSALS, messages.WITNESSED, messages.GAVE_UP)  # fmt: skip
     for topic in own:
-        assert not owners.refusal(topic.key(1), 1)
+        assert not entries.refusal(topic.key(1), 1)
         for task in (0, 2, -1):
-            assert "itself only" in owners.refusal(topic.key(1), task)
+            assert "itself only" in entries.refusal(topic.key(1), task)
         for number in ("", "x", "-1", "9" * 30, "²"):
-            assert owners.refusal(f"{topic.name}/{number}", -1)
-            assert owners.refusal(f"{topic.name}/{number}", 1)
-    assert not owners.refusal(messages.RESULTS.key(1, 2), 7)
-    assert not owners.refusal(messages.BAD_ENDS, 7)
+            assert entries.refusal(f"{topic.name}/{number}", -1)
+            assert entries.refusal(f"{topic.name}/{number}", 1)
+    assert not entries.refusal(messages.RESULTS.key(1, 2), 7)
+    assert not entries.refusal(messages.BAD_ENDS, 7)
 
 
 def _fields(plain: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, ...], Any]]:  # noqa: ANN401  # JSON

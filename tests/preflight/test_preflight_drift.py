@@ -9,6 +9,7 @@ from preflight_facts import cpus, facts, gpus
 
 from gpucheck.cluster.figures.drift import Difference, culprits, differences
 from gpucheck.cluster.model import Device, Roster, TaskFacts
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Culprit
 
@@ -88,7 +89,7 @@ def test_other_nccl_releases_have_their_own_slug_and_stand_in_the_drift_too() ->
 def test_what_differs_on_the_same_hosts_is_one_entry() -> None:
     change = {"torch": "2.8.0+cu126", "cuda": "12.6", "driver": "550.54.15"}
     found = one(FOUR, {3: change})
-    assert found.data["differs"] == ["torch", "CUDA", "the driver"]
+    assert builtins(found.data)["differs"] == ["torch", "CUDA", "the driver"]
     assert found.evidence.count("on node3") == 3
 
 
@@ -99,7 +100,7 @@ def test_different_hosts_are_different_entries_the_grave_one_first() -> None:
 
 def test_a_tie_blames_nobody_and_names_both() -> None:
     found = one(gpus(2, 1), {1: {"torch": "2.8.0"}})
-    assert found.data["tied"] is True
+    assert builtins(found.data)["tied"] is True
     assert found.hosts == ("node0", "node1")
     assert "none of them is the majority" in found.evidence
 

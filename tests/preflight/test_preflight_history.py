@@ -14,12 +14,11 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
-from gpucheck.cluster.exclude import good_hosts
 from gpucheck.cluster.files import FileError, add_line
-from gpucheck.cluster.history import of_lines
+from gpucheck.cluster.history import good_hosts, of_lines
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.store import wire
-from gpucheck.cluster.store.messages import Roll, Seat, Survivor
+from gpucheck.cluster.store.messages import Attendees, Seat, Survivor
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.output.preflight_files import write_files
 from gpucheck.output.preflight_record import line
@@ -73,7 +72,7 @@ def test_of_a_split_run_the_side_that_hears_few_says_nothing() -> None:
 
 
 def test_a_deputy_knows_the_hosts_before_there_are_ranks() -> None:
-    roll = Roll(tasks=3, hosts=3, beside=1, seats={1: Seat(1, ""), 2: Seat(2, "")})
+    roll = Attendees(tasks=3, hosts=3, beside=1, seats={1: Seat(1, ""), 2: Seat(2, "")})
     said = {
         str(task): wire.line(Survivor(host=f"n{task}", seen="refused", closed=True, seconds=1))
         for task in (1, 2)

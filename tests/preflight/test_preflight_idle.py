@@ -5,8 +5,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks
-from gpucheck.cluster.figures.idle import notices
+from gpucheck.cluster.coordinator.rank_assignment import assign_ranks
+from gpucheck.cluster.figures.limits import notices
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Device, TaskFacts
 
 
@@ -14,7 +15,7 @@ def _said(tasks: Mapping[int, tuple[str, list[Device] | None]]) -> list[str]:
     came = {
         task: TaskFacts(task=task, host=host, devices=gpus) for task, (host, gpus) in tasks.items()
     }
-    return notices(assign_ranks(JobSpec(tasks=len(tasks), cuda=True), came), came)
+    return notices(assign_ranks(JobPlan(tasks=len(tasks), cuda=True), came), came)
 
 
 def _gpus(host: str, *indexes: int) -> list[Device]:
@@ -56,7 +57,7 @@ def test_thousands_of_gpus_are_looked_up_once() -> None:
     came = {
         task: TaskFacts(task=task, host="a", devices=_gpus("a", *range(4000))) for task in (0, 1)
     }
-    job = assign_ranks(JobSpec(tasks=2, cuda=True), came)
+    job = assign_ranks(JobPlan(tasks=2, cuda=True), came)
     many = msgspec.structs.replace(job, ranks=job.ranks * 40_000)
     begun = time.process_time()
     (said,) = notices(many, came)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.figures.peers import Peers
+from gpucheck.cluster.figures.bandwidth import Peers
 
 
 @pytest.mark.exhaustive

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.cluster.store import connection, hub, messages
+from gpucheck.cluster.store import connection, messages
 from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
 from gpucheck.cluster.store import wire as store_wire
@@ -532,7 +532,7 @@ def test_too_large_a_value_is_said_on_the_spot(store: Store) -> None:
 
 
 def test_too_many_connections_are_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "_SPARE", 2)
+    monkeypatch.setattr(connection, "_SPARE", 2)
     store = Store.open(None, None, RUN, clients=1)
     try:
         clients = [connected(store) for _ in range(4)]

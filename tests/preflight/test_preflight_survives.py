@@ -21,11 +21,12 @@ from left_behind import MARK, alive
 from three_tasks import LIMIT, SLACK, TASKS, Job
 
 import gpucheck
-from gpucheck.cluster.coordinator.heard import Heard
+from gpucheck.cluster.coordinator.attendance import Heard
 from gpucheck.cluster.diagnose.localise import Limits, next_step
 from gpucheck.cluster.drill import parse
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.session import Policy, Session, Settings
+from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.language import plain
@@ -209,17 +210,16 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
         return Verdict(exit=1, exit_class="culprit")
 
     begun = time.monotonic()
-    settings = Settings(
-        python=sys.executable, cuda=False, timeout=LIMIT, begun=begun, ranks=3,
-        drill=parse(["hang:rank=2"]),
-    )  # fmt: skip
+    place = entrance.TaskPlace(launcher="local", task=0, tasks=1, run=str(tmp_path))
+    plan = JobPlan(
+        tasks=1, cuda=False, begun=begun, python=sys.executable, drill=parse(["hang:rank=2"])
+    ).within(LIMIT, place, ranks=3)
     limits = Limits(backend="gloo", first_seconds=8.0, least_seconds=5.0)
     policy = Policy(
         lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: [],
         lambda _loss, _found: Verdict(exit=3, exit_class="inconclusive"),
     )  # fmt: skip
-    place = entrance.Entrance(launcher="local", task=0, tasks=1, run=str(tmp_path))
-    session = Session(LiveHost(""), place, settings, policy, lambda _what: None)
+    session = Session(LiveHost(""), place, plan, policy, lambda _what: None)
     try:
         assert session.run().reason == "verdict"
         assert session._store is not None  # noqa: SLF001

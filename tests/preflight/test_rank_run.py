@@ -5,7 +5,6 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.model import RankResult
-from gpucheck.cluster.store.messages import check_data
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.look import Looks
@@ -270,6 +269,6 @@ def test_what_its_connections_lost_is_told_if_its_time_was_over(
         run.hear({"event": "result", "status": "failed", "phase": "enter"})
     run.hear({"event": "ended", "signal": 15, "status": None, "printed": ""})
     told = run.result.data["lost_packets"]
-    check_data(run.result.data)
+    assert run.result.facts.lost_packets
     assert len(told) == 64
     assert told[0] == ["10.0.0.1", "10.0.1.69", 100, 69, 0]

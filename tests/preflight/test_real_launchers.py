@@ -1,4 +1,4 @@
-"""Entrance and store under real launchers: all tasks of a job find one another."""
+"""TaskPlace and store under real launchers: all tasks of a job find one another."""
 
 import functools
 import importlib.util

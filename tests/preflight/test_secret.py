@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from gpucheck.cluster.launchers import secret
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 
-ONE_NODE = Entrance(launcher="torchrun", task=0, tasks=4, local_tasks=4)
-TWO_NODES = Entrance(launcher="slurm", task=0, tasks=4, local_tasks=2)
+ONE_NODE = TaskPlace(launcher="torchrun", task=0, tasks=4, local_tasks=4)
+TWO_NODES = TaskPlace(launcher="slurm", task=0, tasks=4, local_tasks=2)
 OPEN_MPI = msgspec.structs.replace(TWO_NODES, launcher="openmpi")
 ASKED, NOT_ASKED = True, False
 KEY = "OMPI_MCA_orte_precondition_transports"
@@ -25,7 +25,7 @@ def mounts(home: Path, kind: str) -> str:
 
 
 def found(
-    home: Path, place: Entrance, kind: str = "nfs4", token: str = "", **env: str
+    home: Path, place: TaskPlace, kind: str = "nfs4", token: str = "", **env: str
 ) -> secret.Secrets:
     return secret.find({"HOME": str(home), **env}, place, token, mounts(home, kind))
 
@@ -51,7 +51,7 @@ def test_what_the_user_has_set_counts_and_no_file_is_written(tmp_path: Path) -> 
     ],
 )
 def test_a_file_counts_where_all_tasks_see_it(
-    tmp_path: Path, place: Entrance, kind: str, *, has: bool
+    tmp_path: Path, place: TaskPlace, kind: str, *, has: bool
 ) -> None:
     both = found(tmp_path, place, kind)
     assert both.of_client(NOT_ASKED) == "", "only task 0 writes it"

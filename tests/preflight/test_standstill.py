@@ -7,13 +7,14 @@ from typing import cast
 import pytest
 from memory_store import MemoryStore
 
+from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Verdict
-from gpucheck.cluster.task import standstill as module
-from gpucheck.cluster.task.leaving import Connection
+from gpucheck.cluster.task import supervisor as module
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
-from gpucheck.cluster.task.task_place import TaskPlace
 from gpucheck.machine.worker_pool.spawners import StartProgram
 
 
@@ -53,7 +54,7 @@ class Line(MemoryStore):
         pass
 
 
-class Leader:
+class Leader(Coordinator):
     """A coordinator that everybody has left, which the store notices only after a while."""
 
     all_have_left = True
@@ -82,14 +83,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
 
 def run(line: Line, leader: Leader | None = None) -> ExitReason:
     """Run a task that has nothing to do."""
-    place = TaskPlace(
-        task=1, tasks=2, run="r", node=1, local=0, cuda=False, python="python",
-        chosen_by="", absent=True,
-        end=time.monotonic() + 20,
-    )  # fmt: skip
+    place = TaskPlace(launcher="env", task=1, tasks=2, run="r", node=1)
+    plan = JobPlan(
+        tasks=2, cuda=False, python="python", kept_away=frozenset({1}), end=time.monotonic() + 20
+    )
     task = Supervisor(
-        place, cast("Connection", line), cast("StartProgram", None), TaskFacts(task=1, host="b"),
-        drill=lambda _rank: None, judge=lambda _snapshot: [], coordinator=leader,
+        place, plan, line, cast("StartProgram", None), TaskFacts(task=1, host="b"),
+        judge=lambda _snapshot: [], coordinator=leader,
     )  # fmt: skip
     return task.run()
 

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from gpucheck.cluster.launchers.entrance import Entrance
-from gpucheck.cluster.store import connection, entries, hub, pace, search, sockets, wire
+from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.store import connection, entries, search, wire
 from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.connection import Strangers, owner
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.strangers import Strangers, owner
 
 RUN, SECRET = "run-1", "s3cret"
 TASKS = 4
@@ -75,7 +75,7 @@ def test_silent_connections_keep_no_task_away(store: Store) -> None:
         for number, client in enumerate((early, *late)):
             is_set(store, client, f"done/{number}")
         assert len(store.under("done/")) == TASKS
-        until(lambda: open_still(silent) <= hub._STRANGERS + TASKS)  # noqa: SLF001
+        until(lambda: open_still(silent) <= connection._STRANGERS + TASKS)  # noqa: SLF001
 
 
 def test_strangers_that_come_again_and_again_keep_no_task_away(store: Store) -> None:
@@ -400,8 +400,8 @@ def test_news_is_what_was_set_since_the_last_look(store: Store) -> None:
     ("tasks", "seconds"), [(1, 1.0), (2000, 1.0), (10_000, 5.0), (20_000, 10.0), (1_000_000, 60.0)]
 )
 def test_heartbeats_are_rarer_in_larger_jobs(tasks: int, seconds: float) -> None:
-    assert pace.beat(tasks) == seconds
-    assert pace.silence(12.0, seconds) > 1.2 * seconds
+    assert wire.beat(tasks) == seconds
+    assert wire.silence(12.0, seconds) > 1.2 * seconds
 
 
 def test_the_store_tells_how_often_it_wants_a_heartbeat() -> None:
@@ -415,7 +415,7 @@ def test_the_store_tells_how_often_it_wants_a_heartbeat() -> None:
 
 @pytest.mark.parametrize("said", [0.0, -1, 61, 1e300, float("nan"), "x", None])
 def test_an_interval_that_makes_no_sense_is_not_kept(said: object) -> None:
-    assert pace.told(said) == 1.0
+    assert wire.told(said) == 1.0
 
 
 def test_a_store_that_is_late_says_by_how_much(store: Store) -> None:
@@ -463,12 +463,12 @@ def test_a_store_for_one_machine_is_reached_from_nowhere_else() -> None:
 def test_the_loopback_interface_is_enough_if_all_tasks_are_here(
     host: str, local: int | None, *, here: bool
 ) -> None:
-    place = Entrance(launcher="env", task=0, tasks=4, local_tasks=local, master_host=host)
+    place = TaskPlace(launcher="env", task=0, tasks=4, local_tasks=local, master_host=host)
     assert place.stays_here == here
 
 
 def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sockets, "files_allowed", lambda: 20_000)
+    monkeypatch.setattr(wire, "files_allowed", lambda: 20_000)
     with pytest.raises(wire.StoreError, match="may open only 20000 files"):
         Store.open(None, None, RUN, SECRET, clients=20_000)
 
@@ -476,8 +476,8 @@ def test_more_tasks_than_files_is_said_at_once(monkeypatch: pytest.MonkeyPatch) 
 def test_a_task_0_that_may_open_too_few_files_says_so_and_blames_nobody(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 12)
+    monkeypatch.setattr("gpucheck.cluster.store.wire.files_allowed", lambda: 12)
     with pytest.raises(OSError, match="Too many open files"):
-        sockets.refuse_too_few(4)
-    monkeypatch.setattr("gpucheck.cluster.store.sockets.files_allowed", lambda: 1024)
-    sockets.refuse_too_few(64)
+        wire.refuse_too_few(4)
+    monkeypatch.setattr("gpucheck.cluster.store.wire.files_allowed", lambda: 1024)
+    wire.refuse_too_few(64)

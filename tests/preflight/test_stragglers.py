@@ -9,6 +9,7 @@ from preflight_facts import facts
 
 from gpucheck.cluster.figures import stragglers
 from gpucheck.cluster.model import Pace, RankResult, Roster, Step, StepResult, Throttling
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 
@@ -143,7 +144,7 @@ def test_a_limit_on_processor_time(
     assert [(one.host, one.severity) for one in entries] == named
     for one in entries:
         assert "in 119 of 124 periods" in one.evidence
-        assert one.data["fixes"]
+        assert builtins(one.data)["fixes"]
 
 
 def test_of_thousands_of_ranks_a_fifth_is_late() -> None:

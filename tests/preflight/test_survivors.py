@@ -16,10 +16,10 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
+    Attendees,
     Deputies,
     Deputy,
     Registration,
-    Roll,
     Seat,
     Seen,
     Survivor,
@@ -28,12 +28,10 @@ from gpucheck.cluster.store.messages import (
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
-from gpucheck.cluster.survivors import sight
-from gpucheck.cluster.survivors.announcer import Announcer, choose, may_be_deputy
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
-from gpucheck.cluster.survivors.heir import Heir
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section
+from gpucheck.cluster.survivors.deputy import Announcer, Standby, choose, may_be_deputy
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
-from gpucheck.cluster.survivors.section import section
+from gpucheck.cluster.task import witness
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
@@ -50,9 +48,9 @@ def survivor(seen: Seen, host: str = "a", ranks: dict[int, str] | None = None) -
 
 def loss(*seen: tuple[Seen, str], tasks: int, hosts: int, beside: int = 1, ranks: str = "") -> Loss:
     """Return the loss of task 0 on ``a``, with what each task that met saw from its host."""
-    met = {number: survivor(sight, host) for number, (sight, host) in enumerate(seen, 1)}
-    roll = Roll(tasks=tasks, hosts=hosts, beside=beside, ranks=ranks)
-    return Loss(host="a", roll=roll, met=met, after=33.0)
+    met = {number: survivor(witness, host) for number, (witness, host) in enumerate(seen, 1)}
+    roll = Attendees(tasks=tasks, hosts=hosts, beside=beside, ranks=ranks)
+    return Loss(host="a", attendees=roll, met=met, after=33.0)
 
 
 @pytest.mark.parametrize(
@@ -188,17 +186,17 @@ def test_a_deputy_is_announced_early_and_again_when_all_have_come() -> None:
 def test_only_a_deputy_asks_who_is_there() -> None:
     store = MemoryStore()
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        heirs = [Heir(1, listener), Heir(2, None)]
-        for heir in heirs:
-            heir.watch(store)
+        standbys = [Standby(1, listener), Standby(2, None)]
+        for standby in standbys:
+            standby.watch(store)
         deputy = Deputy(task=1, host="", port=1001)
         said = Deputies(deputies=(deputy,), host="a", process=ProcessIdentity())
         store.put("deputies/0", said)
-        store.put("roll/0", Roll(tasks=3, hosts=1, beside=3))
-        store.put("roll/1", Roll(tasks=4, hosts=1, beside=4))
-        assert [heir.deputies for heir in heirs] == [said, said]
-        assert heirs[0].roll == Roll(tasks=4, hosts=1, beside=4)
-        assert heirs[1].roll is None
+        store.put("roll/0", Attendees(tasks=3, hosts=1, beside=3))
+        store.put("roll/1", Attendees(tasks=4, hosts=1, beside=4))
+        assert [standby.deputies for standby in standbys] == [said, said]
+        assert standbys[0].attendees == Attendees(tasks=4, hosts=1, beside=4)
+        assert standbys[1].attendees is None
 
 
 def verdict_of(conclusion: Conclusion) -> Verdict:
@@ -212,11 +210,9 @@ def verdict_of(conclusion: Conclusion) -> Verdict:
     return Verdict(exit=1, exit_class="culprit", culprits=(culprit,))
 
 
-class Lost:
-    """A connection to task 0 that was lost."""
-
-    def __init__(self, port: int, address: str = "127.0.0.1") -> None:
-        self.peer_address, self.port, self.token = address, port, TOKEN
+def seen(port: int, address: str = "127.0.0.1", run: str = RUN) -> Seen:
+    """Return what is seen of a process of which nothing is known but its port."""
+    return witness.look(ProcessIdentity(), address, port, run, TOKEN)
 
 
 @pytest.fixture
@@ -224,28 +220,26 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody wait as long as in earnest."""
     for name, seconds in (("_SETTLE", 0.1), ("_WINDOW", 0.6), ("_PATIENCE", 1.0), ("_TRY", 0.3)):
         monkeypatch.setattr(module, name, seconds)
-    monkeypatch.setattr(sight, "_SECONDS", 0.6)
-    monkeypatch.setattr(sight, "_APART", 0.02)
+    monkeypatch.setattr(witness, "_SECONDS", 0.6)
+    monkeypatch.setattr(witness, "_APART", 0.02)
 
 
 @pytest.mark.usefixtures("hasty")
 def test_what_an_attempt_to_connect_shows() -> None:
-    elsewhere = ProcessIdentity()
     with contextlib.closing(Store.alone(RUN, TOKEN)) as store:
-        lost = Lost(store.port)
-        assert sight.look(elsewhere, lost, RUN) == "answers"
-        assert sight.look(elsewhere, lost, "another") == "refused"
-    assert sight.look(elsewhere, lost, RUN) == "refused"
+        assert seen(store.port) == "answers"
+        assert seen(store.port, run="another") == "refused"
+    assert seen(store.port) == "refused"
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        assert sight.look(elsewhere, Lost(silent.getsockname()[1]), RUN) == "says-nothing"
-    assert sight.look(elsewhere, Lost(1, "no-such-host.invalid"), RUN) == "unreachable"
+        assert seen(silent.getsockname()[1]) == "says-nothing"
+    assert seen(1, "no-such-host.invalid") == "unreachable"
 
 
 @pytest.mark.usefixtures("hasty")
 def test_a_process_that_runs_here_is_not_dead() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        lost = Lost(silent.getsockname()[1])
-        assert sight.look(process_identity.own(), lost, RUN) == "runs"
+        port = silent.getsockname()[1]
+        assert witness.look(process_identity.own(), "127.0.0.1", port, RUN, TOKEN) == "runs"
 
 
 class Job:
@@ -253,10 +247,10 @@ class Job:
 
     def __init__(self, tasks: int, deputies: tuple[int, ...]) -> None:
         self.store = Store.open(None, None, RUN, TOKEN, tasks)
-        self.heirs = {task: Heir.prepared(task, 0, here=True) for task in range(1, tasks)}
+        self.standbys = {task: Standby.prepared(task, 0, here=True) for task in range(1, tasks)}
         said = Deputies(
             deputies=tuple(
-                Deputy(task=task, host="127.0.0.1", port=self.heirs[task].port)
+                Deputy(task=task, host="127.0.0.1", port=self.standbys[task].port)
                 for task in deputies
             ),
             host="a",
@@ -266,14 +260,16 @@ class Job:
             task: StoreClient.connect(
                 "127.0.0.1", (self.store.port,), RUN, TOKEN, 5, Who(task, f"process {task}")
             )
-            for task in self.heirs
+            for task in self.standbys
         }
-        for task, heir in self.heirs.items():
-            heir.watch(self.clients[task])
+        for task, standby in self.standbys.items():
+            standby.watch(self.clients[task])
         self.store.put(messages.DEPUTIES.key(0), said)
-        seats = {task: Seat(0, mark(f"process {task}")) for task in self.heirs}
-        self.store.put(messages.ROLL.key(0), Roll(tasks=tasks, hosts=1, beside=tasks, seats=seats))
-        self._until(lambda: all(self.heirs[task].roll for task in deputies))
+        seats = {task: Seat(0, mark(f"process {task}")) for task in self.standbys}
+        self.store.put(
+            messages.ATTENDEES.key(0), Attendees(tasks=tasks, hosts=1, beside=tasks, seats=seats)
+        )
+        self._until(lambda: all(self.standbys[task].attendees for task in deputies))
         self.judged: list[int] = []
 
     def lose(self) -> None:
@@ -286,7 +282,7 @@ class Job:
         end = time.monotonic() + seconds
 
         def go(task: int) -> None:
-            deputies = self.heirs[task].deputies
+            deputies = self.standbys[task].deputies
             assert deputies is not None
 
             def judge(what: Loss, conclusion: Conclusion) -> Verdict:
@@ -296,7 +292,7 @@ class Job:
 
             facts = Circumstances(run=RUN, tasks=9, after=3.0, end=lambda: end)
             one = Meeting(
-                self.heirs[task], deputies, self.clients[task], survivor(seen), facts, judge
+                self.standbys[task], deputies, self.clients[task], survivor(seen), facts, judge
             )
             found[task] = one.hold()
             one.leave(end)
@@ -311,8 +307,8 @@ class Job:
 
     def close(self) -> None:
         self.store.close()
-        for heir in self.heirs.values():
-            heir.close()
+        for standby in self.standbys.values():
+            standby.close()
         for client in self.clients.values():
             client.close()
 
@@ -347,7 +343,7 @@ def test_all_meet_at_the_first_deputy_with_one_verdict(job: Job) -> None:
 @pytest.mark.parametrize("job", [(4, (1, 2, 3))], indirect=True)
 def test_a_deputy_that_is_dead_as_well_is_passed_over(job: Job) -> None:
     job.lose()
-    job.heirs[1].close()
+    job.standbys[1].close()
     found = job.meet(2, 3)
     assert job.judged == [2]
     assert [one.verdict.exit for one in found.values() if one.verdict] == [1, 1]
@@ -386,7 +382,7 @@ def test_a_meeting_ends_in_time(job: Job) -> None:
 @pytest.mark.usefixtures("hasty")
 @pytest.mark.parametrize("job", [(3, (1,))], indirect=True)
 def test_a_stranger_without_the_token_is_not_at_the_meeting(job: Job) -> None:
-    port = job.heirs[1].port
+    port = job.standbys[1].port
     job.lose()
     with socket.create_connection(("127.0.0.1", port)) as stranger:
         stranger.sendall(b'{"op":"set","id":1,"key":"survivor/5","value":{}}\n' * 3)

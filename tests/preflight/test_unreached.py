@@ -15,16 +15,16 @@ import gate_runs
 import pytest
 
 import gpucheck
+from gpucheck.cluster.job_plan import arrival_seconds
 from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.launchers.entrance import Entrance
-from gpucheck.cluster.session import arrival_seconds
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.unreached import never_met
 from gpucheck.language import say
 
-PLACE = Entrance(
+PLACE = TaskPlace(
     launcher="slurm", task=1, tasks=3, master_host="10.0.0.1", hosts=("gate01", "gate02")
 )
 TIMEOUT = 12.0

@@ -10,15 +10,15 @@ from memory_store import MemoryStore
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Place, Question, Seen
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.survivors import sight
+from gpucheck.cluster.task import witness
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.machine import process_identity
 
 
 @pytest.fixture(autouse=True)
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sight, "_SECONDS", 0.6)
-    monkeypatch.setattr(sight, "_APART", 0.02)
+    monkeypatch.setattr(witness, "_SECONDS", 0.6)
+    monkeypatch.setattr(witness, "_APART", 0.02)
 
 
 def seen(

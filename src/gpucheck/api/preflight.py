@@ -14,17 +14,18 @@ from gpucheck.api.errors import NO_ROOM, AskError, RefusedError, UsageError, no_
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
-from gpucheck.cluster import node_names, unreached
 from gpucheck.cluster import refusal as refusal_of_task
+from gpucheck.cluster import unreached
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
-from gpucheck.cluster.figures import baseline, baseline_update, policy
+from gpucheck.cluster.figures import baseline, policy
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.model import ExitStatus
 from gpucheck.cluster.refusal import Refused
-from gpucheck.cluster.session import Policy, Session, Settings
+from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.messages import Verdict
 from gpucheck.cluster.store.wire import NoPortError, SameRunError, StoreError
@@ -135,10 +136,10 @@ class Task:
     def _run(self) -> int:
         """Run it; return the exit status."""
         with self._refusing():
-            settings = self._settings()
+            plan = self._plan()
         try:
             session = self._session = Session(
-                self._host, self._entrance, settings, self._policy(), self._tell
+                self._host, self._entrance, plan, self._policy(), self._tell
             )
         except StoreError as error:
             return self._without_store(error)
@@ -273,7 +274,7 @@ class Task:
         groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
         new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
-            baseline_update.update(baseline.default_path(self._host.env()), new)
+            baseline.update(baseline.default_path(self._host.env()), new)
         except baseline.BaselineError as error:
             self._note(words_of(error))
 
@@ -285,7 +286,7 @@ class Task:
             return printable(unreached.never_met(error, place))
         if place.launcher != "slurm" or not unknown or self._wish.master:
             return words_of(error)
-        return node_names.advice(words_of(error), place.master_host)
+        return unreached.advice(words_of(error), place.master_host)
 
     def _policy(self) -> Policy:
         judgement = self._judgement
@@ -320,26 +321,26 @@ class Task:
             timeout=wish.timeout,
             notices=(
                 *self._entrance.notices,
-                *node_names.notices(self._entrance, master_is_given=bool(wish.master)),
+                *unreached.notices(self._entrance, master_is_given=bool(wish.master)),
             ),
         )
 
-    def _settings(self) -> Settings:
+    def _plan(self) -> JobPlan:
         wish, python = self._wish, self._python()
-        return Settings(
+        plan = JobPlan(
+            tasks=self._entrance.tasks,
+            cuda=wish.device == "cuda",
+            begun=self._begun,
+            level=wish.level,
             python=python.executable,
             chosen_by=python.chosen_by,
-            cuda=wish.device == "cuda",
-            timeout=wish.timeout,
-            begun=self._begun,
-            ranks=wish.ranks,
             port=wish.port,
             token=self._token(),
-            level=wish.level,
             drill=self._drill,
             baseline=self._baseline,
             takes_signals=self.takes_signals,
         )
+        return plan.within(wish.timeout, self._entrance, wish.ranks)
 
     def _python(self) -> Candidate:
         """Return the target interpreter.
@@ -359,7 +360,7 @@ class Task:
         self._asks(wish)
         return candidates[0]
 
-    def _find_entrance(self) -> entrance.Entrance:
+    def _find_entrance(self) -> entrance.TaskPlace:
         options = self._wish
         wish = entrance.Wish(
             master=options.master, nodes=options.nodes, pid=os.getpid(), parent=os.getppid()

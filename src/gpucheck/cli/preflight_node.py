@@ -92,7 +92,7 @@ class NodeRun(Run):
         if options["output"]:
             show_report(report, options)
 
-    def _find_entrance(self) -> entrance.Entrance:
+    def _find_entrance(self) -> entrance.TaskPlace:
         """Return this process alone, whatever has started it."""
         return entrance.alone(self._host.env())
 

@@ -3,7 +3,7 @@
 import secrets
 
 from gpucheck.cluster.launchers import secret
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.launchers.variables import Env
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
@@ -24,7 +24,7 @@ class Door:
         token: what the user has set; "" if nothing.
     """
 
-    def __init__(self, env: Env, entrance: Entrance, port: int | None, token: str) -> None:
+    def __init__(self, env: Env, entrance: TaskPlace, port: int | None, token: str) -> None:
         self._entrance = entrance
         self._port = port
         self._secrets = secret.find(env, entrance, token)

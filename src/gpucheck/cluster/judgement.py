@@ -8,10 +8,11 @@ from itertools import islice
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.diagnose import flights, kept_out, localise, looks
+from gpucheck.cluster.coordinator.attendance import Heard
+from gpucheck.cluster.diagnose import flight_recorder, kept_out, localise, process_state
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
@@ -20,7 +21,6 @@ from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.figures import (
     bandwidth,
     drift,
-    idle,
     limits,
     lost_packets,
     pair_rounds,
@@ -45,11 +45,11 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.messages import GroupBandwidth, Verdict, fitting
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss
-from gpucheck.cluster.survivors.section import section
+from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import link_slow, rank_missing
@@ -236,11 +236,7 @@ class Judgement:
         )
         found = [
             *kept_out.refusals(roster, heard.refused),
-            *(
-                _with_own_fixes(_with_addresses(one, heard))
-                for one in named
-                if not _is_late(one, late)
-            ),
+            *(_with_addresses(one, heard) for one in named if not _is_late(one, late)),
             *slow.culprits(roster, history, known.baseline),
             *slowed,
             *stragglers.throttled(roster, heard.facts),
@@ -268,10 +264,10 @@ class Judgement:
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=[*looks.in_groups(history), *flights.in_groups(history)],
+            looks=[*process_state.in_groups(history), *flight_recorder.in_groups(history)],
             notices=[
                 *wanted.notices,
-                *(idle.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *(limits.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
                 *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
@@ -357,28 +353,19 @@ def _late(late: set[int]) -> str:
     )
 
 
-def _with_own_fixes(culprit: Culprit) -> Culprit:
-    """Return the culprit with the fixes that its own node found: they fit that node."""
-    found = culprit.data.get("roots")
-    first = found[0] if isinstance(found, list) and found else None
-    if not isinstance(first, dict) or first.get("slug") != culprit.slug:
-        return culprit
-    data = {key: value for key, value in culprit.data.items() if key != "roots"}
-    return msgspec.structs.replace(culprit, data={**data, "fixes": first.get("fixes") or []})
-
-
 def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
     """Return a culprit about a route between two hosts with the address of its near end."""
-    way = culprit.data.get("way")
-    if not isinstance(way, dict):
+    data = culprit.data
+    if not isinstance(data, FailedGroup) or data.route is UNSET:
         return culprit
     near = {heard.roster.ranks[rank].task for rank in culprit.ranks}
     known = [heard.facts[task] for task in near if task in heard.facts]
-    own = next((one.address for one in known if one.host == way["from"]), "")
+    own = next((one.address for one in known if one.host == data.route.near), "")
+    route = msgspec.structs.replace(data.route, near_address=own)
     return msgspec.structs.replace(
         culprit,
-        data={**culprit.data, "way": {**way, "from_address": own}},
-        addresses=tuple(filter(None, (own, way["address"]))),
+        data=msgspec.structs.replace(data, route=route),
+        addresses=tuple(filter(None, (own, data.route.address))),
     )
 
 

@@ -10,7 +10,8 @@ from msgspec.structs import force_setattr
 
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.preflight import Look, Phase, PhaseSeconds
+from gpucheck.facts.preflight import Phase, PhaseSeconds
+from gpucheck.facts.process_state import Look
 from gpucheck.language import Sentence, as_said
 from gpucheck.language.read_back import said_again
 
@@ -139,7 +140,44 @@ class Flight(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """``scheduled``, ``started`` (on the GPU), ``completed``."""
 
 
-class RankResult(msgspec.Struct, frozen=True, kw_only=True):
+class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An error that the static rules found on a node."""
+
+    slug: Slug
+    headline: Text
+    confidence: Confidence
+    fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()
+
+
+_Address = Annotated[
+    str, Meta(pattern=r"\A(?:[A-Za-z0-9._:-]{1,253}(?:%[A-Za-z0-9._-]{1,15})?)?\Z")
+]
+"""A host, or an address with or without its interface: commands are made of it."""
+_Sent = tuple[_Address, _Address, Count, Count, Count]
+"""From one address to another: packets sent, lost and not acknowledged."""
+
+
+class ResultFacts(msgspec.Struct, frozen=True):
+    """The part of ``RankResult.data`` that the diagnosis computes with."""
+
+    in_phase: Seconds | None = None
+    own_deadline: bool = False
+    cpu_seconds: Seconds | None = None
+    rank: RankNumber | None = None
+    address: _Address | None = None
+    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
+    fault: Name | None = None
+    lost_packets: Annotated[list[_Sent], Meta(max_length=64)] = []
+    error: Text | float | None = None
+    nccl_warnings: list[Text] = []
+    roots: list[RootCause] = []
+    way: None = None
+    variables: None = None
+    fixes: None = None
+    """These three the diagnosis says, never a task: commands are made of them."""
+
+
+class RankResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The result of one rank in one step.
 
     ``stopped``: it was ended because a rank that it waited for had failed or was missing.
@@ -189,6 +227,15 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True):
         """Whether every rank passed."""
         return self.status == "passed"
 
+    @cached_property
+    def facts(self) -> ResultFacts:
+        """Its data, as far as the diagnosis computes with them.
+
+        Raises:
+            ValueError: something in them has the wrong form; no such result leaves the store.
+        """
+        return msgspec.convert(self.data, ResultFacts)
+
 
 class StepResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """A step and the result of each rank in its groups."""
@@ -216,15 +263,6 @@ class Device(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     capability: Name | None = None
     uuid: Name | None = None
     pci: Name | None = None
-
-
-class RootCause(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An error that the static rules found on a node."""
-
-    slug: Slug
-    headline: Text
-    confidence: Confidence
-    fixes: Annotated[tuple[Fix, ...], Meta(max_length=100)] = ()
 
 
 class Throttling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -5,13 +5,13 @@ import time
 import msgspec
 
 from gpucheck.cluster.door import Door
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Refusal, Verdict
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.task.leaving import TICK, leave
+from gpucheck.cluster.task.shutdown import TICK, leave
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
@@ -22,7 +22,7 @@ _PATIENCE = 15.0
 class Refused(msgspec.Struct, frozen=True):
     """A task that cannot take part, and why, in a sentence."""
 
-    entrance: Entrance
+    entrance: TaskPlace
     host: str
     why: str
     end: float

@@ -4,15 +4,65 @@ The other tasks can meet without task 0 only once it has named a task to meet at
 one is alone, and it names no host (decision 0017).
 """
 
-from gpucheck.cluster.launchers.entrance import Entrance
+import socket
+import threading
+
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.language import say
 
+_SECONDS = 2.0
 _SILENT: tuple[Reason, ...] = ("timed-out", "no-route")
 
 
-def never_met(error: ConnectError, place: Entrance) -> str:
+def notices(entrance: TaskPlace, *, master_is_given: bool) -> tuple[str, ...]:
+    """Return what task 0 should report about the name by which the others look for it.
+
+    Args:
+        entrance: what the launcher says.
+        master_is_given: whether ``--master`` names task 0 instead.
+    """
+    asked = entrance.launcher == "slurm" and entrance.task == 0 and (entrance.nodes or 1) > 1
+    if not asked or master_is_given or _resolves(entrance.master_host):
+        return ()
+    return (
+        say(
+            "The other tasks look for this one by Slurm's name of the node, {host}, which does not "
+            "resolve here. If they do not arrive, give --master the NodeAddr that scontrol show "
+            "node {host} prints.",
+            host=entrance.master_host,
+        ),
+    )
+
+
+def advice(why: str, host: str) -> str:
+    """Return why another task did not find task 0, and what a name of Slurm's needs."""
+    return say(
+        "{why}; that is Slurm's name of the node: give --master the NodeAddr that scontrol show "
+        "node {host} prints",
+        why=why,
+        host=host,
+    )
+
+
+def _resolves(name: str) -> bool:
+    """Whether a name has an address; a resolver that hangs is abandoned and proves nothing."""
+    unknown: list[bool] = []
+
+    def look() -> None:
+        try:
+            socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            unknown.append(True)
+
+    resolver = threading.Thread(target=look, name="resolver", daemon=True)
+    resolver.start()
+    resolver.join(_SECONDS)
+    return not unknown
+
+
+def never_met(error: ConnectError, place: TaskPlace) -> str:
     """Return what a task says that never found the store of task 0.
 
     A refusal shows that somebody answers for the address, and no more: task 0 may have ended with a
@@ -53,7 +103,7 @@ def never_met(error: ConnectError, place: Entrance) -> str:
     return str(error) if not error.args else error.args[0]
 
 
-def lost_early(place: Entrance, address: str, port: int, why: str) -> str:
+def lost_early(place: TaskPlace, address: str, port: int, why: str) -> str:
     """Return what a task says that lost task 0 before it knew where to meet the others."""
     return say(
         "task 0 on host {host} ({address}, port {port}) was lost before it had named a task to "
@@ -77,6 +127,6 @@ def mtu(host: str, address: str) -> str:
     )
 
 
-def host_of_task_0(place: Entrance) -> str:
+def host_of_task_0(place: TaskPlace) -> str:
     """Return the launcher's name of the host of task 0, or where task 0 is looked for."""
     return next(iter(place.hosts), place.master_host)

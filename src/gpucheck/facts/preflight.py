@@ -1,11 +1,13 @@
 """What a pre-flight found."""
 
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
 from gpucheck.facts import Facts, Private, Section
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import CulpritData, OwnFailure
+from gpucheck.facts.process_state import Look
 
 Phase = Literal[
     "start", "import", "census", "set-device", "alone", "store", "connect", "enter", "leave", "done"
@@ -14,49 +16,10 @@ Phase = Literal[
 
 OutcomeStatus = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "absent"]
 
-ProcessState = Literal["stopped", "traced", "frozen", "uninterruptible", "running", "sleeping"]
-"""What the kernel says a process is: stopped by a signal, held by a debugger, frozen by a control
-group, waiting where no signal reaches it, computing, waiting."""
-_Call = Annotated[str, msgspec.Meta(pattern=r"\A[A-Za-z0-9_.$]{0,64}\Z")]
-"""A function of the kernel."""
-_Line = Annotated[str, msgspec.Meta(max_length=300)]
-
-
 PhaseSeconds = Annotated[
     dict[Phase, Annotated[float, msgspec.Meta(ge=0, le=1e9)]], msgspec.Meta(max_length=16)
 ]
 """For how long a rank was in each phase of a step; a phase of no time at all is left out."""
-
-
-class Look(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a rank's supervisor saw of the worker before it ended the worker for a time-out.
-
-    ``state``, and ``zygote`` (the state of the process that forks the workers), were the same in
-    two looks, a second apart.
-    """
-
-    state: ProcessState | None = None
-    zygote: ProcessState | None = None
-    cpu_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
-    """Processor time since its phase began."""
-    wait_seconds: Annotated[float, msgspec.Meta(ge=0, le=1e9)] | None = None
-    """For how long since then it was ready to run and got no processor."""
-    wchan: _Call = ""
-    """The function of the kernel in which it waited."""
-    syscall: Annotated[int, msgspec.Meta(ge=-1, le=100_000)] | None = None
-    """The number of its system call; -1 if it waited outside one."""
-    kernel: Annotated[tuple[_Call, ...], msgspec.Meta(max_length=16)] = ()
-    """Its stack in the kernel, the innermost function first; only root can read it."""
-    files: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
-    """How many files it had open."""
-    file_limit: Annotated[int, msgspec.Meta(ge=0, le=2**31)] | None = None
-    """How many files it might have open."""
-    python: Annotated[tuple[_Line, ...], msgspec.Meta(max_length=16)] = ()
-    """Its stack in Python, the innermost call first: ``package/file.py:12 function``."""
-    killed: bool = False
-    """Whether only SIGKILL ended it."""
-    error: _Line = ""
-    """The last exception that it printed."""
 
 
 class HeldUp(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -96,8 +59,7 @@ class Culprit(Facts, frozen=True, kw_only=True):
     phase: Phase | None = None
     evidence: str = ""
     """One sentence: what was observed, with the values and what they were compared with."""
-    data: dict[str, Any] = msgspec.field(default_factory=dict)
-    """More, such as ``variables`` (of the control run that passed), ``ratio``, ``from_ranks``."""
+    data: CulpritData = msgspec.field(default_factory=OwnFailure)
 
 
 class RankOutcome(Facts, frozen=True, kw_only=True):

@@ -9,9 +9,10 @@ import msgspec
 from gpucheck._about import VERSION
 from gpucheck.facts import Facts, Section, builtins
 from gpucheck.facts.answer import said_by
+from gpucheck.facts.culprit_data import decoded, without_fixes
 from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import refuse_long_numbers
-from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.request import Request
 from gpucheck.facts.sections import all_sections
 from gpucheck.language import say
@@ -265,28 +266,22 @@ def _drop_commands(sections: dict[str, Section]) -> None:
         # Commands install from this index: it counts for who named it, not for who reads the file.
         sections[Request.name] = msgspec.structs.replace(request, wheel_mirror="")
     if isinstance(preflight, Preflight) and preflight.culprits:
-        sections[Preflight.name] = msgspec.structs.replace(
-            preflight, culprits=[_without_fixes(one) for one in preflight.culprits]
-        )
-
-
-def _without_fixes(culprit: Culprit) -> Culprit:
-    """Return a culprit without the fixes that its own node found: they are commands as they stand.
-
-    Of its other data only values that are checked get into commands.
-    """
-    kept = {name: value for name, value in culprit.data.items() if name != "fixes"}
-    return msgspec.structs.replace(culprit, data=kept)
+        # The fixes that a culprit's own node found are commands as they stand. Of its other data
+        # only values that are checked get into commands.
+        culprits = [
+            msgspec.structs.replace(one, data=without_fixes(one.data)) for one in preflight.culprits
+        ]
+        sections[Preflight.name] = msgspec.structs.replace(preflight, culprits=culprits)
 
 
 def _read_back(part: msgspec.Raw, kind: type[T]) -> T:
     """Return a part of a document by its type, with the sentences that it was written from."""
     if b'"said"' not in bytes(part):
-        return msgspec.json.decode(part, type=kind)
+        return msgspec.json.decode(part, type=kind, dec_hook=decoded)
     from gpucheck.language.read_back import with_sentences  # noqa: PLC0415  # a check reads none
 
     data = with_sentences(msgspec.json.decode(part))
-    return msgspec.convert(data, type=kind, str_keys=True)
+    return msgspec.convert(data, type=kind, str_keys=True, dec_hook=decoded)
 
 
 def _now() -> str:

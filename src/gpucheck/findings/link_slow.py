@@ -26,8 +26,6 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.findings.form import InPreflight, Rule
 from gpucheck.language import say
 
-LOSES_PACKETS = "loses-packets"
-"""What a culprit is called in its data on whose links packets get lost."""
 REPLACE_THE_LINK = Fix(
     text=say(
         "Find out where the packets get lost: look at the counters of errors and drops on both "

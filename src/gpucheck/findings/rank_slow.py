@@ -23,8 +23,6 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.findings.form import InPreflight, Rule
 from gpucheck.language import say
 
-THROTTLED = "throttled"
-"""What a culprit is called in its data if a limit on processor time holds it up."""
 RAISE_THE_LIMIT = Fix(
     text=say(
         "Give the job more processors on that host: the limit comes from the batch system, the "

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Sequence
 
-from gpucheck.cluster.exclude import exclusion, good_hosts
 from gpucheck.cluster.files import FileError, add_line, write_file
+from gpucheck.cluster.history import exclusion, good_hosts
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
 from gpucheck.language import say, say_many

@@ -7,7 +7,9 @@ import msgspec
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report
+from gpucheck.facts import builtins
 from gpucheck.facts.claims import Fix
+from gpucheck.facts.culprit_data import culprit_data
 from gpucheck.facts.preflight import Preflight, RankOutcome
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence
@@ -75,7 +77,11 @@ class Public:
     def _preflight(self) -> Preflight:
         shown = self._shown
         culprits = [
-            _replace(one, evidence=self.text(one.evidence), data=self.data(one.data))
+            _replace(
+                one,
+                evidence=self.text(one.evidence),
+                data=culprit_data(self.data(builtins(one.data))),
+            )
             for one in shown.culprits or ()
         ]
         ranks = [self._rank(one) for one in shown.ranks or ()]

@@ -13,6 +13,7 @@ from gpucheck.advice.offers import Offer
 from gpucheck.cluster import files, history
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
+from gpucheck.facts.culprit_data import CulpritData
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
@@ -119,7 +120,9 @@ def versions_of_schemas() -> list[str]:
 def _types() -> tuple[dict[type, Schema], Schema]:
     """Return the schema of each type that is written, and the definitions they refer to."""
     types: tuple[type, ...] = (*_COMPLETE, *_DOCUMENTS)
-    refs, parts = msgspec.json.schema_components(types, ref_template=_TEMPLATE)
+    refs, parts = msgspec.json.schema_components(
+        types, schema_hook=_of_culprit_data, ref_template=_TEMPLATE
+    )
     for kind in _COMPLETE:
         # Defaults exist only in the code: the output has every key.
         properties = parts[kind.__name__]["properties"]
@@ -128,6 +131,17 @@ def _types() -> tuple[dict[type, Schema], Schema]:
         if "properties" in part:
             part["properties"]["said"] = {"$ref": "#/$defs/Said"}
     return dict(zip(types, refs, strict=True)), {**parts, **_OF_SENTENCES}
+
+
+def _of_culprit_data(kind: type) -> Schema:
+    """Return the schema of the data of a culprit, whose forms are additions at any time.
+
+    Raises:
+        NotImplementedError: it is something else that msgspec does not know.
+    """
+    if kind is not CulpritData:
+        raise NotImplementedError(kind.__name__)
+    return {"type": "object", "default": {}}
 
 
 def _document(kind: type) -> Callable[[], Schema]:

@@ -1,26 +1,225 @@
 """Who takes part: which tasks have come, which are still heard, and how the others were lost."""
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.hearing import Hearing
-from gpucheck.cluster.coordinator.inbox import Inbox, LocalStore
 from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
-from gpucheck.cluster.model import RankResult, Roster, TaskFacts
-from gpucheck.cluster.store import messages, pace
-from gpucheck.cluster.store.messages import RankProgress, Refusal, Registration
+from gpucheck.cluster.launchers.variables import is_host
+from gpucheck.cluster.model import RankResult, Roster, StepResult, TaskFacts
+from gpucheck.cluster.store import messages, wire
+from gpucheck.cluster.store.messages import (
+    M,
+    Malformed,
+    Place,
+    Question,
+    RankProgress,
+    Refusal,
+    Registration,
+    Seen,
+    Topic,
+    Witnessed,
+)
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
+_MOST_MALFORMED = 5
+_WITNESSES = 8
+"""How many hosts are asked about a silent one: with more, one that errs changes nothing."""
+_MOST = 64
+"""Places in one question; whoever is not asked about is not called dead."""
+_PATIENCE = 8.0
+"""Seconds for the answers: a look takes half as long, and hosts may be busy."""
 SILENT = 12.0
 """Seconds without a heartbeat after which a task is lost; in large jobs, where heartbeats are
-rarer, as many more as ``pace.silence`` says."""
+rarer, as many more as ``wire.silence`` says."""
 FOR_TASKS = 1e-5
 """Seconds between two looks at the store for each task of the job, so that a look may cost some."""
 _BEATS = 1.0
+
+
+class Inbox:
+    """Reads the messages of other tasks; one that is malformed is noted and passed over.
+
+    Attributes:
+        malformed: what was not believed, each in a sentence, by its key.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.malformed: dict[str, str] = {}
+        self._store = store
+
+    def news(self, topic: Topic[M], *numbers: int) -> list[tuple[int, M]]:
+        """Return what was set since the last look, each with the last number of its key."""
+        folder = topic.key(*numbers)
+        found = []
+        for rest, text in self._store.news(folder).items():
+            key = f"{folder}/{rest}"
+            number = whole_number(rest)
+            if number is None:
+                continue
+            message = topic.read(text)
+            if not isinstance(message, Malformed):
+                found.append((number, message))
+            elif len(self.malformed) < _MOST_MALFORMED:
+                said = say(
+                    "the message {key} was rejected: {problem}",
+                    key=key,
+                    problem=message.problem,
+                )
+                self.malformed[key] = said
+        return found
+
+
+class Heard(msgspec.Struct, kw_only=True):
+    """Everything that the judgement is based on."""
+
+    roster: Roster
+    facts: dict[int, TaskFacts]
+    history: list[StepResult]
+    late: tuple[int, ...] = ()
+    """Tasks that came after the ranks had been assigned."""
+    grown: dict[int, Mapping[str, Mapping[str, int]]] = {}
+    """By how much error counters of RDMA ports have grown, by task."""
+    seen: Mapping[int, Mapping[int, Seen]] = {}
+    """What others saw of tasks that are not heard: by task, and by the task that was asked."""
+    back: frozenset[int] = frozenset()
+    """Tasks that were lost, and are heard again."""
+    awaited: frozenset[int] = frozenset()
+    """Tasks that have not come, and that still had time to."""
+    left: frozenset[int] = frozenset()
+    """Tasks that were told to end before the job was judged, and said so."""
+    broken: frozenset[int] = frozenset()
+    """Tasks whose connection ended without a word, just before the job was told to end."""
+    closed: frozenset[int] = frozenset()
+    """Tasks whose connection was closed as soon as they fell silent."""
+    gave_up: Mapping[int, str] = {}
+    """Tasks that have ended because nothing came from task 0 any more, with what they saw."""
+    narrow: frozenset[int] = frozenset()
+    """Tasks of which nothing came after their registration, not even their large message."""
+    mute: frozenset[int] = frozenset()
+    """Tasks that have connected, and have never registered."""
+    turned_away: Sequence[TurnedAway] = ()
+    """Processes that looked for the store and are none of the tasks."""
+    is_blind: bool = False
+    """Whether task 0 lost its own store: what it did not hear then means nothing."""
+    refused: Mapping[int, Refusal] = {}
+    """Tasks that were refused at their start."""
+    wrong_tokens: Mapping[str, int] = {}
+    """How often another token was presented, by address."""
+    malformed: tuple[str, ...] = ()
+    """Messages that were not believed, each in a sentence."""
+    stopped_because: str = ""
+    not_measured: str = ""
+    """Why a measurement was left out, in a sentence; the job was tested without it."""
+
+
+class Hearing:
+    """The questions, and what was answered.
+
+    Args:
+        store: where the questions are put.
+
+    Attributes:
+        seen: what was seen of each task that was asked about, by the witnesses.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self.seen: dict[int, dict[int, Seen]] = {}
+        self._store = store
+        self._asked: dict[int, set[int]] = {}
+        self._numbers: dict[int, int] = {}
+        self._until = 0.0
+
+    def about_silent(
+        self, silent: Iterable[int], came: Mapping[int, Registration], heard: set[int], now: float
+    ) -> None:
+        """Ask about tasks that have come and fallen silent.
+
+        Where other tasks of their host are heard, the lowest of these sees their processes.
+        Otherwise hosts are asked about a task that listens, if there is one.
+        """
+        lowest = _lowest(came, heard)
+        places: dict[int, list[Place]] = {}
+        whole: dict[str, Place] = {}
+        for task in sorted(silent):
+            said = came[task]
+            place = Place(
+                task=task, host=_address(said), port=said.deputy_port, process=said.process
+            )
+            host = said.facts.host
+            if host in lowest:
+                places.setdefault(lowest[host], []).append(place)
+            elif host not in whole or (place.port and not whole[host].port):
+                whole[host] = place
+        for witness in _spread(lowest):
+            places.setdefault(witness, []).extend(whole.values())
+        self._ask(places, now)
+
+    def about_absent(
+        self, hosts: Mapping[int, str], came: Mapping[int, Registration], now: float
+    ) -> None:
+        """Ask about tasks that have not come, by the names that the launcher has for their hosts.
+
+        Nobody is known to listen there. But it shows whether the hosts can be reached at all.
+        """
+        lowest = _lowest(came, set(came))
+        first: dict[str, Place] = {}
+        for task, host in sorted(hosts.items()):
+            if host not in lowest and is_host(host):
+                first.setdefault(host, Place(task=task, host=host))
+        self._ask({witness: list(first.values()) for witness in _spread(lowest)}, now)
+
+    def take(self, witness: int, said: Witnessed) -> None:
+        """Note what a witness says about those for whom it was asked."""
+        for task in self._asked.get(witness, set()) & said.seen.keys():
+            self.seen.setdefault(task, {})[witness] = said.seen[task]
+
+    def is_over(self, now: float, heard: set[int]) -> bool:
+        """Whether all who can still answer have done so, or their time is over."""
+        open_ones = (
+            task
+            for witness, tasks in self._asked.items()
+            if witness in heard
+            for task in tasks
+            if witness not in self.seen.get(task, {})
+        )
+        return now > self._until or not any(True for _ in open_ones)
+
+    def _ask(self, places: Mapping[int, list[Place]], now: float) -> None:
+        for witness, all_of_them in places.items():
+            asked = self._asked.setdefault(witness, set())
+            new = [one for one in all_of_them if one.task not in asked][:_MOST]
+            if not new:
+                continue
+            number = self._numbers.get(witness, 0)
+            self._numbers[witness] = number + 1
+            asked.update(one.task for one in new)
+            self._store.put(messages.QUESTIONS.key(witness, number), Question(places=tuple(new)))
+            self._until = now + _PATIENCE
+
+
+def _lowest(came: Mapping[int, Registration], heard: set[int]) -> dict[str, int]:
+    """Return the lowest task that is heard on each host, the host of task 0 first."""
+    found: dict[str, int] = {}
+    for task in sorted(heard & came.keys()):
+        found.setdefault(came[task].facts.host, task)
+    return found
+
+
+def _spread(lowest: Mapping[str, int]) -> list[int]:
+    """Return some of the witnesses, from all parts of the job; task 0 is always among them."""
+    every = list(lowest.values())
+    count = min(len(every), _WITNESSES)
+    return [every[at * len(every) // count] for at in range(count)]
+
+
+def _address(said: Registration) -> str:
+    """Return the address of a task; "" if it is none, or where the store is."""
+    return said.facts.address if is_host(said.facts.address) else ""
 
 
 class _Beat(msgspec.Struct, frozen=True):
@@ -50,7 +249,7 @@ class Attendance:
         is_judged: whether the job is judged, so that whoever leaves was not told to end.
     """
 
-    def __init__(self, store: LocalStore, inbox: Inbox, tasks: int) -> None:
+    def __init__(self, store: Store, inbox: Inbox, tasks: int) -> None:
         self.came: dict[int, TaskFacts] = {}
         self.refused: dict[int, Refusal] = {}
         self.lost: set[int] = set()
@@ -59,7 +258,7 @@ class Attendance:
         self._store = store
         self._inbox = inbox
         self._tasks = tasks
-        self._patience = pace.silence(SILENT, pace.beat(tasks))
+        self._patience = wire.silence(SILENT, wire.beat(tasks))
         self._hearing = Hearing(store)
         self._registered: dict[int, Registration] = {}
         self._beats: dict[int, _Beat] = {}

@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
-from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance
-from gpucheck.cluster.coordinator.heard import Heard
-from gpucheck.cluster.coordinator.inbox import Inbox, LocalStore
-from gpucheck.cluster.coordinator.rank_assignment import JobSpec, assign_ranks, unfit
+from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance, Heard, Inbox
+from gpucheck.cluster.coordinator.rank_assignment import assign_ranks, unfit
 from gpucheck.cluster.diagnose.naming import words_of
-from gpucheck.cluster.model import Backend, RankResult, Roster, Step, StepResult
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
 from gpucheck.cluster.spans import pack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import (
@@ -26,7 +25,8 @@ from gpucheck.cluster.store.messages import (
     StepOrders,
     Verdict,
 )
-from gpucheck.cluster.survivors.announcer import Announcer
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.survivors.deputy import Announcer
 from gpucheck.language import say
 
 _OFTEN = 0.02
@@ -36,24 +36,6 @@ _RESERVE = 8.0
 """Seconds that are kept for the verdict and for leaving."""
 
 Script = Generator[None, None, None]
-
-
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a pre-flight does. Times in seconds; ``begun`` and ``end`` are of ``monotonic()``."""
-
-    backend: Backend
-    begun: float
-    end: float
-    arrival: float
-    """How long tasks are waited for."""
-    connect: float
-    sizes: tuple[int, ...] = ()
-    """Bytes; () leaves them to the worker, which knows its device."""
-    level: str = "quick"
-    seed: int = 0
-    alone: float = 30.0
-    start: float = 30.0
-    set_device: float = 60.0
 
 
 Next = Callable[[Heard], Step | None]
@@ -67,19 +49,17 @@ class Coordinator:
 
     Args:
         store: where it reads and writes messages.
-        job: what is known before anyone has come.
-        plan: how long everything may take.
+        plan: what is to be done, and how long everything may take.
         next_step: says what is to be done next.
         finish: judges at the end.
         tell: is told in words what is going on.
     """
 
     def __init__(
-        self, store: LocalStore, job: JobSpec, plan: Plan, next_step: Next, finish: Finish,
+        self, store: Store, plan: JobPlan, next_step: Next, finish: Finish,
         tell: Tell,
     ) -> None:  # fmt: skip
         self._store = store
-        self._job = job
         self._plan = plan
         self._next_step = next_step
         self._finish = finish
@@ -87,7 +67,7 @@ class Coordinator:
         self._reserve = min(_RESERVE, (plan.end - plan.begun) / 5)
         self._end = plan.end - self._reserve
         self._inbox = Inbox(store)
-        self._tasks = Attendance(store, self._inbox, job.tasks)
+        self._tasks = Attendance(store, self._inbox, plan.tasks)
         self._look_at = 0.0
         self._sent: dict[int, int] = {}
         self._awaits = True
@@ -102,7 +82,7 @@ class Coordinator:
         now = time.monotonic()
         if now < self._look_at:
             return
-        self._look_at = now + max(_OFTEN, FOR_TASKS * self._job.tasks)
+        self._look_at = now + max(_OFTEN, FOR_TASKS * self._plan.tasks)
         if self.is_given_up:
             return  # the others may have a verdict of their own
         self._tasks.look(now)
@@ -139,7 +119,7 @@ class Coordinator:
         elif self._awaits and (late := self._tasks.not_come()):
             why = say(
                 "{why}; by then, {count} of {all} tasks had not come ({tasks})",
-                why=why, count=len(late), all=self._job.tasks, tasks=words_of(late),
+                why=why, count=len(late), all=self._plan.tasks, tasks=words_of(late),
             )  # fmt: skip
         heard = self._heard or self._nothing_done()
         if self._under_way is not None and self._under_way[0].only_measures:
@@ -161,7 +141,7 @@ class Coordinator:
         yield from self._learn()
         heard = self._heard = self._nothing_done()
         self._assign(heard.roster)
-        known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
+        known = unfit(heard.roster, heard.facts, cuda=self._plan.cuda)
         while (step := self._next_step(heard)) is not None:
             if why := self._why_no_time(step):
                 if step.only_measures:
@@ -184,14 +164,14 @@ class Coordinator:
 
     def _nothing_done(self) -> Heard:
         theirs = {task: one.host for task, one in self._tasks.refused.items()}
-        job = msgspec.structs.replace(self._job, hosts={**self._job.hosts, **theirs})
+        job = msgspec.structs.replace(self._plan, hosts={**self._plan.hosts, **theirs})
         return Heard(
             roster=assign_ranks(job, self._tasks.came), facts=dict(self._tasks.came), history=[]
         )
 
     def _await_tasks(self) -> Script:
         """Wait for every task; the clock starts when the first one has registered: this one."""
-        tasks, every = self._tasks, self._job.tasks
+        tasks, every = self._tasks, self._plan.tasks
         while tasks.are_awaited() and time.monotonic() < min(self._awaited_until(), self._end):
             for task, said in self._inbox.news(messages.REGISTRATIONS):
                 if said.facts.task == task < every and task not in tasks.came:
@@ -349,7 +329,7 @@ class Coordinator:
         if not heard.history:
             self._note_unfit(heard)
         heard.malformed = tuple(self._inbox.malformed.values())
-        known = self._tasks.came.keys() | self._tasks.refused.keys() | self._job.kept_away
+        known = self._tasks.came.keys() | self._tasks.refused.keys() | self._plan.kept_away
         heard.mute = frozenset(self._store.connected - known)
         heard.is_blind = self._is_blind
         if self._tasks.left and not heard.stopped_because:
@@ -363,7 +343,7 @@ class Coordinator:
 
     def _note_unfit(self, heard: Heard) -> None:
         """Note the ranks that could not take part: they are known even if no step was begun."""
-        known = unfit(heard.roster, heard.facts, cuda=self._job.cuda)
+        known = unfit(heard.roster, heard.facts, cuda=self._plan.cuda)
         if not known:
             return
         groups = tuple((rank,) for rank in sorted(known))

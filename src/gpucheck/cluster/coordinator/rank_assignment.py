@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Rank, RankResult, Roster, Status, TaskFacts, gpu_number
 from gpucheck.facts import builtins
 from gpucheck.language import say
@@ -14,24 +15,7 @@ TOLD_TO_END = "told-to-end"
 """The kind of a rank whose launcher ended its task before the job was judged."""
 
 
-class JobSpec(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known of the job before any task has come.
-
-    ``per_task`` is the number of ranks of each task, where it is given (``--ranks``; 1 under
-    torchrun). Otherwise a task has one rank for each GPU that torch sees, if it is alone on its
-    node or if no other task there sees its GPUs; each of several tasks that share GPUs has one
-    rank. ``hosts`` has the host of each task, where the launcher gives them. A drill keeps
-    ``kept_away`` tasks from registering.
-    """
-
-    tasks: int
-    cuda: bool
-    per_task: int | None = None
-    hosts: Mapping[int, str] = {}
-    kept_away: frozenset[int] = frozenset()
-
-
-def assign_ranks(job: JobSpec, came: Mapping[int, TaskFacts]) -> Roster:
+def assign_ranks(job: JobPlan, came: Mapping[int, TaskFacts]) -> Roster:
     """Number the ranks by node, task and device; by task alone where each task has one rank."""
     nodes = _nodes(job, came)
     shared = Counter(nodes.values())
@@ -108,17 +92,17 @@ def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]
     return {node for node, uuids in seen.items() if len(set(uuids)) == len(uuids)} - unknown
 
 
-def _count(job: JobSpec, facts: TaskFacts, *, alone: bool) -> int:
+def _count(job: JobPlan, facts: TaskFacts, *, alone: bool) -> int:
     if job.per_task is not None:
         return job.per_task
     return max(1, len(facts.devices or ())) if job.cuda and alone else 1
 
 
-def _host(job: JobSpec, came: Mapping[int, TaskFacts], task: int) -> str:
+def _host(job: JobPlan, came: Mapping[int, TaskFacts], task: int) -> str:
     return came[task].host if task in came else job.hosts.get(task, "")
 
 
-def _nodes(job: JobSpec, came: Mapping[int, TaskFacts]) -> dict[int, int]:
+def _nodes(job: JobPlan, came: Mapping[int, TaskFacts]) -> dict[int, int]:
     """Number the nodes: as the launcher does, or by their names in the order of tasks."""
     told = {task: facts.node for task, facts in came.items()}
     names: dict[str, int] = {}

@@ -1,21 +1,29 @@
 """From the evidence and the control runs to the culprits of the report."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
-from gpucheck.cluster.diagnose import direct_evidence, finding_of, looks, ways
-from gpucheck.cluster.diagnose.causes import Cause, causes, scale
+from gpucheck.cluster.diagnose import direct_evidence, naming, process_state, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
 from gpucheck.cluster.diagnose.missing import Sights, missing
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
-from gpucheck.cluster.diagnose.sentences import HOW, Sentence, form_of, phase_of
+from gpucheck.cluster.diagnose.sentences import (
+    HOW,
+    Cause,
+    Sentence,
+    causes,
+    form_of,
+    phase_of,
+    scale,
+)
 from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import ControlRunEnd, FailedGroup, OwnFailure
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import nccl_infiniband
 from gpucheck.language import in_clauses, say
@@ -48,7 +56,7 @@ def culprits(
     questions += _left_open(evidence, questions)
     if evidence.slow:
         slow = [one for _rank, one in sorted(evidence.slow.items())]
-        questions.insert(0, looks.slow_hosts(slow))
+        questions.insert(0, process_state.slow_hosts(slow))
     found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
     return Conclusion(culprits=found, inconclusive=in_clauses(questions))
 
@@ -86,20 +94,20 @@ def _closed(evidence: Evidence) -> list[Culprit]:
         trial = trials[min(trials)]
         hosts = words_of([evidence.host_of[other] for other in sorted(trials)])
         entry = blamed(
-            finding_of.of_way(),
+            naming.of_route(),
             evidence.roster,
             [one.rank for one in evidence.roster.ranks if one.node == node],
             evidence=say(
                 "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
                 "its ports; {said}",
                 hosts=hosts,
-                said=ways.in_words(trial),
+                said=sentences.in_words(trial),
             ),
-            data={
-                "kind": form_of(trial),
-                "group": list(trial.group),
-                **ways.as_data(trial, evidence.roster),
-            },
+            data=FailedGroup(
+                kind=form_of(trial),
+                group=list(trial.group),
+                route=sentences.route(trial, evidence.roster),
+            ),
         )
         found.append(_at(entry, "store"))
     return found
@@ -138,13 +146,18 @@ def _at(entry: Culprit, phase: Phase | None) -> Culprit:
     return msgspec.structs.replace(entry, phase=phase)
 
 
-def _data(direct: direct_evidence.DirectEvidence) -> dict[str, Any]:
-    result = direct.result
-    data: dict[str, Any] = {"kind": result.kind or result.status, **result.data}
+def _data(direct: direct_evidence.DirectEvidence) -> OwnFailure:
+    """Return what a rank said; the fixes that its own node found fit that node better than ours."""
+    result, fixes = direct.result, direct.fixes
+    data = OwnFailure({"kind": result.kind or result.status, **result.data})
     if result.look is not None:
         data["look"] = builtins(result.look)
-    if direct.fixes:
-        data["fixes"] = [builtins(one) for one in direct.fixes]
+    is_of_node = bool(result.facts.roots) and result.facts.roots[0].slug == direct.slug
+    if is_of_node:
+        fixes = result.facts.roots[0].fixes
+        del data["roots"]
+    if fixes or is_of_node:
+        data["fixes"] = builtins(fixes)
     return data
 
 
@@ -157,7 +170,7 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     slug, question = _slug(cause, trial, is_link=sentence.is_link), ""
     is_hopeless = bool(runs.tried) and runs.upcoming is None
     if runs.passing is not None:
-        slug = finding_of.of_control_run(runs.passing)
+        slug = naming.of_control_run(runs.passing)
         words = _with_run(words, runs.passing, is_sure=runs.is_sure)
         is_small = len(cause.ranks) <= 2  # noqa: PLR2004  # what the control runs were tried on
         sure = Confidence.CERTAIN if runs.is_sure and is_small else Confidence.LIKELY
@@ -182,17 +195,20 @@ def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     return (between(entry, evidence.roster) if sentence.is_link else entry), question
 
 
-def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> dict[str, Any]:
+def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> FailedGroup:
     """Return the failing set, how it fails, and what the control runs have shown."""
-    data: dict[str, Any] = {"kind": form_of(trial), "group": list(cause.group)}
-    data.update(ways.as_data(trial, roster) if form_of(trial) == "store" else {})
-    if runs.tried:
-        data["arms"] = [
-            {"env": one.env, "backend": one.backend, "passed": one.passed} for one in runs.tried
-        ]
-    if runs.passing is not None:
-        data.update(variables=runs.passing.env, backend=runs.passing.backend)
-    return data
+    form, passing = form_of(trial), runs.passing
+    tried = [
+        ControlRunEnd(env=one.env, backend=one.backend, passed=one.passed) for one in runs.tried
+    ]
+    return FailedGroup(
+        kind=form,
+        group=list(cause.group),
+        route=sentences.route(trial, roster) if form == "store" else UNSET,
+        control_runs=tried or UNSET,
+        variables=UNSET if passing is None else passing.env,
+        backend=UNSET if passing is None else passing.backend,
+    )
 
 
 def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
@@ -202,12 +218,12 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     if form == "error" and is_far and _names_infiniband(trial):
         return nccl_infiniband.RULE.slug
     if form == "connect" and is_far and not is_of_ranks:
-        return finding_of.of_way()
-    if form == "store" and ways.unreached(trial) is not None:
-        return finding_of.of_way()
+        return naming.of_route()
+    if form == "store" and sentences.unreached(trial) is not None:
+        return naming.of_route()
     if is_link and form == "error" and trial.backend == "gloo":
-        return finding_of.of_way() if is_far else finding_of.of_link("hang")
-    return finding_of.of_link(form) if is_link else finding_of.of_rank(form)
+        return naming.of_route() if is_far else naming.of_link("hang")
+    return naming.of_link(form) if is_link else naming.of_rank(form)
 
 
 def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
@@ -221,7 +237,7 @@ def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
 
 
 def _names_infiniband(trial: Trial) -> bool:
-    said = (f"{one.data.get('nccl_warnings')} {one.detail}" for one in trial.results.values())
+    said = (f"{one.facts.nccl_warnings} {one.detail}" for one in trial.results.values())
     return any(word in text for text in said for word in _INFINIBAND)
 
 
@@ -235,13 +251,13 @@ def _transient_pairs(evidence: Evidence) -> list[Culprit]:
             continue
         seen.add(trial.ranks)
         form = form_of(trial)
-        is_way = form == "store" and ways.unreached(trial) is not None
-        slug = finding_of.of_way() if is_way else finding_of.of_link(form)
+        is_route = form == "store" and sentences.unreached(trial) is not None
+        slug = naming.of_route() if is_route else naming.of_link(form)
         ends = [min(r for r in trial.ranks if evidence.node_of[r] == n) for n in trial.nodes]
         ends = ends if len(ends) > 1 else sorted(trial.ranks)
         entry = blamed(
             slug, evidence.roster, ends, evidence=say("together they {how}", how=HOW[form]),
-            data={"kind": form, "group": list(trial.group)},
+            data=FailedGroup(kind=form, group=list(trial.group)),
         )  # fmt: skip
         found.append(between(_as_transient(_at(entry, phase_of(trial))), evidence.roster))
     return found

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gpucheck.cluster.diagnose import looks, own_errors
-from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.diagnose import own_errors, process_state
+from gpucheck.cluster.diagnose.own_errors import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
@@ -53,22 +53,20 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
     """
     if not went_wrong(result) or result.status == "lost":
         return None
-    if held := looks.held([result]):
+    if held := process_state.held([result]):
         return held[0]
-    is_busy = looks.lacked_processor(result)
-    if is_busy and not looks.runs_in_circles(result, others):
+    is_busy = process_state.lacked_processor(result)
+    if is_busy and not process_state.runs_in_circles(result, others):
         return None
     if (own := own_errors.own_error(result)) is not None:
         return own
-    roots = result.data.get("roots")
-    if isinstance(roots, list) and roots and isinstance(roots[0], dict) and roots[0].get("slug"):
-        why = roots[0].get("headline") or result.detail
-        said = say("never reached its tests: {why}", why=why)
-        sure = _confidence(roots[0].get("confidence"))
-        slug = str(roots[0]["slug"])
+    if result.facts.roots:
+        root = result.facts.roots[0]
+        said = say("never reached its tests: {why}", why=root.headline or result.detail)
         return DirectEvidence(
-            rank=result.rank, slug=slug, evidence=said, confidence=sure, result=result
-        )
+            rank=result.rank, slug=root.slug, evidence=said, confidence=root.confidence,
+            result=result,
+        )  # fmt: skip
     if result.kind == "no-device":
         said = say("has no GPU to test: {why}", why=result.detail)
         # Its node's own check named no cause, so why torch sees none is not known.
@@ -107,18 +105,14 @@ def together(
 ) -> list[DirectEvidence]:
     """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
-    if found := [*looks.held(known), *own_errors.named(known)]:
+    if found := [*process_state.held(known), *own_errors.named(known)]:
         return found
     if any(one.status == "lost" for one in known):
         return []  # the others waited for it; that it is lost is said elsewhere
     named = _first_to_fail(known) or _never_entered(known)
     if not named and backend == "gloo":
-        named = looks.not_begun(known)
+        named = process_state.not_begun(known)
     return named or _wrong_sum(known) or _unkillable(known)
-
-
-def _confidence(word: object) -> Confidence:
-    return next((one for one in Confidence if one.value == word), Confidence.LIKELY)
 
 
 def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
@@ -200,9 +194,9 @@ def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
 
     Otherwise it was late and still moving, and pairs will show whether it works.
     """
-    own = one.data.get("in_phase")
-    longest = max((float(two.data.get("in_phase") or 0.0) for two in waiting), default=0.0)
-    return own is None or bool(one.data.get("own_deadline")) or 2 * float(own) >= longest
+    own = one.facts.in_phase
+    longest = max((two.facts.in_phase or 0.0 for two in waiting), default=0.0)
+    return own is None or one.facts.own_deadline or 2 * own >= longest
 
 
 def _had_time(one: RankResult) -> bool:
@@ -210,7 +204,7 @@ def _had_time(one: RankResult) -> bool:
 
     Connecting ranks wait for nothing of their own, and all others had finished.
     """
-    return not one.data.get("own_deadline") and one.phase not in ("connect", "leave")
+    return not one.facts.own_deadline and one.phase not in ("connect", "leave")
 
 
 def _with_time(said: str, one: RankResult) -> str:
@@ -288,9 +282,9 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
         return []
     (one,) = late
     stack = one.look.python if one.look is not None else ()
-    is_stuck = one.status == "timed-out" and float(one.data.get("in_phase") or 0.0) >= _GIVES_UP
+    is_stuck = one.status == "timed-out" and (one.facts.in_phase or 0.0) >= _GIVES_UP
     on_its_way = any(frame.endswith(" _reach") for frame in stack)
-    was_starved = looks.lacked_processor(one) and not looks.needed_no_more(one)
+    was_starved = process_state.lacked_processor(one) and not process_state.needed_no_more(one)
     if not is_stuck or not on_its_way or was_starved:
         return []
     words = say(
@@ -312,9 +306,9 @@ def _is_before_connecting(one: RankResult, trying: list[RankResult]) -> bool:
     A rank that had not begun waited for the first rank of its group.
     """
     is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
-    is_timed = one.data.get("own_deadline") or one.data.get("in_phase") is not None
-    is_stuck = one.status == "timed-out" and bool(is_timed) and _stood_still(one, trying)
-    return is_early and is_stuck and not looks.lacked_processor(one)
+    is_timed = one.facts.own_deadline or one.facts.in_phase is not None
+    is_stuck = one.status == "timed-out" and is_timed and _stood_still(one, trying)
+    return is_early and is_stuck and not process_state.lacked_processor(one)
 
 
 def _is_behind(one: RankResult, latest: int) -> bool:
@@ -337,8 +331,8 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
         return []
     if any(one.passed and one is not result for one in known):
         return []
-    fault = wrong[0].data.get("fault")
-    if isinstance(fault, str):
+    fault = wrong[0].facts.fault
+    if fault is not None:
         words = say(
             "its contribution to the sum was wrong ({fault}), in the same way on {count} ranks of "
             "{all}",
@@ -356,9 +350,8 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
 
 def agreed_on(known: Iterable[RankResult]) -> int | None:
     """Return the rank whose contribution all witnesses of a wrong sum found wrong, if any."""
-    named = [one.data.get("rank") for one in known if one.kind == "wrong-value"]
-    first = named[0] if named else None
-    return first if isinstance(first, int) and all(one == first for one in named) else None
+    named = {one.facts.rank for one in known if one.kind == "wrong-value"}
+    return named.pop() if len(named) == 1 else None
 
 
 def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:

@@ -11,7 +11,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.diagnose import direct_evidence, looks
+from gpucheck.cluster.diagnose import direct_evidence, process_state
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.model import Backend, Kind, RankResult, Roster, StepResult
 
@@ -143,9 +143,9 @@ class Evidence:
             for result in one.results.values()
             if result.rank in self.node_of
             and result.rank not in self.direct
-            and looks.lacked_processor(result)
+            and process_state.lacked_processor(result)
         }
-        self._judge_ways()
+        self._judge_routes()
         self._judge_ranks()
         self.unexplained = [
             trial
@@ -236,7 +236,7 @@ class Evidence:
                     found.setdefault(direct.rank, direct)
         return found
 
-    def _judge_ways(self) -> None:
+    def _judge_routes(self) -> None:
         """Judge the nodes by whether others reach the ports that their ranks open."""
         self.unreached: dict[int, dict[int, Trial]] = {}
         self.entered: set[int] = set()

@@ -9,6 +9,7 @@ from gpucheck.cluster.model import Roster
 from gpucheck.cluster.store.messages import Refusal
 from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.culprit_data import Differs
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import rank_missing, ranks_heterogeneous
 from gpucheck.language import say, say_many
@@ -39,7 +40,7 @@ def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
                 host=refused[tasks[0]].host,
                 why=why,
             ),
-            data={"differs": ["command line"]},
+            data=Differs(differs=["command line"]),
         )
         for why, tasks in by_reason.items()
     ]

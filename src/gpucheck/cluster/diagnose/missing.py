@@ -8,12 +8,13 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose import finding_of
+from gpucheck.cluster.diagnose import naming
 from gpucheck.cluster.diagnose.evidence import Evidence
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.cluster.store.messages import Seen
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.findings import rank_hangs, rank_missing
 from gpucheck.language import say, say_many
@@ -298,8 +299,8 @@ class _Missing:
             )
         ends = [self._roster.ranks[0].rank, ranks[0]]
         entry = blamed(
-            finding_of.of_way(), self._roster, ends, evidence=words, confidence=sure,
-            data={"kind": "connect", "group": ends},
+            naming.of_route(), self._roster, ends, evidence=words, confidence=sure,
+            data=FailedGroup(kind="connect", group=ends),
         )  # fmt: skip
         return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
 
@@ -319,7 +320,7 @@ class _Missing:
                 rank_missing.RULE.slug, self._roster, ranks, evidence=words,
                 confidence=Confidence.POSSIBLE,
             )  # fmt: skip
-        return self._way(ranks, words, len(self._sights.gave_up))
+        return self._route(ranks, words, len(self._sights.gave_up))
 
     def _is_narrow(self, ranks: list[int], views: Mapping[int, Seen]) -> bool:
         """Whether the large message of a task got lost that it had sent right after a small one.
@@ -335,15 +336,15 @@ class _Missing:
             "small messages pass between the two hosts, and one of 16 KiB did not: large packets "
             "get lost on the way; compare the MTU of the network interfaces and switches"
         )
-        return self._way(ranks, words, len(self._sights.narrow))
+        return self._route(ranks, words, len(self._sights.narrow))
 
-    def _way(self, ranks: list[int], words: str, tasks: int) -> Culprit:
-        """Return the entry of the way between the hosts of rank 0 and of these ranks."""
+    def _route(self, ranks: list[int], words: str, tasks: int) -> Culprit:
+        """Return the entry of the route between the hosts of rank 0 and of these ranks."""
         ends = [self._roster.ranks[0].rank, ranks[0]]
         entry = blamed(
-            finding_of.of_way(), self._roster, ends, evidence=words,
+            naming.of_route(), self._roster, ends, evidence=words,
             confidence=Confidence.LIKELY if tasks == 1 else Confidence.POSSIBLE,
-            data={"kind": "connect", "group": ends},
+            data=FailedGroup(kind="connect", group=ends),
         )  # fmt: skip
         return between(msgspec.structs.replace(entry, phase="connect"), self._roster)
 

@@ -1,16 +1,48 @@
 """From ranks to an entry of the report: the ranks, their hosts, the GPU if there is only one."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+import functools
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
+from gpucheck.cluster.diagnose.control_runs import ControlRun
 from gpucheck.cluster.model import Roster
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import CulpritData, OwnFailure
 from gpucheck.facts.preflight import Culprit
+from gpucheck.findings import all_rules
+from gpucheck.findings.form import GroupFailure
 from gpucheck.language import in_series, say, say_many
 
 _MOST = 4
+
+
+@functools.cache
+def of_rank(failure: GroupFailure) -> str:
+    """Return the finding of a rank that fails in this way in every group."""
+    return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_ranks)
+
+
+@functools.cache
+def of_link(failure: GroupFailure) -> str:
+    """Return the finding of two ends that fail in this way, and that each pass with others."""
+    return next(slug for slug, one in all_rules().items() if failure in one.preflight.of_links)
+
+
+@functools.cache
+def of_route() -> str:
+    """Return the finding of two nodes that came to the store and never connect."""
+    return next(slug for slug, one in all_rules().items() if one.preflight.is_of_ways)
+
+
+def of_control_run(run: ControlRun) -> str:
+    """Return the finding of a group that passes in this control run and fails without it."""
+    without = {"gloo"} if run.backend == "gloo" else set(run.env)
+    return next(
+        slug
+        for slug, one in all_rules().items()
+        if not without.isdisjoint(one.preflight.passes_without)
+    )
 
 
 def blamed(
@@ -22,7 +54,7 @@ def blamed(
     hosts: Iterable[str] = (),
     severity: Severity = Severity.ERROR,
     confidence: Confidence = Confidence.CERTAIN,
-    data: Mapping[str, Any] | None = None,
+    data: CulpritData | None = None,
 ) -> Culprit:
     """Return the entry of these ranks; ``hosts`` are further hosts without a rank of their own."""
     these = [roster.ranks[rank] for rank in sorted(set(ranks))]
@@ -40,7 +72,7 @@ def blamed(
         pci=alone.pci if alone else None,
         uuid=alone.uuid if alone else None,
         evidence=evidence,
-        data=dict(data or {}),
+        data=OwnFailure() if data is None else data,
     )
 
 

@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose.direct import DirectEvidence
 from gpucheck.cluster.model import RankResult
-from gpucheck.facts.claims import Confidence
+from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.findings import nccl_network_interface, process_limit_too_low
 from gpucheck.language import say, say_many
 
@@ -15,6 +14,26 @@ ADDRESS_SPACE = "address-space-limit"
 """The kind of a result for which a task has seen that the limit on its address space is to blame.
 """
 _LONGEST = 200
+_CONNECTING = ("start", "import", "set-device", "store", "connect")
+"""Phases in which a rank starts the threads that it needs."""
+_NEXT = 2
+"""A connection takes up to two files, so a process that lacks files hangs one below the limit."""
+
+
+class DirectEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that one step shows to have failed, and how certain that is."""
+
+    rank: int
+    slug: str
+    evidence: str
+    confidence: Confidence = Confidence.CERTAIN
+    result: RankResult
+    is_seen: bool = False
+    """Whether it was seen, not inferred: that it passes later takes nothing of it back."""
+    is_shared: bool = False
+    """Whether all ranks of which the same is said have it from one cause."""
+    fixes: tuple[Fix, ...] = ()
+    """What to do, if not what the finding says."""
 
 
 class _OwnError(msgspec.Struct, frozen=True):
@@ -57,10 +76,6 @@ _ERRORS = (
         lambda said: say("its system refused another thread or process ({said})", said=said),
     ),
 )
-_CONNECTING = ("start", "import", "set-device", "store", "connect")
-"""Phases in which a rank starts the threads that it needs."""
-_NEXT = 2
-"""A connection takes up to two files, so a process that lacks files hangs one below the limit."""
 
 
 def named(known: Sequence[RankResult]) -> list[DirectEvidence]:

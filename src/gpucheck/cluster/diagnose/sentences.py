@@ -1,16 +1,27 @@
 """One cause as a sentence for people, and how certain it is."""
 
 from collections.abc import Collection, Iterable
+from typing import Literal
 
-from gpucheck.cluster.diagnose import direct_evidence, ways
-from gpucheck.cluster.diagnose.causes import Cause
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose.evidence import Evidence, Trial
 from gpucheck.cluster.diagnose.naming import words_of
+from gpucheck.cluster.diagnose.rounds import Pair, pair
+from gpucheck.cluster.model import RankResult, Roster
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.culprit_data import Route
 from gpucheck.facts.preflight import Phase
 from gpucheck.findings.form import GroupFailure
 from gpucheck.language import any_of, say
 
+Sort = Literal["rank", "port", "node", "link", "node-link", "inside", "either", "scale"]
+"""The kind of cause. ``rank``: a rank. ``port``: its way out of its node. ``node``: a node.
+``link`` and ``node-link``: what joins two ranks, or two nodes. ``inside``: a node that fails within
+itself. ``either``: one of several nodes that only fail together. ``scale``: nobody, since only many
+ranks together fail."""
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2
 HOW: dict[GroupFailure, str] = {
@@ -20,6 +31,185 @@ HOW: dict[GroupFailure, str] = {
     "error": say("failed"),
     "hang": say("entered an all-reduce and never left it"),
 }
+
+
+def unreached(trial: Trial) -> RankResult | None:
+    """Return the first rank that did not reach the port which its group's first rank had opened.
+
+    None when every rank did, or when both are on one node.
+    """
+    if len(trial.nodes) < 2:  # noqa: PLR2004  # two ends
+        return None
+    found = (one for one in trial.results.values() if one.kind == "store-unreachable")
+    return min(found, key=lambda one: (one.order, one.rank), default=None)
+
+
+def in_words(trial: Trial) -> str:
+    """Return which rank did not reach which, and what its system said. "" if every rank did."""
+    one = unreached(trial)
+    if one is None:
+        return ""
+    said = one.facts
+    words = say("rank {rank} did not reach rank {other}", rank=one.rank, other=trial.group[0])
+    if said.address and said.port:
+        words = say(
+            "rank {rank} did not reach rank {other} at {address} port {port}",
+            rank=one.rank, other=trial.group[0], address=said.address, port=said.port,
+        )  # fmt: skip
+    return say("{said} ({error})", said=words, error=said.error) if said.error else words
+
+
+def route(trial: Trial, roster: Roster) -> Route | UnsetType:
+    """Return the ends of the route and the port at its end, if it was not found and is known."""
+    one = unreached(trial)
+    if one is None or not one.facts.address:
+        return UNSET
+    return Route(
+        near=roster.ranks[one.rank].host, far=roster.ranks[trial.group[0]].host,
+        address=one.facts.address, port=one.facts.port,
+    )  # fmt: skip
+
+
+class Cause(msgspec.Struct, frozen=True, kw_only=True):
+    """A cause of failure. ``group`` is the smallest set of its ranks that fails."""
+
+    sort: Sort
+    ranks: tuple[int, ...]
+    group: tuple[int, ...]
+    partners: tuple[int, ...] = ()
+    """The ranks, or the nodes where ``sort`` is ``node``, that are proven good and fail with it."""
+    units: tuple[int, ...] = ()
+    """The nodes, where ``sort`` is ``either``."""
+
+
+def causes(evidence: Evidence) -> list[Cause]:
+    """Return causes besides the ranks that a step named itself, the most certain first."""
+    failing = _smallest(evidence)
+    found = [*_of_ranks(evidence), *_of_nodes(evidence, failing)]
+    inside: dict[int, list[Trial]] = {}
+    for trial in evidence.unexplained:
+        if len(trial.nodes) == 1:
+            inside.setdefault(min(trial.nodes), []).append(trial)
+    found += [_within(evidence, node, inside[node]) for node in evidence.guilty]
+    return found + _either(evidence, failing)
+
+
+def scale(evidence: Evidence) -> list[Cause]:
+    """Return the smallest set of more than two nodes that fails although no pair in it does.
+
+    It must have failed twice, or be a block of a larger set that did.
+    """
+    sets = [
+        trial.group
+        for trial in evidence.unexplained
+        if len(trial.nodes) > 2  # noqa: PLR2004  # more than a pair
+        and (trial.kind == "grow" or evidence.fails(trial.ranks) > 1)
+        and not evidence.is_accounted(trial)
+    ]
+    smallest = sorted(sets, key=lambda one: (len(one), one))[:1]
+    return [Cause(sort="scale", ranks=one, group=one) for one in smallest]
+
+
+def _of_ranks(evidence: Evidence) -> list[Cause]:
+    found = []
+    for rank in evidence.bad_ranks:
+        good = evidence.ranks.good_partners(rank)
+        found.append(_with_partners("rank", rank, good))
+    for rank in evidence.bad_ports:
+        good = sorted(evidence.ranks.partners[rank] & evidence.across)
+        found.append(_with_partners("port", rank, good))
+    found += [Cause(sort="link", ranks=both, group=both) for both in evidence.links]
+    return found
+
+
+def _with_partners(sort: Literal["rank", "port"], rank: int, good: list[int]) -> Cause:
+    group = tuple(sorted((rank, good[0])))
+    return Cause(sort=sort, ranks=(rank,), group=group, partners=tuple(good))
+
+
+def _of_nodes(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
+    found = []
+    for node in evidence.bad_nodes:
+        good = evidence.nodes.good_partners(node)
+        trial = failing[pair(node, good[0])]
+        found.append(
+            Cause(sort="node", ranks=evidence.pool[node], group=trial.group, partners=tuple(good))
+        )
+    for both in evidence.node_links:
+        if both in failing and all(node in evidence.pool for node in both):
+            ends = tuple(evidence.pool[node][0] for node in both)
+            found.append(Cause(sort="node-link", ranks=ends, group=failing[both].group, units=both))
+    return found
+
+
+def _within(evidence: Evidence, node: int, inside: list[Trial]) -> Cause:
+    """Return the cause of a node that fails within itself: its ranks that fail in pairs, or all."""
+    smallest = min(inside, key=lambda one: (len(one.ranks), one.group))
+    pairs = [tuple(one.ranks) for one in inside if len(one.ranks) == 2]  # noqa: PLR2004  # a pair
+    ends = {rank for both in pairs for rank in both}
+    accused = (ends - evidence.ranks.proven) or ends or set(evidence.pool[node])
+    partners: tuple[int, ...] = ()
+    if len(accused) == 1:
+        partners = tuple(evidence.ranks.good_partners(min(accused)))
+    return Cause(
+        sort="inside",
+        ranks=tuple(sorted(accused)),
+        group=smallest.group,
+        partners=partners,
+        units=(node,),
+    )
+
+
+def _either(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
+    """Return the nodes that fail with each other when nobody can say which of them is bad."""
+    bad, links = {*evidence.bad_nodes}, {*evidence.node_links}
+    open_pairs = [both for both in failing if bad.isdisjoint(both) and both not in links]
+    smallest: dict[int, tuple[int, Pair]] = {}
+    for both in open_pairs:
+        size = (len(failing[both].ranks), both)
+        for unit in both:
+            smallest[unit] = min(smallest.get(unit, size), size)
+    found = []
+    for units in _connected(open_pairs):
+        group = failing[min(smallest[unit] for unit in units)[1]].group
+        good = units & evidence.nodes.proven
+        accused = sorted(units - good) or sorted(units)
+        ranks = tuple(rank for node in accused for rank in evidence.pool.get(node, ()))
+        if len(accused) == 2 and not good:  # noqa: PLR2004  # a pair: represented by its ends
+            ranks = tuple(evidence.pool[node][0] for node in accused if node in evidence.pool)
+        found.append(
+            Cause(
+                sort="either",
+                ranks=ranks,
+                group=group,
+                partners=tuple(sorted(good)),
+                units=tuple(accused),
+            )
+        )
+    return found
+
+
+def _smallest(evidence: Evidence) -> dict[Pair, Trial]:
+    """Return the smallest unexplained failure of each pair of nodes."""
+    found: dict[Pair, Trial] = {}
+    for trial in evidence.unexplained:
+        if len(trial.nodes) == 2 and trial.nodes.isdisjoint(evidence.guilty):  # noqa: PLR2004
+            both = pair(*trial.nodes)
+            if both not in found or len(trial.ranks) < len(found[both].ranks):
+                found[both] = trial
+    return found
+
+
+def _connected(pairs: Iterable[Pair]) -> list[set[int]]:
+    """Return the units that are connected by pairs."""
+    whole: dict[int, set[int]] = {}
+    for one, other in pairs:
+        left, right = whole.setdefault(one, {one}), whole.setdefault(other, {other})
+        if left is not right:
+            small, large = sorted((left, right), key=len)
+            large |= small
+            whole.update(dict.fromkeys(small, large))
+    return sorted({id(found): found for found in whole.values()}.values(), key=min)
 
 
 def form_of(trial: Trial) -> GroupFailure:
@@ -56,9 +246,9 @@ class Sentence:
         self._evidence = evidence
         self._cause = cause
         self._how = HOW[form]
-        self._way = ways.in_words(evidence.first(cause.group)) if form == "store" else ""
-        if self._way:
-            self._how = say("{how} ({why})", how=HOW[form], why=self._way)
+        self._route = in_words(evidence.first(cause.group)) if form == "store" else ""
+        if self._route:
+            self._how = say("{how} ({why})", how=HOW[form], why=self._route)
         is_whole = len(evidence.nodes_of_job) == 1 and len(cause.group) > _PAIR
         self.is_nobody = cause.sort == "scale" or (cause.sort == "inside" and is_whole)
         of_two = cause.sort == "either" and len(cause.units) == _PAIR
@@ -73,7 +263,7 @@ class Sentence:
         if sort in ("link", "node-link"):
             end = evidence.node_of[evidence.first(self._cause.group).group[0]]
             again = evidence.fails(self._cause.group) > 1
-            again &= not self._way or end in evidence.entered  # else it may refuse all
+            again &= not self._route or end in evidence.entered  # else it may refuse all
             return Confidence.CERTAIN if again else Confidence.LIKELY
         if sort == "inside":
             again = evidence.fails_within[self._cause.units[0]] > 1
@@ -129,9 +319,9 @@ class Sentence:
 
     def _of_link(self) -> str:
         times = _often(self._evidence.fails(self._cause.group))
-        if self._way:
+        if self._route:
             return say(
-                "{way}: {often}, while each end passes with others", way=self._way, often=times
+                "{way}: {often}, while each end passes with others", way=self._route, often=times
             )
         if self._cause.sort == "link":
             return say(

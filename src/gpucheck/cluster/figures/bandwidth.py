@@ -1,20 +1,64 @@
 """Bus bandwidth of collectives, as nccl-tests define it, and what to expect."""
 
 import re
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections.abc import Hashable, Iterable, Mapping
 from functools import lru_cache
-from typing import Literal
+from typing import Generic, Literal, TypeVar
 
 import msgspec
 
-from gpucheck.cluster.figures.peers import Peers
 from gpucheck.cluster.model import Facts, Roster, StepResult
 from gpucheck.language import in_series, say
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
+K = TypeVar("K", bound=Hashable)
 _PER_GB = 1e9
 _TIMED = re.compile(r"all-reduce ([1-9]\d{0,14}) B s")
 _MIB = 1024 * 1024
+_SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+_CHOOSES = (
+    "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
+    "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
+)  # fmt: skip
+
+
+class Peers(Generic[K]):
+    """Values by what comparable ones have in common."""
+
+    def __init__(self, values: Iterable[tuple[K, float]]) -> None:
+        self._ordered: dict[K, list[float]] = {}
+        for key, value in values:
+            self._ordered.setdefault(key, []).append(value)
+        for same in self._ordered.values():
+            same.sort()
+
+    def others(self, key: K, own: float) -> tuple[float, int]:
+        """Return the median of the others under a key, and how many there are; (0, 0) without any.
+
+        Args:
+            key: what is compared.
+            own: the value, one of those under the key, that is left out.
+        """
+        ordered = self._ordered.get(key, [])
+        count = len(ordered) - 1
+        if count < 1:
+            return 0.0, 0
+        left_out = bisect_left(ordered, own)
+        values = [ordered[at + (at >= left_out)] for at in _middle(count)]
+        return sum(values) / len(values), count
+
+    def all_of(self, key: K) -> tuple[float, int]:
+        """Return the median of all under a key, and how many there are; (0, 0) without any."""
+        ordered = self._ordered.get(key, [])
+        if not ordered:
+            return 0.0, 0
+        values = [ordered[at] for at in _middle(len(ordered))]
+        return sum(values) / len(values), len(ordered)
+
+
+def _middle(count: int) -> list[int]:
+    return [count // 2] if count % 2 else [count // 2 - 1, count // 2]
 
 
 def algbw(size: int, seconds: float) -> float:
@@ -231,13 +275,6 @@ def of_table(
     if row.nvls:
         return Expected(busbw=row.busbw, words=words, least=0.5, is_error_below=0.0)
     return Expected(busbw=row.busbw, words=words)
-
-
-_SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
-_CHOOSES = (
-    "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
-    "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
-)  # fmt: skip
 
 
 def _is_tuned(facts: Facts, tasks: Iterable[int]) -> bool:

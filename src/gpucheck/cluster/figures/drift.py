@@ -11,6 +11,7 @@ from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.node_settings import by_setting
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.culprit_data import Differs
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
@@ -153,7 +154,7 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
         evidence=and_more(
             in_clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
         ),
-        data={"differs": [str(one.what) for one in same], "tied": tied},
+        data=Differs(differs=[str(one.what) for one in same], tied=tied),
     )
 
 

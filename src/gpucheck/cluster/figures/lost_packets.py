@@ -15,8 +15,9 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.rounds import pair
-from gpucheck.cluster.model import RankResult, Roster, StepResult
+from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import PacketLoss
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import link_slow
 from gpucheck.language import say
@@ -24,13 +25,13 @@ from gpucheck.language import say
 _SHARE, _LEAST = 0.05, 20
 """The share of lost packets, and how many there must be."""
 _CLEAN, _ENOUGH = 0.01, 100
-"""The share up to which a way is well, and the packets that must have been sent on it."""
-Way = tuple[int, int]
+"""The share up to which a route is well, and the packets that must have been sent on it."""
+Route = tuple[int, int]
 """From one node to another."""
 
 
 class Count(msgspec.Struct):
-    """What was sent on a way, what of it got lost, and what was not acknowledged in the end."""
+    """What was sent on a route, what of it got lost, and what was not acknowledged in the end."""
 
     sent: int = 0
     lost: int = 0
@@ -44,19 +45,25 @@ class Count(msgspec.Struct):
 
 def culprits(roster: Roster, history: Sequence[StepResult]) -> list[Culprit]:
     """Name the link that loses packets, or the host if its links to several others do."""
-    ways = _ways(roster, history)
-    bad = {way: one for way, one in ways.items() if one.lost >= _LEAST and one.share >= _SHARE}
+    routes = _routes(roster, history)
+    bad = {
+        route: one for route, one in routes.items() if one.lost >= _LEAST and one.share >= _SHARE
+    }
     if not any(one.waiting for one in bad.values()):
         return []
-    lossy = {pair(*way) for way in bad}
+    lossy = {pair(*route) for route in bad}
     well = {
         node
-        for way, one in ways.items()
-        if pair(*way) not in lossy and all(_is_clean(ways.get(each)) for each in (way, way[::-1]))
-        for node in way
+        for route, one in routes.items()
+        if pair(*route) not in lossy
+        and all(_is_clean(routes.get(each)) for each in (route, route[::-1]))
+        for node in route
     }
     has_ended = all(
-        result.passed for done in history for result in done.results.values() if _rows(result)
+        result.passed
+        for done in history
+        for result in done.results.values()
+        if result.facts.lost_packets
     )
     shared = frozenset.intersection(*map(frozenset, lossy))
     ends = frozenset().union(*lossy)
@@ -74,12 +81,12 @@ def _is_clean(one: Count | None) -> bool:
 
 
 def _culprit(
-    roster: Roster, nodes: frozenset[int], bad: Mapping[Way, Count], sure: Confidence, *,
+    roster: Roster, nodes: frozenset[int], bad: Mapping[Route, Count], sure: Confidence, *,
     has_ended: bool,
 ) -> Culprit:  # fmt: skip
     """Return the entry of the link between two nodes, or of one whose links lose packets."""
     ranks = roster.nodes()
-    hosts = {node: roster.ranks[ranks[node][0]].host for way in bad for node in way}
+    hosts = {node: roster.ranks[ranks[node][0]].host for route in bad for node in route}
     (here, there), worst = max(bad.items(), key=lambda item: item[1].share)
     figures = {
         "sent": worst.sent, "lost": worst.lost, "share": worst.share,
@@ -106,17 +113,17 @@ def _culprit(
         [rank for node in nodes for rank in ranks[node][: 1 if len(nodes) > 1 else None]],
         evidence=words, confidence=sure,
         severity=Severity.WARNING if has_ended else Severity.ERROR,
-        data={"kind": link_slow.LOSES_PACKETS, "sent": worst.sent, "lost": worst.lost},
+        data=PacketLoss(sent=worst.sent, lost=worst.lost),
     )  # fmt: skip
 
 
-def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
+def _routes(roster: Roster, history: Sequence[StepResult]) -> dict[Route, Count]:
     """Return what was sent between the nodes in steps that took long, and what got lost."""
     said = [
         (roster.ranks[rank].node, row)
         for done in history
         for rank, result in done.results.items()
-        for row in _rows(result)
+        for row in result.facts.lost_packets
     ]
     nodes_at: dict[str, set[int]] = {}
     for node, (here, *_) in said:
@@ -124,7 +131,7 @@ def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
     # Containers of several hosts may have the same address: that is nobody's.
     node_at = {here: min(nodes) for here, nodes in nodes_at.items() if len(nodes) == 1}
     living = roster.nodes()
-    found: dict[Way, Count] = {}
+    found: dict[Route, Count] = {}
     for node, (_here, there, sent, lost, waiting) in said:
         other = node_at.get(there, node)
         if other != node and {node, other} <= living.keys():
@@ -133,9 +140,3 @@ def _ways(roster: Roster, history: Sequence[StepResult]) -> dict[Way, Count]:
             one.lost += lost
             one.waiting += waiting
     return found
-
-
-def _rows(result: RankResult) -> list[tuple[str, str, int, int, int]]:
-    """Return what the connections of a worker had lost when it was late."""
-    rows: list[tuple[str, str, int, int, int]] = result.data.get("lost_packets") or []
-    return rows

@@ -15,6 +15,7 @@ from gpucheck.cluster.figures.node_settings import fabrics
 from gpucheck.cluster.figures.slow import Reading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import NotAsRequired, RateTooLow
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
 from gpucheck.language import in_series, in_turn, say, say_many
@@ -246,7 +247,7 @@ def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]
                     [one.rank for one in roster.ranks if one.host == host],
                     hosts=[host],
                     evidence=_of_gpus(host, number, wanted.gpus_per_node),
-                    data={"required": wanted.gpus_per_node, "found": number},
+                    data=NotAsRequired(required=wanted.gpus_per_node, found=number),
                 )
             )
     return found
@@ -303,7 +304,7 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
                 model=model,
                 required=wanted.gpu_model,
             ),
-            data={"required": wanted.gpu_model, "found": model},
+            data=NotAsRequired(required=wanted.gpu_model, found=model),
         )
         for model, ranks in others.items()
     ]
@@ -340,7 +341,7 @@ def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit
                 domain=domain,
                 usual=usual,
             ),
-            data={"required": "one-fabric", "found": domain},
+            data=NotAsRequired(required="one-fabric", found=domain),
         )
         for host, domain in domains.items()
         if domain != usual or _SEVERAL in domain
@@ -380,7 +381,7 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
                         hosts=words_of(hosts),
                         least=least,
                     ),
-                    data={"required": least, "found": said},
+                    data=NotAsRequired(required=least, found=said),
                 )
             )
     return found
@@ -414,10 +415,9 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
                 "{rate:.4g} GB/s, and {required:g} are required",
                 size=one.size, ranks=len(one.group), rate=one.busbw, required=wanted.min_busbw,
             ),
-            data={
-                "required": wanted.min_busbw, "found": one.busbw,
-                "ratio": one.busbw / wanted.min_busbw,
-            },
+            data=NotAsRequired(
+                required=wanted.min_busbw, found=one.busbw, ratio=one.busbw / wanted.min_busbw
+            ),
         )
         for one in best.values()
         if one.busbw < wanted.min_busbw
@@ -456,7 +456,7 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
                 reference=one.against,
                 required=wanted.within_baseline if of_baseline else wanted.within_peers,
             ),
-            data={"rate": one.rate, "ratio": one.share, "usual": one.usual},
+            data=RateTooLow(rate=one.rate, ratio=one.share, usual=one.usual),
         )
         for (rank, of_baseline), one in sorted(worst.items())
     ]

@@ -13,6 +13,7 @@ import msgspec
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, Facts, Roster
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import BadPorts
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_infiniband
 from gpucheck.language import in_clauses, in_series, say, say_many
@@ -185,7 +186,7 @@ def _of_host(
         severity=severity,
         confidence=Confidence.LIKELY,
         evidence=evidence,
-        data={"ports": [str(port) for port in sorted(ports)]},
+        data=BadPorts(ports=[str(port) for port in sorted(ports)]),
     )
 
 

@@ -10,10 +10,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed
+from gpucheck.cluster.figures.bandwidth import Peers
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.figures.peers import Peers
 from gpucheck.cluster.model import Rank, Roster, StepResult
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.culprit_data import SlowGpu
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import gpu_slow
 from gpucheck.language import listed, say, say_many
@@ -173,10 +174,9 @@ def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
             rate=name, values=values, unit=unit, count=len(same), share=best.share,
             usual=best.usual, reference=best.against,
         ),
-        data={
-            "rate": best.rate, "values": [one.value for one in same], "usual": best.usual,
-            "ratio": best.share,
-        },
+        data=SlowGpu(
+            rate=best.rate, values=[one.value for one in same], usual=best.usual, ratio=best.share
+        ),
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ As with GPUs, one measurement makes a suspect, and a culprit was slow every time
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 
 import msgspec
 
@@ -14,6 +15,7 @@ from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.figures.slow import CPU_SHARE
 from gpucheck.cluster.model import Backend, Facts, Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.culprit_data import SlowLink
 from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth
 from gpucheck.findings import link_slow
 from gpucheck.language import listed, say, say_many
@@ -175,14 +177,22 @@ def culprits(
     """
     series = _series(timed(known.roster, history) if every is None else every, known)
     blame = _units_to_blame(known, series)
-    found = [_of_unit(known, unit, groups, series) for unit, groups in blame.items()]
+    found = [
+        (min(_share(series[group]) for group in groups), _of_unit(known, unit, groups, series))
+        for unit, groups in blame.items()
+    ]
     explained = {group for groups in blame.values() for group in groups}
     found += [
-        _culprit(known, group, same)
+        (_share(same), _culprit(known, group, same))
         for group, same in series.items()
         if group not in explained and len(same) >= _TIMES and _is_slow(same)
     ]
-    return sorted(found, key=lambda one: one.data["ratio"])
+    return [one for _share, one in sorted(found, key=itemgetter(0))]
+
+
+def _share(same: Sequence[Judged]) -> float:
+    """Return the share of the measurement in which a group looks best."""
+    return max(one.share for one in same)
 
 
 def _is_slow(same: Sequence[Judged]) -> bool:
@@ -235,10 +245,10 @@ def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
             size=_bytes(one.size), ranks=in_ranks(len(group)), values=values,
             share=best.share, usual=best.expected.busbw, reference=best.expected.words,
         ),
-        data={
-            "ratio": best.share, "busbw": [each.timed.busbw for each in same],
-            "usual": best.expected.busbw, "size": one.size,
-        },
+        data=SlowLink(
+            ratio=best.share, busbw=[each.timed.busbw for each in same],
+            usual=best.expected.busbw, size=one.size,
+        ),
     )  # fmt: skip
     pair = len(group) == 2 or one.nodes == 2  # noqa: PLR2004  # the two ends of a link
     return between(entry, known.roster) if pair else entry
@@ -286,7 +296,7 @@ def _of_unit(
         if (rank.node if is_node else rank.rank) == number
         and any(rank.rank in group for group in groups)
     ]
-    worst = min(groups, key=lambda group: max(one.share for one in series[group]))
+    worst = min(groups, key=lambda group: _share(series[group]))
     first = _culprit(known, worst, series[worst])
     units = {group: _units(known.roster, group) for group in series}
     well = frozenset().union(*(units[one] for one, same in series.items() if not _is_slow(same)))

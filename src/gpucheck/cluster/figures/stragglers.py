@@ -11,10 +11,10 @@ from statistics import median
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed
-from gpucheck.cluster.figures.peers import Peers
+from gpucheck.cluster.figures.bandwidth import Peers
 from gpucheck.cluster.model import Facts, Pace, Roster, StepResult, TaskFacts, Throttling
-from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.culprit_data import Late, Throttled
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import rank_slow
 from gpucheck.language import say
@@ -120,7 +120,7 @@ def _entry(roster: Roster, same: Sequence[_Late]) -> Culprit:
             "measured): it began them that much later",
             seconds=worst.seconds, times=worst.times, all=worst.collectives,
         ),
-        data={"kind": "late", "seconds": round(worst.seconds, 3), "times": worst.times},
+        data=Late(seconds=round(worst.seconds, 3), times=worst.times),
     )  # fmt: skip
 
 
@@ -153,10 +153,9 @@ def _limited(roster: Roster, same: Sequence[TaskFacts]) -> Culprit:
             "held it up in {throttled} of {periods} periods",
             processors=worst.processors or 0.0, throttled=worst.throttled, periods=worst.periods,
         ),
-        data={
-            "kind": rank_slow.THROTTLED, "throttled": worst.throttled, "periods": worst.periods,
-            "fixes": [builtins(rank_slow.RAISE_THE_LIMIT)],
-        },
+        data=Throttled(
+            throttled=worst.throttled, periods=worst.periods, fixes=[rank_slow.RAISE_THE_LIMIT]
+        ),
     )  # fmt: skip
 
 

@@ -21,7 +21,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.launchers import nodelist
+from gpucheck.cluster.launchers import variables
 from gpucheck.cluster.launchers.variables import (
     EntranceError,
     Env,
@@ -54,7 +54,7 @@ class Wish(msgspec.Struct, frozen=True, kw_only=True):
     parent: int = 0
 
 
-class Entrance(msgspec.Struct, frozen=True, kw_only=True):
+class TaskPlace(msgspec.Struct, frozen=True, kw_only=True):
     """What this task knows of itself and the others before any of them has spoken."""
 
     launcher: Launcher
@@ -86,6 +86,12 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
     """Variables that contradict others and were ignored."""
     notices: tuple[str, ...] = ()
     """What the report should say about where this runs."""
+    counters: tuple[str, ...] = ()
+    """The files of the error counters of this node's RDMA ports, for its first task."""
+    deputy_port: int = 0
+    """On which it would hold the store if task 0 were lost; 0 if it would not."""
+    mark: str = ""
+    """What others may know of the mark of its process."""
 
     @property
     def stays_here(self) -> bool:
@@ -97,7 +103,7 @@ class Entrance(msgspec.Struct, frozen=True, kw_only=True):
         return is_loopback and self.local_tasks == self.tasks
 
 
-class _Place(msgspec.Struct, frozen=True, kw_only=True):
+class _Names(msgspec.Struct, frozen=True, kw_only=True):
     """The names of the variables in which a launcher gives a task its place."""
 
     launcher: Launcher
@@ -109,35 +115,35 @@ class _Place(msgspec.Struct, frozen=True, kw_only=True):
     nodes: str = ""
 
 
-_TORCHRUN = _Place(
+_TORCHRUN = _Names(
     launcher="torchrun", rank="RANK", size="WORLD_SIZE", local="LOCAL_RANK",
     local_size="LOCAL_WORLD_SIZE", node="GROUP_RANK", nodes="GROUP_WORLD_SIZE",
 )  # fmt: skip
-_BY_HAND = _Place(
+_BY_HAND = _Names(
     launcher="env", rank="RANK", size="WORLD_SIZE", local="LOCAL_RANK",
     local_size="LOCAL_WORLD_SIZE",
 )  # fmt: skip
-_OPEN_MPI = _Place(
+_OPEN_MPI = _Names(
     launcher="openmpi", rank="OMPI_COMM_WORLD_RANK", size="OMPI_COMM_WORLD_SIZE",
     local="OMPI_COMM_WORLD_LOCAL_RANK", local_size="OMPI_COMM_WORLD_LOCAL_SIZE",
 )  # fmt: skip
-_MVAPICH = _Place(
+_MVAPICH = _Names(
     launcher="mpi", rank="MV2_COMM_WORLD_RANK", size="MV2_COMM_WORLD_SIZE",
     local="MV2_COMM_WORLD_LOCAL_RANK", local_size="MV2_COMM_WORLD_LOCAL_SIZE",
 )  # fmt: skip
-_HYDRA = _Place(
+_HYDRA = _Names(
     launcher="mpi", rank="PMI_RANK", size="PMI_SIZE", local="MPI_LOCALRANKID",
     local_size="MPI_LOCALNRANKS",
 )  # fmt: skip
 
 
-def find(env: Env, wish: Wish) -> Entrance:
+def find(env: Env, wish: Wish) -> TaskPlace:
     """Return which launcher started this process and what it tells.
 
     Raises:
         EntranceError: a necessary value is missing, or values contradict each other.
     """
-    readers: list[Callable[[Env, Wish], Entrance | None]] = [
+    readers: list[Callable[[Env, Wish], TaskPlace | None]] = [
         _torchrun, _open_mpi, _mvapich, _hydra, _slurm, _by_hand, _indexed_job,
     ]  # fmt: skip
     if wish.pid and env.get("SLURM_TASK_PID") == str(wish.pid):
@@ -163,9 +169,9 @@ def find(env: Env, wish: Wish) -> Entrance:
     return _checked(_told(here, notices=_other_nodes(here, env, wish)), wish)
 
 
-def alone(env: Env) -> Entrance:
+def alone(env: Env) -> TaskPlace:
     """Return one process alone on its node, whatever launcher started it."""
-    return Entrance(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
+    return TaskPlace(launcher="local", host=_own(env), task=0, tasks=1, local_tasks=1, nodes=1)
 
 
 def token(env: Env) -> str:
@@ -187,7 +193,7 @@ def slurm_port(job: int, step: int) -> int:
     return 20000 + (job * 31 + step) % 20000
 
 
-def _torchrun(env: Env, wish: Wish) -> Entrance | None:
+def _torchrun(env: Env, wish: Wish) -> TaskPlace | None:
     if "TORCHELASTIC_RUN_ID" not in env:
         return None
     place = _placed(env, _TORCHRUN)
@@ -202,20 +208,20 @@ def _torchrun(env: Env, wish: Wish) -> Entrance | None:
     )  # fmt: skip
 
 
-def _open_mpi(env: Env, wish: Wish) -> Entrance | None:
+def _open_mpi(env: Env, wish: Wish) -> TaskPlace | None:
     if _OPEN_MPI.rank not in env:
         return None
     job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid") or ""
     return _mpi(_placed(env, _OPEN_MPI), env, wish, job)
 
 
-def _mvapich(env: Env, wish: Wish) -> Entrance | None:
+def _mvapich(env: Env, wish: Wish) -> TaskPlace | None:
     if _MVAPICH.rank not in env:
         return None
     return _mpi(_placed(env, _MVAPICH), env, wish, "")
 
 
-def _hydra(env: Env, wish: Wish) -> Entrance | None:
+def _hydra(env: Env, wish: Wish) -> TaskPlace | None:
     if _HYDRA.rank not in env or _HYDRA.size not in env:
         return None
     place = _placed(env, _HYDRA)
@@ -225,7 +231,7 @@ def _hydra(env: Env, wish: Wish) -> Entrance | None:
     return _mpi(place, env, wish, env.get("I_MPI_HYDRA_UUID", ""))
 
 
-def _mpi(place: Entrance, env: Env, wish: Wish, job: str) -> Entrance:
+def _mpi(place: TaskPlace, env: Env, wish: Wish, job: str) -> TaskPlace:
     host, port = master(env, wish.master)
     here = place.local_tasks == place.tasks
     if not host and not here:
@@ -246,7 +252,7 @@ def _mpi(place: Entrance, env: Env, wish: Wish, job: str) -> Entrance:
     )  # fmt: skip
 
 
-def _slurm(env: Env, wish: Wish) -> Entrance | None:
+def _slurm(env: Env, wish: Wish) -> TaskPlace | None:
     if "SLURM_STEP_NUM_TASKS" not in env or "SLURM_PROCID" not in env:
         return None
     task, tasks = _task(env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
@@ -265,7 +271,7 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
     own = _own(env)
     right = len(places) == tasks and places[task] == (node, local) and own in ("", names[node])
     restarts = number(env, "SLURM_RESTART_COUNT") or 0
-    return Entrance(
+    return TaskPlace(
         launcher="slurm", host=own,
         task=task, tasks=tasks, local=local, node=node,
         local_tasks=counts[node] if node < len(counts) else None,
@@ -277,7 +283,7 @@ def _slurm(env: Env, wish: Wish) -> Entrance | None:
     )  # fmt: skip
 
 
-def _other_nodes(found: Entrance, env: Env, wish: Wish) -> tuple[str, ...]:
+def _other_nodes(found: TaskPlace, env: Env, wish: Wish) -> tuple[str, ...]:
     """Return that Slurm has given the job more nodes than take part here.
 
     A task of srun takes part where the user wanted it. What a batch script, or a shell within a
@@ -308,11 +314,11 @@ def _own(env: Env) -> str:
 def _step_nodes(env: Env) -> tuple[list[str], list[int]]:
     """Return the nodes of the step with their numbers of tasks; [] where they are unknown."""
     try:
-        names = nodelist.hosts(env["SLURM_STEP_NODELIST"])
+        names = variables.hosts(env["SLURM_STEP_NODELIST"])
     except (KeyError, ValueError):
         return [], []
     try:
-        counts = nodelist.counts(env["SLURM_STEP_TASKS_PER_NODE"])
+        counts = variables.counts(env["SLURM_STEP_TASKS_PER_NODE"])
     except (KeyError, ValueError):
         return names, []
     return names, counts if len(counts) == len(names) else []
@@ -331,7 +337,7 @@ def _slurm_places(env: Env, names: list[str], counts: list[int]) -> list[tuple[i
     return []
 
 
-def _by_hand(env: Env, wish: Wish) -> Entrance | None:
+def _by_hand(env: Env, wish: Wish) -> TaskPlace | None:
     if not env.get(_BY_HAND.rank):
         return None
     if not env.get(_BY_HAND.size):
@@ -355,7 +361,7 @@ def _by_hand(env: Env, wish: Wish) -> Entrance | None:
     )  # fmt: skip
 
 
-def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
+def _indexed_job(env: Env, wish: Wish) -> TaskPlace | None:
     index = number(env, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
@@ -382,7 +388,7 @@ def _indexed_job(env: Env, wish: Wish) -> Entrance | None:
         )
     pods = _pods(env.get("HOSTNAME", ""), index, wish.nodes)
     first, dot, service = host.partition(".")
-    return Entrance(
+    return TaskPlace(
         launcher="kubernetes", task=index, tasks=wish.nodes, local_tasks=1, node=index,
         nodes=wish.nodes, master_host=host or "127.0.0.1", master_port=port or _DEFAULT_PORT,
         run=run_name("kubernetes", f"{host}-{port or _DEFAULT_PORT}"),
@@ -398,7 +404,7 @@ def _pods(hostname: str, index: int, count: int) -> tuple[str, ...]:
     return tuple(f"{job}-{pod}" for pod in range(count))
 
 
-def _placed(env: Env, names: _Place) -> Entrance:
+def _placed(env: Env, names: _Names) -> TaskPlace:
     """Read where this task stands from the variables of those names.
 
     Raises:
@@ -418,7 +424,7 @@ def _placed(env: Env, names: _Place) -> Entrance:
     nodes = number(env, names.nodes) if names.nodes else None
     if node is not None and nodes is not None and node >= nodes:
         raise EntranceError(_contradiction(f"{names.node}={node}", f"{names.nodes}={nodes}"))
-    return Entrance(
+    return TaskPlace(
         launcher=names.launcher, task=task, tasks=tasks, local=local or 0,
         local_tasks=local_size, node=node, nodes=nodes,
     )  # fmt: skip
@@ -441,12 +447,12 @@ def _contradiction(one: str, other: str) -> str:
     return say("{one}, but {other}", one=one, other=other)
 
 
-def _told(place: Entrance, **more: object) -> Entrance:
+def _told(place: TaskPlace, **more: object) -> TaskPlace:
     """Return the place with what else is known about it."""
     return msgspec.structs.replace(place, **more)
 
 
-def _checked(found: Entrance, wish: Wish) -> Entrance:
+def _checked(found: TaskPlace, wish: Wish) -> TaskPlace:
     """Check what was found against the options.
 
     Raises:

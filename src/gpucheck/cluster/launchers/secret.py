@@ -21,7 +21,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpucheck.cluster.launchers.entrance import Entrance
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.launchers.variables import Env
 
 Secret = Callable[[], str]
@@ -55,7 +55,7 @@ class Secrets(msgspec.Struct, frozen=True, kw_only=True):
     while they look for the store."""
 
 
-def find(env: Env, place: Entrance, token: str, mounts: str | None = None) -> Secrets:
+def find(env: Env, place: TaskPlace, token: str, mounts: str | None = None) -> Secrets:
     """Return how to get the token of this run.
 
     Args:
@@ -105,7 +105,7 @@ def _path(env: Env) -> Path | None:
     return Path(os.path.realpath(base), _NAME)  # which makes an automounter mount it
 
 
-def _is_shared(path: Path, place: Entrance, mounts: str | None) -> bool:
+def _is_shared(path: Path, place: TaskPlace, mounts: str | None) -> bool:
     """Whether all tasks see the same folder."""
     kind = file_system(str(path), _mounts() if mounts is None else mounts)
     if place.local_tasks == place.tasks:

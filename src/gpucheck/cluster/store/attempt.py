@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpucheck.cluster.store import pace
+from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
     PROTOCOL,
@@ -171,7 +171,7 @@ class Meeting:
             raise AttemptError("wrong-token", say("this run's store has another token"))
         if answer.error:
             raise AttemptError("no-store", say("it said: {error!r}", error=answer.error[:80]))
-        self.beat = pace.told(answer.beat)
+        self.beat = wire.told(answer.beat)
 
 
 class Attempt:

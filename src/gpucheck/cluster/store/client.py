@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from gpucheck.cluster.store import pace
+from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.attempt import Ends, Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
 from gpucheck.cluster.store.wire import (
@@ -47,7 +47,7 @@ class StoreClient:
     """
 
     def __init__(
-        self, connection: socket.socket, rest: bytes, beat: float = pace.LEAST, token: str = "",
+        self, connection: socket.socket, rest: bytes, beat: float = wire.LEAST, token: str = "",
         who: Who | None = None, ends: Ends | None = None,
     ) -> None:  # fmt: skip
         self._socket = connection
@@ -91,7 +91,7 @@ class StoreClient:
         secret = token if callable(token) else lambda _asks: token
         met = Search(host, ports, run, secret, seconds, who).find()
         meeting = met.meeting
-        beat = meeting.beat or pace.LEAST
+        beat = meeting.beat or wire.LEAST
         return cls(met.connection, meeting.rest, beat, meeting.token, who, met.ends)
 
     def set(self, key: str, value: object) -> None:

@@ -2,14 +2,46 @@
 
 from collections.abc import Iterator
 
+from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.wire import KEY_LIMIT
+from gpucheck.facts.numbers import whole_number
 
+_OF_TASK_0 = (
+    messages.VERDICT.name, messages.ASSIGNMENTS.prefix(), messages.ORDERS.prefix(),
+    messages.DEPUTIES.prefix(), messages.ATTENDEES.prefix(), messages.QUESTIONS.prefix(),
+)  # fmt: skip
+"""How keys begin that only task 0 itself may set: the verdict, ranks, orders,
+deputies and questions."""
+_BY_TASK = frozenset(
+    topic.name
+    for topic in (
+        messages.REGISTRATIONS, messages.REFUSALS, messages.REPORTS, messages.HEARTBEATS,
+        messages.SURVIVORS, messages.LEAVING, messages.WITNESSED,
+        messages.GAVE_UP,
+    )
+)  # fmt: skip
+"""Topics in which each task has a key of its own, with its number."""
 LONG_KEY = f"a key has {KEY_LIMIT} characters at most"
 _KEYS_EACH, _KEYS, _KEYS_OF_CLIENT = 16_384, 32_768, 1024
 """Keys that one connection may add, that all may add, and how many more for each client."""
 _BYTES_EACH, _BYTES, _BYTES_OF_CLIENT = 32 << 20, 96 << 20, 48 << 10
 """The same for the bytes of keys and values."""
 _MOST_BYTES = 768 << 20
+
+
+def refusal(key: str, task: int) -> str:
+    """Return why a connection may not set a key, "" if it may.
+
+    Args:
+        key: the key.
+        task: which task the connection is of, as its hello said; -1 if it did not.
+    """
+    if key.startswith(_OF_TASK_0):
+        return "only task 0 itself says that"
+    topic, _, number = key.rpartition("/")
+    if topic in _BY_TASK and (task < 0 or whole_number(number) != task):
+        return "each task speaks for itself only"
+    return ""
 
 
 class FullError(Exception):

@@ -5,7 +5,7 @@ bound is a value (:class:`Malformed`) and never an exception: task 0 believes no
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -22,7 +22,6 @@ from gpucheck.cluster.model import (
     Name,
     RankNumber,
     RankResult,
-    RootCause,
     Seconds,
     Slug,
     TaskFacts,
@@ -32,6 +31,7 @@ from gpucheck.cluster.model import (
 from gpucheck.cluster.spans import MOST, unpack
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.engine import Verdict as ReportVerdict
+from gpucheck.facts.culprit_data import decoded
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Culprit, Phase
 from gpucheck.language import plain
@@ -93,7 +93,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """As in :class:`Registration`. A deputy lets no other process in as this task."""
 
 
-class Roll(Message, frozen=True, tag="roll"):
+class Attendees(Message, frozen=True, tag="roll"):
     """Who was there, for the deputies; the counts have task 0 in them."""
 
     tasks: Count
@@ -307,7 +307,9 @@ class Topic(Generic[M]):
 
     def __init__(self, name: str, kind: type[M], check: Callable[[M], None] | None = None) -> None:
         self.name = name
-        self._decoder: msgspec.json.Decoder[M | _Nothing] = msgspec.json.Decoder(kind | _Nothing)
+        self._decoder: msgspec.json.Decoder[M | _Nothing] = msgspec.json.Decoder(
+            kind | _Nothing, dec_hook=decoded
+        )
         self._check = check
 
     def key(self, *numbers: int) -> str:
@@ -332,48 +334,10 @@ class Topic(Generic[M]):
         return message
 
 
-_Address = Annotated[
-    str, Meta(pattern=r"\A(?:[A-Za-z0-9._:-]{1,253}(?:%[A-Za-z0-9._-]{1,15})?)?\Z")
-]
-"""A host, or an address with or without its interface: commands are made of it."""
-
-
-_Way = tuple[_Address, _Address, Count, Count, Count]
-"""From one address to another: packets sent, lost and not acknowledged."""
-
-
-class _ResultData(msgspec.Struct):
-    """The part of ``RankResult.data`` that the diagnosis computes with."""
-
-    in_phase: Seconds | None = None
-    own_deadline: bool = False
-    cpu_seconds: Seconds | None = None
-    rank: RankNumber | None = None
-    address: _Address | None = None
-    port: Annotated[int, Meta(ge=0, le=65535)] | None = None
-    fault: Name | None = None
-    lost_packets: Annotated[list[_Way], Meta(max_length=64)] = []
-    error: Text | float | None = None
-    nccl_warnings: list[Text] = []
-    roots: list[RootCause] = []
-    way: None = None
-    variables: None = None
-    fixes: None = None
-    """These three the diagnosis says, never a task: commands are made of them."""
-
-
-def check_data(data: dict[str, Any]) -> None:
-    """Check the data of a result, as far as the diagnosis computes with them.
-
-    Raises:
-        ValueError: something in them has the wrong form.
-    """
-    msgspec.convert(data, _ResultData)
-
-
 def _check_results(message: StepResults) -> None:
+    """Read the data of each result: what has the wrong form raises ValueError."""
     for one in message.results:
-        check_data(one.data)
+        _ = one.facts
 
 
 def _check_deputies(message: Deputies) -> None:
@@ -390,7 +354,7 @@ def _check_question(message: Question) -> None:
             raise ValueError(f"task {one.task} has no host")
 
 
-def _check_roll(message: Roll) -> None:
+def _check_attendees(message: Attendees) -> None:
     unpack(message.ranks)
 
 
@@ -421,7 +385,7 @@ LEAVING = Topic("left", Leaving)
 DISMISSAL = Topic("over", Dismissal)
 REFUSALS = Topic("refused", Refusal)
 DEPUTIES = Topic("deputies", Deputies, _check_deputies)
-ROLL = Topic("roll", Roll, _check_roll)
+ATTENDEES = Topic("roll", Attendees, _check_attendees)
 SURVIVORS = Topic("survivor", Survivor)
 QUESTIONS = Topic("ask", Question, _check_question)
 WITNESSED = Topic("witness", Witnessed)

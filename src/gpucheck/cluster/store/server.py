@@ -17,13 +17,13 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.store import sockets
+from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.attempt import run_at
-from gpucheck.cluster.store.connection import Connection
+from gpucheck.cluster.store.connection import Connection, Hub, files_for
 from gpucheck.cluster.store.entries import FullError
-from gpucheck.cluster.store.hub import Hub, files_for
-from gpucheck.cluster.store.sockets import BACKLOG, OWN_FILES
 from gpucheck.cluster.store.wire import (
+    BACKLOG,
+    OWN_FILES,
     VALUE_LIMIT,
     NoPortError,
     SameRunError,
@@ -95,7 +95,7 @@ class Store:
 
         ``marks`` are those of the processes that are known as tasks: no other one is let in.
         """
-        sockets.allow_files(files_for(clients))
+        wire.allow_files(files_for(clients))
         return cls(listener, run, token, clients, marks)
 
     @classmethod
@@ -114,8 +114,8 @@ class Store:
             SameRunError: another run here has the same name, so that tasks could mix them up.
             OSError: EMFILE, if this process may not open enough files for the clients.
         """
-        sockets.allow_files(files_for(clients))
-        if (most := sockets.files_allowed()) < clients + OWN_FILES and clients > _MANY:
+        wire.allow_files(files_for(clients))
+        if (most := wire.files_allowed()) < clients + OWN_FILES and clients > _MANY:
             raise StoreError(
                 say(
                     "{tasks} tasks need as many connections, and task 0 may open only {files} "
@@ -124,11 +124,11 @@ class Store:
                     files=most,
                 )
             )
-        sockets.refuse_too_few(clients)
+        wire.refuse_too_few(clients)
         why: str = say("no port is left after it")
         for port in ports(port_wanted, master_port) or ((0,) if master_port is None else ()):
             try:
-                listener = sockets.listen(port, here=here)
+                listener = wire.listen(port, here=here)
             except OSError as error:
                 why = error.strerror or str(error)
                 _refuse_same_run(port, run)

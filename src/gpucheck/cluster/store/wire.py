@@ -7,8 +7,12 @@ other side's nonce and of the port, so that somebody who listens learns no token
 opens another port cannot pass the proofs on.
 """
 
+import errno
 import hashlib
 import hmac
+import os
+import resource
+import socket
 from typing import Any
 
 import msgspec
@@ -16,6 +20,20 @@ import msgspec
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import plain
 
+BACKLOG = 4096
+"""Connections that may wait to be accepted."""
+OWN_FILES = 128
+"""Files that this process needs besides connections."""
+_FOR_WORKERS = 8
+"""Files that task 0 needs at least, besides those that it has open, to start its own workers."""
+_USUAL = 1024
+"""How many files a process may open almost everywhere."""
+_LARGEST = 2**31
+_RATE = 2000.0
+"""Heartbeats a second that a store is given at most: a fraction of what it can take."""
+LEAST, _MOST = 1.0, 60.0
+_MISSED = 3.0
+"""How many heartbeats more than in a small job may be missed."""
 PROTOCOL = "store/1"
 LINE_LIMIT = 1024 * 1024
 """Bytes of a line with its end, in both directions."""
@@ -36,6 +54,75 @@ _MARK = 12
 WRONG_TOKEN, TOO_MANY = "wrong token", "too many connections"
 TAKEN = "another process is that task"
 """Refusals that a client understands."""
+
+
+def listen(port: int, *, here: bool) -> socket.socket:
+    """Open a port on all interfaces, or ``here``, for this machine only.
+
+    Raises:
+        OSError: it is taken.
+    """
+    if here:
+        return socket.create_server(("127.0.0.1", port), backlog=BACKLOG)
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(
+            ("", port), family=socket.AF_INET6, dualstack_ipv6=True, backlog=BACKLOG
+        )
+    return socket.create_server(("", port), backlog=BACKLOG)
+
+
+def allow_files(wanted: int) -> None:
+    """Let this process open so many files, as far as it may; few are allowed anyway."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if wanted > _USUAL and soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def files_allowed() -> int:
+    """Return how many files this process may open."""
+    soft, _hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return _LARGEST if soft == resource.RLIM_INFINITY else soft
+
+
+def refuse_too_few(clients: int) -> None:
+    """Refuse to serve tasks whose connections this process could not even open.
+
+    They would wait in vain, and task 0 would report them as missing.
+
+    Raises:
+        OSError: EMFILE.
+    """
+    try:
+        is_open = len(os.listdir("/proc/self/fd"))  # noqa: PTH208  # names only
+    except OSError as error:
+        if error.errno == errno.EMFILE:
+            raise
+        return  # not Linux
+    if is_open + clients + _FOR_WORKERS > files_allowed():
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+
+def beat(tasks: int) -> float:
+    """Return the seconds between two heartbeats of a task."""
+    return min(max(LEAST, tasks / _RATE), _MOST)
+
+
+def told(seconds: object) -> float:
+    """Return the interval that a store has told; the usual one if it makes no sense."""
+    if not isinstance(seconds, (int, float)) or not LEAST <= seconds <= _MOST:
+        return LEAST
+    return float(seconds)
+
+
+def silence(usual: float, interval: float) -> float:
+    """Return for how long a task may be silent, in seconds.
+
+    Args:
+        usual: the same with a heartbeat each second.
+        interval: the seconds between two heartbeats.
+    """
+    return usual + _MISSED * (interval - LEAST)
 
 
 class StoreError(Exception):

@@ -5,8 +5,10 @@ from collections.abc import Mapping
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import words_of
-from gpucheck.cluster.store.messages import Roll, Seen, Survivor, Verdict
+from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.store.messages import Attendees, Seen, Survivor, Verdict
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings import rank_missing
 from gpucheck.language import say, say_many
 
@@ -24,7 +26,7 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """The loss of task 0: which host it was on, who was there before, and who has met since."""
 
     host: str
-    roll: Roll
+    attendees: Attendees
     met: Mapping[int, Survivor]
     after: float
     """Seconds from the start of the run to the last sign of task 0."""
@@ -86,10 +88,14 @@ def _says_its_kernel(loss: Loss, seen: Seen) -> bool:
 
 def _are_enough(loss: Loss) -> bool:
     """Whether most of the tasks that were there have met, or all that were elsewhere."""
-    roll = loss.roll
+    attendees = loss.attendees
     elsewhere = sum(1 for one in loss.met.values() if one.host != loss.host)
-    are_all = elsewhere and elsewhere >= roll.tasks - roll.beside
-    return bool(are_all) or 2 * len(loss.met) > roll.tasks or len(loss.met) >= roll.tasks - 1 > 0
+    are_all = elsewhere and elsewhere >= attendees.tasks - attendees.beside
+    return (
+        bool(are_all)
+        or 2 * len(loss.met) > attendees.tasks
+        or len(loss.met) >= attendees.tasks - 1 > 0
+    )
 
 
 def _most_reach_nothing(loss: Loss) -> bool:
@@ -99,9 +105,9 @@ def _most_reach_nothing(loss: Loss) -> bool:
 
 def _are_most_hosts(loss: Loss) -> bool:
     """Whether most of all hosts met; tasks that never came may be on the side of task 0."""
-    roll = loss.roll
-    late = max(0, loss.tasks - roll.tasks)
-    hosts = roll.hosts + -(-late * roll.hosts // max(1, roll.tasks))
+    attendees = loss.attendees
+    late = max(0, loss.tasks - attendees.tasks)
+    hosts = attendees.hosts + -(-late * attendees.hosts // max(1, attendees.tasks))
     return 2 * len(_other_hosts(loss)) > hosts
 
 
@@ -158,7 +164,7 @@ def _too_few(loss: Loss) -> str:
         "task 0 on host {host} does not answer: it died, or these tasks are cut off from it. "
         "{count:,} of {all:,} tasks met without it ({tasks}), too few to tell",
         host=loss.host,
-        all=loss.roll.tasks,
+        all=loss.attendees.tasks,
         tasks=words_of(sorted(loss.met)),
     )
 
@@ -172,5 +178,41 @@ def _cut_off(loss: Loss) -> str:
         "of {all} hosts met without it, too few to tell",
         host=loss.host,
         names=words_of(_other_hosts(loss)),
-        all=loss.roll.hosts,
+        all=loss.attendees.hosts,
+    )
+
+
+def section(loss: Loss, found: Conclusion) -> Preflight:
+    """Return what is known; launcher, time limits and the like are for the caller to add."""
+    ranks = unpack(loss.attendees.ranks)
+    culprits = []
+    if found.confidence is not None:
+        culprits.append(
+            Culprit(
+                slug=rank_missing.RULE.slug,
+                confidence=found.confidence,
+                rank=ranks[0] if ranks else None,
+                ranks=ranks,
+                host=loss.host,
+                hosts=(loss.host,),
+                evidence=found.sentence,
+            )
+        )
+    outcomes = [
+        *(RankOutcome(rank=rank, task=0, host=loss.host, status="lost") for rank in ranks),
+        *(
+            RankOutcome(rank=rank, task=task, host=one.host, device=device, status="stopped")
+            for task, one in loss.met.items()
+            for rank, device in one.ranks.items()
+        ),
+    ]
+    return Preflight(
+        world_size=loss.attendees.world_size or None,
+        nodes=loss.attendees.hosts,
+        culprits=culprits,
+        ranks=sorted(outcomes, key=lambda one: one.rank),
+        steps=[],
+        finished=False,
+        stopped_because=say("task 0 was lost before it had judged the job"),
+        sources={"*": say("gpucheck preflight")},
     )

@@ -13,18 +13,17 @@ import msgspec
 
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.client import ConnectError, StoreClient
-from gpucheck.cluster.store.messages import Deputies, Malformed, Roll, Survivor, Verdict
+from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Survivor, Verdict
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.survivors.chair import Chair
 from gpucheck.cluster.survivors.conclusion import (
     Conclusion,
     Loss,
     conclude,
     is_about_task_0,
 )
-from gpucheck.cluster.survivors.heir import Heir
-from gpucheck.cluster.task.leaving import TICK, leave
+from gpucheck.cluster.survivors.deputy import DeputyDesk, Standby
+from gpucheck.cluster.task.shutdown import TICK, leave
 
 _SETTLE = 1.0
 """Seconds from the first to the last task, even if all have met: a launcher that ends a whole job
@@ -60,7 +59,7 @@ class Meeting:
     """One task at a meeting.
 
     Args:
-        heir: what it has kept ready.
+        standby: what it has kept ready.
         deputies: where to meet.
         lost: the connection to task 0 that was lost.
         said: what it saw itself.
@@ -69,10 +68,10 @@ class Meeting:
     """
 
     def __init__(
-        self, heir: Heir, deputies: Deputies, lost: StoreClient, said: Survivor,
+        self, standby: Standby, deputies: Deputies, lost: StoreClient, said: Survivor,
         facts: Circumstances, judge: Judge,
     ) -> None:  # fmt: skip
-        self._heir = heir
+        self._standby = standby
         self._deputies = deputies
         self._lost = lost
         self._said = said
@@ -80,15 +79,15 @@ class Meeting:
         self._judge = judge
         late = 0.0 if said.closed else _SPREAD * lost.beat
         self._window, self._patience = _WINDOW + late, _PATIENCE + late
-        self._chair: Chair | None = None
+        self._desk: DeputyDesk | None = None
         self._client: StoreClient | None = None
 
     def hold(self) -> Found:
         """Meet the others; return what came of it."""
         for deputy in self._deputies.deputies:
-            if deputy.task == self._heir.task:
-                if self._heir.listener is not None:
-                    return self._preside(self._heir.listener)
+            if deputy.task == self._standby.task:
+                if self._standby.listener is not None:
+                    return self._preside(self._standby.listener)
                 continue
             client = self._go_to(deputy.host or self._lost.peer_address, deputy.port)
             if client is not None:
@@ -99,19 +98,19 @@ class Meeting:
     @property
     def presides(self) -> bool:
         """Whether this task is the deputy."""
-        return self._chair is not None
+        return self._desk is not None
 
     def leave(self, end: float) -> None:
         """Leave with the others."""
         if self._client is not None:
-            leave(self._client, self._heir.task, end, self._chair)
+            leave(self._client, self._standby.task, end, self._desk)
 
     def close(self) -> None:
         """End the connections."""
         if self._client is not None:
             self._client.close()
-        if self._chair is not None:
-            self._chair.close()
+        if self._desk is not None:
+            self._desk.close()
 
     def _go_to(self, host: str, port: int) -> StoreClient | None:
         """Return a connection to a deputy, None if there is none; one that refuses is dead, too."""
@@ -141,7 +140,7 @@ class Meeting:
 
         wait = self._window + self._patience
         end = min(time.monotonic() + wait, self._facts.end())
-        client.set(messages.SURVIVORS.key(self._heir.task), self._said)
+        client.set(messages.SURVIVORS.key(self._standby.task), self._said)
         client.get(messages.VERDICT.name, wait, then)
         while not box and not client.lost and time.monotonic() < end:
             client.pump()
@@ -155,47 +154,47 @@ class Meeting:
     def _preside(self, listener: socket.socket) -> Found:
         """Hold the store for the others, and judge."""
         facts, lost = self._facts, self._lost
-        marks = {task: seat.mark for task, seat in self._roll.seats.items()}
+        marks = {task: seat.mark for task, seat in self._attendees.seats.items()}
         store = Store.on(listener, facts.run, lost.token, facts.tasks, marks)
-        chair = self._chair = Chair(store, facts.tasks, self._deputies.host, self._roll)
+        desk = self._desk = DeputyDesk(store, facts.tasks, self._deputies.host, self._attendees)
         try:
             self._client = StoreClient.connect(
                 "127.0.0.1", (store.port,), facts.run, lost.token, _PATIENCE, lost.who
             )
         except StoreError as error:
             return Found(verdict=None, sentence=str(error))
-        self._client.set(messages.SURVIVORS.key(self._heir.task), self._said)
-        loss = self._loss(self._await(chair))
+        self._client.set(messages.SURVIVORS.key(self._standby.task), self._said)
+        loss = self._loss(self._await(desk))
         conclusion = conclude(loss)
         verdict = self._judge(loss, conclusion)
         store.put(messages.VERDICT.name, verdict)
         return Found(verdict=verdict, sentence=conclusion.sentence)
 
-    def _await(self, chair: Chair) -> dict[int, Survivor]:
+    def _await(self, desk: DeputyDesk) -> dict[int, Survivor]:
         """Return who has come, and what each of them saw, until all are there or time is up."""
         begun = time.monotonic()
-        others = self._roll.tasks - 1
+        others = self._attendees.tasks - 1
         while True:
             assert self._client is not None  # noqa: S101  # it has just connected
             self._client.pump()
-            chair.tick()
+            desk.tick()
             now = time.monotonic()
-            seconds = _SETTLE if len(chair.met) >= others else self._window
+            seconds = _SETTLE if len(desk.met) >= others else self._window
             if now >= min(begun + seconds, self._facts.end()):
-                return chair.met
+                return desk.met
             time.sleep(TICK)
 
     @property
-    def _roll(self) -> Roll:
+    def _attendees(self) -> Attendees:
         """Who was there; without any news all tasks, each on a host of its own."""
         tasks = self._facts.tasks
-        return self._heir.roll or Roll(tasks=tasks, hosts=tasks, beside=1)
+        return self._standby.attendees or Attendees(tasks=tasks, hosts=tasks, beside=1)
 
     def _loss(self, met: dict[int, Survivor]) -> Loss:
         return Loss(
             host=self._deputies.host,
-            roll=self._roll,
-            met=met or {self._heir.task: self._said},
+            attendees=self._attendees,
+            met=met or {self._standby.task: self._said},
             after=self._facts.after,
             tasks=self._facts.tasks,
         )

@@ -6,9 +6,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from gpucheck.cluster.model import Count, Flight, Pace, RankResult
-from gpucheck.cluster.store.messages import check_data
-from gpucheck.cluster.task import address_space, looks
+from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
+from gpucheck.cluster.task import address_space, process_state
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
 from gpucheck.language import plain, say
@@ -159,17 +158,17 @@ class RankRun:
         """
         if not self._process.is_signalled:
             return result
-        look = looks.seen(self._process.looks, printed, killed=self._process.is_killed)
+        look = process_state.seen(self._process.looks, printed, killed=self._process.is_killed)
         if look is None:
             return result
-        if look.state in looks.STOPPED and self._process.stopped_for == "deadline":
+        if look.state in process_state.STOPPED and self._process.stopped_for == "deadline":
             return msgspec.structs.replace(result, status="timed-out", look=look, phase=self.phase)
-        if look.zygote in looks.STOPPED:
+        if look.zygote in process_state.STOPPED:
             return msgspec.structs.replace(
                 result, status="timed-out", kind="zygote-stopped", look=look, phase=self.phase,
                 collective=self.collective,
             )  # fmt: skip
-        is_told = result.status == "timed-out" or look.state in looks.HELD
+        is_told = result.status == "timed-out" or look.state in process_state.HELD
         return msgspec.structs.replace(result, look=look) if is_told else result
 
     def _from_end(self, message: Message) -> RankResult:
@@ -296,6 +295,6 @@ def _checked(said: object) -> dict[str, Any]:
         ValueError: they are malformed.
     """
     data = msgspec.convert(said, dict[str, Any])
-    check_data(data)
+    msgspec.convert(data, ResultFacts)
     size = len(msgspec.json.encode(data, enc_hook=plain))
     return data if size <= _MOST_DATA else {"left_out": f"{size} bytes, too many for a message"}

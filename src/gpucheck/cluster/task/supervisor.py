@@ -7,12 +7,16 @@ it blocks. What the task does in order is a script (a generator) that is resumed
 import signal
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
+from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
-from gpucheck.cluster.store import messages, pace
+from gpucheck.cluster.store import messages, wire
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
     Heartbeat,
     M,
@@ -23,17 +27,14 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import looks, node_facts
-from gpucheck.cluster.task.leaving import TICK, Connection, Leader, leave
+from gpucheck.cluster.task import node_facts, process_state
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
-from gpucheck.cluster.task.rank_workers import RankWorkers
 from gpucheck.cluster.task.rdma_ports import PortCounters
-from gpucheck.cluster.task.standstill import Standstill
-from gpucheck.cluster.task.step_run import StepRun
-from gpucheck.cluster.task.task_place import TaskPlace
+from gpucheck.cluster.task.shutdown import TICK, leave
+from gpucheck.cluster.task.step_run import RankWorkers, StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
-from gpucheck.facts.preflight import Look
+from gpucheck.facts.process_state import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import process_identity
@@ -41,14 +42,19 @@ from gpucheck.machine.control_groups import processor_limits, throttled_since
 from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
 
+_PAUSE = 2.0
+"""Seconds between two turns of the loop from which on this task itself stood still."""
+_GIVEN_UP = 10.0
+"""Seconds from which on the others may have given it up; nobody does so earlier."""
+_COMES_ROUND = 1.0
+"""Seconds after a long standstill in which what happened meanwhile is read, and nothing judged."""
 _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
-many more as ``pace.silence`` says."""
+many more as ``wire.silence`` says."""
 _LONG = 600.0
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
 CENSUS = "census"
-
 Script = Generator[None, None, None]
 Reason = Literal[
     "verdict", "store-lost", "cut-off", "not-understood", "given-up", "time", "signal"
@@ -57,15 +63,35 @@ Reason = Literal[
 Judge = Callable[[Snapshot], list[RootCause]]
 
 
-class Coordinating(Leader, Protocol):
-    """The coordinator, in task 0."""
+class Standstill:
+    """Notices the time in which this task did not run.
 
-    def stop(self, why: str, *, is_blind: bool = False) -> None:
-        """End the run with what is known; ``is_blind``: task 0 lost its own store."""
+    Args:
+        store: its connection.
+    """
 
-    @property
-    def is_given_up(self) -> bool:
-        """Whether the other tasks may have given this one up, because it stood still."""
+    def __init__(self, store: StoreClient) -> None:
+        self._store = store
+        self._turned = time.monotonic()
+        self._awake_at = 0.0
+        self.was_left = False
+        """Whether the connection was closed meanwhile: nobody can tell then by whom, and why."""
+
+    def turn(self) -> None:
+        """Note a turn of the loop. The store was not silent while this task stood still."""
+        now = time.monotonic()
+        pause, self._turned = now - self._turned, now
+        if pause > _PAUSE:
+            self._store.last_heard = min(now, self._store.last_heard + pause)
+        if pause > _GIVEN_UP:
+            self._awake_at = now + _COMES_ROUND
+
+    def comes_round(self) -> bool:
+        """Return whether it went on only just now, and does not know yet what it has missed."""
+        if time.monotonic() >= self._awake_at:
+            return False
+        self.was_left = self.was_left or bool(self._store.lost)
+        return True
 
 
 class ExitReason(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,10 +107,10 @@ class Supervisor:
 
     Args:
         place: which task this is.
+        plan: what the job does.
         store: its connection to the store.
         start: starts a program (``LiveHost.supervise``).
         facts: what the system says of this node.
-        drill: what a worker of a rank is told to do wrong, if anything.
         judge: names the errors that the static rules find in a snapshot.
         coordinator: in task 0.
         progress: is told what is going on, ten times a second.
@@ -93,29 +119,29 @@ class Supervisor:
     def __init__(
         self,
         place: TaskPlace,
-        store: Connection,
+        plan: JobPlan,
+        store: StoreClient,
         start: StartProgram,
         facts: TaskFacts,
         *,
-        drill: Callable[[int], Message | None],
         judge: Judge,
-        coordinator: Coordinating | None = None,
+        coordinator: Coordinator | None = None,
         progress: Callable[[str], None] | None = None,
     ) -> None:
         self._place = place
+        self._plan = plan
+        self._is_absent = place.task in plan.kept_away
         self._store = store
         self._start = start
         # A loopback address means that the store is on this node: others know how to reach it.
         here = store.local_address
         self._address = "" if here.startswith("127.") or here == "::1" else here
         self._facts = msgspec.structs.replace(facts, address=self._address, phase="import")
-        self._drill = drill
+        self._drill = plan.drill.for_worker
         self._judge = judge
         self._coordinator = coordinator
         self._progress = progress
-        self._workers = RankWorkers(
-            start, place.python, self._hear, place.import_seconds, place.end
-        )
+        self._workers = RankWorkers(start, plan.python, self._hear, plan.import_seconds, plan.end)
         self._limits = processor_limits()
         self._counters = PortCounters(start, place.counters)
         self._check: node_facts.NodeCheck | None = None
@@ -135,7 +161,7 @@ class Supervisor:
 
     def run(self) -> ExitReason:
         """Do what the coordinator wants until there is a verdict, or none can come."""
-        takes = self._place.takes_signals
+        takes = self._plan.takes_signals
         before = signal.signal(signal.SIGTERM, self._on_signal) if takes else None
         script = self._script()
         try:
@@ -171,7 +197,7 @@ class Supervisor:
 
     def leave(self) -> None:
         """Report that the verdict was taken and everything is written; leave with the others."""
-        end = self._place.end if self._verdict is not None else 0.0
+        end = self._plan.end if self._verdict is not None else 0.0
         leave(self._store, self._place.task, end, self._coordinator)
 
     def _tick(self, script: Script) -> None:
@@ -205,7 +231,7 @@ class Supervisor:
             return lost
         if self._told_to_end:
             return ExitReason(reason="signal", detail=say("it was told to end (SIGTERM)"))
-        if now > self._place.end:
+        if now > self._plan.end:
             return ExitReason(reason="time", detail=say("the time limit of the run was reached"))
         return None
 
@@ -220,7 +246,7 @@ class Supervisor:
             return ExitReason(reason="store-lost", detail=self._store.lost)
         if self._not_understood:
             return ExitReason(reason="not-understood", detail=self._not_understood)
-        silence = pace.silence(_SILENCE, self._store.beat)
+        silence = wire.silence(_SILENCE, self._store.beat)
         if now - self._store.last_heard > silence and not self._told_to_end:
             return ExitReason(
                 reason="store-lost",
@@ -232,13 +258,13 @@ class Supervisor:
         """Yield while this task does its work, in order."""
         place = self._place
         self._store.get(messages.VERDICT.name, _LONG, then=self._take_verdict)
-        if place.absent:
+        if self._is_absent:
             return
         self._workers.open()
         self._counters.begin()
         self._witness.watch()
         self._register()
-        if place.cuda and place.local == 0:
+        if self._plan.cuda and place.local == 0:
             self._check = self._node_check()
         yield from self._learn()
         self._facts = node_facts.with_limit(self._facts, throttled_since(self._limits))
@@ -259,7 +285,7 @@ class Supervisor:
             at += 1
 
     def _register(self) -> None:
-        left = max(0.0, round(self._place.end - time.monotonic(), 1))
+        left = max(0.0, round(self._plan.end - time.monotonic(), 1))
         said = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
             deputy_port=self._place.deputy_port, mark=self._place.mark,
@@ -293,19 +319,19 @@ class Supervisor:
 
     def _node_check(self) -> node_facts.NodeCheck:
         """Start the static probes, which may not use up the time of a short run."""
-        seconds = min(_NODE_CHECK, self._place.import_seconds)
-        return node_facts.NodeCheck(self._start, self._place.python, seconds, self._place.chosen_by)
+        seconds = min(_NODE_CHECK, self._plan.import_seconds)
+        return node_facts.NodeCheck(self._start, self._plan.python, seconds, self._plan.chosen_by)
 
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
-        order = {"census": True, "device": "cuda" if self._place.cuda else "cpu"}
-        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._place.import_seconds))
+        order = {"census": True, "device": "cuda" if self._plan.cuda else "cpu"}
+        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._plan.import_seconds))
         while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
-            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._place.cuda)
-            if not looks.zygote_is_held(run.result.look):
+            self._facts = node_facts.with_census(self._facts, self._census, cuda=self._plan.cuda)
+            if not process_state.zygote_is_held(run.result.look):
                 return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
@@ -375,7 +401,7 @@ class Supervisor:
         if now < self._beat_at:
             return
         self._beat_at = now + self._store.beat
-        if self._place.absent:
+        if self._is_absent:
             self._store.ping()
             return
         self._beats += 1

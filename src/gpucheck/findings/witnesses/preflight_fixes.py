@@ -5,9 +5,18 @@ import re
 import shlex
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from gpucheck.derived.nccl_control import control_run, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.culprit_data import (
+    CulpritData,
+    FailedGroup,
+    OwnFailure,
+    PacketLoss,
+    Route,
+    Throttled,
+)
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Rule
@@ -33,10 +42,11 @@ def _fix(text: str, *commands: str) -> Fix:
 def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tuple[Fix, ...]:
     """Return what to do about culprits of one rule; what lets the job run at once comes first."""
     first = culprits[0]
-    variables = control_run(first.data.get("variables"))
+    group = first.data if isinstance(first.data, FailedGroup) else None
+    variables = control_run(group.variables) if group is not None else {}
+    way = _way(group.route) if group is not None and rule.preflight.is_of_ways else ()
     around = (_without_transport(variables),) if variables else ()
-    own = _own(first.data.get("fixes")) or _by_facts(first)
-    way = _way(first.data.get("way")) if rule.preflight.is_of_ways else ()
+    own = _own(first.data) or _by_facts(first)
     is_listed = rule.preflight_class == _CULPRIT
     leave = _left_out(culprits, preflight, is_listed=is_listed) if rule.breaks_node else None
     kind = (_of(rule, culprits),)
@@ -63,20 +73,17 @@ def _of(rule: Rule, culprits: list[Culprit]) -> Fix:
     )
 
 
-def _way(raw: object) -> tuple[Fix, ...]:
+def _way(route: Route | UnsetType) -> tuple[Fix, ...]:
     """Return how to look at the network between two hosts; () if the hosts are not known."""
-    if not isinstance(raw, dict):
+    if route is UNSET or route.port is None or not 0 < route.port <= _LAST_PORT:
         return ()
     try:
-        address, port = _address(raw["address"]), int(raw["port"])
-    except (KeyError, TypeError, ValueError):
-        return ()
-    if not 0 < port <= _LAST_PORT:
+        address, port = _address(route.address), route.port
+    except ValueError:
         return ()
     target = shlex.quote(address)
-    here, there = _NO_NAME.sub("", str(raw.get("from"))), _NO_NAME.sub("", str(raw.get("to")))
-    own = raw.get("from_address")
-    at = _at_address(here, _NO_NAME.sub("", str(own))) if own else here
+    here, there = _NO_NAME.sub("", route.near), _NO_NAME.sub("", route.far)
+    at = _at_address(here, _NO_NAME.sub("", route.near_address)) if route.near_address else here
     return (
         _fix(
             say(
@@ -94,13 +101,13 @@ def _way(raw: object) -> tuple[Fix, ...]:
     )
 
 
-def _address(text: object) -> str:
+def _address(text: str) -> str:
     """Return an address in its usual form.
 
     Raises:
         ValueError: it is none, or its scope is not the name of an interface.
     """
-    address = ipaddress.ip_address(str(text))
+    address = ipaddress.ip_address(text)
     scope = getattr(address, "scope_id", None)
     if scope is not None and not _SCOPE.fullmatch(scope):
         raise ValueError(f"{scope!r} is not an interface")
@@ -111,12 +118,10 @@ def _at_address(host: str, address: str) -> str:
     return say("{host} ({address})", host=host, address=address)
 
 
-def _own(raw: object) -> tuple[Fix, ...]:
+def _own(data: CulpritData) -> tuple[Fix, ...]:
     """Return the fixes that the checks of the culprit's own node have found; () if none."""
-    try:
-        return tuple(msgspec.convert(raw or [], list[Fix])[:_MOST_FIXES])
-    except ValueError:
-        return ()
+    fixes = data.fixes if isinstance(data, (OwnFailure, Throttled)) else UNSET
+    return tuple(fixes or ())[:_MOST_FIXES]
 
 
 def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
@@ -124,20 +129,16 @@ def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
 
     A saved report has no fixes of its own: this finds those that gpucheck had made.
     """
-    data = culprit.data
-    if culprit.slug == rank_slow.RULE.slug and data.get("kind") == rank_slow.THROTTLED:
+    slug, data = culprit.slug, culprit.data
+    if slug == rank_slow.RULE.slug and isinstance(data, Throttled):
         return (rank_slow.RAISE_THE_LIMIT,)
-    if culprit.slug == link_slow.RULE.slug and data.get("kind") == link_slow.LOSES_PACKETS:
+    if slug == link_slow.RULE.slug and isinstance(data, PacketLoss):
         return (link_slow.REPLACE_THE_LINK,)
-    look = data.get("look")
-    if culprit.slug != rank_hangs.RULE.slug or not isinstance(look, dict):
+    look = data.look if isinstance(data, OwnFailure) else None
+    if slug != rank_hangs.RULE.slug or look is None:
         return ()
-    fixes = (_held_by(look.get(who)) for who in ("state", "zygote"))
-    return tuple(fix for fix in fixes if fix is not None)[:1]
-
-
-def _held_by(state: object) -> Fix | None:
-    return next((fix for name, fix in rank_hangs.HELD.items() if name == state), None)
+    held = (state for state in (look.state, look.zygote) if state in rank_hangs.HELD)
+    return tuple(rank_hangs.HELD[state] for state in held)[:1]
 
 
 def _without_transport(variables: dict[str, str]) -> Fix:

@@ -283,7 +283,7 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
     if isinstance(value, dict):
         if kind == "variables":
             return replace(kind, value)
-        return {key: _walk(one, replace, kind) for key, one in value.items()}
+        return type(value)({key: _walk(one, replace, kind) for key, one in value.items()})
     if isinstance(value, Sentence):
         return value.mapped(lambda part: _walk(part, replace, kind))
     return replace(kind, value) if isinstance(value, str) else value

@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.facts.preflight import Look, ProcessState
+from gpucheck.facts.process_state import Look, ProcessState
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 
 _STATES: dict[str, ProcessState] = {

@@ -4,11 +4,12 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 
-from gpucheck.cluster.diagnose.direct import DirectEvidence
+from gpucheck.cluster.diagnose.own_errors import DirectEvidence
 from gpucheck.cluster.model import RankResult, StepResult
 from gpucheck.cluster.spans import pack
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.preflight import Look, Phase, ProcessState
+from gpucheck.facts.preflight import Phase
+from gpucheck.facts.process_state import Look, ProcessState
 from gpucheck.findings import rank_hangs
 from gpucheck.language import Sentence, in_series, say, say_many
 
@@ -192,7 +193,7 @@ def needed_no_more(one: RankResult) -> bool:
 
 def runs_in_circles(one: RankResult, others: Sequence[RankResult]) -> bool:
     """Whether a rank used far more processor time than others for all of the same work, alone."""
-    used = [float(other.data.get("cpu_seconds") or 0.0) for other in others if other.passed]
+    used = [other.facts.cpu_seconds or 0.0 for other in others if other.passed]
     is_enough = one.phase in _BY_ITSELF and len(used) >= _WITNESSES and min(used) > 0
     return is_enough and _cpu(one) >= max(_LOOP, _MORE * max(used))
 

@@ -4,39 +4,14 @@ import time
 from typing import Protocol
 
 from gpucheck.cluster.store import messages
+from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Dismissal, Leaving
-from gpucheck.cluster.task.step_run import StoreConnection
 
 TICK = 0.02
 _LONG = 600.0
 _TOGETHER = 5.0
 """How long the task that has the store waits for the others to leave with the verdict."""
 _GOODBYE = 1.0
-
-
-class Connection(StoreConnection, Protocol):
-    """The client of the store."""
-
-    lost: str
-    beat: float
-    """The seconds between two heartbeats."""
-    last_heard: float
-    local_address: str
-    port: int
-    """That of the store."""
-    token: str
-
-    def pump(self) -> None:
-        """Handle the messages that have arrived."""
-
-    def ping(self) -> None:
-        """Ask for any answer, to see that the store lives."""
-
-    def send_wide(self) -> None:
-        """Send a message that no frame takes, and ask for such an answer."""
-
-    def close(self) -> None:
-        """Close the connection."""
 
 
 class Leader(Protocol):
@@ -50,7 +25,7 @@ class Leader(Protocol):
         """Whether every task that lives has taken the verdict."""
 
 
-def leave(store: Connection, task: int, end: float, leader: Leader | None = None) -> None:
+def leave(store: StoreClient, task: int, end: float, leader: Leader | None = None) -> None:
     """Report that the verdict was taken and everything is written; leave with the others.
 
     A launcher may end the other tasks as soon as one leaves with a status that is not 0. So the

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
-from gpucheck.cluster.diagnose.looks import spans_of
+from gpucheck.cluster.diagnose.process_state import spans_of
 from gpucheck.cluster.model import RankResult, StepResult
 from gpucheck.language import say
 

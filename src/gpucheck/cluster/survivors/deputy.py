@@ -1,0 +1,275 @@
+"""Task 0 tells the others early where they meet if it is lost, and the deputies who is there."""
+
+import contextlib
+import socket
+from collections.abc import Mapping
+
+import msgspec
+
+from gpucheck.cluster.launchers.variables import is_host
+from gpucheck.cluster.model import RankNumber, Roster
+from gpucheck.cluster.spans import pack, unpack
+from gpucheck.cluster.store import messages, wire
+from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.messages import (
+    Attendees,
+    Deputies,
+    Deputy,
+    Malformed,
+    Registration,
+    Seat,
+    Survivor,
+)
+from gpucheck.cluster.store.server import Store
+from gpucheck.facts.numbers import whole_number
+
+_LONG = 600.0
+DEPUTIES = 3
+"""How many there are: one after another may be lost, too."""
+_BY_NUMBER, _AMONG = 3, 256
+"""The first tasks that listen, and the number from which on no task does, in case task 0 is lost.
+"""
+_PAUSE, _PAUSE_OF_TASK = 1.0, 5e-4
+"""Seconds between two rolls, and how many more for each task: each list has a seat for each."""
+_MOST_SEATS = 25_000
+"""As many as fit into a message."""
+
+
+class Standby:
+    """What one task knows in advance.
+
+    Args:
+        task: its number.
+        listener: the port on which it would hold a store; None if it will not.
+    """
+
+    def __init__(self, task: int, listener: socket.socket | None) -> None:
+        self.task = task
+        self.listener = listener
+        self.deputies: Deputies | None = None
+        """Who takes over; None as long as nobody has been announced."""
+        self.attendees: Attendees | None = None
+        """Who was there. Only deputies ask."""
+        self._follows = False
+
+    @classmethod
+    def prepared(cls, task: int, local: int, *, here: bool) -> "Standby":
+        """Listen on a free port if this task may become a deputy.
+
+        Nobody is served there as long as task 0 lives. ``here``: on this machine only.
+        """
+        listener = None
+        if may_be_deputy(task, local):
+            with contextlib.suppress(OSError):
+                listener = wire.listen(0, here=here)
+        return cls(task, listener)
+
+    @property
+    def port(self) -> int:
+        """The port on which it listens, 0 without one."""
+        return int(self.listener.getsockname()[1]) if self.listener is not None else 0
+
+    def watch(self, store: StoreClient, number: int = 0) -> None:
+        """Wait for the announcements of task 0."""
+
+        def then(text: bytes | None) -> None:
+            found = messages.DEPUTIES.read(text) if text is not None else None
+            if isinstance(found, Malformed):
+                return
+            if found is not None:
+                self.deputies = found
+            if self._is_deputy() and not self._follows:
+                self._follows = True
+                self._follow(store, 0)
+            self.watch(store, number + (found is not None))
+
+        store.get(messages.DEPUTIES.key(number), _LONG, then=then)
+
+    def close(self) -> None:
+        """Give up the port."""
+        if self.listener is not None:
+            self.listener.close()
+
+    def _is_deputy(self) -> bool:
+        """Whether this task was announced as one."""
+        known = self.deputies.deputies if self.deputies is not None else ()
+        return self.listener is not None and any(one.task == self.task for one in known)
+
+    def _follow(self, store: StoreClient, number: int) -> None:
+        """Wait for what task 0 tells its deputies."""
+
+        def then(text: bytes | None) -> None:
+            found = messages.ATTENDEES.read(text) if text is not None else None
+            if isinstance(found, Malformed):
+                return
+            self.attendees = found or self.attendees
+            self._follow(store, number + (found is not None))
+
+        store.get(messages.ATTENDEES.key(number), _LONG, then=then)
+
+
+class DeputyDesk:
+    """What the others have told a deputy.
+
+    Args:
+        store: the store of the deputy.
+        tasks: how many tasks the job has.
+        host: that of task 0.
+        attendees: who was there.
+    """
+
+    def __init__(self, store: Store, tasks: int, host: str, attendees: Attendees) -> None:
+        self._store = store
+        self._tasks = tasks
+        self._attendees = attendees
+        self._host = host
+        self._names = {0: host}
+        """By the numbers of the attendees."""
+        self._taken: set[RankNumber] = set(unpack(attendees.ranks))
+        self._came: set[int] = set()
+        self._gone: set[int] = set()
+        self.met: dict[int, Survivor] = {}
+        """What each task saw."""
+
+    def tick(self) -> None:
+        """Take what was said."""
+        for key, text in self._store.news(messages.SURVIVORS.name).items():
+            found = messages.SURVIVORS.read(text)
+            task = whole_number(key)
+            if task is None or not isinstance(found, Survivor):
+                continue
+            self._came.add(task)
+            if self._counts(task, found):
+                self.met[task] = self._as_known(task, found)
+        left = map(whole_number, self._store.news(messages.LEAVING.name))
+        self._gone.update(task for task in left if task is not None)
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether all who came have taken the verdict."""
+        return self._gone >= self._came
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def _counts(self, task: int, said: Survivor) -> bool:
+        """Whether a task counts: one that was there, and that speaks for the first time.
+
+        One that lies about whether it runs on the host of task 0 does not.
+        """
+        if not 0 < task < self._tasks or task in self.met:
+            return False
+        if not self._attendees.seats:
+            return True
+        seat = self._attendees.seats.get(task)
+        return seat is not None and (seat.host == 0) is (said.host == self._host)
+
+    def _as_known(self, task: int, said: Survivor) -> Survivor:
+        """Return what a task said, on the host where it was, with ranks that nobody else has.
+
+        A task counts once, for one host, whatever name it gives that host now.
+        """
+        size = self._attendees.world_size
+        ranks = {
+            rank: device
+            for rank, device in said.ranks.items()
+            if rank not in self._taken and (not size or rank < size)
+        }
+        self._taken.update(ranks)
+        seat = self._attendees.seats.get(task)
+        host = self._names.setdefault(seat.host, said.host) if seat is not None else said.host
+        return msgspec.structs.replace(said, host=host, ranks=ranks)
+
+
+def may_be_deputy(task: int, local: int) -> bool:
+    """Whether a task listens in case task 0 is lost: the first ones, and the first of each node."""
+    return 0 < task < _AMONG and (local == 0 or task <= _BY_NUMBER)
+
+
+class Announcer:
+    """Says who takes over, as the tasks come."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._came: dict[int, Registration] = {}
+        self._times = self._lists = self._world_size = 0
+        self._ranks = ""
+        self._has_changed = False
+        self._next = 0.0
+
+    def welcome(self, said: Registration) -> None:
+        """Note a task that has come. The first that can be a deputy is announced at once."""
+        self._came[said.facts.task] = said
+        self._has_changed = True
+        first = self._came.get(0)
+        if first is not None and not self._times and (deputies := choose(self._came)):
+            self._announce(first, deputies)
+
+    def all_came(self) -> None:
+        """Announce the deputies for good: nobody is waited for any longer."""
+        first, deputies = self._came.get(0), choose(self._came)
+        if first is not None and deputies:
+            self._announce(first, deputies)
+            self.go_on(self._next)
+
+    def assigned(self, roster: Roster) -> None:
+        """Note the ranks of task 0."""
+        self._ranks = pack(one.rank for one in roster.ranks if one.task == 0)
+        self._world_size = len(roster.ranks)
+        self._has_changed = True
+        self._next = 0.0  # a task 0 that dies in the first step is named with its ranks
+
+    def go_on(self, now: float) -> None:
+        """Tell the deputies who is there, if that has changed."""
+        if self._times and now >= self._next and self._has_changed:
+            self._next = now + _PAUSE + _PAUSE_OF_TASK * len(self._came)
+            self._has_changed = False
+            self._store.put(messages.ATTENDEES.key(self._lists), self._attendees())
+            self._lists += 1
+
+    def _attendees(self) -> Attendees:
+        numbers = {self._came[0].facts.host: 0}
+        hosts = {
+            task: numbers.setdefault(one.facts.host, len(numbers))
+            for task, one in self._came.items()
+        }
+        seats = {task: Seat(hosts[task], one.mark) for task, one in self._came.items() if task}
+        return Attendees(
+            tasks=len(hosts), hosts=len(numbers), beside=sum(not host for host in hosts.values()),
+            ranks=self._ranks, world_size=self._world_size,
+            seats=seats if len(seats) <= _MOST_SEATS else {},
+        )  # fmt: skip
+
+    def _announce(self, first: Registration, deputies: tuple[Deputy, ...]) -> None:
+        told = Deputies(deputies=deputies, host=first.facts.host, process=first.process)
+        self._store.put(messages.DEPUTIES.key(self._times), told)
+        self._times += 1
+
+
+def choose(came: Mapping[int, Registration]) -> tuple[Deputy, ...]:
+    """Return the deputies among the tasks that have come.
+
+    Those on other hosts than task 0 come first, each on a host of its own if possible, then the
+    lowest.
+    """
+    first = came.get(0)
+    used = {first.facts.host} if first is not None else set()
+    able = [came[task] for task in sorted(came) if task and _is_able(came[task])]
+    apart = []
+    for one in able:
+        if one.facts.host not in used:
+            used.add(one.facts.host)
+            apart.append(one)
+    here = first.facts.host if first is not None else ""
+    rest = sorted((one for one in able if one not in apart), key=lambda one: one.facts.host == here)
+    return tuple(
+        Deputy(task=one.facts.task, host=one.facts.address, port=one.deputy_port)
+        for one in [*apart, *rest][:DEPUTIES]
+    )
+
+
+def _is_able(one: Registration) -> bool:
+    """Whether a task has a port, and an address that can be one."""
+    address = one.facts.address
+    return bool(one.deputy_port) and (not address or is_host(address))
