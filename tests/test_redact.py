@@ -467,7 +467,7 @@ def _private(taken: Snapshot) -> list[str]:
 
 
 @pytest.mark.exhaustive
-@each("name", machine_files.names())
+@each("name", machine_files.names(), shards=4)
 def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
     collected = Collector(
         machine_files.host(name), TABLES, wish=TargetWish(), request=Request()

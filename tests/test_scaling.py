@@ -72,7 +72,7 @@ UNITS = (
 )  # fmt: skip
 
 
-@each("unit", UNITS)
+@each("unit", UNITS, shards=4)
 def test_texts(unit: str) -> None:
     triage(f"x\n{unit * 9}\nx", TABLES)  # what is compiled once is not counted
     grows_like_its_input(lambda size: triage(f"x\n{unit * (size // len(unit))}\nx", TABLES), SIZE)

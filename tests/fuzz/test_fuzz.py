@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from each import each
 from fuzz_all import FAILURES, all_targets, kept
 from fuzz_mutation import mutate
 from fuzz_target import LARGEST, MEMORY, Target, TooMuchError, feed
@@ -21,7 +20,7 @@ pytestmark = [
 ]
 SECONDS, FEWEST = 4.0, 30
 """Processor time for the altered inputs of a target, and how many there are at least."""
-EACH = each("name", sorted(all_targets()))
+EACH = pytest.mark.parametrize("name", sorted(all_targets()))
 FAILED = [(name, file.name) for name in sorted(all_targets()) for file in kept(name)]
 
 
@@ -35,7 +34,7 @@ def test_samples(name: str) -> None:
         feed(target, data)
 
 
-@each(("name", "file"), FAILED)
+@pytest.mark.parametrize(("name", "file"), FAILED)
 def test_what_failed_once(name: str, file: str) -> None:
     feed(all_targets()[name], (FAILURES / name / file).read_bytes())
 

@@ -60,7 +60,7 @@ def test_half_width_signs_beside_chinese_words_are_found(line: str) -> None:
 
 
 @pytest.mark.exhaustive
-@each("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_no_english_sentence_is_left(name: str) -> None:
     report = report_of(name)
     text = in_chinese(report, verbose=1, width=120)

@@ -143,7 +143,7 @@ def test_what_was_saved_without_templates_is_read_in_english() -> None:
 
 
 @pytest.mark.exhaustive
-@each("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_a_saved_machine_is_shown_as_the_machine(name: str) -> None:
     report = public(report_of(name))
     back = read_back(report)

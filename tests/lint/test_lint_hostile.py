@@ -109,7 +109,7 @@ def test_many_compose_files_are_not_each_compared_with_all(tmp_path: Path) -> No
     assert time.process_time() - began < 15
 
 
-@each(("name", "what"), CASES)
+@each(("name", "what"), CASES, shards=5)
 def test_a_large_file_is_judged_or_refused_in_time(name: str, what: str) -> None:
     head = b"#SBATCH -n 1\n" if name.endswith("sbatch") else b""
     began = time.process_time()

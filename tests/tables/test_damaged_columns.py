@@ -182,7 +182,7 @@ def test_these_commands_read_every_table(readers: dict[str, list[str]]) -> None:
 
 
 @pytest.mark.hostile
-@each(("number", "name", "kind", "column"), _numbered())
+@each(("number", "name", "kind", "column"), _numbered(), shards=3)
 def test_a_damaged_column_is_refused_or_harmless(
     number: int,
     name: str,

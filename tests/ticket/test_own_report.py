@@ -41,7 +41,7 @@ SAMPLES = [one.sample for finding in all_messages().values() for one in finding.
 
 
 @pytest.mark.exhaustive
-@each("form", FORMS)
+@each("form", FORMS, shards=4)
 @each("name", SOME)
 def test_it_names_the_same_cause(name: str, form: str) -> None:
     report = reported(name)
@@ -50,7 +50,7 @@ def test_it_names_the_same_cause(name: str, form: str) -> None:
 
 
 @pytest.mark.exhaustive
-@each("form", OF_TRIAGE)
+@each("form", OF_TRIAGE, shards=3)
 def test_what_triage_says_names_the_same_cause(form: str) -> None:
     named = 0
     for sample in SAMPLES[list(OF_TRIAGE).index(form) :: len(OF_TRIAGE)]:

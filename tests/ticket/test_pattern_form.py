@@ -60,7 +60,7 @@ def test_their_forms_are_linear() -> None:
 
 
 @pytest.mark.hostile
-@each("pattern", ALL.values(), ids=ALL)
+@each("pattern", ALL.values(), ids=ALL, shards=4)
 def test_it_is_quick_on_hostile_lines(pattern: re.Pattern[str] | re.Pattern[bytes]) -> None:
     for line in hostile(pattern):
         begun = time.process_time()

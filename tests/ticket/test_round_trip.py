@@ -18,7 +18,7 @@ ALSO_RIGHT = {
 LEAST_SHOWN = 10
 
 
-@each("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_the_saved_report_names_the_same_root_cause(name: str) -> None:
     report = reported(name)
     assert triage(json_format.render(report), TABLES).root_causes == report.root_causes
@@ -29,7 +29,7 @@ def as_text(name: str) -> str:
     return f"{collect_env(snapshot)}\n{nvidia_smi(snapshot, TABLES)}"
 
 
-@each("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_the_text_of_other_tools_names_the_same_cause_or_none(name: str) -> None:
     found = triage(as_text(name), TABLES).root_causes
     right = {*reported(name).root_causes, ALSO_RIGHT.get(name, "")}

@@ -37,7 +37,7 @@ def check(text: str) -> None:
 
 
 @pytest.mark.hostile
-@each("seed", range(120))
+@each("seed", range(120), shards=4)
 def test_spoilt_texts(seed: int) -> None:
     check(spoilt(random.Random(seed)))  # noqa: S311  # the same texts every time
 
