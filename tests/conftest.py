@@ -10,7 +10,7 @@ import translations
 
 from gpucheck.language import speaking
 
-pytest_plugins = ["plugin_tiers", "plugin_fast", "plugin_finding", "pytester"]
+pytest_plugins = ["plugin_tiers", "plugin_fast", "plugin_items", "plugin_finding", "pytester"]
 collect_ignore = ["machines"]  # data, not tests
 
 _OF_A_JOB = re.compile(

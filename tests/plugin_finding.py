@@ -9,6 +9,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from each import Item
+from plugin_items import choose
 from slugs import SLUGS
 
 _TESTS = Path(__file__).parent
@@ -38,24 +40,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Keep the finding's own cases."""
+    """Keep the finding's own cases, and the items of loops that are its own."""
     slug = config.option.finding
-    if slug is None:
-        return
-    chosen = [item for item in items if _is_own(item.path, slug) or _is_case(item, slug)]
-    config.hook.pytest_deselected(items=[item for item in items if item not in set(chosen)])
-    items[:] = chosen
+    if slug is not None:
+        choose(
+            config, items, lambda test, item: _is_own(test.path, slug) or _is_case(test, item, slug)
+        )
 
 
 def _is_own(file: Path, slug: str) -> bool:
     return file.stem == f"test_rule_{slug.replace('-', '_')}"
 
 
-def _is_case(item: pytest.Item, slug: str) -> bool:
-    if item.get_closest_marker("every_finding") is None or not hasattr(item, "callspec"):
+def _is_case(test: pytest.Item, item: Item, slug: str) -> bool:
+    if test.get_closest_marker("every_finding") is None:
         return False
     names = {slug, *_machines(slug)}
-    parameters = item.callspec.params.values()  # a slug, a rule or a message of it, a machine
+    parameters = item.values.values()  # a slug, a rule or a message of it, a machine
     return any(getattr(one, "slug", one) in names for one in parameters if _can_name(one))
 
 

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.cli import main, text
 
@@ -28,7 +29,7 @@ class LeftReader(io.StringIO):
         raise OSError(self._number, os.strerror(self._number))
 
 
-@pytest.mark.parametrize(
+@each(
     ("windows", "number", "status"),
     [
         (True, errno.EINVAL, _READER_LEFT),

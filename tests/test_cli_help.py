@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 
@@ -40,7 +41,7 @@ EXAMPLES = sorted(
 )
 
 
-@pytest.mark.parametrize("path", ALL, ids=" ".join)
+@each("path", ALL, ids=" ".join)
 def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
     shown = CliRunner().invoke(gpucheck, [*path, "--help"]).stdout
     first, *more = shown.partition("Examples:\n")[2].splitlines()
@@ -49,7 +50,7 @@ def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
     assert all(len(line) <= 80 for line in (first, *more))
 
 
-@pytest.mark.parametrize("line", EXAMPLES)
+@each("line", EXAMPLES)
 def test_an_example_is_a_command_line_that_is_understood(
     line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

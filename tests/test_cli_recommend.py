@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 from msgspec.structs import replace
 from rules_machines import (
     GTX_1080,
@@ -134,7 +135,7 @@ def test_a_described_system_without_gpus_asks_for_them() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("args", "words"),
     [
         (("--gpu", "Voodoo 2"), "compute capability"),
@@ -263,7 +264,7 @@ def test_a_machine_described_without_a_python_gets_an_answer() -> None:
     assert "3.11 to 3.15 (--python-version)" in words
 
 
-@pytest.mark.parametrize("name", ["4090", "rtx4090", "4060 Ti", "A6000", "A800", "RTX PRO 6000"])
+@each("name", ["4090", "rtx4090", "4060 Ti", "A6000", "A800", "RTX PRO 6000"])
 def test_a_gpu_is_understood_as_people_call_it(name: str) -> None:
     assert run("--gpu", name, "--driver", "580", "--os", "linux").exit_code == 0
 
@@ -376,7 +377,7 @@ def test_inside_wsl_the_driver_is_that_of_windows() -> None:
     assert run(*box, "--os", "wsl2").exit_code == 0
 
 
-@pytest.mark.parametrize("gpu", ["DGX Spark", "gb10", "GH200", "GB200"])
+@each("gpu", ["DGX Spark", "gb10", "GH200", "GB200"])
 def test_a_gpu_that_is_sold_with_an_arm_processor_gets_its_wheels(gpu: str) -> None:
     words = ("--gpu", gpu, "--driver", "580", "--os", "linux", "--torch", "2.3", "--format", "json")
     arm, x86 = run(*words).stdout, run(*words, "--arch", "x86_64").stdout

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.cli.text import NotWrittenError, refuse_unwritable, write_out
@@ -131,7 +132,7 @@ def test_a_full_disk_loses_no_report() -> None:
     assert "No space left on device. It was printed instead" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["check", "collect", "recommend", "selftest", "diff"])
+@each("command", ["check", "collect", "recommend", "selftest", "diff"])
 @pytest.mark.usefixtures("no_work")
 def test_a_wrong_python_is_one_sentence(command: str, tmp_path: Path) -> None:
     file = tmp_path / "a.json"
@@ -196,8 +197,8 @@ def test_a_python_that_nobody_named_is_never_refused(monkeypatch: pytest.MonkeyP
     assert refusal(LiveHost(""), TargetWish()) == "$GPUCHECK_PYTHON: /no/python does not exist"
 
 
-@pytest.mark.parametrize("command", ["check", "recommend", "selftest", "preflight"])
-@pytest.mark.parametrize("limit", ["nan", "inf", "1e300", "-1"])
+@each("command", ["check", "recommend", "selftest", "preflight"])
+@each("limit", ["nan", "inf", "1e300", "-1"])
 @pytest.mark.usefixtures("no_work")
 def test_a_time_limit_that_is_no_time_is_refused(command: str, limit: str) -> None:
     done = run(command, "--timeout", limit)
@@ -205,7 +206,7 @@ def test_a_time_limit_that_is_no_time_is_refused(command: str, limit: str) -> No
     assert "Invalid value for '--timeout'" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("selftest", "--seed"),
@@ -217,7 +218,7 @@ def test_a_time_limit_that_is_no_time_is_refused(command: str, limit: str) -> No
         ("triage", "--jobs"),
     ],
 )
-@pytest.mark.parametrize("number", [10**30, -1])
+@each("number", [10**30, -1])
 @pytest.mark.usefixtures("no_work")
 def test_a_number_out_of_every_range_is_refused(words: tuple[str, ...], number: int) -> None:
     done = run(*words, str(number))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 from index_server import Reply, Served, index_of, page
 
 from gpucheck import cli
@@ -51,7 +52,7 @@ def test_the_list_has_every_table_with_version_and_date() -> None:
     assert all(name in text for name in all_tables())
 
 
-@pytest.mark.parametrize("name", sorted(all_tables()))
+@each("name", sorted(all_tables()))
 def test_every_table_can_be_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each command checks all tables first, which other tests look at.
     monkeypatch.setattr("gpucheck.cli.commands.tables.refuse_broken", lambda _tables: None)
@@ -90,7 +91,7 @@ def test_no_row_is_no_fault() -> None:
     assert done.stdout.startswith("0 of ")
 
 
-@pytest.mark.parametrize(
+@each(
     ("args", "words"),
     [
         (("show", "nonsense"), "There is no table 'nonsense'. There are bus_bandwidth, chips"),
@@ -219,7 +220,7 @@ def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple
     assert "chips.json, row 1 has no source or an unknown one: ['nobody']" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     ("table", "said", "near"),
     [
         ("torch_builds", "torch=2.9.1", "Similar values: 2.9."),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 from html_support import is_sound
 from test_machines import reported
 
@@ -71,7 +72,7 @@ def test_of_several_files_those_that_can_be_read_are_judged(tmp_path: Path) -> N
     assert "picture" in none.stderr
 
 
-@pytest.mark.parametrize("name", ["absent.txt", "folder", "x.zip", "x.bin"])
+@each("name", ["absent.txt", "folder", "x.zip", "x.bin"])
 def test_what_cannot_be_read_is_a_usage_error(tmp_path: Path, name: str) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "x.zip").write_bytes(b"PK\x03\x04rest")
@@ -126,7 +127,7 @@ def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
     assert (found["first_line"], found["last_line"], found["messages"]) == (1, 4, 1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "name"),
     [
         ('docker: could not select device driver "" with capabilities: [[gpu]]. OCI runtime',
@@ -154,7 +155,7 @@ def test_lines_shows_what_settled_a_text_without_a_cause() -> None:
     assert "line 1: pasted.cuda_available = no" in unknown
 
 
-@pytest.mark.parametrize("words", [(), ("--reply",), ("--format", "markdown"), ("--lines",)])
+@each("words", [(), ("--reply",), ("--format", "markdown"), ("--lines",)])
 def test_nothing_in_a_text_acts_in_the_output(words: tuple[str, ...]) -> None:
     out = run(*words, text=INJECTED).stdout
     assert "\x1b" not in out
@@ -186,7 +187,7 @@ def test_the_reply_in_chinese() -> None:
 CHINESE = f"运行训练脚本时报错，请问如何解决？\n{MISMATCH}"  # noqa: RUF001  # Chinese has its own punctuation
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "text", "begins"),
     [
         ((), CHINESE.encode(), "感谢反馈"),
@@ -262,7 +263,7 @@ def test_a_ticket_as_a_page(tmp_path: Path) -> None:
     assert json.loads(again.stdout)["root_causes"] == ["driver-library-mismatch"]
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("--summary",),

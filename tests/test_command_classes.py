@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import DOCKER, NO_CONTAINER, UBUNTU, nvml_of
 from rules_support import TABLES, snapshot
 from test_machines import EACH, reported
@@ -24,7 +25,7 @@ from gpucheck.ticket import triage
 pytestmark = pytest.mark.every_finding
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "expected"),
     [
         ("nvidia-smi -L", "reads"),
@@ -156,7 +157,7 @@ def test_root_in_a_container_needs_no_sudo_which_images_seldom_have(
     assert careful((command,), UBUNTU, DOCKER).commands == (command,)
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "plain"),
     [
         ("sudo reboot", "reboot"),

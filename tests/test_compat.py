@@ -6,6 +6,7 @@ from typing import Any
 import jsonschema
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.engine import sections_behind
@@ -56,7 +57,7 @@ def outcome(found: WhatIf, slug: str) -> tuple[Outcome, str]:
     return check.outcome, check.reason
 
 
-@pytest.mark.parametrize("case", CASES, ids=[f"{case['id']} {case['why']}" for case in CASES])
+@each("case", CASES, ids=[f"{case['id']} {case['why']}" for case in CASES], shards=2)
 def test_case(case: dict[str, Any]) -> None:
     found = judge_described(read_object(case["facts"]), TABLES)
     assert (found.report.verdict, list(found.report.root_causes)) == (
@@ -167,7 +168,7 @@ def test_what_no_check_looks_at_is_listed() -> None:
     assert "Not judged by this version: cuda_error (" in shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "cause"),
     [
         ("nvcc=11.7 compute_capability=8.9", "toolkit-gpu-unsupported"),
@@ -189,7 +190,7 @@ def test_what_a_build_needs_counts_where_something_is_built(words: str, cause: s
     assert judged(*given).report.verdict == "healthy"
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "cause"),
     [
         ("extension.built_with_cuda=11.8", "extension-abi-mismatch"),
@@ -207,7 +208,7 @@ def test_a_described_extension(words: str, cause: str | None) -> None:
     assert report.root_causes == ((cause,) if cause else ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "verdict"),
     [
         ("driver=535.104.05 extension.code=compute_80 extension.built_with_cuda=12.8", "broken"),
@@ -240,7 +241,7 @@ def test_a_cuda_extension_beside_a_cpu_build_is_named() -> None:
     assert report.root_causes == ("extension-abi-mismatch",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "sentence"),
     [
         (["colour=red"], "'colour' is not a key. The keys are action, os,"),
@@ -279,7 +280,7 @@ def test_extension_may_be_an_object() -> None:
     }
 
 
-@pytest.mark.parametrize("facts", [[], "driver", 3, {"gpu": {"a": 1}}, {"driver": [["x"]]}])
+@each("facts", [[], "driver", 3, {"gpu": {"a": 1}}, {"driver": [["x"]]}])
 def test_facts_that_are_none(facts: object) -> None:
     with pytest.raises(GivenError):
         read_object(facts)
@@ -379,8 +380,8 @@ def test_a_build_that_was_judged_is_said_to_work() -> None:
     assert said.startswith("HEALTHY  PyTorch 2.5.1 can use GeForce RTX 4090")
 
 
-@pytest.mark.parametrize("xid", ["48", "79"])
-@pytest.mark.parametrize("gpu", [(), ("gpu=A100", "driver=550.54.15")])
+@each("xid", ["48", "79"])
+@each("gpu", [(), ("gpu=A100", "driver=550.54.15")])
 def test_an_xid_invents_neither_address_nor_time(xid: str, gpu: tuple[str, ...]) -> None:
     headline = judged(f"xid={xid}", *gpu).report.standing[0].headline
     assert "PCI" not in headline
@@ -418,7 +419,7 @@ def test_a_compat_library_that_no_table_knows_is_no_old_driver(words: tuple[str,
     assert list(without.report.root_causes) == ["driver-too-old"]
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("gpu=RTX 4090", "compute_capability=8.6"),
@@ -435,7 +436,7 @@ def test_what_contradicts_itself_is_a_usage_error_that_names_both(words: tuple[s
     assert all(word in done.stderr for word in words)
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("gpu=RTX 4090", "compute_capability=8.9"),

@@ -1,6 +1,7 @@
 """The check of one machine and the pre-flight of many have the same criteria and fixes."""
 
 import pytest
+from each import each
 from preflight_facts import facts, gpus, uuid
 from rules_machines import A100, DOCKER, H100, NO_CONTAINER, NO_VARIABLES, UBUNTU, nvml, nvml_of
 from rules_support import ask
@@ -20,7 +21,7 @@ MIB = 1 << 20
 SIZES = [-1, 0, 64 << 10, 8 * MIB, 64 * MIB - 1, 64 * MIB, 512 * MIB - 1, 512 * MIB, 8 << 30]
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_locked_memory(size: int) -> None:
     said = LimitsOfProcess(memlock_bytes=size, infiniband_devices=["mlx5_0"])
     alone = ask("memlock-too-low", said, UBUNTU, NO_CONTAINER, nvml(H100))
@@ -30,7 +31,7 @@ def test_locked_memory(size: int) -> None:
     assert isinstance(alone, Hit) == bool(together)
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_shared_memory(size: int) -> None:
     said = LimitsOfProcess(shm_total_bytes=size)
     alone = ask("shm-too-small", said, UBUNTU, DOCKER, NO_VARIABLES, nvml(A100, A100))
@@ -39,7 +40,7 @@ def test_shared_memory(size: int) -> None:
     assert isinstance(alone, Hit) == bool(together)
 
 
-@pytest.mark.parametrize(
+@each(
     ("links", "lost"),
     [
         ([18, 18, 17], {2}),

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     EMPTY_BUS,
@@ -47,7 +48,7 @@ def mask(value: str) -> Environment:
     return Environment(variables={"CUDA_VISIBLE_DEVICES": value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("sections", "present"),
     [
         ((LINUX, on_bus(A100)), True),
@@ -146,7 +147,7 @@ def test_masks_that_cannot_be_read() -> None:
         gpus(on_bus(A100), mask(uuid(0))).mask()
 
 
-@pytest.mark.parametrize(
+@each(
     ("sections", "serves"),
     [
         ((nvml(A100), cuda_sees(A100)), True),
@@ -163,7 +164,7 @@ def test_serves(sections: tuple[Section, ...], serves: bool) -> None:  # noqa: F
     assert state(LINUX, HOST, *sections).serves() is serves
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (),

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import NO_CONTAINER, UBUNTU
 from rules_support import TABLES, snapshot
 from test_fixes import on_bus
@@ -42,7 +43,7 @@ def install(
     return made.install("525.60.13") if capability != ANCIENT else made.install()
 
 
-@pytest.mark.parametrize(
+@each(
     ("capability", "distribution", "version", "expected"),
     [
         (NEW, "ubuntu", "24.04", "apt-get install -y nvidia-driver-580-open"),
@@ -80,7 +81,7 @@ def test_the_stream_of_the_branch_is_enabled_before_its_package_is_installed() -
     assert "sudo dnf module reset -y nvidia-driver" in commands[:enabled]
 
 
-@pytest.mark.parametrize(
+@each(
     ("distribution", "version", "kernel", "package"),
     [
         ("arch", "", LTS_KERNEL, "nvidia-open-lts"),
@@ -105,7 +106,7 @@ def test_no_version_stands_beside_the_table() -> None:
     assert re.findall(r"\d+\.\d+|[a-z]\d+\b", source.replace("x86_64", "")) == []
 
 
-@pytest.mark.parametrize("distribution", ["fedora", "arch", "sles", "opensuse-leap"])
+@each("distribution", ["fedora", "arch", "sles", "opensuse-leap"])
 def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_guide(distribution: str) -> None:
     fix = install(OLD, distribution, "15.6")
     assert fix.commands == ()
@@ -113,7 +114,7 @@ def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_guide(distributio
     assert "docs.nvidia.com" in fix.text
 
 
-@pytest.mark.parametrize(
+@each(
     ("distribution", "version", "machine"),
     [
         ("gentoo", "", "x86_64"),

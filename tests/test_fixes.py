@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     DOCKER,
@@ -85,7 +86,7 @@ def test_a_uv_environment_without_pip_is_served_by_uv() -> None:
     assert python(with_pip).pip("install", "x").startswith(PYTHON)
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "word", "quoted"),
     [
         (UBUNTU, "numpy<2", "'numpy<2'"),
@@ -130,7 +131,7 @@ def test_variables_are_set_as_the_shell_does() -> None:
     assert python(WINDOWS).variable("A", "1") == 'set "A=1"'
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "commands"),
     [
         ("0,1", ("$env:A = '0,1'", 'set "A=0,1"')),
@@ -210,7 +211,7 @@ def test_ptx_alone_is_no_ground_for_a_choice() -> None:
     assert advice(NO_TORCH, future, UBUNTU, VENV).offer() is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "interpreter"),
     [
         (ORIN, VENV),
@@ -331,7 +332,7 @@ def test_the_cpu_build() -> None:
     assert advice(NO_TORCH, UBUNTU, pypy).install_cpu("x") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("system", "platform"),
     [
         (UBUNTU, "linux_x86_64"),

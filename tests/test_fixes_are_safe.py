@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from each import each
 from rules_support import TABLES
 from test_machines import EACH, reported
 
@@ -111,7 +112,7 @@ def test_a_reply_names_the_exact_build_where_the_text_has_the_facts() -> None:
     assert re.search(r"pip install torch==\S+ --index-url \S+/cu12", fix.commands[-1])
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "public"),
     [
         ("flash_attn_2_cuda.cpython-311-x86_64-linux-gnu.so", True),

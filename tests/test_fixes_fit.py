@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     GB10,
@@ -143,9 +144,9 @@ DRIVEN = {
 }
 
 
-@pytest.mark.parametrize("driver", DRIVEN, ids=" CUDA ".join)
-@pytest.mark.parametrize("version", ["3.9.19", "3.14.0"])
-@pytest.mark.parametrize("glibc", ["2.17", "2.35"])
+@each("driver", DRIVEN, ids=" CUDA ".join)
+@each("version", ["3.9.19", "3.14.0"])
+@each("glibc", ["2.17", "2.35"])
 def test_every_pair_of_gpus_with_and_without_a_mask(
     driver: tuple[str, str], version: str, glibc: str
 ) -> None:

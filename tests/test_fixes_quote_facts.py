@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import A100, nvml
 from rules_machines import UBUNTU
 from rules_support import snapshot
@@ -142,7 +143,7 @@ def check_machine(name: str) -> None:
         check(document, paths)
 
 
-@pytest.mark.parametrize("name", OFTEN)
+@each("name", OFTEN)
 def test_no_text_that_stands_in_a_command_is_executed(name: str) -> None:
     check_machine(name)
 
@@ -154,7 +155,7 @@ def test_nor_is_one_of_any_machine(name: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", OFTEN)
+@each("name", OFTEN)
 def test_nor_is_a_text_that_stands_in_no_command_yet(name: str) -> None:
     document = reported(name).snapshot.as_json()
     for paths in kinds(document):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import machine_files
 import pytest
+from each import each
 from test_machines import EACH, expected, judged
 
 from gpucheck.facts.snapshot import decode
@@ -48,7 +49,7 @@ def test_a_path_is_one_word_for_a_posix_shell(name: str) -> None:
             assert shlex.quote(word) in command or shlex.quote(value) in command, command
 
 
-@pytest.mark.parametrize("name", [one for one in machine_files.names() if "windows" in one])
+@each("name", [one for one in machine_files.names() if "windows" in one])
 def test_a_path_is_in_quotes_for_cmd_and_powershell(name: str) -> None:
     for command in commands(name, {"C:\\Users\\ana": EVIL_ON_WINDOWS}):
         assert "calc" not in _QUOTED.sub("", command), command

@@ -9,6 +9,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
@@ -40,7 +41,7 @@ def gpucheck(
     )
 
 
-@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
+@each("closed", [">&-", "2>&-", "<&-", "<&- >&- 2>&-"])
 def test_closed_streams_leave_the_diagnosis_as_it_is(closed: str, tmp_path: Path) -> None:
     file = tmp_path / "report"
     words = ("check", "--no-selftest", "--fail-on", "never", "--format", "json", "-o", str(file))
@@ -65,9 +66,7 @@ def test_a_full_disk_is_no_fault_of_gpucheck() -> None:
     assert gpucheck("--nope", shell_ends="2>/dev/full").returncode == 2
 
 
-@pytest.mark.parametrize(
-    "words", [("diff", "{}", "{}"), ("check", "{}"), ("{}",), ("explain", "{}")]
-)
+@each("words", [("diff", "{}", "{}"), ("check", "{}"), ("{}",), ("explain", "{}")])
 def test_no_error_passes_escape_sequences_on(words: tuple[str, ...]) -> None:
     evil = "\x1b]0;x\x07\x1b[31m\u202e"
     ran = gpucheck(*(word.format(evil) for word in words))

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import machine_files
 import pytest
+from each import each
 from elf_support import elf
 from test_machines import TABLES, judged, story
 
@@ -198,9 +199,7 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("breakage", "slug", "headline", "fix"), BROKEN, ids=[one[0].__name__[1:] for one in BROKEN]
-)
+@each(("breakage", "slug", "headline", "fix"), BROKEN, ids=[one[0].__name__[1:] for one in BROKEN])
 def test_a_breakage_has_one_name_and_its_fix(
     breakage: Break, slug: str, headline: str, fix: str
 ) -> None:
@@ -247,7 +246,7 @@ def _other_processor_on_the_way(copy: Copy) -> None:
     copy.files[f"{FOREIGN}/libc.so.6"] = elf(machine=183, soname="libc.so.6")
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         _without_variable, _preload_of_the_right_cudart, _bundled_libgomp_gone,

@@ -4,7 +4,7 @@ import functools
 import re
 from pathlib import Path
 
-import pytest
+from each import each
 
 ROOT = Path(__file__).parent.parent
 PAGES = sorted(
@@ -52,7 +52,7 @@ def _leads_somewhere(page: Path, link: str) -> bool:
     return not fragment or (target.suffix == ".md" and fragment in anchors(target))
 
 
-@pytest.mark.parametrize("page", PAGES)
+@each("page", PAGES)
 def test_every_link_leads_somewhere(page: str) -> None:
     assert dead(ROOT / page, (ROOT / page).read_text(encoding="utf-8")) == []
 

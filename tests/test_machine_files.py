@@ -4,6 +4,7 @@ from pathlib import Path
 
 import machine_files
 import pytest
+from each import each
 from test_machines import TABLES, judged
 
 from gpucheck.facts.request import Request
@@ -95,7 +96,7 @@ def test_a_path_has_one_content(tmp_path: Path) -> None:
     assert "/etc/os-release" not in recording.links
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "sentence"),
     [
         ("[file]\n", "new.toml: 'file' is no part of a machine; these are: about, like, "),

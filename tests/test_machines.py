@@ -8,6 +8,7 @@ from typing import Literal
 import machine_files
 import msgspec
 import pytest
+from each import each
 from machine_files import MACHINES
 
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
@@ -24,7 +25,7 @@ from gpucheck.tables.cuda_errors import CudaErrors
 pytestmark = pytest.mark.every_finding
 
 NAMES = machine_files.names()
-EACH = pytest.mark.parametrize("name", NAMES)
+EACH = each("name", NAMES, shards=3)  # a worker then examines a third of the machines
 BASES = [f"base/{file.stem}" for file in sorted((MACHINES / "base").glob("*.toml"))]
 TABLES = Tables()
 

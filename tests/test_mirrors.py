@@ -6,6 +6,7 @@ from typing import Any
 import machine_files
 import pytest
 from click.testing import CliRunner, Result
+from each import each
 from msgspec.structs import replace
 from rules_machines import (
     NO_VARIABLES,
@@ -77,7 +78,7 @@ def test_without_a_configuration_nothing_changes() -> None:
         assert "configured" not in made.text
 
 
-@pytest.mark.parametrize(
+@each(
     "sources",
     [
         PackageSources(pip_index="https://m.example/pytorch-wheels/simple", pip_extra_indexes=[]),
@@ -187,7 +188,7 @@ def test_recommend_says_which_mirror_is_used(monkeypatch: pytest.MonkeyPatch) ->
         assert any(MIRROR in note for note in found["notes"]) is is_pypis
 
 
-@pytest.mark.parametrize(
+@each(
     "address",
     [
         "ftp://m.example/whl",
@@ -200,7 +201,7 @@ def test_recommend_says_which_mirror_is_used(monkeypatch: pytest.MonkeyPatch) ->
         "https://",
     ],
 )
-@pytest.mark.parametrize("command", ["check", "recommend", "collect"])
+@each("command", ["check", "recommend", "collect"])
 def test_another_address_is_refused_in_one_sentence(command: str, address: str) -> None:
     done = run(command, "--wheel-mirror", address)
     assert done.exit_code == 2

@@ -4,6 +4,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from each import each
 from readers_support import Read
 from rules_support import snapshot
 
@@ -25,7 +26,7 @@ EXCEPT = (
 )
 
 
-@pytest.mark.parametrize("text", ODD)
+@each("text", ODD)
 def test_what_is_no_number_is_none(text: str) -> None:
     assert whole_number(text) is None
 
@@ -102,7 +103,7 @@ def test_a_long_number_in_a_text_is_a_word() -> None:
     refuse_long_numbers(b'{"a": "%d"}' % 10**400)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "number"),
     [("-1", -1), ("0", 0), ("12", 12), ("--1", None), ("-", None), ("9" * 23, None), ("²", None)],
 )

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.cluster.files import FileError, add_line, write_file
 
@@ -34,8 +35,8 @@ def in_shell(folder: Path, script: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("how", [">", ">>"])
-@pytest.mark.parametrize("name", NAMES)
+@each("how", [">", ">>"])
+@each("name", NAMES)
 def test_output_for_stdout_stands_between_what_others_write(
     tmp_path: Path, name: str, how: str
 ) -> None:

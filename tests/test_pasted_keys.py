@@ -1,11 +1,12 @@
 """``gpucheck compat`` takes values as other programs print them, and helps with mistyped keys."""
 
 import pytest
+from each import each
 
 from gpucheck.whatif.keys import GivenError, read_object, read_words
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "value"),
     [
         ("compute_mode=Exclusive_Process", "exclusive-process"),
@@ -54,7 +55,7 @@ def test_an_object_that_lists_no_packages_is_refused(packages: object) -> None:
         read_object({"nvidia_packages": packages})
 
 
-@pytest.mark.parametrize(
+@each(
     ("word", "meant"),
     [
         ("gpuu=RTX 4090", "Did you mean gpu"),

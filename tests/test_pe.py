@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import machine
@@ -63,9 +64,7 @@ def test_sections_end_where_their_content_does(tmp_path: Path) -> None:
     assert (section.name, section.length) == (".nv_fatb", 700)
 
 
-@pytest.mark.parametrize(
-    "data", [b"", b"no library", b"MZ".ljust(4096, b"\0"), b"MZ" + b"\xff" * 99]
-)
+@each("data", [b"", b"no library", b"MZ".ljust(4096, b"\0"), b"MZ" + b"\xff" * 99])
 def test_what_is_no_pe_file_is_a_problem(tmp_path: Path, data: bytes) -> None:
     assert read_pe(host(tmp_path, data), PATH).value is None
 

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 IMPATIENT = """
@@ -38,7 +39,7 @@ def run(*words: str, script: str = "") -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("recommend", "--like", "{}"),
@@ -93,7 +94,7 @@ def test_a_file_without_an_end_is_larger_than_allowed(words: tuple[str, ...]) ->
     assert "is larger than 8 MiB" in ran.stderr
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("--help",),

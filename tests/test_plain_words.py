@@ -7,7 +7,7 @@ TOML files and the test machines are not searched.
 import re
 from pathlib import Path
 
-import pytest
+from each import each
 
 ROOT = Path(__file__).parent.parent
 
@@ -99,7 +99,7 @@ def test_no_page_and_no_module_has_a_phrase_that_was_replaced() -> None:
     assert bad == {}, [f"{phrase}: {plain}" for phrase, plain in PHRASES.items()]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "it cannot be told from its like",

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from each import each
 from msgspec.structs import replace
 from rules_support import TABLES
 
@@ -43,7 +44,7 @@ def why_nothing(found: Recommendation) -> str:
     return "\n".join(found.reasons)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cards", "said", "torch", "build"),
     [
         ((GTX_1080,), {"driver": "580.95.05"}, "2.14.1", "cu126"),
@@ -169,7 +170,7 @@ def test_a_gpu_or_platform_without_builds_is_said() -> None:
     )
 
 
-@pytest.mark.parametrize("capability", ["9", "1.2.3", "nan", ""])
+@each("capability", ["9", "1.2.3", "nan", ""])
 def test_a_gpu_whose_capability_is_none_goes_by_its_name(capability: str) -> None:
     assert str(Card("H100", capability)) == "H100"
     why_nothing(recommend(Card("H100", capability), driver="580"))
@@ -184,7 +185,7 @@ def test_what_is_neither_version_nor_specifier_is_refused() -> None:
         assert len(str(refused.value)) < 200
 
 
-@pytest.mark.parametrize(
+@each(
     ("specifier", "expected"),
     [
         ("", {"2.5.0", "2.5.1", "2.6.0"}),
@@ -211,7 +212,7 @@ def test_a_jetson_is_left_to_its_jetpack() -> None:
     assert "JetPack" in text
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "capability"),
     [
         ("RTX 4090", "8.9"),

@@ -5,6 +5,7 @@ from typing import Any
 import machine_files
 import msgspec
 import pytest
+from each import each
 from rules_support import TABLES, snapshot
 
 from gpucheck.derived.visible_devices import read_mask
@@ -80,7 +81,7 @@ def test_an_extension_of_ones_own_keeps_its_name_to_itself() -> None:
     assert (public.package, public.file) == (PUBLIC.package, PUBLIC.file)
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("https://download.pytorch.org/whl/cu128", "https://download.pytorch.org/whl/cu128"),
@@ -103,7 +104,7 @@ def test_channels_of_conda() -> None:
     assert found == ["conda-forge", "channel1", "https://address1/main", "channel1/label/dir1"]
 
 
-@pytest.mark.parametrize(
+@each(
     "name", ["flash-attn", "flash_attn", "xformers", "cupy-cuda12x", "the extension", "torchvision"]
 )
 def test_what_everybody_can_download_keeps_its_name(name: str) -> None:
@@ -125,7 +126,7 @@ def test_the_same_is_found_in_a_snapshot_without_names_of_packages() -> None:
     assert redact_text(headline, before).startswith("package1 1.2 was compiled for CUDA 12")
 
 
-@pytest.mark.parametrize(
+@each(
     ("before", "after"),
     [
         ("/home/alice/proj/.venv/bin/python3.11", "/home/user1/dir1/.venv/bin/python3.11"),
@@ -316,7 +317,7 @@ def test_settings_of_images_stay(name: str, value: str) -> None:
     assert variables({name: value}, ALICE) == {name: value}
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "after"),
     [
         ("localhost", "localhost"),
@@ -347,7 +348,7 @@ def masked(value: str) -> tuple[str, Any, Any]:
     return new, read_mask(value, 3, UUIDS), read_mask(new, 3, uuids)
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     [
         "",
@@ -466,7 +467,7 @@ def _private(taken: Snapshot) -> list[str]:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", machine_files.names())
+@each("name", machine_files.names(), shards=4)
 def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
     collected = Collector(
         machine_files.host(name), TABLES, wish=TargetWish(), request=Request()

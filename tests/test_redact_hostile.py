@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rules_support import snapshot
 
 from gpucheck.facts import Section
@@ -36,8 +37,8 @@ def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("unguarded")
-@pytest.mark.parametrize("uuid", ODD)
-@pytest.mark.parametrize("mask", ODD)
+@each("uuid", ODD, shards=2)
+@each("mask", ODD)
 def test_lists_of_devices_with_odd_uuids(uuid: str, mask: str) -> None:
     one = Nvml(gpus=[NvmlGpu(index=0, uuid=uuid, mig_devices=[MigDevice(uuid=mask)])])
     two = CudaDriver(devices=[CudaDevice(uuid=mask)])
@@ -47,7 +48,7 @@ def test_lists_of_devices_with_odd_uuids(uuid: str, mask: str) -> None:
 
 
 @pytest.mark.usefixtures("unguarded")
-@pytest.mark.parametrize("text", ["a b", "", "GPU- is gone", "/home/alice/x", "(GPU-)", "x\ny z"])
+@each("text", ["a b", "", "GPU- is gone", "/home/alice/x", "(GPU-)", "x\ny z"])
 def test_a_text_after_an_odd_uuid(text: str) -> None:
     machine = snapshot(
         System(os="linux", user="alice"),
@@ -57,7 +58,7 @@ def test_a_text_after_an_odd_uuid(text: str) -> None:
 
 
 @pytest.mark.usefixtures("unguarded")
-@pytest.mark.parametrize(
+@each(
     ("name", "pseudonym"),
     [("node7.", "host1."), (".", "host1."), ("node7.example.", "host1.domain1"), ("..", None)],
 )
@@ -97,7 +98,7 @@ def _strings(kind: type[Section], word: str) -> Section:
 
 @pytest.mark.hostile
 @pytest.mark.usefixtures("unguarded")
-@pytest.mark.parametrize("word", ODD)
+@each("word", ODD)
 def test_every_field_of_every_section_may_be_odd(word: str) -> None:
     sections = [_strings(kind, word) for kind in all_sections().values()]
     machine = snapshot(*sections)
@@ -147,7 +148,7 @@ def test_sixty_secrets_planted_everywhere_are_gone() -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(
+@each(
     "part",
     ["a@b:", "a-", "a.", "Aa Bb <a@", "curl -", "kubectl ", "C:\\a b ", "10.0.0.1 a1 b2\n", "...a/",
      "x-1:/a /b ", "NODELIST=a[1,", "://a/", "--user ", "a-bcdfghjklm-bcdfg"],

@@ -6,6 +6,7 @@ files, each named after the mistake.
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import cuda_fails, loaded, nvml
 from working_machine import (
     CPU_BUILD,
@@ -85,7 +86,7 @@ def test_an_environment_of_uv_has_no_pip_and_is_read_all_the_same() -> None:
     assert found.verdict == "healthy", said(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("release", "driver_cuda", "version", "cuda"),
     [
         ("535.183.01", "12.2", "2.6.0+cu124", "12.4"),
@@ -142,7 +143,7 @@ def test_text_json_and_exit_status_say_the_same() -> None:
     assert found.exit_status("error") == 1
 
 
-@pytest.mark.parametrize(
+@each(
     ("card", "arch_list", "cuda"),
     [
         (L4, CU124, "12.4"),
@@ -287,7 +288,7 @@ def test_a_release_that_no_table_has_is_judged_by_what_the_driver_says() -> None
     assert "newer-than-tables" in said(found)
 
 
-@pytest.mark.parametrize(
+@each(
     ("board", "capability", "arch_list", "cuda", "verdict"),
     [
         ("Orin", "8.7", ["sm_80", "sm_90", "sm_100", "sm_120"], "13.0", "broken"),

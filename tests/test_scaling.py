@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from each import each
 from memory_store import MemoryStore
 from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
@@ -71,13 +72,13 @@ UNITS = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("unit", UNITS)
+@each("unit", UNITS, shards=4)
 def test_texts(unit: str) -> None:
     triage(f"x\n{unit * 9}\nx", TABLES)  # what is compiled once is not counted
     grows_like_its_input(lambda size: triage(f"x\n{unit * (size // len(unit))}\nx", TABLES), SIZE)
 
 
-@pytest.mark.parametrize("unit", ["n[1-9],", "n[1-99999],", "n,", "n[", "[1-9]", "n[1-3]x[1-3]"])
+@each("unit", ["n[1-9],", "n[1-99999],", "n,", "n[", "[1-9]", "n[1-3]x[1-3]"])
 def test_lists_of_hosts(unit: str) -> None:
     def ask(size: int) -> None:
         try:
@@ -88,7 +89,7 @@ def test_lists_of_hosts(unit: str) -> None:
     grows_like_its_input(ask, SIZE)
 
 
-@pytest.mark.parametrize("unit", ["1,", "0-9,", "0-999999,", "1-"])
+@each("unit", ["1,", "0-9,", "0-999999,", "1-"])
 def test_lists_of_ranks(unit: str) -> None:
     def ask(size: int) -> None:
         try:
@@ -261,8 +262,8 @@ class Clock:
 
 def test_a_coordinator_that_waits_for_hours_keeps_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = Clock()
-    for each in (attendance, module):
-        monkeypatch.setattr(each, "time", clock)
+    for timed in (attendance, module):
+        monkeypatch.setattr(timed, "time", clock)
     store = MemoryStore()
     plan = JobPlan(
         tasks=65, cuda=False, per_task=1, begun=clock.now, end=clock.now + 1e6, arrival=1e6,

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts import Answer
@@ -160,8 +161,8 @@ TORCHRUN = {
 }
 
 
-@pytest.mark.parametrize("command", TORCHRUN.values(), ids=TORCHRUN)
-@pytest.mark.parametrize(
+@each("command", TORCHRUN.values(), ids=TORCHRUN)
+@each(
     "env",
     [{"TORCHELASTIC_RUN_ID": "none"}, {"RANK": "0", "WORLD_SIZE": "8", "MASTER_ADDR": "node0"}],
     ids=["elastic", "ranks"],
@@ -180,7 +181,7 @@ def test_torchrun_named_without_a_folder(tmp_path: Path) -> None:
     assert chosen(door, this=this) == [f"{VENV} | torchrun's interpreter"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("env", "command"),
     [
         ({"RANK": "0", "WORLD_SIZE": "8", "MASTER_ADDR": "n0"}, ("/usr/bin/srun", "gpucheck")),

@@ -20,7 +20,7 @@ addopts =
     -p no:cacheprovider -p no:xdist -p no:hypothesispytest
 """
 _TORCH = "sys.audit('import', 'torch', None, [], [], [])"
-_PLUGINS = "pytest_plugins = ['plugin_tiers', 'plugin_fast', 'plugin_finding']"
+_PLUGINS = "pytest_plugins = ['plugin_tiers', 'plugin_fast', 'plugin_items', 'plugin_finding']"
 
 
 @pytest.fixture(name="inner")
@@ -89,6 +89,25 @@ def test_of_one_finding_its_rule_and_its_cases_are_run(inner: pytest.Pytester) -
     inner.makepyfile(**files)
     ran = inner.runpytest_inprocess("--finding", "nvlink-down")
     ran.assert_outcomes(passed=2, deselected=2)
+
+
+def test_of_a_loop_over_findings_its_own_items_are_run(inner: pytest.Pytester) -> None:
+    loop = "from each import each\n@each('slug', {})\ndef test_it(slug): assert {}\n"
+    files = {
+        "small/test_rule_nvlink_down": loop.format(["a", "b"], "slug != 'b'"),
+        "small/test_all": "import pytest\npytestmark = pytest.mark.every_finding\n"
+        + loop.format(["gpu-slow", "nvlink-down"], "slug == 'nvlink-down'"),
+        "small/test_others": "import pytest\npytestmark = pytest.mark.every_finding\n"
+        + loop.format(["gpu-slow"], "slug"),
+        "small/test_unmarked": "import pytest\n"
+        + loop.format(["nvlink-down"], "slug")
+        + "@pytest.mark.every_finding\n@pytest.mark.parametrize('slug', ['gpu-slow'])\n"
+        "def test_marked(slug): pass",
+    }
+    inner.makepyfile(**files)
+    ran = inner.runpytest_inprocess("--finding", "nvlink-down")
+    ran.assert_outcomes(passed=1, failed=1, deselected=3)
+    ran.stdout.fnmatch_lines("1 of 2 items failed *")  # its own module is run as a whole
 
 
 def test_a_finding_that_does_not_exist(inner: pytest.Pytester) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import preflight_samples
 import pytest
 import report_samples
+from each import each
 from readers_support import TABLES
 
 from gpucheck.engine import Report
@@ -66,8 +67,8 @@ def pasted(text: str) -> Report:
     return triage(f"Hello,\n\nthis is what I get:\n\n{text}\n\nRegards", TABLES)
 
 
-@pytest.mark.parametrize("face", FACES)
-@pytest.mark.parametrize("name", report_samples.ALL)
+@each("face", FACES)
+@each("name", report_samples.ALL)
 def test_every_face_is_read_back(name: str, face: str) -> None:
     report = report_samples.ALL[name]()
     if name == "unknown" and face.startswith("triage"):
@@ -84,7 +85,7 @@ def test_every_face_is_read_back(name: str, face: str) -> None:
     assert wrong == {}
 
 
-@pytest.mark.parametrize("name", preflight_samples.ALL)
+@each("name", preflight_samples.ALL)
 def test_every_pre_flight_is_read_back(name: str) -> None:
     result = preflight_samples.ALL[name]()
     causes = () if words.drill_words(result) else tuple(one.slug for one in words.causes(result))
@@ -116,7 +117,7 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
         assert found.lines == 2, at
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         MARK,
@@ -144,7 +145,7 @@ def test_a_slug_that_nobody_knows_is_ignored() -> None:
     assert triage(f"BROKEN\n{trailer('broken', ('made-up',), 'BROKEN')}\n").root_causes == ()
 
 
-@pytest.mark.parametrize("slug", sorted(all_rules()))
+@each("slug", sorted(all_rules()))
 def test_whatever_a_report_names_is_taken(slug: str) -> None:
     """No message of a program points to some findings: gpucheck alone names them."""
     found = triage(f"Hello\n{trailer('broken', (slug,), 'BROKEN')}\n", TABLES)

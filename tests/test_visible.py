@@ -1,4 +1,5 @@
 import pytest
+from each import each
 
 from gpucheck.derived.visible_devices import read_mask
 
@@ -9,7 +10,7 @@ UUIDS = [
 ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "chosen", "lost"),
     [
         ("0", (0,), ()),
@@ -49,7 +50,7 @@ def test_unset_and_empty_are_opposites() -> None:
         assert (mask.kind, mask.chosen) == ("empty", ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "chosen", "why"),
     [
         (UUIDS[1], (1,), ""),

@@ -3,6 +3,7 @@
 import msgspec
 import pytest
 import test_machines
+from each import each
 from msgspec.structs import replace
 
 from gpucheck.api.errors import NoAnswerError, RefusedError, UsageError
@@ -33,7 +34,7 @@ def same(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", SOME)
+@each("name", SOME)
 def test_it_comes_back_as_it_went(name: str) -> None:
     same(name)
 
@@ -73,7 +74,7 @@ def test_a_reply_is_a_snapshot_a_refusal_or_a_fault() -> None:
         answered(Reply(fault="KeyError: 'x'"))
 
 
-@pytest.mark.parametrize("said", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
+@each("said", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
 def test_what_is_damaged_is_one_sentence(said: bytes) -> None:
     with pytest.raises(NoAnswerError) as error:
         _understood(said, MARK, lambda: "first\nlast\x1b")

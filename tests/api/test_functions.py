@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
@@ -330,7 +331,7 @@ REFUSED: list[tuple[Callable[[], Any], type[AskError], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "kind", "words"), REFUSED)
+@each(("ask", "kind", "words"), REFUSED)
 def test_nonsense_is_one_sentence(ask: Callable[[], Any], kind: type[AskError], words: str) -> None:
     with pytest.raises(kind, match=words.replace("(", r"\(")) as error:
         ask()

@@ -7,6 +7,7 @@ import jsonschema
 import msgspec
 import pytest
 import test_machines
+from each import each
 
 from gpucheck.api.errors import UsageError
 from gpucheck.api.functions import compat
@@ -32,7 +33,7 @@ GOOD: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("name", "arguments"), GOOD)
+@each(("name", "arguments"), GOOD)
 def test_answers_have_the_form_that_is_announced(name: str, arguments: dict[str, Any]) -> None:
     jsonschema.validate(arguments, schema_of(name))
     answer = asked(name, arguments).answer(Setting())
@@ -41,7 +42,7 @@ def test_answers_have_the_form_that_is_announced(name: str, arguments: dict[str,
     assert answer.text
 
 
-@pytest.mark.parametrize("name", QUESTIONS)
+@each("name", QUESTIONS)
 def test_no_question_names_a_program_a_folder_or_an_address(name: str) -> None:
     jsonschema.Draft202012Validator.check_schema(schema_of(name))
     jsonschema.Draft202012Validator.check_schema(schema_of_answer(name))
@@ -63,7 +64,7 @@ def test_facts_deeper_than_a_stack_are_refused(deep: int) -> None:
             compat(facts)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "arguments", "words"),
     [
         ("chekc", {}, "There is no question called 'chekc'. Did you mean check?"),

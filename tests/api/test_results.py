@@ -6,6 +6,7 @@ import jsonschema
 import preflight_samples
 import pytest
 import report_samples as samples
+from each import each
 from html_support import framed_page, is_sound
 
 import gpucheck
@@ -83,7 +84,7 @@ def test_a_notebook_shows_the_page_of_a_report(monkeypatch: pytest.MonkeyPatch) 
     assert is_sound(framed_page(old_driver()._repr_html_())).values("lang") == ["zh-CN"]
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_a_notebook_shows_no_private_names(name: str) -> None:
     shown = check_report(samples.ALL[name]())._repr_html_()
     is_sound(framed_page(shown))

@@ -5,6 +5,7 @@ import functools
 import machine_files
 import msgspec
 import pytest
+from each import each
 from test_machines import TABLES, reported
 
 from gpucheck.baselines.explain import Explanation, explain
@@ -56,7 +57,7 @@ def test_was_there_is_said_only_where_the_old_machine_has_the_finding() -> None:
         assert not found.was_there or found.finding.slug in slugs, after
 
 
-@pytest.mark.parametrize(
+@each(
     ("after", "first"),
     [
         ("cvd-empty", "environment.variables.CUDA_VISIBLE_DEVICES"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from each import each
 from test_machines import reported
 
 from gpucheck.baselines.fleet import differences, too_few
@@ -41,7 +41,7 @@ def test_the_one_with_another_driver_is_named() -> None:
     assert found.hosts == {"n2": "570.86.15"}
 
 
-@pytest.mark.parametrize(
+@each(
     "releases",
     [
         ("580.65.06",) * 3,

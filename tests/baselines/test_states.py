@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from each import each
 from test_machines import reported
 
 from gpucheck.baselines import store
@@ -113,8 +114,8 @@ def test_a_state_that_cannot_be_written_leaves_no_file(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("moment", ["chmod", "replace"])
-@pytest.mark.parametrize("stop", [SystemExit(143), KeyboardInterrupt()], ids=["sigterm", "ctrl-c"])
+@each("moment", ["chmod", "replace"])
+@each("stop", [SystemExit(143), KeyboardInterrupt()], ids=["sigterm", "ctrl-c"])
 def test_a_signal_leaves_no_file_that_is_not_whole(
     moment: str, stop: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

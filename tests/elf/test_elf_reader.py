@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO
 
 import pytest
+from each import each
 from elf_support import elf, needs, program, wants
 from elftools.elf.dynamic import DynamicSection, DynamicSegment
 from elftools.elf.elffile import ELFFile
@@ -64,7 +65,7 @@ def _section(file: ELFFile, kind: type) -> Iterator[object]:
     return (section for section in file.iter_sections() if isinstance(section, kind))
 
 
-@pytest.mark.parametrize("path", REAL)
+@each("path", REAL)
 def test_the_dynamic_section_of_real_files(path: str) -> None:
     ours = read(path)
     with Path(path).open("rb") as stream:
@@ -77,7 +78,7 @@ def test_the_dynamic_section_of_real_files(path: str) -> None:
     assert ours.size == Path(path).stat().st_size
 
 
-@pytest.mark.parametrize("path", REAL)
+@each("path", REAL)
 def test_the_versions_of_real_files(path: str) -> None:
     ours = read(path)
     with Path(path).open("rb") as stream:
@@ -98,7 +99,7 @@ def test_the_versions_of_real_files(path: str) -> None:
     assert [(n.library, n.version, n.index) for n in ours.versions_needed] == needed
 
 
-@pytest.mark.parametrize("path", REAL)
+@each("path", REAL)
 def test_the_symbols_of_real_files(path: str) -> None:
     ours = undefined_symbols(HOST, read(path)).value
     assert ours is not None

@@ -6,6 +6,7 @@ import subprocess  # tests start nvcc
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 from tiny_elf import fat_binary, tiny_elf
 
@@ -63,7 +64,7 @@ def test_too_many_headers_are_said(tmp_path: Path) -> None:
     assert found.value.headers == 20
 
 
-@pytest.mark.parametrize(
+@each(
     "damage",
     [
         lambda section: b"\x00" * len(section),

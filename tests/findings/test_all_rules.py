@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from rule_texts import TEXTS
 from slugs import PUBLISHED, SLUGS
 
@@ -21,7 +22,7 @@ from gpucheck.findings.form import Family, Rule
 pytestmark = pytest.mark.every_finding
 
 FOLDER = Path(findings.__file__).parent
-ALL = pytest.mark.parametrize("rule", all_rules().values(), ids=all_rules())
+ALL = each("rule", all_rules().values(), ids=all_rules())
 LINES_OF_A_PAGE = 5
 
 

@@ -1,7 +1,7 @@
 """One cause, one finding: what the rules about the driver say of a whole machine."""
 
 import msgspec
-import pytest
+from each import each
 from rule_facts import (
     A100,
     ALL_NODES,
@@ -73,7 +73,7 @@ def test_rules_are_suppressed_by_rules_that_exist() -> None:
     ] == []
 
 
-@pytest.mark.parametrize("slug", OF_THE_DRIVER)
+@each("slug", OF_THE_DRIVER)
 def test_each_page_has_a_start_and_a_body(slug: str) -> None:
     first, _, body = all_rules()[slug].page.partition("\n\n")
     assert first.endswith(".")

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-import pytest
+from each import each
 
 from gpucheck.cluster.diagnose import naming
 from gpucheck.cluster.diagnose.control_runs import VARIABLES, ControlRun
@@ -13,7 +13,7 @@ from gpucheck.messages.loading import all_messages
 RULES = all_rules()
 
 
-@pytest.mark.parametrize("failure", get_args(GroupFailure))
+@each("failure", get_args(GroupFailure))
 def test_every_failure_of_a_group_is_of_one_finding(failure: GroupFailure) -> None:
     of_ranks = [slug for slug, one in RULES.items() if failure in one.preflight.of_ranks]
     of_links = [slug for slug, one in RULES.items() if failure in one.preflight.of_links]

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     GT710,
@@ -65,7 +66,7 @@ def with_memory(section: Nvml, *gib: float, used: float = 0.5) -> Nvml:
     return replace(section, gpus=gpus)
 
 
-@pytest.mark.parametrize(
+@each(
     "build",
     [
         CUDA_BUILD,
@@ -87,7 +88,7 @@ def test_builds_from_everywhere(build: Section) -> None:
     assert [finding.slug for finding in found.standing if finding.severity != "info"] == []
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (CPU_BUILD, on_bus(RTX_4090, bound="nouveau"), NO_NVML, NO_LIBCUDA, MODULE_ONLY, dev()),
@@ -133,7 +134,7 @@ def test_an_old_card_with_nouveau_and_a_cpu_build() -> None:
     assert "driver-missing" not in said(found)
 
 
-@pytest.mark.parametrize("bound", ["vfio-pci", "pci-stub", "xen-pciback", "nvgrace_gpu_vfio_pci"])
+@each("bound", ["vfio-pci", "pci-stub", "xen-pciback", "nvgrace_gpu_vfio_pci"])
 def test_a_gpu_that_was_passed_to_a_virtual_machine(bound: str) -> None:
     none = Driver(module_loaded=False, libcuda=[], libnvidia_ml=[], packages=[])
     found = report(CPU_BUILD, on_bus(RTX_4090, bound=bound), NO_NVML, NO_LIBCUDA, none, dev())

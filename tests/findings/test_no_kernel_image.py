@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from rules_machines import A100, CU128, NO_VARIABLES, RTX_5090, UBUNTU, VENV, nvml, packages
 from rules_machines import torch_of as torch
 from rules_support import TABLES, snapshot
@@ -68,7 +69,7 @@ def test_what_the_tables_explain_already_is_said_once() -> None:
     assert "CUDA 12.8 or newer" in next(one.headline for one in found.standing if one.slug == NEW)
 
 
-@pytest.mark.parametrize(
+@each(
     "tests",
     [
         refused("8.0", test="jit"),

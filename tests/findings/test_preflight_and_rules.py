@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from each import each
 from rules_machines import NO_TORCH
 from rules_support import TABLES, ask, snapshot
 
@@ -50,7 +51,7 @@ def hit(slug: str, preflight: Preflight) -> Hit:
     return found.hit
 
 
-@pytest.mark.parametrize("slug", all_rules())
+@each("slug", all_rules())
 def test_every_slug_can_be_carried_by_a_culprit(slug: str) -> None:
     """Also where this machine has no GPU, is meant to use none, or has passed its self-tests."""
     culprit = Culprit(slug=slug, rank=5, ranks=(5,), host="node1", evidence="seen to fail")
@@ -139,7 +140,7 @@ def test_under_slurm_a_broken_node_is_drained_and_left_out() -> None:
     assert any("--exclude-file" in fix.text for fix in elsewhere.fixes)
 
 
-@pytest.mark.parametrize(
+@each(
     "culprit",
     [
         Culprit(slug="rank-hangs", ranks=(5,), host="node1", confidence=Confidence.POSSIBLE),
@@ -180,7 +181,7 @@ def test_a_way_is_looked_at_from_both_its_ends() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [
         {"address": "$(id)"}, {"address": "host1"}, {"port": "x; id"}, {"port": None},
@@ -209,7 +210,7 @@ def test_a_link_local_address_keeps_its_interface() -> None:
     assert found.fixes[0].commands[0] == "ip route get fe80::1%eth0.5  # on n2"
 
 
-@pytest.mark.parametrize(
+@each(
     "variables",
     [
         {"NCCL;reboot;X": "1"}, {"LD_PRELOAD": "/tmp/x.so"}, {"NCCL_P2P_DISABLE": "1;reboot"},
@@ -312,7 +313,7 @@ def test_a_saved_report_brings_no_command() -> None:
     assert (fix.commands, fix.verify) == (("gpucheck",), "gpucheck preflight")
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "data", "fix"),
     [
         (

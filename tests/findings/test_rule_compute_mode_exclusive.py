@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import HOST, LINUX, NO_VARIABLES, commands, hit, quiet, uuid
 from rules_support import ask
 
@@ -53,7 +54,7 @@ def test_a_process_without_a_name_may_be_mps() -> None:
     assert hit(judge(gpus(("exclusive-process", (hidden,))))).confidence is Confidence.LIKELY
 
 
-@pytest.mark.parametrize(
+@each(
     "state",
     [
         ("exclusive-process", ()),

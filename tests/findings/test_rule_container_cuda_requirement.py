@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     NO_CONTAINER,
@@ -38,7 +39,7 @@ def image(requirement: str, *more: Section, variables: dict[str, str] | None = N
     return ask(SLUG, UBUNTU, container, Environment(variables=variables or {}), *more)
 
 
-@pytest.mark.parametrize(
+@each(
     ("requirement", "driver"),
     [
         ("cuda>=12.4", R575),
@@ -57,7 +58,7 @@ def test_a_requirement_that_is_met(requirement: str, driver: dict[str, str]) -> 
     fine(image(requirement, nvml(A100, **driver)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("requirement", "driver"),
     [
         ("cuda>=12.4", R535),
@@ -82,7 +83,7 @@ def test_the_fix_is_on_the_host_and_names_the_driver() -> None:
     assert "image" in answer.fixes[1].text
 
 
-@pytest.mark.parametrize(
+@each(
     "requirement",
     [
         "cuda>=12.4 nonsense",

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     ALL_NODES,
@@ -47,7 +48,7 @@ def test_docker_without_gpus() -> None:
     assert {"container.runtime", "pci.gpus", "driver.libcuda"} <= set(found.evidence)
 
 
-@pytest.mark.parametrize(
+@each(
     ("runtime", "command"),
     [
         ("podman", "--device nvidia.com/gpu=all"),
@@ -115,7 +116,7 @@ def test_the_image_wants_one() -> None:
     hit(judge(LINUX, image, BUS, OF_HOST, NO_NODES, NO_TORCH))
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (LINUX, HOST, BUS, OF_HOST, NO_NODES, CUDA_TORCH),
@@ -150,7 +151,7 @@ def test_no_device_in_a_container_of_which_little_more_is_known() -> None:
     assert "cuda_driver.init_code" in found.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     "other",
     [
         Environment(variables={"CUDA_VISIBLE_DEVICES": ""}),

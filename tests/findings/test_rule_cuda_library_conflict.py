@@ -1,6 +1,7 @@
 """A copy of a CUDA library that lacks what others need of it."""
 
 import pytest
+from each import each
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
@@ -130,7 +131,7 @@ def test_a_preloaded_runtime_of_another_release_is_a_warning(way: str) -> None:
     assert found.evidence == ("loading.libraries.1", "torch.cuda")
 
 
-@pytest.mark.parametrize(
+@each(
     "more",
     [
         {"version": "12.8.57"},  # the release that PyTorch was built with

@@ -1,6 +1,7 @@
 """A CUDA library that the loader does not find."""
 
 import pytest
+from each import each
 from rules_support import ask
 from wheel_facts import unreadable
 
@@ -74,7 +75,7 @@ def test_a_build_without_pins_is_told_in_words(installer: str) -> None:
     assert ("conda" if installer == "conda" else "CUDA 12.8") in found.fixes[0].text
 
 
-@pytest.mark.parametrize(
+@each(
     "missing",
     [
         (),

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     NO_TORCH,
@@ -106,7 +107,7 @@ def test_what_is_no_part_of_the_pinned_cudnn_is_no_matter() -> None:
     fine(judge(loads(cudnn(), missing=[lost("libnccl.so.2")])))
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "target"),
     [
         (CUDNN_PATH, CUDNN_PATH.rpartition("/")[0]),

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import (
     A100,
     NO_TORCH,
@@ -49,7 +50,7 @@ def test_older_than_compiled() -> None:
     )
 
 
-@pytest.mark.parametrize("version", ["9.8.0", "9.9.0", "9.10.2", "9.10.1", "9.26.0"])
+@each("version", ["9.8.0", "9.9.0", "9.10.2", "9.10.1", "9.26.0"])
 def test_what_torch_accepts_is_fine(version: str) -> None:
     """9.8 and 9.9 are older than the pin and newer than what torch was compiled against."""
     fine(judge(cudnn(version)))

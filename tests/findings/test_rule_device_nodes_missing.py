@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     ALL_NODES,
@@ -100,7 +101,7 @@ def test_cuda_starts_all_the_same() -> None:
     quiet(judge(LINUX, HOST, BUS, loaded(), NO_UVM, cuda_sees(A100)))
 
 
-@pytest.mark.parametrize("code", [34, 802, 803, 804])
+@each("code", [34, 802, 803, 804])
 def test_errors_with_other_causes(code: int) -> None:
     quiet(judge(LINUX, HOST, BUS, loaded(), NO_UVM, nvml(A100), cuda_fails(code)))
 

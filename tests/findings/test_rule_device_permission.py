@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     ALL_NODES,
@@ -109,7 +110,7 @@ def test_one_gpu_of_many_is_enough() -> None:
     quiet(judge(LINUX, HOST, slurm_nodes("EPERM", "opens"), SLURM, cuda_fails(999)))
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (LINUX, HOST, ALL_NODES),

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -108,7 +109,7 @@ def test_with_dnf_the_releases_are_listed_first(package: str, named: str) -> Non
     assert fix.commands[-1] == f"dnf list --showduplicates {named}"
 
 
-@pytest.mark.parametrize(
+@each(
     ("distribution", "manager", "packages", "release"),
     [
         ("ubuntu", "apt", [], "535.183.01"),

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     A100,
@@ -86,7 +87,7 @@ def test_a_package_that_pypi_may_not_have_is_not_fetched_from_there() -> None:
     assert any("ompile acme-ops here" in fix.text for fix in found.fixes)
 
 
-@pytest.mark.parametrize(
+@each(
     ("codes", "gpu"),
     [
         (("sm_80", "sm_90", "sm_120"), RTX5090),
@@ -100,7 +101,7 @@ def test_code_that_runs(codes: tuple[str, ...], gpu: tuple[str, str]) -> None:
     quiet(judge(file(*codes), gpus=(gpu,)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("built_with", "torch", "quietly"),
     [
         (None, "12.2", True),

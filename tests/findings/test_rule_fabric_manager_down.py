@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     DOCKER,
@@ -82,7 +83,7 @@ def test_switches_whose_service_does_not_run() -> None:
     assert "nvml.gpus.0.fabric_state" in found.evidence
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (HOST, HGX, NVML, service(running=False), cuda_sees(A100)),

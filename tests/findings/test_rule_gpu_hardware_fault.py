@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from rule_facts import (
     DOCKER,
     HOST,
@@ -58,7 +59,7 @@ def test_uncorrected_errors_that_nothing_covers() -> None:
     assert "sudo nvidia-smi --gpu-reset -i 0" in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "state",
     [
         {"ecc_uncorrected": 1, "rows_remapped_uncorrected": 1, "rows_pending": False},
@@ -83,7 +84,7 @@ def test_cuda_says_it() -> None:
     quiet(judge(HOST, gpu(), cuda_fails(999), QUIET_LOG))
 
 
-@pytest.mark.parametrize("xid", [48, 62, 64, 95, 119, 120, 140])
+@each("xid", [48, 62, 64, 95, 119, 120, 140])
 def test_xids_that_ask_for_a_reset(xid: int) -> None:
     found = hit(judge(HOST, gpu(), log(xid)))
     assert f"Xid {xid} (" in found.headline
@@ -93,7 +94,7 @@ def test_xids_that_ask_for_a_reset(xid: int) -> None:
     assert found.evidence == ("kernel_log.xids.0.xid", "kernel_log.xids.0.message")
 
 
-@pytest.mark.parametrize("xid", [13, 31, 43, 45, 63, 74, 79, 92, 94, 9999])
+@each("xid", [13, 31, 43, 45, 63, 74, 79, 92, 94, 9999])
 def test_xids_of_programs_and_of_other_findings(xid: int) -> None:
     quiet(judge(HOST, gpu(), log(xid)))
 

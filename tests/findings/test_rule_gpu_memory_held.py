@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     DOCKER,
@@ -89,7 +90,7 @@ def test_the_worst_gpu_comes_first() -> None:
     assert "1 more" in answer.headline
 
 
-@pytest.mark.parametrize(
+@each(
     "healthy",
     [
         gpu(0.6),

@@ -1,7 +1,7 @@
 """gpu-slow: what a program printed names it, and what the self-tests measured."""
 
 import msgspec
-import pytest
+from each import each
 from rules_support import TABLES, ask, snapshot
 from selftest_facts import ran, result
 
@@ -60,8 +60,8 @@ def severity(judgement: object) -> Severity | None:
     return judgement.severity if isinstance(judgement, Hit) else None
 
 
-@pytest.mark.parametrize("name", ["bf16", "sustained"])
-@pytest.mark.parametrize(
+@each("name", ["bf16", "sustained"])
+@each(
     ("rates", "said"),
     [
         ((700.0, 690.0, 710.0, 705.0), None),
@@ -83,7 +83,7 @@ def test_what_it_is_compared_with_is_told() -> None:
     assert found.evidence == ("selftests.results.1.measurements",)
 
 
-@pytest.mark.parametrize(
+@each(
     ("model", "rate", "said"),
     [
         (H200, 745.0, None),
@@ -126,9 +126,7 @@ def test_a_note_changes_no_verdict() -> None:
     assert note.fixes
 
 
-@pytest.mark.parametrize(
-    "model", [f"{H200} MIG 1g.18gb", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3060", ""]
-)
+@each("model", [f"{H200} MIG 1g.18gb", "NVIDIA GeForce RTX 4090", "NVIDIA GeForce RTX 3060", ""])
 def test_without_a_published_rate_it_says_nothing(model: str) -> None:
     assert isinstance(ask(SLUG, machine((model, 1.0))), NotApplicable)
 

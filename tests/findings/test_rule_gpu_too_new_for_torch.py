@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     A100,
     B300,
@@ -62,7 +63,7 @@ def test_the_build_that_is_offered_has_code_for_it() -> None:
     assert not install.endswith(("cu124", "cu126"))
 
 
-@pytest.mark.parametrize(
+@each(
     ("gpu", "arch_list"),
     [
         (RTX_4090, ["sm_80", "sm_86"]),
@@ -130,7 +131,7 @@ def test_the_table_answers_for_a_build_that_was_not_read() -> None:
     assert answer.evidence[:2] == ("torch.version", "torch.cuda")
 
 
-@pytest.mark.parametrize(
+@each(
     "torch",
     [
         torch_of("2.6.0+cu118", "11.8"),  # a list that is not confirmed

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import (
     A100,
     CU124,
@@ -61,7 +62,7 @@ def test_a_capability_between_the_codes_was_dropped() -> None:
     hit(judge(gap, nvml(A100)))
 
 
-@pytest.mark.parametrize("gpu", [GTX_1080, P100, V100, A100, RTX_4090])
+@each("gpu", [GTX_1080, P100, V100, A100, RTX_4090])
 def test_what_the_build_has_code_for_is_fine(gpu: str) -> None:
     fine(judge(torch_of("2.6.0+cu124", "12.4", arch_list=CU124), nvml(gpu)))
 
@@ -115,7 +116,7 @@ def test_a_dropped_gpu_of_cudnn_is_told_as_such() -> None:
     assert answer.evidence[:2] == ("torch.cudnn", "torch.cuda")
 
 
-@pytest.mark.parametrize("cudnn", [None, "", "9.10.2.21", "9.99.0"])
+@each("cudnn", [None, "", "9.10.2.21", "9.99.0"])
 def test_another_cudnn_is_fine(cudnn: str | None) -> None:
     build = torch_of("2.9.1+cu126", "12.6", arch_list=CU124, cudnn=cudnn)
     gpu = A100 if cudnn == "9.99.0" else GTX_1080

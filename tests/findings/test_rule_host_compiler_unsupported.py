@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     CPU_TORCH,
@@ -95,7 +96,7 @@ def test_an_old_torch_takes_an_old_gcc() -> None:
     quiet(judge(tools("11.8", ("gcc", "7.5.0")), replace(TORCH, version="2.1.2", cuda="11.8")))
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "version"), [("12.8", "13.3.0"), ("12.8", "9.4.0"), ("13.0", "15.1"), ("12.4", "12.2")]
 )
 def test_a_gcc_that_both_take(cuda: str, version: str) -> None:

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import UBUNTU, WINDOWS, fine, hit, not_applicable
 from rules_support import ask
 
@@ -23,9 +24,7 @@ def judge(
     return ask(SLUG, KernelLog(oom_kills=kills), UBUNTU)
 
 
-@pytest.mark.parametrize(
-    "name", ["python", "python3.12", "pt_main_thread", "torchrun", "ray::IDLE", "pt_data_worker"]
-)
+@each("name", ["python", "python3.12", "pt_main_thread", "torchrun", "ray::IDLE", "pt_data_worker"])
 def test_python_programs_are_told_as_a_warning(name: str) -> None:
     answer = hit(judge("mysqld", name))
     assert answer.severity is Severity.WARNING

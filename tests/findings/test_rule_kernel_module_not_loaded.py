@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     DOCKER,
@@ -163,10 +164,8 @@ def test_the_line_of_grub_is_edited(before: str, after: str, tmp_path: Path) -> 
     assert file.read_text(encoding="utf-8") == after + "\n"
 
 
-@pytest.mark.parametrize("manager", ["apt", "dnf"])
-@pytest.mark.parametrize(
-    "word", ["module_blacklist=nvidia,a#;1e touch PWNED;#", "module_blacklist=nvidia,a\n1e id"]
-)
+@each("manager", ["apt", "dnf"])
+@each("word", ["module_blacklist=nvidia,a#;1e touch PWNED;#", "module_blacklist=nvidia,a\n1e id"])
 def test_an_odd_parameter_gets_into_no_program_of_root(word: str, manager: str) -> None:
     fix = unblock(["module_blacklist=nvidia", word], ["nvidia"], manager)
     assert fix.commands == ("cat /proc/cmdline",)
@@ -202,7 +201,7 @@ def test_the_driver_says_so_itself(said: Section) -> None:
     quiet(judge(said, EMPTY_BUS))
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (LINUX, HOST, on_bus(A100), loaded()),

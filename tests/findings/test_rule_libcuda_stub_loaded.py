@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     HOST,
@@ -58,7 +59,7 @@ def test_a_stub_in_the_cache_of_the_loader() -> None:
     assert "sudo ldconfig" in commands(found)
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (LINUX, HOST, STUB_FIRST, cuda_sees(A100)),

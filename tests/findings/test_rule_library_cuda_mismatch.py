@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from msgspec.structs import replace
 from rule_facts import (
     A100,
@@ -127,7 +128,7 @@ def test_libraries_that_lie_somewhere_are_fine() -> None:
     assert "onnxruntime-gpu 1.22.0" in found.reason
 
 
-@pytest.mark.parametrize(
+@each(
     "soname",
     ["libnccl.so.2", "libcufile.so.0", "libcupti.so.12", "libnvshmem_host.so.3"],
 )

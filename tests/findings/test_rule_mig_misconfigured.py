@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     DOCKER,
@@ -105,7 +106,7 @@ def test_a_change_that_waits() -> None:
     assert "sudo nvidia-smi --gpu-reset -i 0" in commands(found)
 
 
-@pytest.mark.parametrize("mask", [None, FIRST, FIRST[:12], "MIG-GPU-0123/1/0"])
+@each("mask", [None, FIRST, FIRST[:12], "MIG-GPU-0123/1/0"])
 def test_instances_that_are_there(mask: str | None) -> None:
     quiet(judge(HOST, nvml_gpu(gpu(FIRST, SECOND)), mask=mask))
 

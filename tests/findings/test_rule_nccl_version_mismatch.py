@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import NO_TORCH, PYTHON, VENV, commands, fine, hit, not_applicable, torch_of
 from rules_support import ask
 from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
@@ -44,7 +45,7 @@ def test_where_the_functions_are_unknown_it_is_likely() -> None:
     assert (answer.severity, answer.confidence) == (None, Confidence.LIKELY)
 
 
-@pytest.mark.parametrize("version", ["2.27.5", "2.27.3", "2.27.7", "2.28.9", "2.30.7"])
+@each("version", ["2.27.5", "2.27.3", "2.27.7", "2.28.9", "2.30.7"])
 def test_the_same_or_a_newer_one_is_fine(version: str) -> None:
     fine(judge(nccl(version)))
 

@@ -1,6 +1,7 @@
 from typing import Any
 
 import pytest
+from each import each
 from rules_machines import (
     NO_TORCH,
     PYTHON,
@@ -53,7 +54,7 @@ def test_all_as_pinned_is_fine() -> None:
     fine(judge(wheels()))
 
 
-@pytest.mark.parametrize(
+@each(
     ("project", "version", "severity"),
     [
         ("nvidia-cudnn-cu12", "9.1.0.70", Severity.ERROR),  # torch was compiled against 9.8
@@ -75,7 +76,7 @@ def test_another_version(project: str, version: str, severity: Severity) -> None
     assert command.startswith(f"{INSTALL} {project}==")
 
 
-@pytest.mark.parametrize(
+@each(
     ("project", "version"),
     [
         ("nvidia-cudnn-cu12", "9.15.1.9"),

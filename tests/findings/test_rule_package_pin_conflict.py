@@ -3,6 +3,7 @@ from dataclasses import dataclass
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     NO_TORCH,
     PYTHON,
@@ -149,7 +150,7 @@ def test_what_is_installed_may_be_unknown() -> None:
         ask(SLUG, TORCH, Packages(), VENV, UBUNTU)
 
 
-@pytest.mark.parametrize(
+@each(
     ("specifier", "version", "answer"),
     [
         ("==2.6.0", "2.6.0+cu124", True),

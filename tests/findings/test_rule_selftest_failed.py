@@ -1,4 +1,4 @@
-import pytest
+from each import each
 from rules_support import TABLES, ask, snapshot
 from selftest_facts import NOT_RUN, failed, ran, result
 
@@ -39,7 +39,7 @@ def test_the_time_limit_of_the_run_is_only_a_warning() -> None:
     assert worse.severity is None
 
 
-@pytest.mark.parametrize(
+@each(
     "bad",
     [
         failed("cublas-matmul", "wrong-value"),

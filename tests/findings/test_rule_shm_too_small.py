@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import (
     A100,
     DOCKER,
@@ -45,7 +46,7 @@ def test_one_gpu_is_information() -> None:
     assert hit(judge(32 * MIB, nvml(A100))).severity is Severity.INFO
 
 
-@pytest.mark.parametrize("size", [0, 64 * 1024, 256 * 1024, MIB - 1])
+@each("size", [0, 64 * 1024, 256 * 1024, MIB - 1])
 def test_less_than_one_batch_is_a_warning_with_one_gpu_too(size: int) -> None:
     answer = hit(judge(size, nvml(A100), container=NO_CONTAINER))
     assert answer.severity is Severity.WARNING

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from rule_facts import CPU_TORCH, LINUX, hit, quiet
 from rules_support import ask
 
@@ -52,7 +53,7 @@ def test_files_and_packages_beside_a_program(
     assert looked(folder, monkeypatch) == ["logging", "random.py"]
 
 
-@pytest.mark.parametrize(
+@each(
     "names",
     [
         ("random.py",),

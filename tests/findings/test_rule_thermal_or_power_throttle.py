@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rules_machines import A100, fine, hit, not_applicable, nvml, nvml_of
 from rules_support import ask
 
@@ -14,14 +15,14 @@ def test_the_words_are_the_probes() -> None:
     assert set(TROUBLES) <= set(CLOCK_REASONS)
 
 
-@pytest.mark.parametrize("reason", TROUBLES)
+@each("reason", TROUBLES)
 def test_each_trouble_is_told(reason: str) -> None:
     answer = hit(ask(SLUG, nvml(A100, throttle=["sw-power-cap", reason], temperature_c=93)))
     assert "93 °C" in answer.headline
     assert answer.evidence == ("nvml.gpus.0.throttle", "nvml.gpus.0.temperature_c")
 
 
-@pytest.mark.parametrize("reason", sorted(set(CLOCK_REASONS) - set(TROUBLES)))
+@each("reason", sorted(set(CLOCK_REASONS) - set(TROUBLES)))
 def test_normal_life_is_fine(reason: str) -> None:
     fine(ask(SLUG, nvml(A100, throttle=[reason])))
 

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     CPU_TORCH,
     CUDA_TORCH,
@@ -44,7 +45,7 @@ def test_conda_is_told_of_its_package() -> None:
     assert "channel nvidia" in found.fixes[-1].text
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (NONE, CUDA_TORCH),

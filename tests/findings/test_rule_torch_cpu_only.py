@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -58,7 +59,7 @@ def test_a_machine_without_wheels_gets_no_command() -> None:
     assert found.fixes[0].text
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (EMPTY_BUS, CPU_TORCH),

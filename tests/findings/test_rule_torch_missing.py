@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     GTX_1080,
     NO_TORCH,
@@ -46,7 +47,7 @@ def test_it_names_the_python_that_was_asked() -> None:
     assert answer.evidence == ("torch.installed", "interpreter.executable")
 
 
-@pytest.mark.parametrize("status", ["not-found", "timed-out", "signal", "too-old"])
+@each("status", ["not-found", "timed-out", "signal", "too-old"])
 def test_a_python_that_could_not_be_asked_is_unknown(status: str) -> None:
     target = msgspec.convert(
         {"status": status, "problems": {"executable": "no Python on PATH"}}, Interpreter

@@ -2,6 +2,7 @@ from typing import Any
 
 import msgspec
 import pytest
+from each import each
 from rules_machines import (
     GTX_1080,
     NO_TORCH,
@@ -39,7 +40,7 @@ def missing(interpreter: Interpreter, *more: Section) -> Judgement:
     return ask(SLUG, NO_TORCH, interpreter, NO_VARIABLES, packages(), *(more or (UBUNTU, NO_GPU)))
 
 
-@pytest.mark.parametrize("version", ["3.8.20", "3.9.1", "3.12.3", "3.14.0", "3.15.0rc1"])
+@each("version", ["3.8.20", "3.9.1", "3.12.3", "3.14.0", "3.15.0rc1"])
 def test_a_python_with_wheels_of_some_release_is_fine(version: str) -> None:
     fine(missing(python(version=version)))
 
@@ -121,7 +122,7 @@ def test_other_systems_are_not_judged() -> None:
         missing(VENV, power)
 
 
-@pytest.mark.parametrize(
+@each(
     ("machine", "version", "fits"),
     [
         ("arm64", "3.14.0", True),
@@ -136,9 +137,7 @@ def test_macos_is_judged_by_its_wheels(machine: str, version: str, fits: bool) -
     fine(answer) if fits else hit(answer)
 
 
-@pytest.mark.parametrize(
-    ("torch", "fits"), [("2.9.1", True), ("2.6.0", False), ("2.12.1", False), ("2.7.0", True)]
-)
+@each(("torch", "fits"), [("2.9.1", True), ("2.6.0", False), ("2.12.1", False), ("2.7.0", True)])
 def test_a_free_threaded_python_has_wheels_of_its_own(torch: str, fits: bool) -> None:  # noqa: FBT001
     target = python(version="3.13.5", free_threaded=True)
     answer = ask(SLUG, torch_of(torch, "12.6", path=None), UBUNTU, target)

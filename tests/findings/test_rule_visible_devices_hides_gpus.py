@@ -1,4 +1,5 @@
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -34,7 +35,7 @@ def judge(value: str, *sections: Section, **more: str) -> Judgement:
     return ask("visible-devices-hides-gpus", LINUX, HOST, variables, *sections)
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "says"),
     [
         ("", "hides all 4"),
@@ -69,9 +70,7 @@ def test_the_end_of_the_list_is_lost() -> None:
     assert "export CUDA_VISIBLE_DEVICES=0,1" in commands(found)
 
 
-@pytest.mark.parametrize(
-    "value", ["0", "3,1", "0,1,2,3", "0,-1", "0,1,", " 2 ", uuid(2), uuid(3)[:12]]
-)
+@each("value", ["0", "3,1", "0,1,2,3", "0,-1", "0,1,", " 2 ", uuid(2), uuid(3)[:12]])
 def test_a_list_that_says_what_it_means(value: str) -> None:
     quiet(judge(value, FOUR, CUDA_TORCH))
 

@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CPU_TORCH,
@@ -88,7 +89,7 @@ def test_the_driver_of_windows_was_updated(answer: Section) -> None:
     assert commands(found) == "wsl.exe --shutdown"
 
 
-@pytest.mark.parametrize(
+@each(
     "sections",
     [
         (LINUX, HOST),

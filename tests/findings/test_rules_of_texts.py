@@ -1,6 +1,7 @@
 """Causes of which a machine shows nothing: what a program printed names them."""
 
 import pytest
+from each import each
 from rule_texts import TEXTS
 from rules_support import ask
 
@@ -9,7 +10,7 @@ from gpucheck.findings.form import NotApplicable
 
 pytestmark = pytest.mark.every_finding
 
-EACH = pytest.mark.parametrize("slug", TEXTS)
+EACH = each("slug", TEXTS)
 
 
 @EACH

@@ -4,6 +4,7 @@ import inspect
 from typing import Any
 
 import pytest
+from each import each
 from rule_facts import A100, CUDA_TORCH, HOST, LINUX, NO_VARIABLES, cuda_sees, nvml, on_bus
 from rules_support import TABLES, snapshot
 from selftest_facts import failed, ran, result
@@ -59,7 +60,7 @@ def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
     return next(finding for finding in found.standing if finding.slug == slug)
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "words"),
     [
         ("nccl-infiniband", "Call to ibv_open_device failed"),
@@ -130,7 +131,7 @@ def test_hostile_words_cost_little() -> None:
     assert all(len(finding.headline) < 1000 for finding in found.findings)
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         "NET/IB : No device found.",

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import (
     A100,
     CUDA_TORCH,
@@ -48,7 +49,7 @@ def cuda_error(code: int) -> SelfTests:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "code"),
     [
         ("fabric-manager-down", 802),
@@ -105,7 +106,7 @@ def test_passed_self_tests_withdraw_what_they_disprove() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "tests",
     [
         ran(),
@@ -167,7 +168,7 @@ def test_a_warned_of_cudnn_is_not_refuted() -> None:
     assert kind is Outcome.FIRED
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "slug"),
     [
         ("loss-not-falling", "wrong-result"),

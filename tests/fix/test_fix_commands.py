@@ -2,6 +2,7 @@ import os
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.fixing.commands import runnable
 from gpucheck.fixing.place import Place
@@ -13,7 +14,7 @@ PLACE = Place(
 PIP = "/env/bin/python -m pip"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "action", "names"),
     [
         (f"{PIP} uninstall -y torch torchvision", "remove", {"torch", "torchvision"}),
@@ -34,7 +35,7 @@ def test_what_may_be_run(text: str, action: str, names: set[str]) -> None:
     assert (found.action, set(found.names)) == (action, names)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "sudo apt-get install -y cuda-drivers",

@@ -4,13 +4,12 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 
 
-@pytest.mark.parametrize(
-    "words", [["--fix"], ["check", "--fix"], ["--no-selftest", "--fix"], ["fix"]]
-)
+@each("words", [["--fix"], ["check", "--fix"], ["--no-selftest", "--fix"], ["fix"]])
 def test_fix_is_an_option_of_check_too(words: list[str]) -> None:
     said = CliRunner().invoke(gpucheck, [*words, "--help"]).output
     assert said.startswith("Usage: gpucheck fix")

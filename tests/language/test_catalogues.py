@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import translations
 from babel.messages.mofile import write_mo
+from each import each
 
 from gpucheck.language import (
     as_said,
@@ -116,7 +117,7 @@ def test_every_message_is_found_in_the_compiled_file(language: str) -> None:
         assert not key or found.translation(key) == words
 
 
-@pytest.mark.parametrize("key", ["a", "say nothing", "\U0010ffff", "{count}"])
+@each("key", ["a", "say nothing", "\U0010ffff", "{count}"])
 def test_what_a_compiled_file_lacks_is_not_found(key: str) -> None:
     file = BytesIO()
     write_mo(file, translations.compiled("zh"))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 import click
 import pytest
+from each import each
 from language.english_left import english_left
 from language.running import Run
 
@@ -30,7 +31,7 @@ def commands(group: click.Group, *above: str) -> Iterator[tuple[str, ...]]:
 COMMANDS = list(commands(cli.gpucheck))
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@each("words", COMMANDS, ids=" ".join)
 def test_the_help_of_each_command(words: tuple[str, ...], run: Run) -> None:
     text = run(*words, "--help", "--lang", "zh")
     assert english_left(_without_examples(text), "") == []
@@ -56,7 +57,7 @@ def options_in(text: str) -> list[str]:
     return re.findall(r"^  ((?:-\w, )?--[\w-]+)", listed, re.MULTILINE)
 
 
-@pytest.mark.parametrize("words", COMMANDS, ids=" ".join)
+@each("words", COMMANDS, ids=" ".join)
 def test_each_explanation_begins_in_the_same_column(words: tuple[str, ...], run: Run) -> None:
     text = run(*words, "--help", "--lang", "zh")
     listed = re.split(r"\n\n  示例：", text.partition("\n选项：\n")[2])[0]
@@ -102,7 +103,7 @@ def test_another_language_is_refused(run: Run) -> None:
     assert "'fr' is not one of 'auto', 'en', 'zh'" in run("list", "--lang", "fr")
 
 
-@pytest.mark.parametrize(
+@each(
     ("words", "said"),
     [
         (("check", "--nope"), "错误：没有选项"),

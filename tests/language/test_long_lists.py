@@ -6,6 +6,7 @@ A user's variable may name a thousand GPUs, and a hundred files may be asked for
 from collections.abc import Callable, Sequence
 
 import pytest
+from each import each
 from rule_facts import A100, CUDA_TORCH, HOST, LINUX, nvml
 from rules_support import TABLES, snapshot
 
@@ -50,7 +51,7 @@ def _depth(text: object) -> int:
     return 1 + max((_depth(part) for part in text.params.values()), default=0)
 
 
-@pytest.mark.parametrize("way", _LISTS)
+@each("way", _LISTS)
 def test_a_long_list_is_flat_and_reads_as_item_by_item(way: Callable[[Sequence[str]], str]) -> None:
     between, last, _chinese = _LISTS[way]
     words = way(_MANY)
@@ -60,7 +61,7 @@ def test_a_long_list_is_flat_and_reads_as_item_by_item(way: Callable[[Sequence[s
     assert said_again(str(words), as_said(words)) == words
 
 
-@pytest.mark.parametrize("way", _LISTS)
+@each("way", _LISTS)
 def test_a_list_in_chinese_reads_as_item_by_item(way: Callable[[Sequence[str]], str]) -> None:
     items = [say("unknown"), "A", say("yes"), "B.", "7", say("no"), "C"]
     with speaking("zh"):
@@ -72,7 +73,7 @@ def test_a_list_in_chinese_reads_as_item_by_item(way: Callable[[Sequence[str]], 
         assert spoken(way(_MANY)).count("item") == len(_MANY)
 
 
-@pytest.mark.parametrize("number", range(5))
+@each("number", range(5))
 def test_short_lists(number: int) -> None:
     items = ["A", "B", "C", "D"][:number]
     assert in_series(items) == ", ".join(items)

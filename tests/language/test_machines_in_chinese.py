@@ -4,6 +4,7 @@ import functools
 
 import machine_files
 import pytest
+from each import each
 from language.english_left import english_left, foreign_words, half_width_left, in_chinese
 
 from gpucheck.engine import Report, judge_machine
@@ -25,7 +26,7 @@ def report_of(name: str) -> Report:
     return judge_machine(snapshot, TABLES)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "已安装的驱动不支持 NVIDIA GeForce RTX 5090 at 0000:01:00.0：它只能使用开源内核模块",
@@ -40,7 +41,7 @@ def test_a_few_english_words_in_a_chinese_line_are_found(line: str) -> None:
     assert english_left("PATH 中的第一个 python3（位于 0000:01:00.0）没有响应", "") == []
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "无法使用 GPU 0 (NVIDIA GeForce RTX 3090)",
@@ -59,7 +60,7 @@ def test_half_width_signs_beside_chinese_words_are_found(line: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_no_english_sentence_is_left(name: str) -> None:
     report = report_of(name)
     text = in_chinese(report, verbose=1, width=120)

@@ -3,14 +3,14 @@
 import ast
 from pathlib import Path
 
-import pytest
+from each import each
 
 from gpucheck import worker
 from gpucheck.language import Sentence, speaking, spoken
 from gpucheck.output.measurement_words import measured_what
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "chinese"),
     [
         ("training step", "训练步"),

@@ -8,7 +8,7 @@ from pathlib import Path
 import html_samples
 import pytest
 import report_samples as samples
-import translations
+from each import each
 from html_support import Markup
 from language import pseudo
 from language.english_left import english_left, foreign_words, half_width_left
@@ -51,14 +51,9 @@ _COMMANDS = (
 _TAKEN = re.compile(r'"taken": "[^"]*"')
 
 
-@pytest.mark.parametrize("part", ["cli", "output", "language", "worker"])
-def test_nothing_is_missing_in_the_catalogue(part: str) -> None:
-    assert [one for one in translations.faults() if one.startswith(f"{part}: ")] == []
-
-
-@pytest.mark.parametrize("width", _WIDTHS)
-@pytest.mark.parametrize("text", _TEXTS)
-@pytest.mark.parametrize(("indent", "hang"), [(0, 0), (2, 4), (9, 9)])
+@each("width", _WIDTHS)
+@each("text", _TEXTS)
+@each(("indent", "hang"), [(0, 0), (2, 4), (9, 9)])
 def test_no_line_is_wider_than_the_page(text: str, width: int, indent: int, hang: int) -> None:
     lines = wrapped(text, width, indent, hang)
     assert all(width_of(line) <= width for line in lines)
@@ -96,7 +91,7 @@ def test_what_the_catalogue_lacks_is_english_as_a_whole() -> None:
     assert spoken(say("unknown")) == "unknown"
 
 
-@pytest.mark.parametrize("slug", all_rules())
+@each("slug", all_rules())
 def test_the_page_of_each_finding(slug: str) -> None:
     rule = all_rules()[slug]
     with speaking("zh"):
@@ -151,8 +146,8 @@ def translations_lack(sentence: str) -> bool:
         return spoken(sentence) == sentence
 
 
-@pytest.mark.parametrize("name", [*samples.ALL, "stress"])
-@pytest.mark.parametrize("form", ["terminal", "markdown", "junit", "html"])
+@each("name", [*samples.ALL, "stress"])
+@each("form", ["terminal", "markdown", "junit", "html"])
 def test_a_report_is_said_as_a_whole(name: str, form: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pseudo.use(monkeypatch)
     report = {**samples.ALL, "stress": html_samples.stress}[name]()
@@ -169,7 +164,7 @@ def test_a_report_is_said_as_a_whole(name: str, form: str, monkeypatch: pytest.M
     assert [one for line in lines for one in english_left(line, foreign)] == []
 
 
-@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
+@each("words", _COMMANDS, ids=" ".join)
 def test_a_command_says_whole_sentences(
     words: tuple[str, ...], run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,7 +176,7 @@ def test_a_command_says_whole_sentences(
     assert english_left(text, foreign) == []
 
 
-@pytest.mark.parametrize("words", _COMMANDS, ids=" ".join)
+@each("words", _COMMANDS, ids=" ".join)
 def test_a_command_writes_no_half_width_signs(words: tuple[str, ...], run: Run) -> None:
     assert half_width_left(run(*words, "--lang", "zh"), "") == []
 
@@ -225,7 +220,7 @@ def _saved(folder: Path) -> tuple[str, str]:
     return paths[0], paths[1]
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_a_report_as_json_is_the_same_in_every_language(name: str) -> None:
     report = samples.ALL[name]()
     english = json_format.render(report)
@@ -233,7 +228,7 @@ def test_a_report_as_json_is_the_same_in_every_language(name: str) -> None:
         assert json_format.render(report) == english
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("list",),

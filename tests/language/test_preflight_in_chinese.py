@@ -7,6 +7,7 @@ from collections.abc import Callable
 import html_samples
 import preflight_samples as samples
 import pytest
+from each import each
 from html_support import Markup
 from language import pseudo
 from language.english_left import english_left
@@ -32,8 +33,8 @@ _FORMS: dict[str, Callable[[Result], str]] = {
 }
 
 
-@pytest.mark.parametrize("form", _FORMS)
-@pytest.mark.parametrize("sample", _SAMPLES)
+@each("form", _FORMS, shards=4)
+@each("sample", _SAMPLES)
 def test_it_is_said_in_whole_sentences(
     sample: samples.Sample, form: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -46,7 +47,7 @@ def test_it_is_said_in_whole_sentences(
         assert english_left(line, foreign) == []
 
 
-@pytest.mark.parametrize("sample", _SAMPLES)
+@each("sample", _SAMPLES)
 def test_its_json_is_the_same_in_every_language(sample: samples.Sample) -> None:
     english = preflight_json.render(sample())
     with speaking("zh"):

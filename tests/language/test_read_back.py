@@ -6,6 +6,7 @@ from typing import Any
 import preflight_samples
 import pytest
 import report_samples
+from each import each
 from language.english_left import english_left, half_width_left
 from language.test_machines_in_chinese import NAMES, TABLES, report_of
 from rules_support import snapshot
@@ -48,7 +49,7 @@ def without_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     return [without_said(one) for one in data] if isinstance(data, list) else data
 
 
-@pytest.mark.parametrize("sentence", _SENTENCES)
+@each("sentence", _SENTENCES)
 def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
     data = {"why": sentence, "list": [sentence, "other"], "problems": {"a": sentence, "b": "x"}}
     back = with_sentences(json.loads(json_text(data)))
@@ -59,7 +60,7 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
     assert [type(one) for one in (back["list"][1], back["problems"]["b"])] == [str, str]
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         {"key": "{x.__class__}", "params": {"x": "my text"}},
@@ -142,7 +143,7 @@ def test_what_was_saved_without_templates_is_read_in_english() -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_a_saved_machine_is_shown_as_the_machine(name: str) -> None:
     report = public(report_of(name))
     back = read_back(report)

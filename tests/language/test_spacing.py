@@ -1,11 +1,11 @@
 """Blanks in a Chinese sentence, where a parameter meets the words around it."""
 
-import pytest
+from each import each
 
 from gpucheck.language.spacing import spaced
 
 
-@pytest.mark.parametrize(
+@each(
     ("template", "value", "words"),
     [
         ("{value} 处于独占模式", "GPU 0（NVIDIA L4）", "GPU 0（NVIDIA L4）处于独占模式"),

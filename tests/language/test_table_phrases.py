@@ -4,8 +4,8 @@ import json
 import shutil
 from pathlib import Path
 
-import pytest
 import translations
+from each import each
 from language.english_left import english_left
 from rule_facts import HOST, LINUX, address, cuda_fails, hit, nvml_gpu
 from rules_machines import VENV
@@ -31,7 +31,7 @@ def gpu(**state: int) -> Nvml:
     return nvml_gpu(NvmlGpu(index=0, device_name="NVIDIA A100-SXM4-80GB", **state))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("phrases", translations.IN_SENTENCES, ids=lambda one: one.table)
+@each("phrases", translations.IN_SENTENCES, ids=lambda one: one.table)
 def test_a_field_with_phrases_is_one_of_its_table(phrases: translations.Phrases) -> None:
     rows = TABLES.get(all_tables()[phrases.table]).rows
     in_rows = {getattr(row, phrases.field, None) for row in rows}
@@ -45,7 +45,7 @@ def test_rows_that_no_sentence_mentions_are_left_out() -> None:
     assert not found & {"ok", "out of memory", "no data", "time-out"}
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "facts", "words"),
     [
         (FAULT, (HOST, XID_48), "Xid 48（双比特 ECC 错误）"),

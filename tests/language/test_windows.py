@@ -3,12 +3,13 @@
 import sys
 
 import pytest
+from each import each
 
 from gpucheck.cli import text
 from gpucheck.machine import interface_language
 
 
-@pytest.mark.parametrize(
+@each(
     ("langid", "chinese"),
     [(0x0804, True), (0x0404, True), (0x0C04, True), (0x0409, False), (0x0411, False)],
 )

@@ -4,6 +4,7 @@ import time
 from typing import Any, NamedTuple
 
 import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.whatif.files.lint import lint
@@ -177,7 +178,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each("case", CASES.values(), ids=CASES)
 def test_only_what_is_certain_is_reported(case: Case) -> None:
     target: dict[str, Any] = {"gpus": ("5090",)} if case.name == "Dockerfile" else {}
     if RUNTIME in case.text:

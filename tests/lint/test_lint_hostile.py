@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from each import each
 
 from gpucheck.cli.lint_beside import beside, compose_files
 from gpucheck.tables import Tables
@@ -108,7 +109,7 @@ def test_many_compose_files_are_not_each_compared_with_all(tmp_path: Path) -> No
     assert time.process_time() - began < 15
 
 
-@pytest.mark.parametrize(("name", "what"), CASES)
+@each(("name", "what"), CASES, shards=5)
 def test_a_large_file_is_judged_or_refused_in_time(name: str, what: str) -> None:
     head = b"#SBATCH -n 1\n" if name.endswith("sbatch") else b""
     began = time.process_time()
@@ -138,7 +139,7 @@ def test_each_compose_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None
 _PARTS = b"a." * 3900
 
 
-@pytest.mark.parametrize("before", [b"", b"a = {", b'"a=b".', b"["])
+@each("before", [b"", b"a = {", b'"a=b".', b"["])
 def test_keys_of_thousands_of_parts_are_refused(before: bytes) -> None:
     with pytest.raises(UnreadableError, match="nested too deeply"):
         lint("pyproject.toml", before + _PARTS + b"b = 1\n", TARGET, TABLES)
@@ -185,7 +186,7 @@ def test_tags_build_no_objects(tag: str) -> None:
     assert lint("pod.yaml", f"kind: Pod\na: {tag}\n".encode(), TARGET, TABLES).complaints == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("data", "words"),
     [
         (b"torch\0", "not a text file"),
@@ -199,8 +200,8 @@ def test_what_is_no_text_is_refused(data: bytes, words: str) -> None:
         lint("requirements.txt", data, TARGET, TABLES)
 
 
-@pytest.mark.parametrize("name", ["pyproject.toml", "uv.lock", "pixi.toml"])
-@pytest.mark.parametrize(
+@each("name", ["pyproject.toml", "uv.lock", "pixi.toml"])
+@each(
     "text",
     [
         "project = 1\ntool = []\npackage = {a = 1}\ndependencies = [1]",
@@ -219,7 +220,7 @@ def test_values_of_other_types_break_nothing(name: str, text: str) -> None:
         assert refused.args[0] == "it is not TOML"  # noqa: PT017
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "services: 1",
@@ -238,9 +239,7 @@ def test_documents_of_other_forms_break_nothing(text: str) -> None:
         assert lint(name, text.encode(), TARGET, TABLES).complaints == ()
 
 
-@pytest.mark.parametrize(
-    "name", ["::stop-commands::x", "  ::error file=a::b", "a##[stop-commands]x", "\n::error::x"]
-)
+@each("name", ["::stop-commands::x", "  ::error file=a::b", "a##[stop-commands]x", "\n::error::x"])
 def test_a_name_of_a_file_is_no_command_of_a_runner(name: str) -> None:
     """GitHub executes lines of a log that begin with ``::``, or have ``##[`` anywhere."""
     from gpucheck.output.lint_text import LintedFile, reasons, terminal  # noqa: PLC0415

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.whatif.files.lint import lint
@@ -126,7 +126,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each("case", CASES.values(), ids=CASES)
 def test_a_file_is_judged_for_the_processor_that_it_names(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
     assert tuple(sorted(one.rule for one in done.complaints)) == case.found

@@ -1,6 +1,7 @@
 """What readers take from one requirement, whatever kind of file it stands in."""
 
 import pytest
+from each import each
 
 from gpucheck.whatif.files.model import Index, Pin
 from gpucheck.whatif.files.readers import conda_env, pixi, yaml
@@ -9,7 +10,7 @@ from gpucheck.whatif.files.requirement import version_of
 pytest.importorskip("yaml")
 
 
-@pytest.mark.parametrize(
+@each(
     ("specifier", "version"),
     [
         ("==2.6.0", "2.6.0"), ("=== 2.6.0", "2.6.0"), ("(==2.6.0+cu124)", "2.6.0+cu124"),
@@ -20,15 +21,13 @@ def test_only_one_exact_version_is_a_version(specifier: str, version: str) -> No
     assert version_of(specifier) == version
 
 
-@pytest.mark.parametrize(
-    ("asked", "version"), [("==2.6.0", "2.6.0"), ("==2.6.*", ""), ("2.6.0", ""), ("*", "")]
-)
+@each(("asked", "version"), [("==2.6.0", "2.6.0"), ("==2.6.*", ""), ("2.6.0", ""), ("*", "")])
 def test_a_package_of_pixi_keeps_its_name(asked: str, version: str) -> None:
     (install,) = pixi.read(f'[pypi-dependencies]\ntorch = "{asked}"\n').installs
     assert install.pins == (Pin("torch", version, 2),)
 
 
-@pytest.mark.parametrize(
+@each(
     ("asked", "version"),
     [("2.6.0", "2.6.0"), ("==2.6.0", "2.6.0"), ("2.6.*", ""), (">=2.6.0", ""), ("=2.6.0", "")],
 )

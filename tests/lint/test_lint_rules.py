@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.whatif.files.lint import lint
@@ -357,7 +357,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each("case", CASES.values(), ids=CASES)
 def test_a_rule_fires_only_where_it_is_certain(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
     found = [f"{one.line} {one.severity.value} {one.rule}" for one in done.complaints]

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.whatif.files.lint import lint
@@ -112,7 +112,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each("case", CASES.values(), ids=CASES)
 def test_every_part_of_a_version_counts(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
     assert tuple(sorted(one.rule for one in done.complaints)) == case.found

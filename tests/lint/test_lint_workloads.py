@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.whatif.files.lint import lint
@@ -79,7 +79,7 @@ CASES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@each("case", CASES.values(), ids=CASES)
 def test_only_what_needs_a_gpu_is_reported(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(), TABLES)
     assert tuple(one.rule for one in done.complaints) == case.found

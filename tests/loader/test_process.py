@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from each import each
 from elf_support import elf, program
 from support import machine
 
@@ -250,7 +251,7 @@ def test_every_copy_on_the_way_is_named(tmp_path: Path) -> None:
     assert found.candidates("libx.so.1", top) == [A, B]
 
 
-@pytest.mark.parametrize(
+@each(
     ("python", "why"),
     [
         (program("libc.so", interpreter="/lib/ld-musl-x86_64.so.1"), "musl"),

@@ -5,6 +5,7 @@ import sys
 from typing import Any
 
 import pytest
+from each import each
 
 from gpucheck import cli
 from gpucheck.api import examiner
@@ -81,7 +82,7 @@ def be_windows(monkeypatch: pytest.MonkeyPatch, kernel32: Kernel32) -> None:
     monkeypatch.setenv("TERM", "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("kernel32", "takes", "modes"),
     [
         (Kernel32(), True, [_WITH_ESCAPES, _WITH_ESCAPES]),

@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-import pytest
+from each import each
 
 from gpucheck.machine import LiveHost
 from gpucheck.machine.sections import elf_section
@@ -35,7 +35,7 @@ def test_the_section_is_found() -> None:
     assert data[slice(*window)] == CONSTANTS
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [
         b"",

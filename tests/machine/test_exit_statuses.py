@@ -1,6 +1,7 @@
 """The exit status of a program, as users know it: Windows ends programs with its own codes."""
 
 import pytest
+from each import each
 
 from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost, Ran
@@ -9,7 +10,7 @@ from gpucheck.machine.target import ask
 from gpucheck.machine.worker_pool.exits import worker_exit
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "shown"),
     [
         (0, "0"),

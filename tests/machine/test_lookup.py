@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.machine.lookup import matching, which
 
@@ -52,7 +53,7 @@ def test_which_takes_the_first_executable(tmp_path: Path, monkeypatch: pytest.Mo
     assert which("nvcc") == own
 
 
-@pytest.mark.parametrize("path", ["", None, ":", "::/bin", ".", "./here:/bin"])
+@each("path", ["", None, ":", "::/bin", ".", "./here:/bin"])
 def test_which_takes_nothing_from_the_current_folder(
     path: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ import socket
 import threading
 import time
 
-import pytest
+from each import each
 from index_server import index_of, page
 
 from gpucheck.facts import Answer
@@ -33,7 +33,7 @@ def pip(printed: str, status: int = 0) -> Answer[Index]:
     return configured(settings(printed, status))
 
 
-@pytest.mark.parametrize(
+@each(
     ("printed", "address"),
     [
         ("global.index-url='https://site/simple'\n", "https://site/simple"),
@@ -48,7 +48,7 @@ def test_the_index_that_pip_is_configured_for(printed: str, address: str) -> Non
     assert found.value.address == address
 
 
-@pytest.mark.parametrize(
+@each(
     "printed",
     [
         "global.cert='/a.pem'\n",
@@ -116,7 +116,7 @@ def test_credentials_do_not_follow_a_redirect() -> None:
     assert "Authorization" not in there.asked[0][1]
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "headers", "words"),
     [
         (404, {}, "status 404"),
@@ -135,7 +135,7 @@ def test_a_bad_answer_is_a_sentence(status: int, headers: dict[str, str], words:
     assert len(served.asked) <= 12
 
 
-@pytest.mark.parametrize(
+@each(
     "address", ["file:///etc", "ftp://host/simple", "simple", "https://", "http://[", "http://a:b"]
 )
 def test_only_addresses_of_the_web_are_asked(address: str) -> None:

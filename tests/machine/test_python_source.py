@@ -3,6 +3,7 @@
 import warnings
 
 import pytest
+from each import each
 
 from gpucheck.machine.python_source import parsed
 
@@ -14,7 +15,7 @@ def test_what_python_would_warn_of_is_parsed_silently(text: str) -> None:
         assert len(parsed(text).body) == 1
 
 
-@pytest.mark.parametrize("text", ["x = (", "\0", "x = " + "-" * 100_000 + "1", "(" * 5000])
+@each("text", ["x = (", "\0", "x = " + "-" * 100_000 + "1", "(" * 5000])
 def test_what_is_no_python_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parsed(text)

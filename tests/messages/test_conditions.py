@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each import each
 
 from gpucheck.messages.form import FindingMessages
 from gpucheck.messages.loading import all_messages
@@ -23,7 +24,7 @@ def literals(finding: FindingMessages) -> set[tuple[str, str]]:
     }
 
 
-@pytest.mark.parametrize("slug", all_messages())
+@each("slug", all_messages())
 def test_a_condition_is_a_few_words_of_one_line(slug: str) -> None:
     """Only the answer to a command may stand in the next line."""
     for name, literal in literals(all_messages()[slug]):

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from each import each
 from pattern_form import faults, parsed
 from slugs import SLUGS
 
@@ -21,7 +22,7 @@ LONGEST_LINE = 4096
 SLOWEST = 0.5
 """Seconds of one search in one hostile line, on a busy machine."""
 ALL = [(slug, one) for slug, finding in all_messages().items() for one in finding.messages]
-EACH_FINDING = pytest.mark.parametrize("slug", all_messages())
+EACH_FINDING = each("slug", all_messages())
 
 
 @EACH_FINDING
@@ -134,7 +135,7 @@ def test_only_numbers_get_into_a_command(slug: str) -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(("slug", "message"), ALL, ids=[f"{slug}-{one.name}" for slug, one in ALL])
+@each(("slug", "message"), ALL, ids=[f"{slug}-{one.name}" for slug, one in ALL])
 def test_it_is_quick_on_hostile_lines(slug: str, message: Message) -> None:
     del slug
     pattern = compiled(message.pattern)

@@ -2,7 +2,7 @@
 
 import random
 
-import pytest
+from each import each
 
 from gpucheck.messages.text import Line, Text
 from gpucheck.messages.word_index import runs
@@ -17,7 +17,7 @@ True
 TEXT = Text([Line(at, text) for at, text in enumerate(LOG.splitlines(), 1)])
 
 
-@pytest.mark.parametrize(
+@each(
     "literal",
     ["step 118", "loss 2.3", "172.17.0.", "p 119 | l", "a100", "没有 gpu", "is_available()\ntrue",
      "", " ", "|", "so.8", "0.2\nstep 119", "libcudnn"],
@@ -27,7 +27,7 @@ def test_what_stands_in_the_text_is_held(literal: str) -> None:
     assert literal in TEXT.lower
 
 
-@pytest.mark.parametrize(
+@each(
     "literal",
     ["step 120", "loss 2.33", "a800", "172.18.0.", "有没", "true\ntrue", "step  118", "step118",
      "0.2\nstep 118", "sxm5", "cuda gpu", "118 119"],

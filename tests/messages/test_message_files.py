@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.messages.form import Condition, FactCondition, KnownFacts, Strength, compiled
@@ -70,7 +71,7 @@ def test_equal_conditions_are_one_object(tmp_path: Path) -> None:
     assert message.beside[0] is message.unless
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "said"),
     [
         (HEAD + "[[message]", "is not TOML"),
@@ -104,7 +105,7 @@ def test_a_finding_without_messages_has_none() -> None:
         messages_of("no-such-finding")
 
 
-@pytest.mark.parametrize(
+@each(
     ("condition", "facts"),
     [
         (FactCondition(os=("windows", "macos")), KnownFacts(os="macos")),

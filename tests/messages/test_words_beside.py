@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each import each
 
 from gpucheck.messages.form import Message, compiled
 from gpucheck.messages.loading import all_messages
@@ -76,9 +77,7 @@ def _message(key: str) -> Message:
     return next(one for one in all_messages()[slug].messages if one.name == name)
 
 
-@pytest.mark.parametrize(
-    ("key", "line"), [(key, line) for key, lines in _LINES.items() for line in lines]
-)
+@each(("key", "line"), [(key, line) for key, lines in _LINES.items() for line in lines])
 def test_a_line_that_the_pattern_matches_is_found(key: str, line: str) -> None:
     """A text with a word of PyTorch and nothing else beside the line."""
     assert compiled(_message(key).pattern).search(line)
@@ -86,7 +85,7 @@ def test_a_line_that_the_pattern_matches_is_found(key: str, line: str) -> None:
     assert key in {f"{match.slug} {match.message.name}" for match in found}
 
 
-@pytest.mark.parametrize("key", _LINES)
+@each("key", _LINES)
 def test_the_pattern_is_not_tried_where_no_such_word_stands(
     key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -13,6 +13,7 @@ import msgspec
 import preflight_samples
 import pytest
 import report_samples
+from each import each
 from html_support import is_sound
 from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
@@ -174,7 +175,7 @@ def is_harmless(report: Report) -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_reports(word: str) -> None:
     for report in reports(word):
         is_harmless(report)
@@ -206,10 +207,8 @@ def _all_texts(value: Any, word: Any) -> Any:  # noqa: ANN401  # JSON-like data
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", HOSTILE)
-@pytest.mark.parametrize(
-    "sample", [report_samples.healthy, report_samples.unknown, report_samples.old_driver]
-)
+@each("word", HOSTILE)
+@each("sample", [report_samples.healthy, report_samples.unknown, report_samples.old_driver])
 def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: str) -> None:
     document = json.dumps(forged(json.loads(json_format.render(sample())), word))
     assert json.dumps(word)[1:-1] in document
@@ -227,7 +226,7 @@ def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: 
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_preflights(word: str) -> None:
     for found in preflights(word):
         for color in (False, True):
@@ -254,7 +253,7 @@ def tally(word: str) -> Tally:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("word", HOSTILE)
+@each("word", HOSTILE)
 def test_the_summary_of_a_batch(word: str) -> None:
     is_harmless_html(batch_summary.as_html(tally(word)))
     shows_nothing_hidden(batch_summary.text(tally(word), color=True))
@@ -262,7 +261,7 @@ def test_the_summary_of_a_batch(word: str) -> None:
     shows_nothing_hidden(batch_summary.as_csv(tally(word)))
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_the_plots_of_selftests(word: str) -> None:
     stress = html_samples.stress()
     tests = stress.snapshot.get(SelfTests)
@@ -282,7 +281,7 @@ def test_the_plots_of_selftests(word: str) -> None:
     is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))
 
 
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_a_diff(word: str) -> None:
     old, new = report_samples.healthy(), reports(word)[0]
     changes = [
@@ -294,7 +293,7 @@ def test_a_diff(word: str) -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("word", WORDS)
+@each("word", WORDS)
 def test_what_is_compared_saved_linted_and_recommended(word: str) -> None:
     old, new = report_samples.healthy(), reports(word)[0]
     changes = compare(old.snapshot, new.snapshot)

@@ -11,6 +11,7 @@ import preflight_samples
 import pytest
 import report_samples
 from click.testing import CliRunner
+from each import each
 from html_support import Markup, is_sound
 from rules_support import TABLES
 
@@ -58,8 +59,8 @@ def of_preflight_(name: str) -> str:
     return rendered(PREFLIGHT_FORMATS, "html", PREFLIGHTS[name]())
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("name", REPORTS)
+@each("language", ["en", "zh"])
+@each("name", REPORTS)
 def test_a_report(name: str, language: str) -> None:
     with speaking(language):  # type: ignore[arg-type]
         page = is_sound(of_report(REPORTS[name]()))
@@ -70,8 +71,8 @@ def test_a_report(name: str, language: str) -> None:
     assert "gpucheck-report/1 verdict=" in page.texts[-1]
 
 
-@pytest.mark.parametrize("language", ["en", "zh"])
-@pytest.mark.parametrize("name", PREFLIGHTS)
+@each("language", ["en", "zh"])
+@each("name", PREFLIGHTS)
 def test_a_preflight(name: str, language: str) -> None:
     with speaking(language):  # type: ignore[arg-type]
         page = is_sound(of_preflight_(name))
@@ -311,7 +312,7 @@ def test_seconds_of_a_foreign_report_are_held_to_their_form() -> None:
     assert all(row[2].startswith("enter 0.0 s") for row in chart.rows)
 
 
-@pytest.mark.parametrize(
+@each(
     "values",
     [
         [0.0],
@@ -336,7 +337,7 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     assert "nan" not in markup(el("svg", *chart.drawn))
 
 
-@pytest.mark.parametrize("number", [1e308, -1e308, float("inf"), float("nan"), 0.0, -1.0, 10**400])
+@each("number", [1e308, -1e308, float("inf"), float("nan"), 0.0, -1.0, 10**400])
 def test_a_saved_report_may_have_any_number(number: float) -> None:
     stress = html_samples.stress()
     tests = stress.snapshot.get(SelfTests)
@@ -414,7 +415,7 @@ def test_text_becomes_markup_in_one_place_only() -> None:
     assert markup(el("p", "a", BLANK, el("b", "c"))) == "<p>a <b>c</b></p>\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("tag", "attributes"),
     [
         ("script", {}),

@@ -4,6 +4,7 @@ from typing import Any
 import jsonschema
 import pytest
 import report_samples as samples
+from each import each
 
 from gpucheck.facts import snapshot
 from gpucheck.language import from_said
@@ -45,7 +46,7 @@ def test_every_schema_is_a_schema(name: str) -> None:
     assert json.dumps(found)
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_real_reports_are_valid(name: str) -> None:
     report = rendered(name)
     check("report", report)
@@ -93,7 +94,7 @@ def test_the_report_has_the_keys_of_the_contract() -> None:
     assert own_keys(report["probes"][0]) == ["name", "status", "seconds", "problem"]
 
 
-@pytest.mark.parametrize("key", KEYS)
+@each("key", KEYS)
 def test_a_report_without_a_key_is_invalid(key: str) -> None:
     report = rendered("old_driver")
     del report[key]
@@ -101,7 +102,7 @@ def test_a_report_without_a_key_is_invalid(key: str) -> None:
         check("report", report)
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "value"),
     [
         (("verdict",), "fine"),
@@ -191,7 +192,7 @@ def test_each_sentence_has_its_template_beside_it() -> None:
         check("finding", finding)
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "written"),
     [
         ("report", snapshot.REPORT_SCHEMA),
@@ -216,7 +217,7 @@ def test_what_only_some_reports_have_is_not_required() -> None:
     assert line["required"] == ["id", "verdict", "root_causes", "confidence"]
 
 
-@pytest.mark.parametrize("missing", ["id", "verdict", "root_causes", "confidence"])
+@each("missing", ["id", "verdict", "root_causes", "confidence"])
 def test_a_line_of_a_batch(missing: str) -> None:
     line = {"id": 7, "verdict": "broken", "root_causes": ["x"], "confidence": None}
     for value in (

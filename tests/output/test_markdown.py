@@ -3,6 +3,7 @@ import re
 import msgspec
 import pytest
 import report_samples as samples
+from each import each
 
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
@@ -13,7 +14,7 @@ from gpucheck.output.html.builder import el, rendered
 from gpucheck.output.markdown import block, code, escaped, written
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "safe"),
     [
         ("CUDA 12.8 (cu128), built-in", "CUDA 12.8 (cu128), built-in"),
@@ -42,7 +43,7 @@ def test_code_cannot_be_left() -> None:
     assert block(("echo ````\n# x", "b")) == "`````sh\necho ```` # x\nb\n`````"
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_nothing_private_is_in_it(name: str) -> None:
     text = markdown.render(samples.ALL[name]())
     for value in ("alice", "h100-node-3", *samples.UUIDS):

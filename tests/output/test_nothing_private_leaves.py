@@ -13,8 +13,8 @@ from collections.abc import Callable
 import machine_files
 import msgspec
 import preflight_samples as samples
-import pytest
 import report_samples
+from each import each
 from more_secrets import MORE_LINES, OF_PROGRAMS, OF_SCHEDULERS
 from rules_support import TABLES, snapshot
 
@@ -159,7 +159,7 @@ def _left(text: str, private: list[str]) -> list[str]:
     return [one for one in private if one.lower() in text.lower()]
 
 
-@pytest.mark.parametrize(("line", "private"), [*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS])
+@each(("line", "private"), [*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS], shards=4)
 def test_a_quoted_line(line: str, private: list[str]) -> None:
     before = "" if "\n" in line else f"{line}: "  # of several lines the form ends with the line
     ticket = f"$ nvidia-smi\n{ERROR}; {line}\n{line}\n{before}{ERROR}\n{ERROR}\n"
@@ -172,9 +172,7 @@ def test_a_quoted_line(line: str, private: list[str]) -> None:
     assert _left(answer.text + json.dumps(answer.data), private) == []
 
 
-@pytest.mark.parametrize(
-    ("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS]
-)
+@each(("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS])
 def test_a_line_of_a_log(line: str, private: list[str]) -> None:
     """Alone, because what one line marks as a name is found in all others, too."""
     shown = redact(snapshot(NvidiaSmi(message=f"it has failed: {line}\n{line}\nthere")))
@@ -244,7 +242,7 @@ def test_a_line_that_tells_nothing_private_stays() -> None:
 SECRETS = ("hunter2x", "sk-1234-abcd", "correct horse battery", "Passw0rt!", "a1b2c3d4e5f6g7")
 
 
-@pytest.mark.parametrize("secret", SECRETS)
+@each("secret", SECRETS)
 def test_a_variable_that_holds_no_setting(secret: str) -> None:
     names = [name for name in OTHER_NAMES if name not in ("MASTER_ADDR", "CONDA_DEFAULT_ENV")]
     report = report_samples.report(
@@ -257,7 +255,7 @@ def test_a_variable_that_holds_no_setting(secret: str) -> None:
         assert _left(render(report), [secret, "correct-battery"]) == [], name
 
 
-@pytest.mark.parametrize(
+@each(
     "value",
     ["0,1", "all", "8.0;9.0+PTX", "expandable_segments:True,max_split_size_mb:128", "eth0,=ib0",
      "mlx5_0:1,^mlx5_bond_0", "cuda>=12.4 brand=tesla,driver>=470,driver<471", "compute,utility",
@@ -274,10 +272,8 @@ WORDS = ("install", "pip", "sudo", "torch", "purge", "show", "index", "update", 
          "your", "version", "built", "loads", "driven", "slurm")  # fmt: skip
 
 
-@pytest.mark.parametrize("word", WORDS)
-@pytest.mark.parametrize(
-    "name", ["forward-compat-r535-cu130", "nouveau-no-driver", "cpu-build-with-gpu"]
-)
+@each("word", WORDS, shards=2)
+@each("name", ["forward-compat-r535-cu130", "nouveau-no-driver", "cpu-build-with-gpu"])
 def test_words_and_commands_of_gpucheck_stay(name: str, word: str) -> None:
     """Whoever has the name of one of its words: a name changes values, and nothing else."""
     usual = _said(name, "qx7zkw")
@@ -327,8 +323,8 @@ def _preflight(line: str) -> Result:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS]
+@each(
+    ("line", "private"), [*LINES, *WHOLE_LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS], shards=4
 )
 def test_the_files_of_a_preflight(line: str, private: list[str]) -> None:
     """A bundle tells nothing; of what others said, metrics and records have nothing anyway."""

@@ -11,7 +11,7 @@ from pathlib import Path
 import jsonschema
 import msgspec
 import preflight_samples as samples
-import pytest
+from each import each
 from rules_support import TABLES
 
 from gpucheck.cluster.judgement import Result
@@ -48,7 +48,7 @@ def test_both_forms_hold_the_same_files() -> None:
             assert {Path(one).parts[0] for one in archive.getnames()} == {"gpucheck-preflight"}
 
 
-@pytest.mark.parametrize("name", ["hang", "several", "misconfigured", "slow", "warned"])
+@each("name", ["hang", "several", "misconfigured", "slow", "warned"])
 def test_triage_of_the_report_inside_names_the_same_cause(name: str, tmp_path: Path) -> None:
     result = samples.ALL[name]()
     text = files_of(result)["report.json"]
@@ -172,7 +172,7 @@ def test_a_drill_is_loud_in_the_bundle_as_well() -> None:
         assert "THIS IS A DRILL: hang:rank=3" in files[name], name
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_there_is_a_bundle_of_everything(name: str) -> None:
     files = files_of(samples.ALL[name]())
     assert "\x1b" not in "".join(files.values())

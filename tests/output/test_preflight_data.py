@@ -11,6 +11,7 @@ import jsonschema
 import msgspec
 import preflight_samples as samples
 import pytest
+from each import each
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.facts.claims import Confidence, Severity
@@ -35,7 +36,7 @@ def as_json(result: Result) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_json_is_ascii_and_fits_the_published_schema(name: str) -> None:
     text = preflight_json.render(samples.ALL[name]())
     assert text.isascii()
@@ -72,7 +73,7 @@ def test_json_keeps_the_order_of_the_culprits() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["inconclusive", "store_lost", "pair", "drill_unnoticed"])
+@each("name", ["inconclusive", "store_lost", "pair", "drill_unnoticed"])
 def test_what_is_open_is_no_healthy_verdict(name: str) -> None:
     found = as_json(samples.ALL[name]())
     assert (found["verdict"], found["exit"], found["class"]) == ("unknown", 3, "inconclusive")
@@ -118,7 +119,7 @@ def suites(text: str) -> dict[str | None, ET.Element]:
     return {suite.get("name"): suite for suite in ET.fromstring(text)}  # noqa: S314  # our own
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_junit_is_valid_and_counts_right(name: str) -> None:
     result = samples.ALL[name]()
     text = preflight_junit.render(result)
@@ -188,7 +189,7 @@ def test_junit_blames_nobody_who_waited_and_shows_what_was_not_done() -> None:
     assert late["gpucheck.preflight.ranks"].get("errors") == "128"
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_markdown_shows_untrusted_words_as_they_stand(name: str) -> None:
     text = preflight_markdown.render(samples.ALL[name]())
     assert "\x1b" not in text
@@ -222,7 +223,7 @@ def metrics(result: Result) -> dict[str, float]:
     return found
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_metrics_are_well_formed(name: str) -> None:
     result = samples.ALL[name]()
     found = metrics(result)

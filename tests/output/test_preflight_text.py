@@ -8,6 +8,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 import report_samples
+from each import each
 
 from gpucheck.cluster.history import exclusion
 from gpucheck.cluster.judgement import Result
@@ -68,7 +69,7 @@ def test_every_culprit_is_said_before_any_fix() -> None:
     assert "and 55 more passed" in text
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "label", "ends"),
     [
         ("misconfigured", "BROKEN", "Exit status 4, misconfiguration: something is set up wrongly"),
@@ -129,8 +130,8 @@ def test_quiet_is_the_verdict_on_one_line() -> None:
     assert "[rank-hangs]" in render(samples.hang(), quiet=True)
 
 
-@pytest.mark.parametrize("width", [40, 80, 200])
-@pytest.mark.parametrize("name", samples.ALL)
+@each("width", [40, 80, 200])
+@each("name", samples.ALL)
 def test_lines_are_as_wide_as_the_terminal(name: str, width: int) -> None:
     for line in render(samples.ALL[name](), width=width, verbose=1).splitlines():
         # What is pasted is never wrapped.
@@ -139,7 +140,7 @@ def test_lines_are_as_wide_as_the_terminal(name: str, width: int) -> None:
         assert len(line) <= width or is_fixed or " " not in line.strip(), line
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_colour_carries_no_meaning(name: str) -> None:
     result = samples.ALL[name]()
     plain, colored = render(result, width=80), render(result, width=80, color=True)
@@ -155,7 +156,7 @@ def test_hostile_names_do_nothing_to_a_terminal() -> None:
         assert all(line.isprintable() for line in text.splitlines())
 
 
-@pytest.mark.parametrize(("nodes", "per_node"), [(1, 1), (1, 2), (1, 8), (8, 8), (1250, 8)])
+@each(("nodes", "per_node"), [(1, 1), (1, 2), (1, 8), (8, 8), (1250, 8)])
 def test_at_most_a_screen_for_any_number_of_ranks(nodes: int, per_node: int) -> None:
     result = samples.hang(nodes, per_node)
     assert len(render(result, width=80).splitlines()) <= _SCREEN
@@ -245,7 +246,7 @@ def test_who_is_said_for_each_shape_of_a_culprit() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["hang", "several", "misconfigured", "slow"])
+@each("name", ["hang", "several", "misconfigured", "slow"])
 def test_pasted_into_triage_it_names_the_same_cause(name: str) -> None:
     result = samples.ALL[name]()
     log = f"+ srun gpucheck preflight\n{render(result)}+ exit 1\n"

@@ -1,5 +1,5 @@
-import pytest
 import report_samples as samples
+from each import each
 from rules_support import TABLES
 
 from gpucheck.engine import diagnose
@@ -7,7 +7,7 @@ from gpucheck.output.public import public
 from gpucheck.output.redact import redact
 
 
-@pytest.mark.parametrize("name", ["healthy", "no_gpu", "old_driver", "unknown"])
+@each("name", ["healthy", "no_gpu", "old_driver", "unknown"])
 def test_redacting_a_report_is_reporting_a_redacted_machine(name: str) -> None:
     report = samples.ALL[name]()
     found = public(report)

@@ -5,8 +5,8 @@ import json
 from typing import Any
 
 import jsonschema
-import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.output.schema import schema
@@ -20,7 +20,7 @@ def written(*words: str) -> Any:  # noqa: ANN401  # JSON
     return json.loads(CliRunner().invoke(gpucheck, [*words, "--format", "json"]).stdout)
 
 
-@pytest.mark.parametrize("name", [kind.name for kind in all_tables().values()])
+@each("name", [kind.name for kind in all_tables().values()])
 def test_every_table_is_valid_and_a_broken_row_is_not(name: str) -> None:
     table = json.loads((tables_dir() / f"{name}.json").read_text())
     TABLE.validate(table)
@@ -29,7 +29,7 @@ def test_every_table_is_valid_and_a_broken_row_is_not(name: str) -> None:
     assert not TABLE.is_valid(broken)
 
 
-@pytest.mark.parametrize(
+@each(
     "words",
     [
         ("--gpu", "6.1", "--driver", "580.65.06", "--python-version", "3.12", "--os", "linux"),

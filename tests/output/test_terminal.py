@@ -7,6 +7,7 @@ import msgspec
 import pytest
 import report_samples as samples
 import test_machines
+from each import each
 from selftest_facts import failed, ran, result
 
 from gpucheck.engine import Report
@@ -50,8 +51,8 @@ def test_the_verdict_comes_first() -> None:
     assert " - and 2 more errors " in many
 
 
-@pytest.mark.parametrize("name", samples.ALL)
-@pytest.mark.parametrize("verbose", [0, 1, 2])
+@each("name", samples.ALL)
+@each("verbose", [0, 1, 2])
 def test_lines_fit_80_columns_but_for_commands_and_paths(name: str, verbose: int) -> None:
     report = samples.ALL[name]()
     commands = {
@@ -64,7 +65,7 @@ def test_lines_fit_80_columns_but_for_commands_and_paths(name: str, verbose: int
         assert line.isascii()
 
 
-@pytest.mark.parametrize("name", samples.ALL)
+@each("name", samples.ALL)
 def test_colour_adds_codes_and_nothing_else(name: str) -> None:
     report = samples.ALL[name]()
     plain = terminal.render(report, verbose=2)
@@ -186,7 +187,7 @@ def test_of_two_copies_the_area_shows_the_one_that_torch_loads() -> None:
         assert "系统" in spoken(shown["CUDA libraries"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "kind", "device", "slug", "area"),
     [
         ("cublas-matmul", "wrong-value", "cuda:0", "wrong-result", "GPUs"),
@@ -210,7 +211,7 @@ def line(machine: str, name: str) -> Area:
     return next(one for one in areas(test_machines.reported(machine)) if one.name == name)
 
 
-@pytest.mark.parametrize(
+@each(
     ("machine", "name", "status", "words"),
     [
         # Inside WSL no bus has the GPU and no module is the driver: Windows has both.
@@ -258,8 +259,8 @@ def test_windows_11_is_told_by_its_build_where_an_older_python_says_10() -> None
     assert areas(samples.report(windows))[-1].words == "Windows 10, version 10.0.19045"
 
 
-@pytest.mark.parametrize("width", [10, 40, 60, 80, 120, 500])
-@pytest.mark.parametrize("name", samples.ALL)
+@each("width", [10, 40, 60, 80, 120, 500])
+@each("name", samples.ALL)
 def test_the_width_of_the_terminal_is_used_from_40_to_120_columns(name: str, width: int) -> None:
     report = samples.ALL[name]()
     commands = {

@@ -1,13 +1,13 @@
 import time
 
-import pytest
+from each import each
 
 from gpucheck.language import Sentence, say, speaking, spoken
 from gpucheck.language.visible import is_visible
 from gpucheck.output.words import clean, counted, printable, shown, size
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "safe"),
     [
         ("plain", "plain"),
@@ -29,7 +29,7 @@ def test_long_text_is_cut() -> None:
     assert clean("x" * 1000, 10) == "xxxxxxx..."
 
 
-@pytest.mark.parametrize(
+@each(
     ("value", "field", "words"),
     [
         (None, "", "unknown"),

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.machine import LiveHost
@@ -61,7 +61,7 @@ def test_docker_with_gpus(tmp_path: Path) -> None:
     assert container.source("requirements") == "$NVIDIA_REQUIRE_CUDA"
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "env", "expected"),
     [
         ({"/run/.containerenv": 'engine="podman-4.9.4"'}, {}, "podman"),

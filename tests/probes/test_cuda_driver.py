@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.cuda_driver import CudaDriver
@@ -46,7 +46,7 @@ def test_a_driver_that_works(tmp_path: Path) -> None:
     assert section.source("cuda") == "libcuda"
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "version"),
     [(12020, "12.2"), (11080, "11.8"), (9020, "9.2"), (13010, "13.1"), (0, None), ("12", None)],
 )
@@ -92,7 +92,7 @@ def test_a_probe_that_did_not_answer_is_unknown_as_a_whole(tmp_path: Path) -> No
     assert section.problem("init_code") == "timed-out: no answer in cuInit after 30 s"
 
 
-@pytest.mark.parametrize("value", ["", "x", -1, None, True, [], {}, [1], [{"name": 3}]])
+@each("value", ["", "x", -1, None, True, [], {}, [1], [{"name": 3}]])
 def test_nonsense_makes_a_field_unknown_and_nothing_crashes(tmp_path: Path, value: object) -> None:
     section = _read(tmp_path, dict.fromkeys(A100, value))
     assert section.cuda is None

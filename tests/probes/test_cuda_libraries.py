@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.cuda_libraries import CudaLibraries
@@ -216,7 +217,7 @@ def test_an_unknown_target(tmp_path: Path) -> None:
     assert section.problem("libraries") == "killed by signal 11"
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "text", "version"),
     [
         ("cudnn_version.h", CUDNN_H, "9.1.0"),

@@ -3,7 +3,7 @@
 import struct
 from pathlib import Path
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.driver import Driver
@@ -383,7 +383,7 @@ SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e0
 SHIM = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "expected"),
     [
         ({SECURE_BOOT: b"\x06\x00\x00\x00\x01"}, True),

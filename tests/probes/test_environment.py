@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
@@ -39,7 +40,7 @@ def test_unset_and_empty_differ(tmp_path: Path) -> None:
     assert environment.source("variables")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("LD_LIBRARY_PATH", "/nix/store/0c5b8vw40d1178xlpddw65q9gf1h2186a-glibc-2.38/lib:/opt/x"),
@@ -58,7 +59,7 @@ def test_ordinary_values_stay(tmp_path: Path, name: str, value: str) -> None:
     assert kept(tmp_path, **{name: value}) == {name: value}
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "value"),
     [
         ("CUDA_VISIBLE_DEVICES", "ghp_16C7e42F292c6912E7710c838347Ae178B4a"),

@@ -1,11 +1,11 @@
 """Which compiled files of a package are variants, of which it loads one."""
 
-import pytest
+from each import each
 
 from gpucheck.probes.extensions.reading.files import Candidate
 
 
-@pytest.mark.parametrize(
+@each(
     ("one", "other", "alike"),
     [
         ("p/addon_torch29-cpu.so", "p/addon_torch28-cuda.so", True),

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from each import each
 from msgspec.structs import replace
 from support import machine
 from tiny_elf import fat_binary, tiny_elf
@@ -266,7 +267,7 @@ def test_nothing_is_known_without_torch_or_on_a_mac(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("symbol", "words"),
     [
         (DECREF, "c10::TensorImpl::decref_pyobject"),
@@ -282,14 +283,14 @@ def test_names_of_torch(symbol: str, words: str) -> None:
     assert short_name(symbol) == words
 
 
-@pytest.mark.parametrize("symbol", ["_ZN99999foo", "_Z", "_ZN", "_ZTV", "_ZN0x", "_ZN9999999999a"])
+@each("symbol", ["_ZN99999foo", "_Z", "_ZN", "_ZTV", "_ZN0x", "_ZN9999999999a"])
 def test_a_hostile_name_stays_as_it_is(symbol: str) -> None:
     assert short_name(symbol) == symbol
     assert not is_of_torch(symbol)
     assert len(short_name("_ZN" + "5abcde" * 5000)) <= 160
 
 
-@pytest.mark.parametrize("symbol", ["_ZN6vision3opsE", "memcpy", "_ZN5torchX", "_ZSt4cout", "PyX"])
+@each("symbol", ["_ZN6vision3opsE", "memcpy", "_ZN5torchX", "_ZSt4cout", "PyX"])
 def test_names_of_others(symbol: str) -> None:
     assert is_of_torch(symbol) == symbol.startswith("_ZN5torch")
 
@@ -333,7 +334,7 @@ def test_no_package_is_passed_over_for_its_name(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     ("soname", "is_missing"),
     [("libnccl.so.3", True), ("libcupti.so.11.8", True), ("libcuda.so.1", False),
      ("libcudart.3eda8113.so.13", False), ("libcudart-d0da41ae.so.11.0", False)],
@@ -385,7 +386,7 @@ def test_a_part_for_torch_of_a_package_for_several_frameworks(tmp_path: Path) ->
 LOADS = "import ctypes\nctypes.CDLL(find('libcudart.so.11.0'), ctypes.RTLD_GLOBAL)\n"
 
 
-@pytest.mark.parametrize(
+@each(
     ("module", "text", "loads"),
     [
         ("pkg/__init__.py", LOADS, True),
@@ -454,7 +455,7 @@ def test_a_library_that_is_in_no_place_from_which_packages_load(tmp_path: Path) 
     assert nowhere(tmp_path, "nvidia/cublas/lib/libcublasLt.so.12") == ["libcublasLt.so.13"]
 
 
-@pytest.mark.parametrize(
+@each(
     "place",
     [
         "nvidia/cu13/lib/libcublasLt.so.13",

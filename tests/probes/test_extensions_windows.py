@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 from tiny_elf import fat_binary
 from tiny_pe import tiny_pe
@@ -113,7 +114,7 @@ def test_exports_that_cannot_be_read_leave_symbols_unknown(tmp_path: Path, lost:
     assert lost in found.problem("missing_symbols")
 
 
-@pytest.mark.parametrize(
+@each(
     ("dll", "major"),
     [("cudart64_110.dll", "11"), ("cudart64_13.dll", "13"), ("nvrtc64_130_0.dll", "13"),
      ("cublasLt64_11.dll", "11"), ("cudnn64_9.dll", "")],
@@ -123,7 +124,7 @@ def test_the_dlls_of_another_cuda_are_missing(tmp_path: Path, dll: str, major: s
     assert (found.cuda, found.missing_libraries) == (major, [dll.lower()])
 
 
-@pytest.mark.parametrize(
+@each(
     "place",
     [LIB, SYSTEM, rf"{SITE}\pkg", rf"{SITE}\pkg\lib", rf"{SITE}\acme.libs", r"D:\cuda\bin",
      rf"{SITE}\nvidia\cuda_runtime\bin", rf"{PREFIX}\Library\bin"],
@@ -183,7 +184,7 @@ def test_what_needs_neither_is_none_and_what_cannot_be_read_is_told(tmp_path: Pa
     assert "cut.pyd" in (cut.left_out or "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("symbol", "words"),
     [
         (DECREF, "c10::TensorImpl::decref_pyobject"),

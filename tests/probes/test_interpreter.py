@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.interpreter import Interpreter
@@ -53,7 +53,7 @@ def test_what_it_does_not_say_is_unknown(tmp_path: Path) -> None:
     assert section.problem("glibc") == "the interpreter did not say"
 
 
-@pytest.mark.parametrize(
+@each(
     ("prefix", "files", "kind"),
     [
         ("/home/user/venv", {"/home/user/venv/pyvenv.cfg": "home = /usr/bin\n"}, "venv"),
@@ -71,7 +71,7 @@ def test_kinds(tmp_path: Path, prefix: str, files: dict[str, str], kind: str) ->
     assert taken(tmp_path, answer={**ANSWER, "prefix": prefix}, files=files, os=os).kind == kind
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "detail"),
     [
         ("not-found", "--python: /gone does not exist"),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts import Answer
@@ -58,7 +59,7 @@ def test_gpu_that_fell_off_the_bus(tmp_path: Path) -> None:
     assert log.source("xids") == "/dev/kmsg"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "number", "address"),
     [
         ("NVRM: Xid (PCI:0000:03:00): 31, pid=1234, name=python, Ch 00000010", 31, "0000:03:00.0"),
@@ -77,7 +78,7 @@ def test_forms_of_an_xid(text: str, number: int, address: str) -> None:
     assert (xid.number, xid.address) == (number, address)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "NVRM: Xid",
@@ -144,7 +145,7 @@ def test_floods_are_cut_and_keep_the_rare_event(tmp_path: Path) -> None:
     assert log.nvrm == [f"NVRM: line {number}" for number in range(50, 100)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "pid", "name", "scope"),
     [
         (
@@ -217,8 +218,8 @@ def test_whose_limit_was_reached(
     assert own_group(tmp_path, group, own) is expected
 
 
-@pytest.mark.parametrize(("kills", "expected"), [("0", False), ("2", True)])
-@pytest.mark.parametrize("path", ["memory.events", "memory/memory.oom_control"])
+@each(("kills", "expected"), [("0", False), ("2", True)])
+@each("path", ["memory.events", "memory/memory.oom_control"])
 def test_in_a_container_the_count_of_the_container_tells(
     tmp_path: Path, path: str, kills: str, *, expected: bool
 ) -> None:

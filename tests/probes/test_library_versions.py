@@ -4,6 +4,7 @@ import struct
 from pathlib import Path
 
 import pytest
+from each import each
 from elf_support import elf
 from support import machine
 
@@ -94,7 +95,7 @@ def test_an_unknown_library(tmp_path: Path) -> None:
     assert version_of(tmp_path, f"{LIB}/libfoo.so", {}, "foo") == (None, "")
 
 
-@pytest.mark.parametrize(
+@each(
     ("path", "number"),
     [
         ("/x/libcudart.so.12.4.127", "12.4.127"),

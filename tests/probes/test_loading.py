@@ -7,6 +7,7 @@ from pathlib import Path
 import machine_files
 import msgspec
 import pytest
+from each import each
 from elf_support import elf
 from support import machine
 
@@ -139,7 +140,7 @@ def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: boo
     assert found.missing == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("gone", "told"),
     [
         ("libcudnn_adv.so.9", ("libcudnn_adv.so.9", "libcudnn.so.9")),
@@ -206,7 +207,7 @@ def test_without_torch_and_without_an_interpreter(tmp_path: Path) -> None:
     assert unknown.problem("libraries") == "not asked"
 
 
-@pytest.mark.parametrize(
+@each(
     ("soname", "short", "cuda"),
     [
         ("libcudart.so.12", "cudart", True),
@@ -227,7 +228,7 @@ def test_names(soname: str, short: str, *, cuda: bool) -> None:
     assert stem(soname)
 
 
-@pytest.mark.parametrize(
+@each(
     ("soname", "path", "owner"),
     [
         ("libcudart.so.12", "/v/lib/python3.11/site-packages/nvidia/x/libcudart.so.12", "wheel"),

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.interpreter import Interpreter
@@ -110,7 +111,7 @@ def test_a_library_in_the_toolkit_or_on_path(tmp_path: Path) -> None:
     assert (cudart.found_via, cudart.variable_entry) == ("windows-path", rf"{toolkit}\bin")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "by"),
     [
         ("cudnn64_9.dll", "torch_cuda.dll"),

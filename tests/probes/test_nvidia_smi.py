@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.nvidia_smi import NvidiaSmi
@@ -98,7 +99,7 @@ def test_the_dialect_of_r610(tmp_path: Path, text: str) -> None:
     assert section.gpu_names is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("banner", "release", "cuda"),
     [
         (BANNER_R535, "535.54.03", "12.2"),
@@ -116,7 +117,7 @@ def test_the_table_is_the_last_resort(
     assert section.message == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "text", "first_line"),
     [
         (18, MISMATCH, "Failed to initialize NVML: Driver/library version mismatch"),
@@ -133,7 +134,7 @@ def test_the_table_is_the_last_resort(
         ),
     ],
 )
-@pytest.mark.parametrize("stream", ["out", "err"])
+@each("stream", ["out", "err"])
 def test_complaints(tmp_path: Path, status: int, text: str, first_line: str, stream: str) -> None:
     answer = {"status": status, stream: text}
     section = _ask(tmp_path, {QUERY: answer, VERSION: answer, SMI: answer})
@@ -247,7 +248,7 @@ def test_windows_has_it_in_system32(tmp_path: Path) -> None:
     assert section.gpu_names == ["NVIDIA GeForce RTX 4070"]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "\x00" * 5000,

@@ -5,6 +5,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 from packaging.specifiers import SpecifierSet
 from support import machine
 
@@ -105,7 +106,7 @@ def test_whole_libraries_are_no_news(tmp_path: Path) -> None:
     assert (section.damaged, section.shared, section.unrecorded) == ([], [], [])
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "state"),
     [(None, "missing"), (elf(4096, 120), "cut-off"), (elf(200, 300), "changed"), (b"", "cut-off")],
 )
@@ -185,7 +186,7 @@ def test_a_wheel_without_record_is_named(tmp_path: Path) -> None:
     assert section.damaged == []
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "../../../../etc/libpasswd.so,sha256=a,1",
@@ -253,19 +254,19 @@ VERSIONS = (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     "specifier",
     [
         "==9.10.2.21", "==9.10.2", "==13.2.86.*", "<14,>=13.2.86", "~=3.9.0", "!=3.9.2", ">3.9",
         "<=2.27.5", "==3.9.*,!=3.9.2", "",
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("version", VERSIONS)
+@each("version", VERSIONS)
 def test_specifiers_are_read_as_packaging_does(specifier: str, version: str) -> None:
     assert meets(specifier, version) is SpecifierSet(specifier).contains(version)
 
 
-@pytest.mark.parametrize(
+@each(
     ("specifier", "version"),
     [
         ("===1.0", "1.0"),

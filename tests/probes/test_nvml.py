@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.nvml import Nvml, NvmlGpu
@@ -107,7 +108,7 @@ def test_what_windows_does_not_tell_of_a_process_is_unknown(tmp_path: Path) -> N
     assert processes[0].process_name == ""
 
 
-@pytest.mark.parametrize(
+@each(
     ("bits", "names"),
     [
         (0x1, ["gpu-idle"]),
@@ -122,7 +123,7 @@ def test_clock_reasons_have_names(tmp_path: Path, bits: int, names: list[str]) -
     assert _gpu(tmp_path, clocks_event_reasons=bits).throttle == names
 
 
-@pytest.mark.parametrize(
+@each(
     ("written", "address"),
     [
         ("00000000:3B:00.0", "0000:3b:00.0"),
@@ -168,7 +169,7 @@ def test_a_link_that_does_not_answer_makes_all_unknown(tmp_path: Path) -> None:
     assert gpu.problem("nvlinks") == "NVML: not understood: link 1: Unknown Error"
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "state"),
     [(0, "not-supported"), (1, "not-started"), (2, "in-progress"), (3, "completed"), (9, None)],
 )
@@ -178,7 +179,7 @@ def test_fabric_states(tmp_path: Path, number: int, state: str | None) -> None:
     assert gpu.fabric_status == 0
 
 
-@pytest.mark.parametrize(("code", "lost"), [(15, True), (999, True), (4, False), (8, False)])
+@each(("code", "lost"), [(15, True), (999, True), (4, False), (8, False)])
 def test_a_gpu_without_a_handle(tmp_path: Path, code: int, lost: bool) -> None:  # noqa: FBT001  # a parameter of the table above
     section = _read(tmp_path, {"init_code": 0, "gpus": [{"handle": code}]})
     assert section.gpus is not None
@@ -246,7 +247,7 @@ def test_why_nvml_could_not_be_used_is_translated() -> None:
         assert "无法导入" in spoken(section.problem("init_code"))
 
 
-@pytest.mark.parametrize("value", ["", "x", -1, None, True, [], {}, [1], {"total": "much"}, 1e99])
+@each("value", ["", "x", -1, None, True, [], {}, [1], {"total": "much"}, 1e99])
 def test_nonsense_makes_a_field_unknown_and_nothing_crashes(tmp_path: Path, value: object) -> None:
     section = _read(tmp_path, {"init_code": 0, "gpus": [dict.fromkeys(RTX_4090, value)]})
     assert section.gpus is not None

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import machine_files
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.addresses import public_address
@@ -77,7 +78,7 @@ def test_a_machine_with_condarc() -> None:
 # pip
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "env", "wanted"),
     [
         ({"/etc/pip.conf": conf(A), USER: conf(B)}, {}, B),
@@ -142,7 +143,7 @@ def test_files_with_the_line_ends_of_windows(tmp_path: Path) -> None:
     assert (found.uv_index, found.conda_channels) == (B, ["nvidia", "r"])
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "index-url = https://a.example/simple\n",
@@ -164,7 +165,7 @@ def test_a_file_that_may_not_be_read_is_no_absence(tmp_path: Path) -> None:
     assert "EACCES" in found.problem("pip_index")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[global]\n  index-url = x\n  timeout = 9\n[install]\nb: 1\n",
@@ -194,7 +195,7 @@ def test_options_are_read_as_configparser_reads_them(text: str) -> None:
 # uv
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ('index-url = "https://a.example/simple"\n', A),
@@ -230,7 +231,7 @@ def test_uv_does_not_read_what_pip_reads(tmp_path: Path) -> None:
 # conda
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "wanted"),
     [
         ("channels:\n- conda-forge\n- nvidia\n", ["conda-forge", "nvidia"]),
@@ -263,7 +264,7 @@ def test_the_environments_own_condarc_comes_first(tmp_path: Path) -> None:
 # What is kept of an address.
 
 
-@pytest.mark.parametrize(
+@each(
     ("address", "kept"),
     [
         ("HTTPS://Index.Example/simple/", "https://index.example/simple"),

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import preloading_forms
 import pytest
+from each import each
 from preloading_forms import FORMS, SINCE_2_5, WITH_BUILTINS, WITH_CUBLASLT, WITH_CUDA_11
 
 from gpucheck.probes.loading.reading.preloading import Entry, Preloading, understand
@@ -53,7 +54,7 @@ def names(entries: tuple[Entry, ...]) -> tuple[str, ...]:
     return tuple(f"{folder} {stem}" for folder, stem in parts)
 
 
-@pytest.mark.parametrize("release", FORMS)
+@each("release", FORMS)
 def test_every_released_form_is_understood(release: str) -> None:
     ast.parse(FORMS[release])
     found = understand(FORMS[release], "12.6")
@@ -62,7 +63,7 @@ def test_every_released_form_is_understood(release: str) -> None:
     assert found.mapped == ((MAPPED[release],) if release in MAPPED else ())
 
 
-@pytest.mark.parametrize("release", PLACES)
+@each("release", PLACES)
 def test_where_each_release_looks(release: str) -> None:
     found = understand(FORMS[release], "12.6")
     for entry in (*found.always, *found.on_error):
@@ -125,7 +126,7 @@ def test_the_default_of_required_counts_where_nothing_is_given() -> None:
     assert [entry.required for entry in found.always] == [True] * 15 + [False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ('if "libcudart.so" not in _maps:\n                return\n',
@@ -155,7 +156,7 @@ def test_the_same_in_other_words_is_understood_or_unknown(old: str, new: str) ->
         assert understand(text, "13.2") == understand(OF_2_15, "13.2")
 
 
-@pytest.mark.parametrize(
+@each(
     ("old", "new"),
     [
         ("def _load_global_deps", "def _load_other_deps"),
@@ -177,7 +178,7 @@ def test_another_form_is_not_understood(old: str, new: str) -> None:
         understand(OF_2_15.replace(old, new), "13.2")
 
 
-@pytest.mark.parametrize("text", ["", "def _load_global_deps(:\n  pass", "\0", "x = 1\n" * 1000])
+@each("text", ["", "def _load_global_deps(:\n  pass", "\0", "x = 1\n" * 1000])
 def test_text_that_is_no_torch(text: str) -> None:
     with pytest.raises(ValueError, match=r"underst[ao]|no function|not Python"):
         understand(text)
@@ -186,7 +187,7 @@ def test_text_that_is_no_torch(text: str) -> None:
 LISTS = str(list(range(300)))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         # Two functions that call each other, loops in loops, and deep nesting.
@@ -221,7 +222,7 @@ def test_the_text_between_functions_does_not_matter() -> None:
     assert understand(body + OF_2_1 + body) == understand(OF_2_1)
 
 
-@pytest.mark.parametrize(
+@each(
     "lines",
     [
         ["x = int(1e999)"],

@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from each import each
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
@@ -36,8 +37,8 @@ MARKERS = [
 ]
 
 
-@pytest.mark.parametrize("extra", ["", "cublas", "cu-blas"])
-@pytest.mark.parametrize("marker", MARKERS)
+@each("extra", ["", "cublas", "cu-blas"])
+@each("marker", MARKERS)
 def test_markers_hold_as_packaging_says(marker: str, extra: str) -> None:
     environment = {**ENVIRONMENT, "extra": extra}
     truth = Requirement(f"x; {marker}").marker
@@ -46,7 +47,7 @@ def test_markers_hold_as_packaging_says(marker: str, extra: str) -> None:
     assert requirements.holds(marker, environment) is truth.evaluate(everything)
 
 
-@pytest.mark.parametrize(
+@each(
     "marker",
     [
         "platform_release >= '5'", "python_version <", "(os_name == 'nt'", "python_version << '3'",
@@ -59,7 +60,7 @@ def test_a_marker_that_is_not_understood(marker: str) -> None:
         requirements.holds(marker, ENVIRONMENT)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     ["triton", "triton==3.1.0", "triton (>=3.0,<4) ; extra == 'x'", "Nvidia_Cuda.Runtime~=1.0",
      "cuda-toolkit[cublas, cu_dart]==13.0.3", "nvidia-cudnn-cu12 >= 9 , < 10"],
@@ -71,7 +72,7 @@ def test_requirements_are_read_as_packaging_reads_them(line: str) -> None:
     assert set(ours.extras) == {extra.replace("_", "-") for extra in theirs.extras}
 
 
-@pytest.mark.parametrize("line", ["", "==3", "[x]", "; os_name == 'nt'"])
+@each("line", ["", "==3", "[x]", "; os_name == 'nt'"])
 def test_no_requirement(line: str) -> None:
     with pytest.raises(ValueError, match="is not a requirement"):
         requirements.parse(line)
@@ -91,7 +92,7 @@ def test_what_is_unknown_of_the_target_is_not_guessed() -> None:
     assert pins.marker_environment(Interpreter()) == {"extra": ""}
 
 
-@pytest.mark.parametrize(
+@each(
     ("specifier", "version"),
     [("==9.1.0.70", "9.1.0.70"), ("==13.2.86.*", "13.2.86"), ("<14,>=13", ""), ("", ""),
      ("===1.0", "1.0"), ("==1,!=2", "")],

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.system import System
@@ -116,7 +116,7 @@ def test_a_c_library_without_its_banner_is_unknown(tmp_path: Path) -> None:
     assert "names no version" in system.problem("glibc")
 
 
-@pytest.mark.parametrize(
+@each(
     ("release", "expected"),
     [
         ("5.15.153.1-microsoft-standard-WSL2", 2),
@@ -163,7 +163,7 @@ def test_jetson_without_its_release_file(tmp_path: Path) -> None:
     assert "/etc/nv_tegra_release" in system.problem("l4t")
 
 
-@pytest.mark.parametrize(
+@each(
     ("flags", "vendor", "product", "expected"),
     [
         ("fpu hypervisor avx2", "Amazon EC2", "p4d.24xlarge", "Amazon EC2 p4d.24xlarge"),

@@ -4,6 +4,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.interpreter import Interpreter
@@ -245,7 +246,7 @@ def test_windows(tmp_path: Path) -> None:
     assert section.compilers is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("files", "version"),
     [
         ({"version.txt": "CUDA Version 10.2.89\n"}, "10.2.89"),
@@ -296,7 +297,7 @@ def test_compilers_that_have_to_be_asked(tmp_path: Path) -> None:
     assert compilers(section) == [("gcc", "11.4.1"), ("g++", None), ("clang", "17.0.6")]
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "version"),
     [(8907, "8.9.7"), (91900, "9.19.0"), (90100, "9.1.0"), (7605, "7.6.5"), (92600, "9.26.0"),
      (8000, "8.0.0")],
@@ -305,7 +306,7 @@ def test_cudnn_codes(code: int, version: str) -> None:
     assert cuda_version.cudnn_version(code) == version
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "version"),
     [(2708, "2.7.8"), (22105, "2.21.5"), (20903, "2.9.3"), (23007, "2.30.7"), (2402, "2.4.2")],
 )
@@ -313,8 +314,6 @@ def test_nccl_codes(code: int, version: str) -> None:
     assert cuda_version.nccl_version(code) == version
 
 
-@pytest.mark.parametrize(
-    ("code", "version"), [(12040, "12.4"), (11080, "11.8"), (10020, "10.2"), (13000, "13.0")]
-)
+@each(("code", "version"), [(12040, "12.4"), (11080, "11.8"), (10020, "10.2"), (13000, "13.0")])
 def test_cuda_codes(code: int, version: str) -> None:
     assert cuda_version.cuda_version(code) == version

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from each import each
 from support import machine
 
 from gpucheck.facts.interpreter import Interpreter
@@ -134,7 +135,7 @@ def test_extras_are_followed_into_cuda_toolkit(tmp_path: Path) -> None:
     assert "compiled into" in torch.problem("nccl")
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "cuda", "hip", "built_for"),
     [
         ("2.13.0+cpu", None, None, "cpu"),
@@ -178,7 +179,7 @@ def test_the_version_file_of_torch_1(tmp_path: Path) -> None:
     assert torch.problem("arch_list") == f"{SITE}/torch/lib: there is no libtorch_python"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "",
@@ -208,7 +209,7 @@ def test_nothing_in_the_version_file_is_executed(tmp_path: Path) -> None:
     assert (facts.version, facts.cuda) == ("1", None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("constants", "expected"),
     [
         ("\0sm_80 sm_90 compute_90\0", ["sm_80", "sm_90", "compute_90"]),

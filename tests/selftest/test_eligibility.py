@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 from rule_facts import A100, CPU_TORCH, CUDA_TORCH, NO_TORCH, cuda_sees, nvml
 from rules_support import TABLES
 
@@ -29,7 +30,7 @@ def test_a_device_and_a_cuda_build_are_tested_unasked() -> None:
     assert eligibility.expects_gpu(machine())
 
 
-@pytest.mark.parametrize(
+@each(
     ("section", "words"),
     [
         (CPU_TORCH, "this is a CPU build of torch; gpucheck --selftest"),

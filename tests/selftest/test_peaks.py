@@ -3,7 +3,7 @@
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 from rules_support import TABLES
 from selftest_facts import ran, result
 
@@ -58,7 +58,7 @@ def test_it_is_held_against_nothing_and_the_peak_is_told() -> None:
     assert found.status == "passed"
 
 
-@pytest.mark.parametrize(
+@each(
     "model",
     [
         f"{H100} MIG 1g.10gb",  # a part of the board

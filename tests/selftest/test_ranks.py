@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from fake_patient import Patient
 from selftest_facts import result
 
@@ -109,8 +110,8 @@ def died(at: int, number: int, printed: str = "") -> SelfTest:
     return ended(job, "all-reduce", "all-reduce of 1000 fp32", message)
 
 
-@pytest.mark.parametrize("printed", [LOST_PEER, TIMED_OUT])
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
+@each("printed", [LOST_PEER, TIMED_OUT])
+@each("number", [signal.SIGSEGV, signal.SIGKILL, signal.SIGABRT])
 def test_those_whom_the_watchdog_aborts_after_a_crash_are_not_to_blame(
     number: int, printed: str
 ) -> None:
@@ -148,7 +149,7 @@ Fatal Python error: Aborted
 SEGFAULT = "Fatal Python error: Segmentation fault\n"
 
 
-@pytest.mark.parametrize("seen", list(itertools.permutations(range(3))))
+@each("seen", list(itertools.permutations(range(3))))
 def test_the_order_in_which_ends_are_seen_does_not_decide(seen: tuple[int, ...]) -> None:
     """Rank 1 crashed, and 0 and 2 aborted for it; the end of 1 was seen first, second or last.
 
@@ -191,7 +192,7 @@ def test_a_rank_that_is_named_explains_an_abort_before_it_was_stopped() -> None:
     assert [one.status for one in found] == ["skipped", "timed-out", "skipped"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("first", "second"),
     [
         (died(1, signal.SIGSEGV), died(0, signal.SIGABRT, OWN_FAULT)),

@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-import pytest
+from each import each
 
 from gpucheck.language import Sentence, as_said
 from gpucheck.selftests.worker_words import sentence_in
@@ -41,7 +41,7 @@ def test_other_text_and_messages_of_older_workers_stay_text() -> None:
     assert sentence_in({}, "detail") == ""
 
 
-@pytest.mark.parametrize(
+@each(
     "said",
     [
         {"key": "{x.__class__}", "params": {"x": "a"}},

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
+from each import each
 
 from gpucheck.tables import Table, Tables, serialise, tables_dir
 from gpucheck.tables.catalogue import all_tables
@@ -19,7 +20,7 @@ from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import at_least, numbers
 
-each_table = pytest.mark.parametrize("cls", all_tables().values(), ids=lambda cls: cls.name)
+each_table = each("cls", all_tables().values(), ids=lambda cls: cls.name)
 
 
 @each_table
@@ -69,7 +70,7 @@ def test_check_finds_nothing_in_this_checkout(tables: Tables) -> None:
     assert problems(tables) == ()
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "old", "new", "expected"),
     [
         ("chips", '"source": ["chips-matched"]', '"source": ["nobody"]', "row 1 has no source"),

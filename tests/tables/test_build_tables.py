@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import OperatingSystem, Tables
@@ -17,7 +17,7 @@ from gpucheck.tables.triton import Triton
 from gpucheck.tables.wheel_indexes import WheelIndexes
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "compiler", "version", "expected"),
     [
         ("13.0", "gcc", "15.1.0", True),
@@ -44,7 +44,7 @@ def test_compilers_that_nvcc_takes(
     assert tables.get(HostCompilers).nvcc_takes(cuda, compiler, version) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "msc_ver", "expected"),
     [
         ("12.3", 1939, True),
@@ -63,7 +63,7 @@ def test_visual_c_that_nvcc_takes(
     assert tables.get(HostCompilers).nvcc_takes_msvc(cuda, msc_ver) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "cuda", "compiler", "version", "expected"),
     [
         ("2.11.0", "12.8", "gcc", "14.2.0", False),
@@ -101,7 +101,7 @@ def test_rules_of_the_extension_builder(tables: Tables) -> None:
     assert table.rule("no such rule", "2.6.0") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "code", "expected"),
     [
         ("12.4", "sm_89", True),
@@ -143,7 +143,7 @@ def test_pins(tables: Tables) -> None:
     assert table.pins("junk", "windows") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "package", "version", "expected"),
     [
         ("2.6.0", "nvidia-cudnn-cu12", "9.1.0.70", True),
@@ -200,7 +200,7 @@ def test_wheels_of_extensions(tables: Tables) -> None:
     assert table.wheels("torch-scatter", "junk", "cu121") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "nvcc", "torch_cuda", "expected"),
     [
         ("apex", "12.8", "12.8", True),
@@ -238,7 +238,7 @@ def test_triton(tables: Tables) -> None:
     assert table.release("junk") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "os", "expected"),
     [
         ("2.2.2", "linux", False),
@@ -278,7 +278,7 @@ def test_wheels_for_jetson(tables: Tables) -> None:
     assert table.made_for("junk", "6.1") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "torch", "expected"),
     [
         ("0.17.2", "2.2.2", True),

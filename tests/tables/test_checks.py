@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
+from each import each
 
 from gpucheck.tables import Table, Tables
 from gpucheck.tables.catalogue import all_tables
@@ -69,7 +69,7 @@ def test_the_second_source_is_not_the_rows_own(tables: Tables) -> None:
         assert not [title for title in own if check["source"] in title], check
 
 
-@pytest.mark.parametrize("cls", all_tables().values(), ids=lambda cls: cls.name)
+@each("cls", all_tables().values(), ids=lambda cls: cls.name)
 def test_a_tenth_of_each_table_has_a_second_source(tables: Tables, cls: type[Table]) -> None:
     rows = {json.dumps(c["row"], sort_keys=True) for c in _checks(tables) if c["table"] == cls.name}
     enough = len(rows) * LEAST_SHARE >= len(tables.get(cls).rows)

@@ -3,7 +3,7 @@
 import itertools
 from pathlib import Path
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.advice.recommender import Card, Recommender, Situation
@@ -19,7 +19,7 @@ from gpucheck.tables.torch_releases import TorchReleases
 LINUX = "linux_x86_64"
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "python", "fits"),
     [
         ("2.15.0", "3.12", True),
@@ -41,7 +41,7 @@ def test_python(
     assert fits_python(release, Machine(LINUX, python)) is fits
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "machine", "fits"),
     [
         ("12.4", Machine(LINUX, driver="525.60.13"), True),
@@ -64,7 +64,7 @@ def test_driver(
     assert fits_driver(tables, cuda, machine) is fits
 
 
-@pytest.mark.parametrize(
+@each(
     ("capabilities", "cuda", "runs"),
     [
         (("6.1",), "12.6", Runs.CUBIN),
@@ -82,7 +82,7 @@ def test_gpus_the_worst_answer_counts(
     assert fits_gpus(tables, row, Machine(LINUX, capabilities=capabilities)) is runs
 
 
-@pytest.mark.parametrize("capability", ["12.0", "12.1", "10.0", "10.3"])
+@each("capability", ["12.0", "12.1", "10.0", "10.3"])
 def test_a_blackwell_is_never_unknown_where_no_compiler_makes_code_for_it(
     tables: Tables, capability: str
 ) -> None:

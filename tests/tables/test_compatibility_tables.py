@@ -1,6 +1,6 @@
 """Limits of minor-version compatibility, and forward compatibility."""
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -19,7 +19,7 @@ def test_limits(tables: Tables) -> None:
     assert table.limit("no such limit") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "branch", "expected"),
     [
         ("13.0", "535", "compatible"),
@@ -57,7 +57,7 @@ def test_the_package_for_a_cuda(tables: Tables) -> None:
     assert table.package_for("junk", "535") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "expected"),
     [("data-center", True), ("jetson", True), ("geforce", False), ("workstation", None)],
 )

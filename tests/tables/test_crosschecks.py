@@ -5,6 +5,7 @@ torch/cuda/__init__.py. Each difference is explained in docs/tables.md.
 """
 
 import pytest
+from each import each
 
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.cubin_rules import CubinRules, Runs
@@ -98,8 +99,8 @@ OPEN = (75, 89, 90, 103, 120, 121)
 DEVICES = (50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 89, 90, 100, 101, 103, 110, 120, 121)
 
 
-@pytest.mark.parametrize("cuda", UV)
-@pytest.mark.parametrize("os", ["linux", "windows"])
+@each("cuda", UV)
+@each("os", ["linux", "windows"])
 def test_drivers_are_those_of_uv(tables: Tables, cuda: str, os: OperatingSystem) -> None:
     ours = tables.get(CudaDrivers).oldest_driver(cuda, os)
     assert ours is not None
@@ -142,8 +143,8 @@ def _runs(code: int, device: int, *, from_13_2: bool) -> bool:
     return same_major and device not in EXCLUDED.get(code, set())
 
 
-@pytest.mark.parametrize("code", sorted({*EXCLUDED, *ONLY, *OPEN}))
-@pytest.mark.parametrize("build", ["12.8", "13.2"])
+@each("code", sorted({*EXCLUDED, *ONLY, *OPEN}))
+@each("build", ["12.8", "13.2"])
 def test_what_runs_on_what_is_torchs_table(tables: Tables, code: int, build: str) -> None:
     rules = tables.get(CubinRules)
     for device in DEVICES:

@@ -1,6 +1,7 @@
 """Which code runs on which GPU."""
 
 import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.cubin_rules import CubinRules, Runs
@@ -11,7 +12,7 @@ def rules(tables: Tables) -> CubinRules:
     return tables.get(CubinRules)
 
 
-@pytest.mark.parametrize(
+@each(
     ("codes", "capability", "cuda", "expected"),
     [
         ("sm_80 sm_86", "8.9", "12.4", Runs.CUBIN),

@@ -1,6 +1,6 @@
 """The cuDNN that wheels were compiled against, and what torch accepts in its place."""
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.cudnn_rules import CudnnRules
@@ -8,7 +8,7 @@ from gpucheck.tables.cudnn_rules import CudnnRules
 RULES = Tables().get(CudnnRules)
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "cuda", "compiled"),
     [
         ("2.9.1", "12.8", "9.8.0"),
@@ -25,7 +25,7 @@ def test_compiled(torch: str | None, cuda: str | None, compiled: str | None) -> 
     assert RULES.compiled(torch, cuda) == compiled
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "compiled", "runtime", "accepted"),
     [
         ("2.9.1", "9.8.0", "9.1.0", False),

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 from click.testing import CliRunner
+from each import each
 
 from gpucheck.cli import gpucheck
 from gpucheck.facts.snapshot import MOST_COMMAS, MOST_OBJECTS, decode
@@ -128,7 +129,7 @@ def test_no_table_takes_much_memory(shape: str, folder: Path) -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("unit", ["{}", '"N"', "[]", "0"])
+@each("unit", ["{}", '"N"', "[]", "0"])
 def test_no_saved_report_takes_much_memory(unit: str) -> None:
     most = MOST_OBJECTS if unit == "{}" else MOST_COMMAS
     facts = ",".join(unit for _ in range(most + 1))

@@ -2,6 +2,7 @@
 
 import msgspec
 import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.driver_branches import DriverBranches
@@ -24,7 +25,7 @@ def support(tables: Tables) -> DriverSupport:
     return DriverSupport(msgspec.structs.replace(table, rows=rows), tables.get(DriverBranches))
 
 
-@pytest.mark.parametrize(
+@each(
     ("capability", "release", "cuda", "drives"),
     [
         ("3.7", "470.256.02", None, "drives"),

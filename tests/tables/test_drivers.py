@@ -3,6 +3,7 @@
 from datetime import date
 
 import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -20,7 +21,7 @@ def branches(tables: Tables) -> DriverBranches:
     return tables.get(DriverBranches)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "linux", "windows", "least"),
     [
         ("12.4", "525.60.13", "528.33", "12.0"),
@@ -47,7 +48,7 @@ def test_what_cuda_needs(
     assert bool(drivers.source_of(cuda)) is (linux is not None)
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "driver", "driver_cuda", "expected"),
     [
         ("12.4", "525.60.13", None, True),

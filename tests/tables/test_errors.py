@@ -1,6 +1,6 @@
 """Xids and error codes."""
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -9,7 +9,7 @@ from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import Xids
 
 
-@pytest.mark.parametrize(
+@each(
     ("number", "fatal"),
     [
         (79, True),

@@ -1,6 +1,7 @@
 """GPUs: architectures, products, chips, device ids, cuDNN, JetPack."""
 
 import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -46,7 +47,7 @@ def test_kernel_module_flavours(tables: Tables) -> None:
     assert table.modules("9.0", "NVIDIA GH200 480GB") == ModuleSupport("required", "unsupported")
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("NVIDIA GeForce RTX 3090", "8.6"),
@@ -84,7 +85,7 @@ def test_devices_agree_with_their_chip(tables: Tables) -> None:
     assert chips.capability("XX100") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("cudnn", "cuda", "capability", "expected"),
     [
         ("9.10.2.21", "12", "6.1", True),
@@ -161,7 +162,7 @@ def test_products_with_rates_are_known_devices(tables: Tables) -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "capability"),
     [
         ("NVIDIA Thor", "11.0"),
@@ -184,7 +185,7 @@ def test_names_that_drivers_print(tables: Tables, name: str, capability: str | N
     assert next((one for one in found if one), None) == capability
 
 
-@pytest.mark.parametrize(
+@each(
     ("device_id", "capability"),
     [("2b00", "11.0"), ("2bb2", "12.0"), ("2bbc", "12.0"), ("2c3a", "12.0"), ("2e03", "12.1")],
 )

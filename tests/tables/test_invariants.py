@@ -1,6 +1,7 @@
 """What holds between the tables."""
 
 import pytest
+from each import each
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 from slugs import SLUGS
@@ -32,7 +33,7 @@ from gpucheck.tables.wheel_indexes import WheelIndexes
 NO_PRODUCT = {"8.8"}
 
 
-@pytest.mark.parametrize("cls", all_tables().values(), ids=lambda cls: cls.name)
+@each("cls", all_tables().values(), ids=lambda cls: cls.name)
 def test_slugs_are_of_the_contract(tables: Tables, cls: type[Table]) -> None:
     found = {slug for row in tables.get(cls).rows for slug in getattr(row, "slugs", ())}
     assert found <= SLUGS

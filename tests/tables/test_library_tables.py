@@ -1,6 +1,6 @@
 """Libraries: toolkit components, file names, cuDNN's parts and rules, NCCL, result codes."""
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -26,7 +26,7 @@ def test_versions_of_components(tables: Tables) -> None:
     assert table.version("junk", "cublas") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "version", "expected"),
     [
         ("nvidia-cublas-cu12", "12.4.5.8", ("12.4.1",)),
@@ -76,7 +76,7 @@ def test_parts_of_cudnn(tables: Tables) -> None:
     assert table.major_of("libcudnn.so.10") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "compiled", "runtime", "expected"),
     [
         ("2.6.0+cu124", "9.1.0", "9.10.2", True),
@@ -95,7 +95,7 @@ def test_which_cudnn_torch_accepts(
     assert tables.get(CudnnRules).runtime_accepted(torch, compiled, runtime) is expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "runtime", "capability", "expected"),
     [
         ("2.10.0", "9.11.0.98", "7.0", True),
@@ -129,7 +129,7 @@ def test_nccl_of_torch(tables: Tables) -> None:
     assert table.code("2.30.7", "12") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("nccl", "fixed_in"),
     [
         ("2.29.2", {"2.29.3"}),
@@ -188,7 +188,7 @@ def test_what_is_opened_goes_by_the_release_of_the_opener(tables: Tables) -> Non
         assert (found.get(tensor_ir), found[heuristic]) == (ir, plans), release
 
 
-@pytest.mark.parametrize(
+@each(
     ("release", "expected"),
     [
         ("", set()),

@@ -1,4 +1,5 @@
 import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.meant_products import like_product, meant_by, products_meant
@@ -9,7 +10,7 @@ def tables() -> Tables:
     return Tables()
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "capability"),
     [
         ("4090", "8.9"),
@@ -43,7 +44,7 @@ def test_a_short_name_is_understood(tables: Tables, said: str, capability: str) 
     assert found[1] == capability
 
 
-@pytest.mark.parametrize("said", ["6000", "Titan", "jetson", "rtx", "GeForce", "9", "", "!!"])
+@each("said", ["6000", "Titan", "jetson", "rtx", "GeForce", "9", "", "!!"])
 def test_a_name_that_may_mean_several_is_not_decided(tables: Tables, said: str) -> None:
     assert meant_by(said, tables) is None
 

@@ -1,10 +1,10 @@
-import pytest
+from each import each
 
 from gpucheck.findings import all_rules
 from gpucheck.tables.nearest import did_you_mean, nearest, same_name
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "meant"),
     [
         ("driver-to-old", "driver-too-old"),
@@ -19,7 +19,7 @@ def test_a_mistyped_name_has_the_meant_one_among_the_nearest(said: str, meant: s
     assert meant in nearest(said, all_rules())
 
 
-@pytest.mark.parametrize("said", ["", "xyzzy", "a", "lorem-ipsum-dolor-sit-amet"])
+@each("said", ["", "xyzzy", "a", "lorem-ipsum-dolor-sit-amet"])
 def test_a_name_like_no_other_gets_no_guess(said: str) -> None:
     assert nearest(said, all_rules()) == []
     assert did_you_mean(said, all_rules()) == ""

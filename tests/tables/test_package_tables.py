@@ -2,7 +2,7 @@
 
 import re
 
-import pytest
+from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.extensions import ExtensionRow, Extensions
@@ -62,7 +62,7 @@ def test_what_is_compiled_when_a_package_is_used(tables: Tables) -> None:
     assert "flashinfer-jit-cache" in flashinfer.unless
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "pypi"),
     [
         ("flash-attn", ("source",)),
@@ -77,7 +77,7 @@ def test_what_pypi_has_of_a_package(tables: Tables, package: str, pypi: tuple[st
     assert row.pypi == pypi
 
 
-@pytest.mark.parametrize(
+@each(
     ("manager", "soname", "package"),
     [
         ("apt", "libgomp.so.1", "libgomp1"),

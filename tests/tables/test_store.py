@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck.tables import Tables, TablesError, tables_dir
 from gpucheck.tables.chips import Chips
@@ -52,7 +53,7 @@ def test_a_missing_table_is_named(tmp_path: Path) -> None:
         tables.get(Chips)
 
 
-@pytest.mark.parametrize("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"table": "\xff"}'])
+@each("content", [b"", b"{", b"\xff\xfe", b"[" * 100_000, b'{"table": "\xff"}'])
 def test_corrupt_json_is_said_in_one_sentence(tmp_path: Path, content: bytes) -> None:
     tables = _tables(tmp_path)
     (tmp_path / "chips.json").write_bytes(content)
@@ -60,7 +61,7 @@ def test_corrupt_json_is_said_in_one_sentence(tmp_path: Path, content: bytes) ->
         tables.get(Chips)
 
 
-@pytest.mark.parametrize(
+@each(
     "row",
     [
         "{}",

@@ -1,6 +1,6 @@
 """PyTorch releases, builds and companions."""
 
-import pytest
+from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
@@ -61,7 +61,7 @@ def test_pythons(tables: Tables) -> None:
     assert table.pythons("9.9.9", "windows") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "linux", "windows"),
     [
         ("2.2.2", False, False),
@@ -92,7 +92,7 @@ def test_builds(tables: Tables) -> None:
     assert some(table.build("2.6.0", "12.6", "linux_x86_64")).glibc == "2.28"
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "cuda", "platform", "expected"),
     [
         ("2.6.0", "12.4", "linux_x86_64", True),
@@ -126,7 +126,7 @@ def test_companions(tables: Tables) -> None:
     assert table.pin("torchaudio", "2.12.0") is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("package", "version", "torch", "expected"),
     [
         ("torchvision", "0.21.0+cu124", "2.6.0+cu124", True),

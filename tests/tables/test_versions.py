@@ -1,6 +1,7 @@
 """Version numbers."""
 
 import pytest
+from each import each
 
 from gpucheck.tables.versions import (
     at_least,
@@ -18,7 +19,7 @@ def test_numbers() -> None:
     assert numbers("450.80.02") == (450, 80, 2)
 
 
-@pytest.mark.parametrize(
+@each(
     "junk",
     ["", "525.", ".5", "1..2", "12.x", " 12", "12\n", "\u0663", "1" * 10, "1." * 40 + "1", "-1"],
 )
@@ -36,7 +37,7 @@ def test_comparison_is_by_number_not_by_letter() -> None:
     assert not at_least((2, 9, 1), (2, 10))
 
 
-@pytest.mark.parametrize(
+@each(
     ("version", "expected"),
     [
         ("2.6.0+cu124", (2, 6, 0)),
@@ -51,7 +52,7 @@ def test_released(version: str | None, expected: object) -> None:
     assert released(version) == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("cuda", "expected"),
     [("12.4", "12.4"), ("12.4.131", "12.4"), ("cu124", "12.4"), ("cu92", "9.2"), ("12", None)],
 )

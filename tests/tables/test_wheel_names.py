@@ -1,6 +1,7 @@
 """Which wheel a library file is in."""
 
 import pytest
+from each import each
 
 from gpucheck.tables.wheel_names import (
     cuda_of,
@@ -11,7 +12,7 @@ from gpucheck.tables.wheel_names import (
 )
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "wheel"),
     [
         ("libcudnn.so.9", "nvidia-cudnn"),

@@ -1,6 +1,7 @@
 """Which messages count: by the role of their line, and by what failed."""
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.messages.roles import Role, role_of_line
@@ -34,7 +35,7 @@ ROLES = {
 }
 
 
-@pytest.mark.parametrize("line", ROLES)
+@each("line", ROLES)
 def test_the_role_of_a_line(line: str) -> None:
     assert role_of_line(line) is ROLES[line]
 

@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
@@ -56,18 +57,18 @@ def lines(data: bytes) -> list[str]:
     return [line.text for line in intake.lines]
 
 
-@pytest.mark.parametrize(("encoding", "text"), SAID)
+@each(("encoding", "text"), SAID)
 def test_what_windows_writes_in_asia_is_read(encoding: str, text: str) -> None:
     assert Decoder().text(f"{LOG}{text}\n".encode(encoding)) == f"{LOG}{text}\n"
 
 
-@pytest.mark.parametrize(("text", "encoding"), NOT_ASIAN)
+@each(("text", "encoding"), NOT_ASIAN)
 def test_what_is_written_elsewhere_is_not_taken_for_it(text: str, encoding: str) -> None:
     data = f"{LOG}{text}\n".encode(encoding)
     assert Decoder().text(data) == data.decode("utf-8", "replace")
 
 
-@pytest.mark.parametrize(("encoding", "text"), SAID)
+@each(("encoding", "text"), SAID)
 def test_utf_8_with_broken_bytes_stays_utf_8(encoding: str, text: str) -> None:
     chance = random.Random(encoding)  # noqa: S311  # the same every time
     for _ in range(40):
@@ -106,8 +107,8 @@ def test_a_chinese_log_that_is_long_is_read_in_its_encoding() -> None:
     assert "系统找不到指定的文件。" in kept
 
 
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-@pytest.mark.parametrize("text", [LOG, f"运行训练脚本时报错，请问如何解决？\n{LOG}"])
+@each("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@each("text", [LOG, f"运行训练脚本时报错，请问如何解决？\n{LOG}"])
 def test_utf_16_is_read_with_and_without_its_mark(encoding: str, text: str) -> None:
     assert triage(text.encode(encoding)).root_causes == CAUSE
 
@@ -121,7 +122,7 @@ def test_utf_16_is_read_as_a_stream_to_its_limit() -> None:
     assert io.BufferedReader(whole).read() == text.encode()
 
 
-@pytest.mark.parametrize(
+@each(
     "data",
     [b"text\0text", b"text\0text" * 200, b"\x7fELF\2\1\1\0" + b"\0" * 60, b"\0\1\2\3", b"a\0b\0"],
 )

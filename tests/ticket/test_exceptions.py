@@ -1,6 +1,7 @@
 """The exceptions of a text: their class, message and frames, in whatever form they were pasted."""
 
 import pytest
+from each import each
 
 from gpucheck.ticket.exceptions import Raised, chains, cut_off, raised_in, unlogged
 from gpucheck.ticket.intake import read_text
@@ -51,7 +52,7 @@ def raised(text: str) -> list[Raised]:
     return raised_in(read_text(text.encode()))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@each("form", FORMS)
 def test_a_traceback_is_read_whatever_stands_before_its_lines(form: str) -> None:
     (one,) = raised(FORMS[form])
     assert (one.exception, one.message) == ("KeyError", "'lm_head'")
@@ -87,7 +88,7 @@ def test_a_ticket_of_one_line_gives_its_last_exception() -> None:
     assert one.message.startswith("second try")
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "Error: listen EADDRINUSE: address already in use",
@@ -119,7 +120,7 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
     assert len(chains(text, raised_in(text))) == 2
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "said"),
     [
         ("ERROR 01-02 03:04:05 [core.py:341] KeyError: 'x'", "KeyError: 'x'"),

@@ -1,6 +1,6 @@
 """The exception that a text is about, what it is about, and whose code raised it."""
 
-import pytest
+from each import each
 
 from gpucheck.ticket.exceptions import Frame
 from gpucheck.ticket.failure import About, Failure, failure_of
@@ -23,7 +23,7 @@ def failure(text: str) -> Failure:
     return found
 
 
-@pytest.mark.parametrize(
+@each(
     ("said", "about"),
     [
         ("KeyError: 'lm_head'", About.PROGRAM),
@@ -46,7 +46,7 @@ def test_what_an_exception_is_about(said: str, about: About) -> None:
     assert failure(traceback(said)).about is about
 
 
-@pytest.mark.parametrize(
+@each(
     "after",
     [
         traceback("RuntimeError: Engine core initialization failed. See root cause above."),
@@ -67,7 +67,7 @@ def test_a_report_that_fails_is_not_what_the_text_is_about() -> None:
     assert failure_of(read_text(own.encode())) is None
 
 
-@pytest.mark.parametrize(
+@each(
     ("file", "package", "installed", "shown"),
     [
         (f"{INSTALLED}/vllm/v1/engine/core.py", "vllm", True, "vllm/v1/engine/core.py"),

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 
 import gpucheck
 from gpucheck import triage
@@ -129,7 +130,7 @@ def test_a_text_from_a_pipe_is_kept_whole_up_to_the_same_size() -> None:
         assert len(intake.text().lines) == lines - 1
 
 
-@pytest.mark.parametrize("path", ["/dev/zero", "/nowhere", "/", "/dev/fd/9999", "a\0b"])
+@each("path", ["/dev/zero", "/nowhere", "/", "/dev/fd/9999", "a\0b"])
 def test_what_is_no_text_is_one_sentence(path: str) -> None:
     with pytest.raises(IntakeError) as caught:
         Intake().add_file(Path(path))

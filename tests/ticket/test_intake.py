@@ -10,6 +10,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.tables import Tables
@@ -121,7 +122,7 @@ def test_an_archive_is_refused_in_one_sentence() -> None:
         triage(packed.getvalue())
 
 
-@pytest.mark.parametrize("begins", [b"BZh91AY", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"])
+@each("begins", [b"BZh91AY", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf"])
 def test_what_is_packed_otherwise_is_refused_in_one_sentence(begins: bytes) -> None:
     with pytest.raises(IntakeError, match="unpack it"):
         triage(begins + b"rest")
@@ -136,7 +137,7 @@ def tarred() -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize(
+@each(
     ("inside", "why"),
     [
         (tarred(), "a tar archive"),
@@ -157,7 +158,7 @@ def test_what_windows_writes_is_read_out_of_gzip() -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("rain", [b"\n", b"x\n", b"x\ny\n", b"\r\n"])
+@each("rain", [b"\n", b"x\n", b"x\ny\n", b"\r\n"])
 def test_a_rain_of_short_lines_costs_little_and_keeps_the_numbers(rain: bytes) -> None:
     data = rain * (12 * MIB // len(rain)) + TELLING + rain * (MIB // len(rain))
     begun = time.process_time()
@@ -190,7 +191,7 @@ def test_bytes_that_are_no_utf_8_hurt_nothing() -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "[" * 10_000,

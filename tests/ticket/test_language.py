@@ -1,7 +1,7 @@
 """In which language somebody wrote a ticket, whatever its programs printed."""
 # ruff: noqa: RUF001  # other languages have their own punctuation
 
-import pytest
+from each import each
 
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.language import language_of
@@ -42,11 +42,11 @@ def language(text: str) -> str:
     return language_of(intake.lines)
 
 
-@pytest.mark.parametrize("name", CHINESE)
+@each("name", CHINESE)
 def test_a_ticket_in_chinese(name: str) -> None:
     assert language(CHINESE[name]) == "zh"
 
 
-@pytest.mark.parametrize("name", ENGLISH)
+@each("name", ENGLISH)
 def test_a_ticket_in_another_language(name: str) -> None:
     assert language(ENGLISH[name]) == "en"

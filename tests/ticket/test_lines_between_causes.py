@@ -1,6 +1,7 @@
 """Where one cause ends and the next begins: texts that nearly say the same."""
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.claims import Severity
@@ -18,15 +19,15 @@ NAME_AS_NUMBER = (
 )
 
 
-@pytest.mark.parametrize("text", [NPM, CARGO, GRADLE, DATABASE])
+@each("text", [NPM, CARGO, GRADLE, DATABASE])
 def test_an_error_of_another_tool_alone_is_not_about_gpus(text: str) -> None:
     report = triage(text)
     assert report.root_causes == ("not-gpu-related",)
     assert report.verdict == "broken"
 
 
-@pytest.mark.parametrize("text", [NPM, CARGO, GRADLE])
-@pytest.mark.parametrize(
+@each("text", [NPM, CARGO, GRADLE])
+@each(
     "beside",
     ["then torch.cuda.is_available() is False", "GPU: RTX 3090", "building the CUDA extension"],
 )
@@ -35,7 +36,7 @@ def test_beside_a_word_of_gpus_it_decides_nothing(text: str, beside: str) -> Non
     assert "not-gpu-related" not in report.root_causes
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["npm run dev works, and then the page is empty\n", "see error[E0277] of the Rust book\n",
      "git push was rejected\n", "the build fails\n"],
@@ -44,8 +45,8 @@ def test_what_no_tool_prints_stays_unknown(text: str) -> None:
     assert triage(text).verdict == "unknown"
 
 
-@pytest.mark.parametrize("where", ["on my Mac", "on a MacBook Pro", "on MAC pro M1", "macOS 14"])
-@pytest.mark.parametrize("text", [NO_DRIVER, CPU_ONLY])
+@each("where", ["on my Mac", "on a MacBook Pro", "on MAC pro M1", "macOS 14"])
+@each("text", [NO_DRIVER, CPU_ONLY])
 def test_a_mac_has_no_nvidia_gpu(text: str, where: str) -> None:
     assert triage(f"{text}{where}\n").root_causes[0] == "no-nvidia-gpu"
 

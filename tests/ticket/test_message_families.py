@@ -3,7 +3,7 @@
 Written from the formats of PyTorch, CUDA, nvidia-smi, pip and conda, with values of our own.
 """
 
-import pytest
+from each import each
 
 from gpucheck import triage
 
@@ -190,14 +190,12 @@ ORDINARY = {
 }
 
 
-@pytest.mark.parametrize(
-    ("slug", "text"), [(slug, text) for slug, texts in CASES.items() for text in texts]
-)
+@each(("slug", "text"), [(slug, text) for slug, texts in CASES.items() for text in texts])
 def test_each_form_names_the_cause(slug: str, text: str) -> None:
     assert triage(text).root_causes[:1] == (slug,)
 
 
-@pytest.mark.parametrize("name", ORDINARY)
+@each("name", ORDINARY)
 def test_what_looks_like_it_names_no_fault_of_the_environment(name: str) -> None:
     assert set(triage(ORDINARY[name]).root_causes) <= {"application-bug"}
 

@@ -3,7 +3,7 @@
 Written from the formats of the libraries, with values of our own.
 """
 
-import pytest
+from each import each
 
 from gpucheck import triage
 
@@ -208,19 +208,17 @@ UNEXPLAINED = (
 )
 
 
-@pytest.mark.parametrize(
-    ("slug", "text"), [(slug, text) for slug, texts in CASES.items() for text in texts]
-)
+@each(("slug", "text"), [(slug, text) for slug, texts in CASES.items() for text in texts])
 def test_each_message_names_its_cause(slug: str, text: str) -> None:
     assert triage(text).root_causes[:1] == (slug,)
 
 
-@pytest.mark.parametrize("name", NOTHING)
+@each("name", NOTHING)
 def test_what_only_resembles_a_message_names_no_fault_of_the_environment(name: str) -> None:
     assert set(triage(NOTHING[name]).root_causes) <= {"application-bug"}
 
 
-@pytest.mark.parametrize("message", UNEXPLAINED)
+@each("message", UNEXPLAINED)
 def test_beside_an_error_that_nobody_knows_nothing_is_healthy(message: str) -> None:
     assert triage(WORKS).verdict == "healthy"
     assert triage(WORKS + message).verdict != "healthy"

@@ -1,6 +1,7 @@
 """Texts in which nothing of the environment fails, and those that complain without a cause."""
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.output.ticket_reply import reply
@@ -20,7 +21,7 @@ COMPLAINS = (
 )
 
 
-@pytest.mark.parametrize("text", NOTHING_FAILS)
+@each("text", NOTHING_FAILS)
 def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> None:
     report = triage(text)
     assert (report.verdict, report.root_causes, report.owner) == ("healthy", (), "none")
@@ -28,7 +29,7 @@ def test_where_nothing_fails_no_fault_of_the_environment_shows(text: str) -> Non
     assert "Nothing in what you sent shows a fault of the environment" in reply(report)
 
 
-@pytest.mark.parametrize("text", COMPLAINS)
+@each("text", COMPLAINS)
 def test_who_complains_of_the_environment_is_not_called_healthy(text: str) -> None:
     assert triage(text).verdict != "healthy"
 

@@ -1,6 +1,7 @@
 """Ordinary output of machines on which nothing is wrong names no cause."""
 
 import pytest
+from each import each
 
 from gpucheck import triage
 
@@ -126,7 +127,7 @@ git: a deadlock was found between two transactions of the database
 """
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [COLLECT_ENV, MAC, SMI, NCCL, DMESG, INSTALL, TRAINING, WARNINGS, OTHER_PROGRAMS],
     ids=["collect-env", "mac", "smi", "nccl", "dmesg", "install", "training", "warnings", "others"],
@@ -146,7 +147,7 @@ def test_a_cpu_build_on_a_machine_without_a_gpu_is_healthy() -> None:
     assert triage(MAC).verdict == "healthy"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "NCCL_P2P_DISABLE=1 torchrun --nproc-per-node 2 x.py",
@@ -178,8 +179,8 @@ Copy-and-paste the text below in your GitHub issue
 """
 
 
-@pytest.mark.parametrize("gpu", ["- GPU type: NVIDIA A100-SXM4-80GB\n", ""], ids=["gpu", "no-gpu"])
-@pytest.mark.parametrize(
+@each("gpu", ["- GPU type: NVIDIA A100-SXM4-80GB\n", ""], ids=["gpu", "no-gpu"])
+@each(
     "said",
     [
         *(f"PyTorch {name} available: False" for name in ("XPU", "NPU", "MLU", "MUSA", "HPU")),
@@ -213,7 +214,7 @@ def test_a_report_that_looked_for_nvcc_does_not_miss_it() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "ModuleNotFoundError: No module named 'detectron2'",

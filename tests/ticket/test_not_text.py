@@ -5,6 +5,7 @@ import io
 import zipfile
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.language import say
@@ -38,15 +39,15 @@ DOCUMENTS = {
 }
 
 
-@pytest.mark.parametrize("head", PICTURES)
-@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@each("head", PICTURES)
+@each("pack", [bytes, gzip.compress])
 def test_a_picture_says_to_copy_the_text(head: bytes, pack: type[bytes]) -> None:
     with pytest.raises(IntakeError, match="Copy the text out of the terminal") as caught:
         triage(pack(head + b"\0\1\2" * 100))
     assert f"is a picture ({PICTURES[head]})" in str(caught.value)
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@each("name", DOCUMENTS)
 def test_a_document_says_to_copy_the_text(name: str) -> None:
     data, what = DOCUMENTS[name]
     with pytest.raises(IntakeError, match=f"The input is {what}, .* Copy the text out of it"):

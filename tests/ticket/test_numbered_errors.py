@@ -4,6 +4,7 @@ import json
 import time
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
@@ -21,21 +22,21 @@ def lines(words: str) -> list[str]:
     return [line.text for line in with_names(read_text(words.encode()), TABLES).lines]
 
 
-@pytest.mark.parametrize("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
+@each("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
 def test_each_code_that_stands_for_a_finding_is_named(row: CudaErrorRow) -> None:
     said = triage(f"torch fails to initialise\nCUDA error: error code {row.code}\n")
     also = {"visible-devices-hides-gpus", "device-permission"}
     assert said.root_causes[0] in {*row.slugs, *also}
 
 
-@pytest.mark.parametrize("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
+@each("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
 def test_each_name_that_stands_for_a_finding_is_named(row: CudaErrorRow) -> None:
     for name in filter(None, (row.runtime, row.driver)):
         said = triage(f"torch fails to initialise\ncuInit failed with {name} on this machine\n")
         assert said.root_causes[0] in row.slugs
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "name"),
     [
         ("cuda runtime error (35) at THCGeneral.cpp:50", "cudaErrorInsufficientDriver"),
@@ -73,7 +74,7 @@ def test_every_form_is_read(line: str, name: str) -> None:
     assert lines(f"first\n{line}\nlast") == ["first", f"{line} [{name}: {row.message}]", "last"]
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "CUDA error: 3 GPUs are there",

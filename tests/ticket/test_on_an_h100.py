@@ -7,6 +7,7 @@ The files of ``on_an_h100`` are the real outputs of 27 November 2026, without UU
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.nvml import Nvml
@@ -16,14 +17,14 @@ TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.g
 HEALTHY = "healthy_"
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if name.startswith(HEALTHY)])
+@each("name", [name for name in TEXTS if name.startswith(HEALTHY)])
 def test_what_ended_well_raises_no_alarm(name: str) -> None:
     report = triage(TEXTS[name])
     assert (report.root_causes, report.standing) == ((), ())
     assert report.verdict in ("healthy", "unknown")
 
 
-@pytest.mark.parametrize("name", [name for name in TEXTS if not name.startswith(HEALTHY)])
+@each("name", [name for name in TEXTS if not name.startswith(HEALTHY)])
 def test_what_failed_is_named(name: str) -> None:
     cause = name.partition("__")[0].replace("_", "-")
     assert triage(TEXTS[name]).root_causes == (cause,)

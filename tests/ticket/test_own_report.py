@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from each import each
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
@@ -40,8 +41,8 @@ SAMPLES = [one.sample for finding in all_messages().values() for one in finding.
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("form", FORMS)
-@pytest.mark.parametrize("name", SOME)
+@each("form", FORMS, shards=4)
+@each("name", SOME)
 def test_it_names_the_same_cause(name: str, form: str) -> None:
     report = reported(name)
     found = triage(f"Hello, this is what I get:\n{FORMS[form](report)}", TABLES)
@@ -49,7 +50,7 @@ def test_it_names_the_same_cause(name: str, form: str) -> None:
 
 
 @pytest.mark.exhaustive
-@pytest.mark.parametrize("form", OF_TRIAGE)
+@each("form", OF_TRIAGE, shards=3)
 def test_what_triage_says_names_the_same_cause(form: str) -> None:
     named = 0
     for sample in SAMPLES[list(OF_TRIAGE).index(form) :: len(OF_TRIAGE)]:
@@ -61,15 +62,15 @@ def test_what_triage_says_names_the_same_cause(form: str) -> None:
     assert named
 
 
-@pytest.mark.parametrize("form", [name for name in OF_TRIAGE if name not in ("json", "markdown")])
+@each("form", [name for name in OF_TRIAGE if name not in ("json", "markdown")])
 def test_what_triage_says_of_a_healthy_text(form: str) -> None:
     report = triage("PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n", TABLES)
     found = triage(OF_TRIAGE[form](report), TABLES)
     assert (found.verdict, found.root_causes) == ("healthy", ())
 
 
-@pytest.mark.parametrize("form", ["text", "quiet", "reply", "zh"])
-@pytest.mark.parametrize(
+@each("form", ["text", "quiet", "reply", "zh"])
+@each(
     "said",
     [
         "torch.cuda.is_available() is False\n",

@@ -2,7 +2,7 @@
 
 from typing import get_args
 
-import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.findings import all_rules
@@ -19,12 +19,12 @@ TEXTS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("text", TEXTS)
+@each("text", TEXTS)
 def test_the_owner_of_a_text(text: str) -> None:
     assert owner_of(triage(text)) == TEXTS[text]
 
 
-@pytest.mark.parametrize(
+@each(
     ("slug", "owner"),
     [
         ("application-bug", "code"),

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from types import ModuleType
 
 import pytest
+from each import each
 from pattern_form import example, faults, parsed
 
 import gpucheck.messages
@@ -59,7 +60,7 @@ def test_their_forms_are_linear() -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("pattern", ALL.values(), ids=ALL)
+@each("pattern", ALL.values(), ids=ALL, shards=4)
 def test_it_is_quick_on_hostile_lines(pattern: re.Pattern[str] | re.Pattern[bytes]) -> None:
     for line in hostile(pattern):
         begun = time.process_time()
@@ -80,7 +81,7 @@ def hostile(pattern: re.Pattern[str] | re.Pattern[bytes]) -> Iterator[str]:
         yield (filler * LONGEST_LINE)[:LONGEST_LINE]
 
 
-@pytest.mark.parametrize(
+@each(
     "pattern",
     [
         *(r"(?:a+)+", r"\s*\s*", r"(a)\1", r"(\w+)\w*x", r"((\w+))(?:\w*)x", r"(?:b|\w+)\w*x"),
@@ -91,6 +92,6 @@ def test_the_check_of_form_can_fail(pattern: str) -> None:
     assert list(faults(parsed(pattern)))
 
 
-@pytest.mark.parametrize("pattern", [r"a+b\s*", r"(\w+) (\w+)", r"(?:a|b+)c\w*", r"(?:ab?){0,9}"])
+@each("pattern", [r"a+b\s*", r"(\w+) (\w+)", r"(?:a|b+)c\w*", r"(?:ab?){0,9}"])
 def test_the_check_of_form_lets_linear_ones_pass(pattern: str) -> None:
     assert not list(faults(parsed(pattern)))

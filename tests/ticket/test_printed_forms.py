@@ -6,7 +6,7 @@ Each file in ``printed`` is one output of a healthy machine, in our own words an
 from pathlib import Path
 from typing import Any
 
-import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.nvml import Nvml, NvmlGpu
@@ -21,15 +21,15 @@ TELL_NOTHING = (
 MIB = 2**20
 
 
-@pytest.mark.parametrize("name", TEXTS)
+@each("name", TEXTS)
 def test_a_healthy_output_is_healthy_and_names_nothing(name: str) -> None:
     report = triage(TEXTS[name])
     assert report.root_causes == ()
     assert report.verdict == ("unknown" if name in TELL_NOTHING else "healthy")
 
 
-@pytest.mark.parametrize("margin", ["    ", "\t", " " * 10])
-@pytest.mark.parametrize("name", TEXTS)
+@each("margin", ["    ", "\t", " " * 10], shards=2)
+@each("name", TEXTS)
 def test_a_margin_changes_nothing(name: str, margin: str) -> None:
     lines = TEXTS[name].splitlines()
     text = "".join(f"{margin}{line}\n" if line else "\n" for line in lines)
@@ -42,7 +42,7 @@ def gpus_of(text: str) -> list[NvmlGpu]:
     return triage(text).snapshot.get(Nvml).gpus or []
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "expected"),
     [
         ("table_mig_r535", {"mig_enabled": True, "memory_total_bytes": 40960 * MIB}),
@@ -79,7 +79,7 @@ def test_what_is_printed_of_the_first_gpu_is_read(name: str, expected: dict[str,
     assert {field: getattr(first, field) for field in expected} == expected
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "count"),
     [
         ("pmon_r535", 2),
@@ -97,7 +97,7 @@ def test_every_gpu_is_counted(name: str, count: int) -> None:
     assert len(gpus_of(TEXTS[name])) == count
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "sizes"),
     [
         ("table_mig_r535", [19968 * MIB, 9856 * MIB]),
@@ -172,7 +172,7 @@ def test_a_jetson_is_known_by_what_its_programs_print() -> None:
     assert systems["jetson_release"].l4t == "38.2.0"
 
 
-@pytest.mark.parametrize(
+@each(
     "prompt",
     ["me@box:~$ ", "[me@box dir]$ ", "(env) root@box:/data# ", "me@box:/usr/lib$ "],
 )

@@ -5,6 +5,7 @@ Beside each healthy output stands the same output of a machine with a fault, whi
 """
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.nvml import Nvml, NvmlGpu
@@ -341,7 +342,7 @@ I0822 20:19:20.468494 140195756140288 train.py:125] step 100 loss 2.1 with torch
 """
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         DUMP, HANDLERS, SHARED_MEMORY, RUN, MANUAL, X_SERVER, LOGCAT, JAVA, COMPILED, P2P, MOUNTS,
@@ -376,7 +377,7 @@ def test_a_warning_counts_where_the_program_does_not_go_on() -> None:
     assert triage(begun).root_causes == ("rendezvous-failed",)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         SMI_Q.format_map(FINE), SMI_XML.format_map(FINE), KERNEL, JOURNAL, HELP, METRICS, LSPCI,
@@ -393,8 +394,8 @@ def test_an_output_without_a_fault_names_nothing(text: str) -> None:
     assert report.verdict in {"healthy", "unknown"}
 
 
-@pytest.mark.parametrize("text", [SMI_Q, SMI_XML], ids=["q", "xml"])
-@pytest.mark.parametrize(
+@each("text", [SMI_Q, SMI_XML], ids=["q", "xml"])
+@each(
     ("field", "value", "slug"),
     [
         ("volatile", "3", "gpu-hardware-fault"),
@@ -408,9 +409,7 @@ def test_a_value_in_it_that_shows_a_fault_is_named(
     assert triage(text.format_map({**FINE, field: value})).root_causes == (slug,)
 
 
-@pytest.mark.parametrize(
-    "text", [SMI_Q.format_map(FINE), SMI_XML.format_map(FINE), LINKS, TOPOLOGY, ROUNDS]
-)
+@each("text", [SMI_Q.format_map(FINE), SMI_XML.format_map(FINE), LINKS, TOPOLOGY, ROUNDS])
 def test_a_driver_that_lists_its_gpus_is_healthy(text: str) -> None:
     assert triage(text).verdict == "healthy"
 
@@ -488,7 +487,7 @@ def test_a_statement_in_a_traceback_counts_and_in_a_script_does_not() -> None:
     assert triage(DUMPED).verdict == "healthy"
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "line", "role"),
     [
         (SMI_Q, "    Remapped Rows", Role.LISTING),

@@ -2,6 +2,7 @@
 
 import pytest
 from as_pasted import collect_env, nvidia_smi
+from each import each
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.output import json_format
@@ -17,7 +18,7 @@ ALSO_RIGHT = {
 LEAST_SHOWN = 10
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_the_saved_report_names_the_same_root_cause(name: str) -> None:
     report = reported(name)
     assert triage(json_format.render(report), TABLES).root_causes == report.root_causes
@@ -28,7 +29,7 @@ def as_text(name: str) -> str:
     return f"{collect_env(snapshot)}\n{nvidia_smi(snapshot, TABLES)}"
 
 
-@pytest.mark.parametrize("name", NAMES)
+@each("name", NAMES, shards=4)
 def test_the_text_of_other_tools_names_the_same_cause_or_none(name: str) -> None:
     found = triage(as_text(name), TABLES).root_causes
     right = {*reported(name).root_causes, ALSO_RIGHT.get(name, "")}

@@ -1,6 +1,6 @@
 """What people say in words beside a good environment: a failure, a wish, a setting."""
 
-import pytest
+from each import each
 
 from gpucheck import triage
 
@@ -162,26 +162,26 @@ NAMED = {
 }
 
 
-@pytest.mark.parametrize("said", COMPLAINTS)
+@each("said", COMPLAINTS)
 def test_a_failure_that_is_told_is_never_healthy(said: str) -> None:
     assert triage(GOOD).verdict == "healthy"
     assert triage(said + GOOD).verdict != "healthy"
 
 
-@pytest.mark.parametrize("said", WISHES)
+@each("said", WISHES)
 def test_a_wish_is_no_failure(said: str) -> None:
     report = triage(said + GOOD)
     assert (report.verdict, report.root_causes) == ("healthy", ())
 
 
-@pytest.mark.parametrize("name", NOTHING)
+@each("name", NOTHING)
 def test_nothing_fails(name: str) -> None:
     report = triage("\n".join(NOTHING[name]))
     assert report.root_causes == ()
     assert report.verdict in {"healthy", "unknown"}
 
 
-@pytest.mark.parametrize("name", NAMED)
+@each("name", NAMED)
 def test_the_cause_is_named(name: str) -> None:
     slug, *lines = NAMED[name]
     assert triage("\n".join(lines)).root_causes[:1] == (slug,)

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable
 
 import pytest
-from test_machines import NAMES, TABLES, reported
+from each import each
+from test_machines import NAMES, TABLES, expected, reported
 
 from gpucheck.facts.snapshot import decode
 from gpucheck.output import json_format
@@ -48,15 +49,15 @@ IN_A_TEXT: dict[str, Callable[[str], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
-@pytest.mark.parametrize("form", AS_FILE)
+@each("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
+@each("form", AS_FILE)
 def test_a_saved_file_is_judged_anew(form: str, saved: str) -> None:
     found = triage(AS_FILE[form](saved), TABLES)
     assert (found.root_causes, found.snapshot.origin) == (CAUSES, "recorded")
 
 
-@pytest.mark.parametrize("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
-@pytest.mark.parametrize("form", IN_A_TEXT)
+@each("saved", [REPORT, SNAPSHOT], ids=["report", "snapshot"])
+@each("form", IN_A_TEXT)
 def test_what_was_pasted_into_a_text_is_judged_anew(form: str, saved: str) -> None:
     found = triage(IN_A_TEXT[form](saved), TABLES)
     assert (found.root_causes, found.snapshot.origin) == (CAUSES, "recorded")
@@ -79,9 +80,7 @@ def test_a_healthy_machine_does_not_hide_what_failed() -> None:
     assert found.root_causes == ("out-of-memory",)
 
 
-@pytest.mark.parametrize(
-    "name", sorted(name for name in NAMES if reported(name).verdict == "unknown")
-)
+@each("name", lambda: [name for name in NAMES if expected(name).verdict == "unknown"])
 def test_an_undecided_machine_stays_so_in_a_text(name: str) -> None:
     found = triage(f"My training fails:\n```\n{json_format.render(reported(name))}\n```\n", TABLES)
     assert (found.verdict, found.snapshot.origin) == ("unknown", "recorded")
@@ -120,7 +119,7 @@ def test_diff_reads_what_a_windows_shell_wrote() -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(
+@each(
     "part",
     ['{"schema": ', '{"facts": {', '{"checks": [[', "{" + " " * 79, '{"schema": "', "> {\n> "],
 )

@@ -4,6 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
@@ -13,7 +14,7 @@ from gpucheck.messages.text import Line, Text
 from gpucheck.ticket.unwrap import unwrapped
 
 SCRIPTS = sorted((Path(__file__).parent / "harmless").glob("*.txt"))
-EACH = pytest.mark.parametrize("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
+EACH = each("path", SCRIPTS, ids=[path.stem for path in SCRIPTS])
 HEALTHY = """
 PyTorch version: 2.5.1+cu124
 CUDA used to build PyTorch: 12.4
@@ -59,7 +60,7 @@ def test_a_message_below_a_script_is_still_read(path: Path) -> None:
     assert report.root_causes[:1] == ("application-bug",)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "    dist.init_process_group('nccl', rank=rank, timeout=timedelta(seconds=30))",
@@ -96,7 +97,7 @@ def test_statements(line: str) -> None:
     assert is_statement(line)
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "RuntimeError: CUDA error: out of memory",

@@ -1,6 +1,7 @@
 """What a text shows: causes before what follows from them, facts before what messages say."""
 
 import pytest
+from each import each
 
 from gpucheck import triage
 from gpucheck.engine import Report
@@ -46,7 +47,7 @@ def test_the_library_after_error_decides() -> None:
     assert first(text.format("libcuda.so") + "\nUbuntu 22.04 on WSL2") == "wsl-driver-problem"
 
 
-@pytest.mark.parametrize(
+@each(
     ("symbol", "cause"),
     [
         ("libtorch_cuda.so: undefined symbol: ncclCommRegister", "nccl-version-mismatch"),
@@ -123,7 +124,7 @@ def test_a_text_that_tells_nothing_is_unknown_and_says_what_to_ask_for(word: str
     assert COLLECTED in question.reason
 
 
-@pytest.mark.parametrize("empty", ["", "\n\n\n", " \t\r\n", "\ufeff", "\x1b[0m\n"])
+@each("empty", ["", "\n\n\n", " \t\r\n", "\ufeff", "\x1b[0m\n"])
 def test_an_empty_text_is_called_empty(empty: str) -> None:
     with pytest.raises(IntakeError, match="is empty"):
         triage(empty)
@@ -176,7 +177,7 @@ def test_evidence_names_the_lines() -> None:
     assert report.findings[0].evidence[0].source == "line 3"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "> > Failed to initialize NVML: Driver/library version mismatch",

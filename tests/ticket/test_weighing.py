@@ -1,6 +1,6 @@
 """How much a text speaks for a cause: the strongest message, and what facts add to it."""
 
-import pytest
+from each import each
 
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings.form import Weight
@@ -36,7 +36,7 @@ def test_the_strongest_message_counts_whatever_the_tie_breaks() -> None:
     assert of_messages([*matches, match(Strength.POINTS)]) == POINTS
 
 
-@pytest.mark.parametrize(
+@each(
     ("confidence", "said", "weight"),
     [
         (Confidence.CERTAIN, None, POINTS),

@@ -1,6 +1,7 @@
 """Names of GPUs in sentences: from the tables of products."""
 
 import pytest
+from each import each
 from readers_support import TABLES, Read
 
 from gpucheck.facts.nvml import Nvml
@@ -19,18 +20,18 @@ def products(text: str) -> list[str | None]:
     return [gpu.product for gpu in Read(text, "free text").get(Pci).gpus or []]
 
 
-@pytest.mark.parametrize("model", DATA_CENTER)
+@each("model", DATA_CENTER)
 def test_every_data_center_gpu_of_the_tables_is_read(model: str) -> None:
     assert products(f"vLLM hangs on our NVIDIA {model}, why?") == [model]
 
 
-@pytest.mark.parametrize("model", ["H20", "B300", "GB300", "GB200", "GH200", "A10G", "A6000"])
+@each("model", ["H20", "B300", "GB300", "GB200", "GH200", "A10G", "A6000"])
 def test_a_model_alone(model: str) -> None:
     assert products(f"It does not work on {model}.") == [model]
     assert products(f"we have two {model.lower()} GPUs") == [model.lower()]
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "product"),
     [
         ("my rtx3090ti is not found", "RTX 3090 Ti"),
@@ -46,7 +47,7 @@ def test_a_name_as_it_is_sold(text: str, product: str) -> None:
     assert products(text) == [product]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "p40 of the latency is 12 ms",
@@ -72,8 +73,8 @@ def test_a_mention_is_no_inventory() -> None:
     assert read.get(Pci).gpus is None
 
 
-@pytest.mark.parametrize("product", ["B200", "H20", "GeForce RTX 3090", "GRID K520", "L4"])
-@pytest.mark.parametrize("ids", ["", " [10de:2204]"])
+@each("product", ["B200", "H20", "GeForce RTX 3090", "GRID K520", "L4"])
+@each("ids", ["", " [10de:2204]"])
 def test_lspci(product: str, ids: str) -> None:
     line = f"01:00.0 3D controller: NVIDIA Corporation GA102 [{product}]{ids} (rev a1)"
     (gpu,) = Read(line, "system commands").get(Pci).gpus or []

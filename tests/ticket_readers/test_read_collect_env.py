@@ -1,6 +1,6 @@
 """collect_env of every generation, and reports that share its labels."""
 
-import pytest
+from each import each
 from pasted_samples import OF_2019, OF_2025
 from readers_support import Read
 
@@ -93,7 +93,7 @@ def test_no_gpu_names_are_invented_where_there_are_none() -> None:
     assert read.get(Nvml).gpus is None
 
 
-@pytest.mark.parametrize(
+@each(
     "line",
     [
         "- PyTorch version (GPU?): 2.0.1+cu117 (True)",
@@ -113,7 +113,7 @@ def test_labels_in_every_dress(line: str) -> None:
     assert Read(line).get(TorchBuild).version == "2.0.1+cu117"
 
 
-@pytest.mark.parametrize("end", range(20, len(OF_2025), 97))
+@each("end", range(20, len(OF_2025), 97))
 def test_one_that_is_cut_off_says_less_and_nothing_else(end: int) -> None:
     whole, part = Read(OF_2025), Read(OF_2025[:end])
     for kind, field in ((TorchBuild, "cuda"), (Pasted, "cuda_available"), (System, "os")):

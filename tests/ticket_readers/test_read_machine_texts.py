@@ -1,6 +1,6 @@
 """What commands, the kernel, shells and container files say about a machine."""
 
-import pytest
+from each import each
 from pasted_samples import COMMANDS
 from readers_support import Read
 
@@ -59,7 +59,7 @@ def variables(text: str) -> dict[str, str]:
     return Read(text).get(Environment).variables or {}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "export CUDA_VISIBLE_DEVICES=3",
@@ -84,7 +84,7 @@ def test_a_variable_with_two_values_is_left_out() -> None:
     assert variables("export NCCL_DEBUG=INFO\nexport NCCL_DEBUG=WARN\n") == {}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "CUDA_VISIBLE_DEVICES=-1 python train.py works",

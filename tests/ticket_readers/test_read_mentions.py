@@ -1,6 +1,7 @@
 """What people and installers mention in passing."""
 
 import pytest
+from each import each
 from readers_support import Read
 
 from gpucheck.facts.pasted import Pasted
@@ -17,7 +18,7 @@ def version(text: str) -> str | None:
     return Read(text, "free text").get(TorchBuild).version
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         NOT_FOUND,
@@ -34,7 +35,7 @@ def test_another_release_beside_it_is() -> None:
     assert version(f"{NOT_FOUND}\nso I stay with torch 2.0.1") == "2.0.1"
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     ["torch==2.0.1", "torch.__version__: 2.0.1", "pytorch 2.0.1", "torch version 2.0.1",
      "torch v2.0.1", "torch: 2.0.1", "Torch `2.0.1`"],
@@ -43,7 +44,7 @@ def test_a_release_in_a_sentence(text: str) -> None:
     assert version(f"Here it is {text}, on a server.") == "2.0.1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("command", "installer"),
     [
         ("pip install torch torchvision", "pip"),
@@ -63,7 +64,7 @@ def test_pip_s_plain_command_says_who_installed_torch(command: str, installer: s
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("line", "answer"),
     [
         ("torch.cuda.is_available() is False", False),

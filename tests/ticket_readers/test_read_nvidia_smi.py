@@ -3,6 +3,7 @@
 import gzip
 
 import pytest
+from each import each
 from pasted_samples import NEW, OLD, QUERY
 from readers_support import Read
 
@@ -142,7 +143,7 @@ def test_the_matrix_of_connections_counts_gpus() -> None:
     assert [gpu.index for gpu in nvml.gpus or ()] == [0, 1]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.",

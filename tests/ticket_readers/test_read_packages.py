@@ -1,6 +1,7 @@
 """Lists of packages, and what installers print."""
 
 import pytest
+from each import each
 from readers_support import Read
 
 from gpucheck.facts.packages import Packages
@@ -84,7 +85,7 @@ def test_condas_list() -> None:
     assert "pytorch 1.10.0 py3.9_cpu_0 pytorch" in (Read(text).get(Packages).conda_packages or ())
 
 
-@pytest.mark.parametrize(
+@each(
     ("cells", "built_for", "cuda"),
     [
         ("2.0.1 py3.10_cuda11.7_cudnn8.5.0_0 pytorch", "cuda", "11.7"),

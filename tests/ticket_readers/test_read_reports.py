@@ -1,6 +1,7 @@
 """Answers of torch in a session, and environment reports of projects upon it."""
 
 import pytest
+from each import each
 from pasted_samples import SESSION
 from readers_support import Read
 
@@ -103,7 +104,7 @@ def test_accelerate_and_its_kin() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "- Accelerator: NA\n",

@@ -5,6 +5,7 @@ import time
 
 import msgspec
 import pytest
+from each import each
 from pasted_samples import COMMANDS, NEW, OF_2019, OF_2025, OLD, QUERY, SESSION
 from readers_support import Read
 
@@ -36,13 +37,13 @@ def check(text: str) -> None:
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("seed", range(120))
+@each("seed", range(120), shards=4)
 def test_spoilt_texts(seed: int) -> None:
     check(spoilt(random.Random(seed)))  # noqa: S311  # the same texts every time
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize(
+@each(
     "unit",
     [
         "A", " ", "torch ", "GPU 0: ", "(", "+ torch==2.", "1.", "NVIDIA-SMI Driver Version: ",

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from tools.test_refresh_tables import TODAY, TOOLS, Pip, refresh, sources
 
 from gpucheck.tables.index_page import PageFile
@@ -53,7 +54,7 @@ def test_rows_that_agree_are_not_named() -> None:
     assert found(TORCH, TRITON) == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("torch", "triton", "words"),
     [
         (OTHER_PYTHON, TRITON, "requires_python is >=3.9, >=3.8 on the index"),

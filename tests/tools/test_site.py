@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 from docs_site import check, findings, markdown, sources
 from docs_site.words import WORDS
+from each import each
 from language.english_left import english_left
 
 from gpucheck.findings import all_rules
@@ -101,7 +102,7 @@ def test_a_whole_site_has_no_problems(tmp_path: Path) -> None:
     assert check.problems(_site(tmp_path, pages), "https://docs.test/g") == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("pages", "problem"),
     [
         ({"index.html": '<a href="no.html">x</a>'}, "index.html: no.html leads nowhere"),

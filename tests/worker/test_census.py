@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from each import each
 from fake_patient import Patient
 
 from gpucheck.machine import LiveHost
@@ -101,7 +102,7 @@ def test_all_that_a_whole_torch_knows() -> None:
 
 
 @pytest.mark.usefixtures("driver")
-@pytest.mark.parametrize(
+@each(
     ("number", "text"),
     [(8902, "8.9.2"), (8500, "8.5.0"), (90100, "9.1.0"), (91002, "9.10.2"), (None, None)],
 )

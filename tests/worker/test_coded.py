@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Literal
 
 import pytest
+from each import each
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
@@ -84,7 +85,7 @@ def multiplied(at: int, factor: float) -> Alter:
     return alter
 
 
-@pytest.mark.parametrize("size", SIZES)
+@each("size", SIZES)
 def test_every_rank_is_carried_once_and_evenly(size: int) -> None:
     code = Code(size)
     members = [code.members(segment) for segment in range(code.segments)]
@@ -97,8 +98,8 @@ def test_every_rank_is_carried_once_and_evenly(size: int) -> None:
             assert {code.power(index, turn) for index in one} == set(range(len(one)))
 
 
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("count", COUNTS)
+@each("size", SIZES)
+@each("count", COUNTS)
 def test_every_element_is_used_and_every_segment_sent(size: int, count: int) -> None:
     segments = []
     for sending in Code(size).sendings(count):
@@ -116,17 +117,15 @@ def test_as_the_design_says() -> None:
     assert len(Code(1000).sendings(1 << 14)) == 1
 
 
-@pytest.mark.parametrize("size", [1, 2, 3, 23, 24, 100])
-@pytest.mark.parametrize("count", [1, 2, 7, 44])
+@each("size", [1, 2, 3, 23, 24, 100])
+@each("count", [1, 2, 7, 44])
 def test_what_all_send_is_right(size: int, count: int) -> None:
     assert reduced(Code(size), count) == "right"
 
 
-@pytest.mark.parametrize(("factor", "fault"), [(0.0, "missing"), (2.0, "doubled")])
-@pytest.mark.parametrize("count", [1, 3, 50])
-@pytest.mark.parametrize(
-    ("size", "at"), [(1, 0), (2, 0), (2, 1), (23, 22), (24, 12), (24, 23), (100, 57), (300, 299)]
-)
+@each(("factor", "fault"), [(0.0, "missing"), (2.0, "doubled")])
+@each("count", [1, 3, 50])
+@each(("size", "at"), [(1, 0), (2, 0), (2, 1), (23, 22), (24, 12), (24, 23), (100, 57), (300, 299)])
 def test_a_wrong_contribution_is_blamed_on_its_rank(
     size: int, at: int, count: int, factor: float, fault: str
 ) -> None:
@@ -208,8 +207,8 @@ def test_a_bit_that_sticks_everywhere_blames_nobody(
     assert received_by(Code(size), count, stick) in (None, "right")
 
 
-@pytest.mark.parametrize("size", [2, 3, 23, 24, 100])
-@pytest.mark.parametrize("count", [1, 5, 50])
+@each("size", [2, 3, 23, 24, 100])
+@each("count", [1, 5, 50])
 def test_a_buffer_of_anything_blames_nobody(size: int, count: int) -> None:
     def filled_with(value: float) -> Verdict:
         return received_by(Code(size), count, lambda _turn, _number, sums: [value] * len(sums))
@@ -218,9 +217,9 @@ def test_a_buffer_of_anything_blames_nobody(size: int, count: int) -> None:
     assert {value: blame for value in anything if (blame := filled_with(value))} == {}
 
 
-@pytest.mark.parametrize("size", [3, 23, 24, 100])
-@pytest.mark.parametrize("own", [0, 1])
-@pytest.mark.parametrize("count", [1, 50])
+@each("size", [3, 23, 24, 100])
+@each("own", [0, 1])
+@each("count", [1, 50])
 def test_what_was_never_reduced_blames_nobody(size: int, own: int, count: int) -> None:
     code = Code(size)
     assert judge(code, count, lambda turn, number: sent(code, own, count, turn)[number]) is None

@@ -11,8 +11,13 @@ from gpucheck.worker.selftests import ddp_step
 
 pytestmark = pytest.mark.process
 
-importlib.import_module("torch._dynamo")  # seconds, which the ranks forked from here do not need
 Parallel = torch.nn.parallel.DistributedDataParallel
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiler() -> None:
+    """Import it once: it takes seconds, which the ranks forked from here do not need."""
+    importlib.import_module("torch._dynamo")
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

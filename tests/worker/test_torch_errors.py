@@ -4,6 +4,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from each import each
 
 from gpucheck.worker.errors import explain
 
@@ -20,7 +21,7 @@ class OutOfMemoryError(RuntimeError):
     """As torch.OutOfMemoryError."""
 
 
-@pytest.mark.parametrize(
+@each(
     ("error", "kind", "data"),
     [
         (

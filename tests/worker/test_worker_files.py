@@ -4,7 +4,7 @@ import ast
 import sys
 from pathlib import Path
 
-import pytest
+from each import each
 
 import gpucheck.worker
 from gpucheck.worker import selftests
@@ -13,7 +13,7 @@ FOLDER = Path(gpucheck.worker.__file__).parent
 FILES = sorted(FOLDER.rglob("*.py"))
 
 
-@pytest.mark.parametrize("path", FILES, ids=[str(path.relative_to(FOLDER)) for path in FILES])
+@each("path", FILES, ids=[str(path.relative_to(FOLDER)) for path in FILES])
 def test_the_grammar_of_3_8_and_the_standard_library(path: Path) -> None:
     tree = ast.parse(path.read_text(), feature_version=(3, 8))
     imported = {
@@ -29,7 +29,7 @@ def test_the_grammar_of_3_8_and_the_standard_library(path: Path) -> None:
     assert imported <= set(sys.stdlib_module_names)
 
 
-@pytest.mark.parametrize("name", selftests.names())
+@each("name", selftests.names())
 def test_every_self_test_has_a_header(name: str) -> None:
     module = selftests.load(name)
     assert name == module.NAME
