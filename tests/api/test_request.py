@@ -11,6 +11,7 @@ from click.testing import CliRunner
 import gpucheck
 from gpucheck.api.checking import CheckRequest
 from gpucheck.api.errors import UsageError
+from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.api.recommend_options import RecommendRequest
 from gpucheck.api.request import Field, Option, fields, request
 from gpucheck.api.selftest_request import SelftestRequest
@@ -19,6 +20,7 @@ from gpucheck.cli.request_options import options_of
 
 REQUESTS: dict[str, type[msgspec.Struct]] = {
     "check": CheckRequest, "recommend": RecommendRequest, "selftest": SelftestRequest,
+    "preflight": PreflightRequest,
 }  # fmt: skip
 
 
@@ -28,6 +30,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
     count: Annotated[int, msgspec.Meta(ge=1, le=4), Option("How many.", "N")] | None = None
     kind: Annotated[Literal["a", "b"], Option("Which.", also=(("x", "b"),))] = "a"
     really: Annotated[bool | None, Option("Whether.")] = None
+    also: Annotated[bool, Option("Also.")] = False
     name: Annotated[tuple[str, ...], Option("Names.", flag="--of")] = ()
     text_of: Annotated[str, Option("Text.")] = ""
     inner: float = 1.0
@@ -35,7 +38,7 @@ class Sample(msgspec.Struct, frozen=True, kw_only=True):
 
 def test_the_fields_of_a_request() -> None:
     found = {field.name: field for field in fields(Sample)}
-    assert list(found) == ["count", "kind", "really", "name", "text_of", "inner"]
+    assert list(found) == ["count", "kind", "really", "also", "name", "text_of", "inner"]
     assert found["count"] == Field(
         name="count", kind=int, default=None, least=1, most=4, is_optional=True,
         option=Option("How many.", "N"),
@@ -53,11 +56,12 @@ def test_the_options_of_a_request() -> None:
         given.update(options)
 
     words = [
-        "--count", "4", "--kind", "X", "--no-really", "--of", "p", "--of", "q", "--text-of", "z",
+        "--count", "4", "--kind", "X", "--no-really", "--also",
+        "--of", "p", "--of", "q", "--text-of", "z",
     ]  # fmt: skip
     assert CliRunner().invoke(command, words).exit_code == 0
     assert request(Sample, **given) == Sample(
-        count=4, kind="b", really=False, name=("p", "q"), text_of="z"
+        count=4, kind="b", really=False, also=True, name=("p", "q"), text_of="z"
     )
     assert CliRunner().invoke(command, []).exit_code == 0
     assert request(Sample, **given) == Sample()

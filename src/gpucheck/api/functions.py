@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from gpucheck.tables import Tables
 
 Level = Literal["quick", "standard", "stress"]
-_LEVELS: tuple[Level, ...] = ("quick", "standard", "stress")
-_MOST_NODES, _LAST_PORT = 1_000_000, 65535
 _LONGEST_MESSAGE = 10_000
 _CALLING, _ARGUMENT = "the calling Python", "the argument python"
 """What named the target; ``machine/candidates.py`` has their translations."""
@@ -168,22 +166,23 @@ def preflight(  # noqa: PLR0913  # each by its name
     """
     begun = time.monotonic()
     refuse_windows()
-    from gpucheck.api.preflight import PreflightWish  # noqa: PLC0415
     from gpucheck.api.preflight_outcome import outcome_of  # noqa: PLC0415
+    from gpucheck.api.preflight_request import PreflightRequest  # noqa: PLC0415
 
-    wish = PreflightWish(
+    wish = request(
+        PreflightRequest,
         python=asked.text("python", python) or sys.executable,
         tests=",".join(asked.words("tests", tests)) or None,
-        level=asked.one_of("level", level, _LEVELS),
-        device=asked.one_of("device", device, ("cuda", "cpu")),
-        ranks=asked.count("ranks", ranks, 1, 256),
-        master=asked.text("master", master) or "",
-        port=asked.count("port", port, 1, _LAST_PORT),
-        nodes=asked.count("nodes", nodes, 1, _MOST_NODES),
-        require=asked.words("require", require),
-        baseline=asked.one_of("baseline", baseline, (None, "save", "compare")),
-        links=asked.one_of("links", links, (True, False)),
-        drill=asked.words("drill", drill),
+        level=level,
+        device=device,
+        ranks=ranks,
+        master=master,
+        port=port,
+        nodes=nodes,
+        require=require,
+        baseline=baseline,
+        links=links,
+        drill=drill,
         fail_on=asked.one_of("fail_on", fail_on, ("error", "warning", "never")),
         timeout=asked.seconds(timeout, LEAST_OF_A_JOB),
     )

@@ -6,11 +6,12 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import msgspec
 
 from gpucheck.api.errors import NO_ROOM, AskError, RefusedError, UsageError, no_room
+from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
@@ -55,25 +56,6 @@ _LONGEST_FILE = 1 << 20
 _LONGEST_MESSAGE = 600
 
 
-class PreflightWish(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user wants; the names are those of the options of ``gpucheck preflight``."""
-
-    python: str | None = None
-    tests: str | None = None
-    level: Literal["quick", "standard", "stress"] = "quick"
-    device: Literal["cuda", "cpu"] = "cuda"
-    ranks: int | None = None
-    master: str = ""
-    port: int | None = None
-    nodes: int | None = None
-    require: tuple[str, ...] = ()
-    baseline: Literal["save", "compare"] | None = None
-    links: bool = False
-    drill: tuple[str, ...] = ()
-    timeout: float = 300.0
-    fail_on: Literal["error", "warning", "never"] = "error"
-
-
 class Task:
     """One task's run.
 
@@ -89,7 +71,7 @@ class Task:
     takes_signals = False
     """Whether this process is gpucheck's own, so that a SIGTERM means the pre-flight."""
 
-    def __init__(self, wish: PreflightWish, tables: Tables, begun: float) -> None:
+    def __init__(self, wish: PreflightRequest, tables: Tables, begun: float) -> None:
         self._wish = wish
         self._begun = begun
         self._host = LiveHost("")

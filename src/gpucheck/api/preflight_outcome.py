@@ -5,7 +5,8 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.api.preflight import MISCONFIGURED, PreflightWish, Task
+from gpucheck.api.preflight import MISCONFIGURED, Task
+from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.api.results import Lang, speaking_for
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import ExitClass, ExitStatus
@@ -101,7 +102,7 @@ class PreflightOutcome(msgspec.Struct, frozen=True, kw_only=True):
 class _QuietTask(Task):
     """A task in a program of others: it keeps what it would say."""
 
-    def __init__(self, wish: PreflightWish, tables: Tables, begun: float) -> None:
+    def __init__(self, wish: PreflightRequest, tables: Tables, begun: float) -> None:
         self._said = ""
         self._notes: list[str] = []
         self._verdict: VerdictMessage | None = None
@@ -155,7 +156,7 @@ class _QuietTask(Task):
             self._notes.append(sentence)
 
 
-def outcome_of(wish: PreflightWish, tables: Tables, begun: float) -> PreflightOutcome:
+def outcome_of(wish: PreflightRequest, tables: Tables, begun: float) -> PreflightOutcome:
     """Take part in a pre-flight, and return how it ended.
 
     Raises:

@@ -12,7 +12,8 @@ from typing import Any
 import click
 
 from gpucheck.api.errors import AskError
-from gpucheck.api.preflight import PreflightWish, Task
+from gpucheck.api.preflight import Task
+from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.cli.live_out import to_nowhere
 from gpucheck.cli.options import PREFLIGHT_FORMATS, rendered
 from gpucheck.cli.preflight_lines import ProgressLine, print_line
@@ -49,8 +50,8 @@ class Run(Task):
     def __init__(self, options: dict[str, Any], begun: float) -> None:
         self._options = options
         self._over = threading.Event()
-        wish = {name: options[name] for name in PreflightWish.__struct_fields__}
-        super().__init__(PreflightWish(**wish), open_tables(options["tables"]), begun)
+        wish = {name: options[name] for name in PreflightRequest.__struct_fields__}
+        super().__init__(PreflightRequest(**wish), open_tables(options["tables"]), begun)
         self._before = Before(options[name] for name in _FILES)
         self._line = ProgressLine() if self._shows_progress() else None
 

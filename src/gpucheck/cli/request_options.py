@@ -12,12 +12,12 @@ from gpucheck.cli.spelling import OneOf
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def options_of(kind: type[msgspec.Struct]) -> Callable[[F], F]:
-    """Return what adds an option for each field that has one, in their order."""
+def options_of(kind: type[msgspec.Struct], *names: str) -> Callable[[F], F]:
+    """Return what adds an option for each field that has one, or only for these, in their order."""
 
     def add(command: F) -> F:
         for field in reversed(fields(kind)):
-            if field.option is not None:
+            if field.option is not None and (not names or field.name in names):
                 command = _option(field, field.option)(command)
         return command
 
@@ -33,6 +33,8 @@ def _option(field: Field, option: Option) -> Callable[[F], F]:
             "type": OneOf(field.choices, dict(option.also)),
             "show_default": field.default is not None,
         }
+    elif field.kind is bool and field.default is False:
+        more = {"is_flag": True}
     elif field.kind is bool:
         flag = f"{flag}/--no-{flag.removeprefix('--')}"
     elif field.kind is int:

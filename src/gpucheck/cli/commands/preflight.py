@@ -5,16 +5,16 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.api.time_limits import LEAST_OF_A_JOB
 from gpucheck.cli.options import (
     Seconds,
     examples,
     fail_on_option,
-    level_option,
     preflight_format_option,
     preflight_output_options,
 )
-from gpucheck.cli.spelling import OneOf
+from gpucheck.cli.request_options import options_of
 from gpucheck.language import say
 from gpucheck.machine import waker
 
@@ -29,49 +29,10 @@ from gpucheck.machine import waker
         "gpucheck preflight --node --require gpus-per-node=8   # for a Prolog",
     ),
 )
-@click.option(
-    "--python",
-    metavar="PATH",
-    help=say("The Python whose PyTorch the job will use: an interpreter or a virtual environment."),
-)
-@click.option(
-    "--tests", metavar="NAMES", help=say("The self-tests of each GPU alone: see gpucheck list.")
-)
-@level_option
-@click.option(
-    "--device",
-    type=OneOf(["cuda", "cpu"]),
-    default="cuda",
-    show_default=True,
-    help=say("The ranks are GPUs, or processes on the CPU (over gloo)."),
-)
-@click.option(
-    "--ranks",
-    metavar="N",
-    type=click.IntRange(min=1, max=256),
-    help=say("With --device cpu: how many ranks this process starts; 1 under a launcher."),
-)
-@click.option(
-    "--master",
-    metavar="HOST[:PORT]",
-    default="",
-    help=say(
-        "Where task 0 runs, if the launcher does not say it; MASTER_ADDR and MASTER_PORT do the "
-        "same."
-    ),
-)
-@click.option(
-    "--port",
-    metavar="PORT",
-    type=click.IntRange(1, 65535),
-    help=say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
-)
-@click.option(
-    "--nodes",
-    metavar="N",
-    type=click.IntRange(min=1, max=1_000_000),
-    help=say("How many nodes the job has."),
-)
+@options_of(
+    PreflightRequest,
+    "python", "tests", "level", "device", "ranks", "master", "port", "nodes",
+)  # fmt: skip
 @click.option(
     "--node",
     is_flag=True,
@@ -81,22 +42,7 @@ from gpucheck.machine import waker
         "GPUs together as well; --tests none starts nothing on them."
     ),
 )
-@click.option(
-    "--require",
-    metavar="FILE|KEY=VALUE",
-    multiple=True,
-    help=say("A requirement, such as gpus-per-node=8 or min-busbw=400; repeatable."),
-)
-@click.option(
-    "--baseline",
-    type=OneOf(["save", "compare"]),
-    help=say("Save this node's rates, or compare with saved ones."),
-)
-@click.option(
-    "--links",
-    is_flag=True,
-    help=say("Test every link between nodes: a round for each node but one."),
-)
+@options_of(PreflightRequest, "require", "baseline", "links")
 @click.option("--each", metavar="DIR", help=say("Each task writes what it saw into this folder."))
 @click.option(
     "--exclude-file",
@@ -131,16 +77,7 @@ from gpucheck.machine import waker
     metavar="FILE",
     help=say("Write an archive for a ticket, without your names."),
 )
-@click.option(
-    "--drill",
-    metavar="FAULT",
-    multiple=True,
-    help=say(
-        "Inject a fault on purpose, to see whether it is found: hang:rank=3, wrong:rank=5, "
-        "crash:rank=1, slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never exits "
-        "with 0."
-    ),
-)
+@options_of(PreflightRequest, "drill")
 @click.option(
     "--timeout",
     metavar="SECONDS",
