@@ -38,8 +38,9 @@ def test_all_items_are_checked_and_each_failure_is_named(inner: pytest.Pytester)
 
 def test_an_error_and_a_failure_by_name_count_as_well(inner: pytest.Pytester) -> None:
     inner.makepyfile(
-        test_error=_loop("[0, 1]", "1 / number"),
-        test_failure="import pytest\n" + _loop("[0, 1]", "number or pytest.fail('it is none')"),
+        test_inner_error=_loop("[0, 1]", "1 / number"),
+        test_inner_failure="import pytest\n"
+        + _loop("[0, 1]", "number or pytest.fail('it is none')"),
     )
     ran = inner.runpytest_inprocess()
     ran.assert_outcomes(failed=2)
