@@ -4,8 +4,8 @@ import signal
 
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # as gpucheck does while it imports
 
-import gpucheck.cli.commands.check  # noqa: E402
 from gpucheck.__main__ import main  # noqa: E402
+from gpucheck.cli import run  # noqa: E402
 from gpucheck.machine import Host, LiveHost  # noqa: E402
 
 
@@ -15,6 +15,6 @@ def _open_host(sysroot: str | None) -> Host:
     return host
 
 
-gpucheck.cli.commands.check.open_host = _open_host  # type: ignore[attr-defined]
+run.open_host = _open_host
 signal.signal(signal.SIGINT, signal.default_int_handler)
 main()
