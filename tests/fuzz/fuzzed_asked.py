@@ -13,7 +13,6 @@ from gpucheck.api import questions
 from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
 from gpucheck.baselines import lock
-from gpucheck.baselines.store import BaselineError
 from gpucheck.cli.preflight_history import _text
 from gpucheck.cluster import drill
 from gpucheck.cluster.files import json_text
@@ -57,8 +56,8 @@ def _history(data: bytes) -> None:
 
 
 def _lock(data: bytes) -> None:
-    """A file of ``--like``; refused by BaselineError."""
-    with contextlib.suppress(BaselineError):
+    """A file of ``--like``; refused by lock.LockError."""
+    with contextlib.suppress(lock.LockError):
         lock.read(data.decode("utf-8", "replace"))
 
 
