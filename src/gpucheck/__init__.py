@@ -4,8 +4,6 @@
 programs. Each is imported when it is first used.
 """
 
-from gpucheck._about import VERSION
-
 TYPE_CHECKING = False  # that of typing, whose import is long enough to be interrupted by Ctrl-C
 if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
     from typing import Any
@@ -17,11 +15,16 @@ if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
     from gpucheck.api.functions import selftest as selftest
     from gpucheck.api.functions import triage as triage
 
-__version__ = VERSION
+    __version__: str
+
 _FUNCTIONS = ("check", "compat", "preflight", "recommend", "selftest", "triage")
 
 
-def __getattr__(name: str) -> "Any":  # noqa: ANN401  # one of the functions
+def __getattr__(name: str) -> "Any":  # noqa: ANN401  # the version, or one of the functions
+    if name == "__version__":  # nothing is imported before __main__ has seen to Ctrl-C
+        from gpucheck._about import VERSION  # noqa: PLC0415
+
+        return VERSION
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from gpucheck.api import functions  # noqa: PLC0415
@@ -30,4 +33,4 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401  # one of the functions
 
 
 def __dir__() -> list[str]:
-    return sorted((*globals(), *_FUNCTIONS))
+    return sorted((*globals(), "__version__", *_FUNCTIONS))

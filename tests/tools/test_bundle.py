@@ -15,6 +15,7 @@ import build_bundle
 import pytest
 
 import gpucheck
+from gpucheck import _about
 from gpucheck.machine.own_command import own_command
 
 pytestmark = pytest.mark.process
@@ -182,5 +183,5 @@ def test_many_first_runs_at_once(bundle: Path, tmp_path: Path) -> None:
 
 def test_it_starts_itself_again_the_way_it_was_started(monkeypatch: pytest.MonkeyPatch) -> None:
     assert own_command() == [sys.executable, "-m", "gpucheck"]
-    monkeypatch.setattr(gpucheck, "bundle", "/opt/gpucheck.pyz")
+    monkeypatch.setattr(_about, "bundle", "/opt/gpucheck.pyz")
     assert own_command() == [sys.executable, "/opt/gpucheck.pyz"]
