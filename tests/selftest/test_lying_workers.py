@@ -68,4 +68,4 @@ def test_an_answer_that_is_repeated_is_taken_once(
 def test_a_saved_report_with_odd_libraries_is_shown(told: object) -> None:
     odd = ran(result("import-torch", data={"loaded_otherwise": told}))
     for line in loaded_otherwise(odd):
-        assert line == "1: expected 5, loaded none"
+        assert line == "not as predicted: 1: expected 5, loaded none"
