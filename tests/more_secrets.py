@@ -419,7 +419,7 @@ OF_PROGRAMS = [
     ),
     (
         (
-            "Looking in indexes: https://pypi.org/simple, "
+            "Looking in indexes: https://download.pytorch.org/whl/cu128, "
             "https://__token__:glpat-Zk4xQ9v7Bn2LmTr8Yw3c@gitlab.ferrolund.no/api/v4/proje"
             "cts/4821/packages/pypi/simple"
         ),
@@ -769,7 +769,7 @@ OF_PROGRAMS = [
     ),
     (
         (
-            "Looking in indexes: https://pypi.org/simple, "
+            "Looking in indexes: https://download.pytorch.org/whl/cu128, "
             "https://jdelacroix:****@nexus.brightmoorco.com/repository/pypi-ml/simple\n"
             "ERROR: Could not find a version that satisfies the requirement torch==2.9.9 "
             "(from versions: none)"

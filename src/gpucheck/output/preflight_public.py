@@ -15,7 +15,7 @@ from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact, redact_command, redact_text
-from gpucheck.output.redact.pseudonyms import whole_words
+from gpucheck.output.redact.places import whole_words
 from gpucheck.output.redact.public_names import ORDINARY
 
 _replace = msgspec.structs.replace

@@ -2,11 +2,19 @@
 
 import bisect
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.secrets import secrets, without_secrets
 from gpucheck.output.redact import shapes
+from gpucheck.output.redact.places import (
+    SUFFIX,
+    WHOLE_UUID,
+    ends_early,
+    parts_of_words,
+    places,
+    whole_words,
+)
 from gpucheck.output.redact.public_names import (
     CHANNELS,
     HOMES,
@@ -24,16 +32,12 @@ from gpucheck.output.redact.setting_values import is_setting
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
-_SUFFIXES = r"\.(?:py|so|dll|exe|egg|zip|whl|pth|json|txt|log|sif|img|conf|xml|sh|ko)"
-_SUFFIX = re.compile(rf"{_SUFFIXES}$")
 _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
-_WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
 _SHORTEST_WORD, _SHORTEST_SECRET = 3, 5
 _DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
-_ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")
 """One that was found as an address is none of the versions that look alike."""
 _ONE_WORD = re.compile(r"[\w.+-]*")
@@ -44,13 +48,6 @@ _OWN = re.compile(
     r"|partition|account|job)\d{1,6}(?:\.\w{1,5})?"
 )
 """What redaction itself has written."""
-_RUN = rf"[^{_ENDS}]*"
-_BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}"
-_WITH_BLANKS = rf"{_BLANKS}(?=\\)"
-"""A folder such as ``C:\\Users\\Ana Lima\\x``: the separator behind it tells it from a sentence."""
-_OF_WINDOWS = rf"(?:{_WITH_BLANKS}|{_RUN})"
-_IN_WSL = rf"/mnt/[a-z]/Users/{_BLANKS}(?=/){_RUN}"
-"""The home of a user of Windows, seen from WSL."""
 _IN_URL = r"(?P<rest>(?::\d{1,5})?(?:/[\w.~+@%-]{0,200}){1,30}(?:\?[^\s\"'<>]{0,500})?)?"
 
 
@@ -86,7 +83,7 @@ class Pseudonyms:
         self._secrets: dict[str, str] = {}
         self._own: set[str] = set()
         self._of_owner: dict[str, str] = {}
-        self._owner = _parts_of_words(())
+        self._owner = parts_of_words(())
         self._words: re.Pattern[str] | None = None
         self._places: re.Pattern[str] | None = None
         self._new_hosts: frozenset[str] = frozenset()
@@ -195,7 +192,7 @@ class Pseudonyms:
             for name in self._own
             if name in self._names and len(name) >= _SHORTEST_SECRET
         }
-        self._owner = _parts_of_words(self._of_owner)
+        self._owner = parts_of_words(self._of_owner)
 
     def remains(self, words: str) -> bool:
         """Whether a finished text still has a name, an address, a secret or a UUID."""
@@ -294,7 +291,7 @@ class Pseudonyms:
             if name in known:
                 return known[name]
         if name not in self._components:
-            suffix = _SUFFIX.search(name)
+            suffix = SUFFIX.search(name)
             dot = "." if name.startswith(".") else ""
             kind, end = ("file", suffix[0]) if suffix else ("dir", "")
             self._spellings.setdefault(name.lower(), name)
@@ -371,28 +368,11 @@ class Pseudonyms:
 
         A pattern with every UUID would take seconds for the ten thousand GPUs of a cluster.
         """
-        odd_bodies = [body for body in self._bodies if not _WHOLE_UUID.fullmatch(body)]
+        odd_bodies = [body for body in self._bodies if not WHOLE_UUID.fullmatch(body)]
         self._odd_bodies = sorted(odd_bodies, key=len, reverse=True)
-        uuids = f"(?:{_WHOLE_UUID.pattern}|{_alternatives(odd_bodies)})"
-        ends = re.compile(f"[{_ENDS}]")
-        odd = _alternatives(
-            path for path, new in self._paths.items() if path != new and ends.search(path[2:])
-        )
-        indexes = _alternatives(
-            value for value, new in self._indexes.items() if value != new and "://" in value
-        )
-        before = r"(?<![\w/.~-])"
-        file = rf"[\w.+-]{{1,100}}(?:/[\w.+-]{{1,100}}){{1,20}}{_SUFFIXES}"
-        # nvidia-smi cuts off the start of a long path
-        cut = rf"(?<![\w.])\.\.\.(?P<cut>(?=[\w.+-]{{1,100}}/){_RUN})"
-        return re.compile(
-            rf"(?P<index>{indexes})|(?P<uuid>(?<!\w){uuids})|{before}(?P<file>{file})(?![\w/+-])"
-            rf"|{cut}|(?P<path>{odd}(?:[\\/]{_RUN})*"
-            rf"|{before}(?:{_IN_WSL}|[A-Za-z]:(?:\\\\{_RUN})+|[A-Za-z]:(?:[\\/]{_OF_WINDOWS})+"
-            rf"|(?<!\\)\\\\(?:\\\\)?[\w.$-]{{1,64}}(?:\\\\?{_OF_WINDOWS})+|~[\w.-]{{0,32}}/{_RUN})"
-            # <product_name>x</product_name>: a closing tag is no path
-            rf"|(?:{before}|(?<=file://))/(?![/\s]|(?<=</)[\w:.-]{{1,80}}>){_RUN})"
-        )
+        paths = (path for path, new in self._paths.items() if path != new and ends_early(path))
+        indexes = (value for value, new in self._indexes.items() if value != new and "://" in value)
+        return places(odd_bodies, paths, indexes)
 
     def _replacement(self, found: re.Match[str]) -> str:
         if found["index"]:
@@ -494,19 +474,3 @@ def _common_start(words: list[str]) -> str:
     first, last = min(words), max(words)
     same = next((at for at, char in enumerate(first) if char != last[at : at + 1]), len(first))
     return first[:same]
-
-
-def _alternatives(values: Iterable[str]) -> str:
-    """Return a pattern of any of these values, the longest first; without values, of nothing."""
-    ordered = sorted(values, key=len, reverse=True)
-    return f"(?:{'|'.join(map(re.escape, ordered))})" if ordered else r"(?!)"
-
-
-def whole_words(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of any of these names, where none is a part of another one."""
-    return re.compile(rf"(?<![\w.-]){_alternatives(words)}(?![\w-])")
-
-
-def _parts_of_words(words: Iterable[str]) -> re.Pattern[str]:
-    """Return a pattern of any of these names, in capitals as well: ``ALICE_ENV``, ``x-alice``."""
-    return re.compile(rf"(?i)(?<![A-Za-z0-9]){_alternatives(words)}(?![A-Za-z0-9])")
