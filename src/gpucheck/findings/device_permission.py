@@ -44,7 +44,7 @@ RULE = Rule(
 
 _SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 _SLURM_COUNT = "SLURM_GPUS_ON_NODE"
-_GROUP_MAY = 0o060  # read and write: an ioctl needs the node open for both
+_GROUP_MAY = 0o060  # NVIDIA's libraries open the node to read and to write
 _ALL_MAY = 0o006
 
 

@@ -49,7 +49,7 @@ RULE = Rule(
 
 _SLUG = "gpu-hardware-fault"
 _OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
-_LONG_AGO = 24 * 3600.0  # a GPU that has answered for a day since then is no emergency
+_LONG_AGO = 24 * 3600.0  # chosen: a GPU that answers a day later is no emergency
 _HOUR, _MINUTE = 3600, 60
 
 

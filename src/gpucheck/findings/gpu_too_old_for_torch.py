@@ -49,7 +49,7 @@ RULE = Rule(
 )
 
 
-_SMALL = 4 * 1024**3  # cards beside a large one that have no more only drive the screen
+_SMALL = 4 * 1024**3  # chosen: a card with no more probably only drives the screen
 
 
 @RULE.check

@@ -30,7 +30,7 @@ _NAMES = frozenset(
 )
 """Words of which a header has one; *NODE* alone is also in the matrix of ``nvidia-smi topo``."""
 _LONGEST = 400
-"""Characters of a line that are looked at: kubectl get -o wide prints some 250."""
+"""Characters of a line that are looked at; one of kubectl get -o wide in the tests has 163."""
 _HEADER = re.compile(
     r"[ \t#]{0,40}[A-Za-z][\w():%]{0,24}(?:(?:[ \t]{1,60}|\|)[A-Za-z][\w():%]{0,24}){2,30}\s*"
 )
