@@ -9,7 +9,7 @@ from pathlib import Path
 import gpucheck
 
 ROOT = Path(gpucheck.__file__).parent
-MOST_ENTRIES = 22
+MOST_ENTRIES = 24
 LONGEST_CHAIN = 12
 
 

@@ -12,11 +12,12 @@ from each import each
 SOURCE = Path(__file__).resolve().parent.parent / "src"
 IMPATIENT = """
 import sys
-from gpucheck.cli import main, preflight_history
-from gpucheck.cli.commands import compat
+from gpucheck.cli import main
+from gpucheck.cluster import history_command
+from gpucheck.describe.commands import compat
 from gpucheck.facts import streams
 streams.WAIT = 0.2
-compat._BATCH_LIMIT = preflight_history._LARGEST = 8 << 20
+compat._BATCH_LIMIT = history_command._LARGEST = 8 << 20
 sys.argv[0] = "gpucheck"
 main()
 """

@@ -142,7 +142,7 @@ def _pages(file: Path) -> Iterator[str]:
         yield from paragraphs(ast.get_docstring(tree) or "")
     elif package == "facts" and _SECTION.search(file.read_text(encoding="utf-8")):
         yield from paragraphs(ast.get_docstring(tree) or "")[:1]
-    elif package == "cli":
+    else:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and any(map(_is_command, node.decorator_list)):
                 yield from paragraphs(ast.get_docstring(node) or "")

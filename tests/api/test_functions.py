@@ -18,13 +18,13 @@ from each import each
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
-from gpucheck.api.errors import AskError, NoAnswerError, RefusedError, UsageError
-from gpucheck.api.examination import _understood
-from gpucheck.api.examiner import Order
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError
 from gpucheck.machine import supervised
+from gpucheck.programs.examination import _understood
+from gpucheck.programs.examiner import Order
 
 process = pytest.mark.process
 
@@ -197,7 +197,7 @@ def test_a_check_interrupted_before_its_process_is_known_leaves_none(
 @process
 def test_a_process_that_is_never_told_what_to_examine_ends() -> None:
     """A program may be interrupted between the start and the order, and keep the pipe open."""
-    code = "from gpucheck.api import examiner; examiner._PATIENCE = 0.2; examiner.main()"
+    code = "from gpucheck.programs import examiner; examiner._PATIENCE = 0.2; examiner.main()"
     told = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     try:
         assert told.wait(30) == 1
@@ -209,7 +209,7 @@ def test_a_process_that_is_never_told_what_to_examine_ends() -> None:
 @process
 def test_pipes_that_cannot_be_waited_for_stop_no_check() -> None:
     """As on Windows, whose select takes sockets only."""
-    code = "import select; from gpucheck.api import examiner; examiner._SELECTS = False; "
+    code = "import select; from gpucheck.programs import examiner; examiner._SELECTS = False; "
     code += "select.select = None; examiner.main()"
     order = msgspec.json.encode(Order(what="facts", python=sys.executable))
     done = subprocess.run(

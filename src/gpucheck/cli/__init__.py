@@ -1,6 +1,6 @@
-"""The command line. Data goes to stdout, progress and notes to stderr.
+"""The command line: finds the commands of all wings. Data goes to stdout, the rest to stderr.
 
-One module of :mod:`gpucheck.cli.commands` is one command. What commands share is here.
+One module in the folder ``commands`` of a wing is one command.
 """
 
 import contextlib
@@ -18,18 +18,27 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gpucheck._about import modules_of
-from gpucheck.api.ending import BY_SIGNAL, ENDING
-from gpucheck.cli import commands
-from gpucheck.cli.live_out import to_nowhere
-from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
-from gpucheck.cli.spelling import Group, is_file, slug_of
-from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, printable, words_of
 from gpucheck.cli.version import version_options
+from gpucheck.interface.ending import BY_SIGNAL, ENDING
+from gpucheck.interface.live_out import to_nowhere
+from gpucheck.interface.options import LANGUAGES, examples, language_before, tables_before
+from gpucheck.interface.spelling import Group, is_file, slug_of
+from gpucheck.interface.text import (
+    NO_ROOM,
+    language_named,
+    no_room,
+    page_width,
+    printable,
+    words_of,
+)
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
+WINGS = ("doctor", "cluster", "ticket", "describe", "fixing", "baselines", "programs")
+"""The packages that have commands; the one whose commands are typed most often is asked first."""
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no pathlib here
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
 _WINDOWS = os.name == "nt"
@@ -44,8 +53,13 @@ _READER_LEFT = 141
 """The exit statuses of a shell after SIGINT (130) and SIGPIPE (141)."""
 
 
-class CommandFolder(Group):
-    """The modules of a package as commands; ``gpucheck -v`` is ``gpucheck check -v``."""
+def _commands_of(wing: str) -> list[str]:
+    """Return the names of the commands of a wing, without importing it."""
+    return modules_of([f"{_PACKAGE}/{wing}/commands"])
+
+
+class Wings(Group):
+    """The commands of all wings; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Insert ``check`` before options that do not belong to the group.
@@ -87,16 +101,18 @@ class CommandFolder(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
-        return modules_of(commands.__path__)
+        return sorted(name for wing in WINGS for name in _commands_of(wing))
 
     def found(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the module of one command, and only that."""
-        if name not in self.list_commands(ctx):
+        wing = next((wing for wing in WINGS if name in _commands_of(wing)), None)
+        if wing is None:
             return None
-        command: click.Command = importlib.import_module(f"{commands.__name__}.{name}").COMMAND
+        module = importlib.import_module(f"gpucheck.{wing}.commands.{name}")
+        command: click.Command = module.COMMAND
         if not ctx.resilient_parsing:
             return command
-        from gpucheck.cli.completion import completing  # noqa: PLC0415
+        from gpucheck.cli.shell_completion import completing  # noqa: PLC0415
 
         return completing(name, command)
 
@@ -113,7 +129,7 @@ class CommandFolder(Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what it was asked wrongly is a refusal."""
-        from gpucheck.cli.refusals import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.interface.refusals import in_the_words_of_click  # noqa: PLC0415
 
         with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)
@@ -146,7 +162,7 @@ def _past_click() -> Iterator[None]:
 
 
 @click.group(
-    cls=CommandFolder,
+    cls=Wings,
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=False,
     epilog=examples(
@@ -185,7 +201,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
     speak(_language_asked_for(sys.argv[1:] if args is None else args))
     if current_language() != "en":
-        from gpucheck.cli.help_page import in_language  # noqa: PLC0415
+        from gpucheck.interface.help_page import in_language  # noqa: PLC0415
 
         in_language(gpucheck)
     try:
@@ -224,7 +240,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 def _ended(refusal: str) -> str:
     if current_language() == "en":
         return refusal
-    from gpucheck.cli.help_page import with_wide_stop  # noqa: PLC0415
+    from gpucheck.interface.help_page import with_wide_stop  # noqa: PLC0415
 
     return with_wide_stop(refusal)
 

@@ -1,1 +1,0 @@
-"""The commands: each module has the name of one, and defines ``COMMAND``."""

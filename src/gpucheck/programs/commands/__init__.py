@@ -1,0 +1,1 @@
+"""The commands of this wing: each module has the name of one, and defines ``COMMAND``."""
