@@ -93,4 +93,4 @@ def words_of(names: Sequence[object]) -> str:
 
 def in_ranks(number: int) -> str:
     """Return ``1 rank``, ``7 ranks``."""
-    return say_many(number, "{count} rank", "{count} ranks")
+    return say_many(number, "{count} rank", "{count:,} ranks")
