@@ -21,8 +21,8 @@ EXCEPT = (
     "facts/numbers.py",
     "machine/sessions.py",  # names in /proc, which the kernel writes
     "worker/sessions.py",  # the same file; the worker shares no code with its parent
-    "messages/wording.py",  # converts nothing
-    "messages/kernel_log.py",  # within Answer.map, which takes a ValueError
+    "log_patterns/wording.py",  # converts nothing
+    "log_patterns/kernel_log.py",  # within Answer.map, which takes a ValueError
 )
 
 

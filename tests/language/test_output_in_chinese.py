@@ -17,12 +17,12 @@ from language.said import foreign_in
 
 from gpucheck.findings import all_rules
 from gpucheck.language import Sentence, say, speaking, spoken
-from gpucheck.language.columns import padded, width_of
+from gpucheck.language.columns import padded, width_of, wrapped
 from gpucheck.language.paragraphs import paragraphs, parts, template_of
 from gpucheck.output import json_format, junit, markdown, pages, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import with_said
-from gpucheck.output.layout import Page, wrapped
+from gpucheck.output.layout import Page
 from gpucheck.output.public import public
 
 _WIDTHS = (40, 57, 80, 120)

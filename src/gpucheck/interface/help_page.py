@@ -11,9 +11,8 @@ from collections.abc import Iterable
 import click
 
 from gpucheck.language import Sentence, current_language, say, spoken
-from gpucheck.language.columns import padded, width_of
+from gpucheck.language.columns import padded, width_of, wrapped
 from gpucheck.language.paragraphs import EXAMPLES, comment_of, parts, template_of
-from gpucheck.output.layout import wrapped
 
 _MODULES = ("core", "exceptions", "formatting", "parser", "types")
 """Those that look a text up when they show it. Its decorators do so when they make an option, which

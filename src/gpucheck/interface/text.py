@@ -50,9 +50,9 @@ def page_width(options: dict[str, Any]) -> int | None:
         return None
     import shutil  # noqa: PLC0415  # most output goes elsewhere or is not laid out
 
-    from gpucheck.output.layout import between  # noqa: PLC0415
+    from gpucheck.language.columns import page_columns  # noqa: PLC0415
 
-    return between(shutil.get_terminal_size().columns)
+    return page_columns(shutil.get_terminal_size().columns)
 
 
 def page_options(options: dict[str, Any]) -> dict[str, Any]:
@@ -137,7 +137,7 @@ def write_out(text: str, output: str | None) -> None:
     if output is None:
         _print(text)
         return
-    from gpucheck.output.layout import encodable  # noqa: PLC0415
+    from gpucheck.language.visible import encodable  # noqa: PLC0415
 
     try:
         _replace(output, encodable(text, "utf-8").encode("utf-8"))
@@ -190,7 +190,7 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def _print(text: str) -> None:
-    from gpucheck.output.layout import encodable  # noqa: PLC0415
+    from gpucheck.language.visible import encodable  # noqa: PLC0415
 
     try:
         click.echo(encodable(text, sys.stdout.encoding), nl=False, color=True)

@@ -1,8 +1,11 @@
 """How wide text is on a terminal, and where it may be broken: Chinese has no blanks."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+WIDTH = 80
+"""Columns of a page whose reader has no terminal."""
+_NARROWEST, _WIDEST = 40, 120  # longer lines are harder to read
 _WIDE = ("W", "F")
 _NO_LINE_BEGINS_WITH = "，。、；：？！）」』】》〉”’…—％,.;:?!)]}%"
 _NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"
@@ -70,3 +73,24 @@ def _may_break(before: str, after: str) -> bool:
     if before in _NO_LINE_ENDS_WITH or after in _NO_LINE_BEGINS_WITH:
         return False
     return bool(_HAN.match(before) or _HAN.match(after))
+
+
+def wrapped(words: str, width: int, indent: int = 0, hang: int = 0) -> Sequence[str]:
+    """Return lines of at most ``width`` columns; a path or a name is never broken."""
+    lines: list[str] = []
+    line, start, columns = "", indent, 0
+    for blank, chunk in chunks(words):
+        more = len(blank) + width_of(chunk)
+        if line and start + columns + more > width:
+            lines.append(" " * start + line)
+            line, start, columns = chunk, hang, more - len(blank)
+        elif line:
+            line, columns = f"{line}{blank}{chunk}", columns + more
+        else:
+            line, columns = chunk, more - len(blank)
+    return [*lines, " " * start + line] if line else lines
+
+
+def page_columns(width: int | None) -> int:
+    """Return the columns of a page on a terminal of this width."""
+    return min(max(width or WIDTH, _NARROWEST), _WIDEST)

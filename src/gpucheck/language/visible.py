@@ -26,3 +26,15 @@ def made_visible(text: str, instead: Callable[[str], str]) -> str:
     if is_visible(text):
         return text
     return "".join(char if is_visible(char) else instead(char) for char in text)
+
+
+def encodable(text: str, encoding: str | None) -> str:
+    """Return the text in a form that can always be written in this encoding."""
+    encoding = encoding or "utf-8"
+    try:
+        text.encode(encoding)
+    except UnicodeError:
+        return text.encode(encoding, "backslashreplace").decode(encoding)
+    except LookupError:
+        return text.encode("ascii", "backslashreplace").decode()
+    return text

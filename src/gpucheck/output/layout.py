@@ -6,7 +6,7 @@ Written by hand, because importing rich alone takes as long as all the rest of a
 from collections.abc import Iterable, Sequence
 
 from gpucheck.language import say, spoken
-from gpucheck.language.columns import chunks, padded, width_of
+from gpucheck.language.columns import padded, page_columns, width_of, wrapped
 from gpucheck.output import blocks
 from gpucheck.output.blocks import Block, Words
 from gpucheck.output.fix_words import with_colon
@@ -19,8 +19,6 @@ from gpucheck.output.words import (
     printable,
 )
 
-WIDTH = 80
-_NARROWEST, _WIDEST = 40, 120
 _LEAST_COLUMN = 30
 """Where a paragraph beside cells would be narrower, it stands below them."""
 
@@ -50,7 +48,7 @@ class Page:
     """
 
     def __init__(self, width: int | None = None, *, color: bool = False) -> None:
-        self._width = between(width)
+        self._width = page_columns(width)
         self._color = color
         self._lines: list[str] = []
 
@@ -182,36 +180,3 @@ class Page:
 
     def _wrapped(self, words: str, indent: int, hang: int) -> Sequence[str]:
         return wrapped(printable(" ".join(words.split())), self._width, indent, hang)
-
-
-def wrapped(words: str, width: int, indent: int = 0, hang: int = 0) -> Sequence[str]:
-    """Return lines of at most ``width`` columns; a path or a name is never broken."""
-    lines: list[str] = []
-    line, start, columns = "", indent, 0
-    for blank, chunk in chunks(words):
-        more = len(blank) + width_of(chunk)
-        if line and start + columns + more > width:
-            lines.append(" " * start + line)
-            line, start, columns = chunk, hang, more - len(blank)
-        elif line:
-            line, columns = f"{line}{blank}{chunk}", columns + more
-        else:
-            line, columns = chunk, more - len(blank)
-    return [*lines, " " * start + line] if line else lines
-
-
-def between(width: int | None) -> int:
-    """Return the columns of a page on a terminal of this width."""
-    return min(max(width or WIDTH, _NARROWEST), _WIDEST)
-
-
-def encodable(text: str, encoding: str | None) -> str:
-    """Return the text in a form that can always be written in this encoding."""
-    encoding = encoding or "utf-8"
-    try:
-        text.encode(encoding)
-    except UnicodeError:
-        return text.encode(encoding, "backslashreplace").decode(encoding)
-    except LookupError:
-        return text.encode("ascii", "backslashreplace").decode()
-    return text

@@ -10,8 +10,9 @@ from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Sentence, current_language, in_series, say, spoken
+from gpucheck.language.columns import WIDTH, page_columns, wrapped
 from gpucheck.language.paragraphs import parts, template_of
-from gpucheck.output.layout import WIDTH, Page, between, wrapped
+from gpucheck.output.layout import Page
 from gpucheck.output.terms import term
 from gpucheck.output.words import headed
 from gpucheck.probes import all_probes
@@ -67,10 +68,10 @@ def explain(slug: str, width: int | None = None, docs_url: str = "") -> str | No
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
-        page = _page(rules[newer], between(width), docs_url) if newer in rules else ""
+        page = _page(rules[newer], page_columns(width), docs_url) if newer in rules else ""
         now = spoken(say("{slug} is called {newer} now.", slug=slug, newer=newer))
         return f"{now}\n\n{page}"
-    return _page(rules[slug], between(width), docs_url) if slug in rules else None
+    return _page(rules[slug], page_columns(width), docs_url) if slug in rules else None
 
 
 def list_rules() -> list[RuleRow]:

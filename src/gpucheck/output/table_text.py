@@ -9,9 +9,9 @@ import msgspec
 from msgspec import Struct
 
 from gpucheck.language import say, say_many, spoken
-from gpucheck.language.columns import padded, width_of
+from gpucheck.language.columns import padded, page_columns, width_of
 from gpucheck.output.fix_words import with_colon
-from gpucheck.output.layout import Page, between
+from gpucheck.output.layout import Page
 from gpucheck.output.words import clean, headed
 from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import all_tables
@@ -122,7 +122,7 @@ def rows_text(
         min(_WIDEST, max(width_of(name), *(width_of(line[at]) for line in cells)))
         for at, name in enumerate(shown)
     ]
-    aligned = width is None or sum(widths) + 2 * len(widths) <= between(width)
+    aligned = width is None or sum(widths) + 2 * len(widths) <= page_columns(width)
     if found and aligned:
         page.verbatim(_aligned(shown, widths), style="bold")
     for row, data, line in zip(rows, found, cells, strict=True):
