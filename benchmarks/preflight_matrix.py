@@ -5,7 +5,7 @@
         [--healthy N] [--timeout 60] [--table FILE]
 
 Each cell is a real pre-flight of CPU ranks over gloo on this machine: nodes are agents of
-torchrun, nodes of a Slurm cluster that is started here (``tests/slurm_cluster.py``), or, for
+torchrun, nodes of a Slurm cluster that is started here (``slurm_cluster.py`` of the tests), or, for
 mpirun, host names of their own on this machine.
 Prints a line a cell and at the end a Markdown table: the seconds until all tasks had left, or what
 was wrong: a culprit that was not injected, another exit status, statuses that differ, no end in

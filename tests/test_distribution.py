@@ -79,7 +79,7 @@ def test_a_wheel_carries_the_same_messages_as_json(unpacked: Path) -> None:
     assert len(authored) > 60
     assert shipped == authored
     assert not list(unpacked.rglob("*.toml"))
-    assert (unpacked / "gpucheck" / "messages" / "messages.json").is_file()
+    assert (unpacked / "gpucheck" / "log_patterns" / "messages.json").is_file()
 
 
 def test_triage_works_from_a_wheel(unpacked: Path, tmp_path: Path) -> None:

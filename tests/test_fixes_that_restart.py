@@ -85,7 +85,7 @@ def _is_marked(around: list[ast.AST]) -> bool:
 def test_every_sentence_of_the_code_that_asks_for_a_restart_is_of_a_marked_fix() -> None:
     unmarked = []
     found = 0
-    for folder in ("findings", "advice", "derived", "engine", "whatif", "cluster", "selftests"):
+    for folder in ("findings", "advice", "derived", "engine", "describe", "cluster", "selftests"):
         for file in sorted((SOURCE / folder).rglob("*.py")):
             for text, around in _templates(ast.parse(file.read_text(encoding="utf-8"))):
                 if asks(text) and not text.startswith("On NixOS"):  # a part of a marked fix

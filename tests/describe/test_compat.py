@@ -23,7 +23,7 @@ CASES = [
     json.loads(line)
     for line in (Path(__file__).parent / "compat_cases.jsonl").read_text().splitlines()
 ]
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 # A value for each key that a described machine could have.
 ANY_VALUE = {
     "action": "run", "os": "linux", "arch": "x86_64", "glibc": "2.35", "driver": "535.104.05",

@@ -4,7 +4,7 @@ Everything lies in one folder, but for the names of the nodes in /etc/hosts, whi
 again. It needs root and Debian's ``slurm-wlm`` and ``munge``. For work by hand, a cluster until
 Ctrl-C::
 
-    python tests/slurm_cluster.py
+    python tests/preflight/support/slurm_cluster.py
 
 prints the SLURM_CONF to export.
 """

@@ -150,7 +150,7 @@ def test_without_pyyaml_only_yaml_files_are_not_read(
 
 def test_the_hook_of_pre_commit_runs_this_command() -> None:
     yaml = pytest.importorskip("yaml")
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[3]
     (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["entry"] == f"gpucheck {COMMAND.name}"
     assert (hook["id"], hook["language"]) == ("gpucheck-lint", "python")

@@ -13,9 +13,9 @@ from fake_tracker import TOKEN, FakeTracker
 
 import gpucheck
 
-EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[3] / "docs" / "examples"
 BOT = EXAMPLES / "tracker_bot.py"
-EVENTS = Path(__file__).parent / "tracker" / "events"
+EVENTS = Path(__file__).parent / "events"
 Change = Callable[[dict[str, Any]], None]
 
 

@@ -13,7 +13,7 @@ import pytest
 
 pytestmark = pytest.mark.exhaustive
 
-BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 EVERY = 83
 
 
