@@ -65,9 +65,9 @@ def test_there_are_pages_with_links() -> None:
 
 def test_a_link_that_leads_nowhere_is_found() -> None:
     page = ROOT / "docs" / "glossary.md"
-    text = "[a](nowhere.md) [b](#nowhere) [c](facts.md#nowhere) [d](../../other) `[e](code.md)`"
-    assert dead(page, text) == ["nowhere.md", "#nowhere", "facts.md#nowhere", "../../other"]
-    assert dead(page, "[a](#earlier-names) [b](facts.md) [c](https://example.org/x)") == []
+    text = "[a](nowhere.md) [b](#nowhere) [c](tables.md#nowhere) [d](../../other) `[e](code.md)`"
+    assert dead(page, text) == ["nowhere.md", "#nowhere", "tables.md#nowhere", "../../other"]
+    assert dead(page, "[a](#earlier-names) [b](tables.md) [c](https://example.org/x)") == []
 
 
 def test_anchors_are_those_of_github() -> None:

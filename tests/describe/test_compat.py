@@ -101,9 +101,9 @@ def test_every_field_of_a_key_is_one_of_a_section() -> None:
 
 
 def test_the_page_of_the_keys_is_up_to_date() -> None:
-    written = (ROOT / "docs" / "facts.md").read_text(encoding="utf-8")
+    written = (ROOT / "docs" / "describe" / "facts.md").read_text(encoding="utf-8")
     page = runpy.run_path(str(ROOT / "tools" / "keys_page.py"))["page"]
-    assert written == page(), "python tools/keys_page.py > docs/facts.md"
+    assert written == page(), "python tools/keys_page.py > docs/describe/facts.md"
 
 
 def test_every_key_is_looked_at_by_a_finding_that_rests_on_its_facts() -> None:

@@ -119,7 +119,7 @@ def test_the_numbers_of_pods_agree() -> None:
 
 
 def test_the_page_says_how_long_the_pods_wait_for_one_another() -> None:
-    page = (EXAMPLES.parents[1] / "kubernetes.md").read_text()
+    page = (EXAMPLES.parents[1] / "preflight" / "kubernetes.md").read_text()
     rows = re.findall(r"^ *\| (\d+) \| (\d+) \|$", page, re.MULTILINE)
     assert len(rows) >= 4
     for timeout, wait in rows:

@@ -210,7 +210,7 @@ def test_a_health_check_drains_by_itself_and_keeps_the_reason_of_others(
     states = cluster.states()
     assert {states["gate01"], states["gate02"]} == {"idle"}
     (folder / "health").write_text("#!/bin/sh\nexit 0\n")
-    cluster.resume()  # what docs/slurm.md says
+    cluster.resume()  # what docs/preflight/slurm.md says
     assert {state.rstrip("*") for state in cluster.states().values()} == {"idle"}
 
 
@@ -348,7 +348,7 @@ def test_the_recipes_name_what_there_is() -> None:
 @pytest.mark.slurm
 def test_the_commands_for_a_bad_node_do_what_the_page_says(slurm: Cluster) -> None:
     """Drain, keep others out, resume, run in the reservation, give back: as pasted."""
-    page = (EXAMPLES.parent / "slurm.md").read_text().partition("What to do with a bad node")[2]
+    page = (EXAMPLES.parent / "preflight" / "slurm.md").read_text().partition("What to do with a bad node")[2]
     commands = [line.strip() for line in page.splitlines() if line.startswith("       ")]
     drain, reserve, resume, check, back = (
         next(one for one in commands if one.startswith(words))

@@ -158,7 +158,7 @@ def test_a_dependant_of_a_job_that_trained_nothing_does_not_start(gate: Gate) ->
     gate.end(second)
     assert gate.field(dependant, "JobState") == "PENDING"
     assert gate.field(dependant, "Reason").startswith("Dependency")
-    # What docs/slurm.md says to do with it:
+    # What docs/preflight/slurm.md says to do with it:
     gate.cluster.run("scontrol", "update", f"JobId={dependant}", f"Dependency=afterok:{second}")
     assert gate.cluster.state(dependant, 60) == "COMPLETED"
 

@@ -16,15 +16,17 @@ ROOT = Path(__file__).parents[2]
 _TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _GUIDES_FIRST = (
     "install",
-    "triage",
+    "triage/triage",
     "selftests",
-    "preflight",
-    "slurm",
-    "torchrun",
-    "mpirun",
-    "kubernetes",
+    "preflight/preflight",
+    "preflight/slurm",
+    "preflight/torchrun",
+    "preflight/mpirun",
+    "preflight/kubernetes",
 )
 """What most readers look for; the other guides follow by name."""
+_WINGS = ("describe", "preflight", "programs", "triage")
+"""The folders of guides."""
 _OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?=[)#])")
@@ -44,7 +46,9 @@ def write(folder: Path, language: Language) -> None:
 
 def _repository(folder: Path) -> None:
     """Copy the pages of the repository, README first, and the files that they link to."""
-    names = sorted(file.stem for file in (ROOT / "docs").glob("*.md"))
+    docs = ROOT / "docs"
+    files = [*docs.glob("*.md"), *(file for wing in _WINGS for file in docs.glob(f"{wing}/*.md"))]
+    names = sorted(file.relative_to(docs).with_suffix("").as_posix() for file in files)
     others = [name for name in names if name not in (*_GUIDES_FIRST, *_OF_PROJECT)]
     decisions = sorted(file.stem for file in (ROOT / "docs/decisions").glob("0*.md"))
     own = words("en")

@@ -1,4 +1,4 @@
-"""The functions of ``gpucheck`` for programs (``docs/api.md``).
+"""The functions of ``gpucheck`` for programs (``docs/programs/api.md``).
 
 They print nothing and never end the process. They may be called in any thread, and in a process
 that uses CUDA: a fresh process examines the machine.
