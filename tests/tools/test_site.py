@@ -135,4 +135,5 @@ def test_pages_of_the_repository_lead_to_what_lies_on_the_site(tmp_path: Path) -
     listing = (tmp_path / "docs/examples/slurm/index.md").read_text(encoding="utf-8")
     assert "(prolog.sh)" in listing
     assert (tmp_path / "docs/examples/slurm/prolog.sh").is_file()
-    assert "](examples/slurm/index.md)" in (tmp_path / "docs/preflight/slurm.md").read_text(encoding="utf-8")
+    guide = (tmp_path / "docs/preflight/slurm.md").read_text(encoding="utf-8")
+    assert "](../examples/slurm/index.md)" in guide
