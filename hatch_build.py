@@ -15,7 +15,7 @@ else:
     import tomli as tomllib
 
 _AUTHORED = "src/gpucheck/findings"
-_SHIPPED = "gpucheck/messages/messages.json"
+_SHIPPED = "gpucheck/log_patterns/messages.json"
 
 
 def _translations(root: str) -> Any:  # noqa: ANN401  # a module

@@ -30,6 +30,9 @@ from msgspec import Struct
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
+from gpucheck.describe.described import describe
+from gpucheck.describe.judge import judge_described
+from gpucheck.describe.keys import read_object
 from gpucheck.facts.pci import Pci
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers
@@ -40,9 +43,6 @@ from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import numbers, parse
-from gpucheck.whatif.described import describe
-from gpucheck.whatif.judge import judge_described
-from gpucheck.whatif.keys import read_object
 
 HEALTHY = "healthy"
 _ANY_RELEASE = ".150"

@@ -33,8 +33,10 @@ from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Wanted
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
-from gpucheck.cluster.store import messages, wire
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store import wire
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     Heartbeat,
     Leaving,
     RankProgress,
@@ -43,7 +45,6 @@ from gpucheck.cluster.store.messages import (
     StepResults,
     TaskReport,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.tables import Tables, tables_dir
 
 _RUN, _TOKEN = "scale", "of-the-benchmark"

@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from gpucheck.messages.form import compiled
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.form import compiled
+from gpucheck.log_patterns.loading import all_messages
 from gpucheck.tables import Tables
 from gpucheck.ticket import triage
 from gpucheck.ticket.intake import Intake

@@ -7,7 +7,7 @@ import msgspec
 from gpucheck.cluster.diagnose.localise import Conclusion, Limits, Sights, culprits, next_step
 from gpucheck.cluster.diagnose.missing import lost_ranks
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
-from gpucheck.cluster.store.messages import Seen
+from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.preflight import Culprit
 
 Results = dict[int, RankResult]

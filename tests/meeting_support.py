@@ -8,13 +8,16 @@ from rules_support import TABLES
 
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Attendees, Malformed, Verdict
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
 from gpucheck.cluster.survivors.deputy import DeputyDesk
-from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
-from gpucheck.output.preflight_public import Public
 
 
 class Judged(msgspec.Struct, frozen=True):

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from each import each
 
-from gpucheck.cli import main, text
+from gpucheck.cli import main
+from gpucheck.interface import text
 
 _READER_LEFT, _INTERNAL_FAULT, _REFUSED = 141, 3, 2
 _NOT_ON_WINDOWS = "The pre-flight runs on Linux, not on Windows."
@@ -79,7 +80,9 @@ def test_a_preflight_is_refused(words: tuple[str, ...]) -> None:
 @pytest.mark.process
 def test_a_preflight_by_a_program_is_refused() -> None:
     ran = _without_resource("import gpucheck; gpucheck.preflight()")
-    assert ran.stderr.splitlines()[-1] == f"gpucheck.api.errors.RefusedError: {_NOT_ON_WINDOWS}"
+    assert (
+        ran.stderr.splitlines()[-1] == f"gpucheck.interface.errors.RefusedError: {_NOT_ON_WINDOWS}"
+    )
 
 
 @pytest.mark.process

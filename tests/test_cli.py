@@ -15,8 +15,8 @@ from gpucheck.engine import diagnose, make_report, open_questions
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output.schema import schema
 from gpucheck.probes.collector import Collector
+from gpucheck.programs.schema import schema
 from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.process

@@ -11,10 +11,10 @@ import jsonschema
 import pytest
 
 from gpucheck import cli
-from gpucheck.cli.commands import check as check_module
-from gpucheck.cli.run import Progress
+from gpucheck.doctor.commands import check as check_module
+from gpucheck.doctor.run import Progress
 from gpucheck.findings import all_rules
-from gpucheck.output.schema import names, schema
+from gpucheck.programs.schema import names, schema
 from gpucheck.tables import tables_dir
 
 HERE = ("--python", sys.executable)

@@ -24,7 +24,7 @@ from rules_machines import (
 from rules_support import snapshot
 
 from gpucheck import cli
-from gpucheck.cli.commands import recommend as module
+from gpucheck.describe.commands import recommend as module
 from gpucheck.facts import Section
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import Environment

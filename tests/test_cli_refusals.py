@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 from each import each
 
 from gpucheck.cli import gpucheck
-from gpucheck.cli.text import NotWrittenError, refuse_unwritable, write_out
+from gpucheck.interface.text import NotWrittenError, refuse_unwritable, write_out
 from gpucheck.machine import LiveHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.target import refusal

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
-from gpucheck.cli.spelling import OneOf
+from gpucheck.interface.spelling import OneOf
 
 
 def run(*args: str) -> Result:

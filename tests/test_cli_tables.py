@@ -55,7 +55,7 @@ def test_the_list_has_every_table_with_version_and_date() -> None:
 @each("name", sorted(all_tables()))
 def test_every_table_can_be_shown(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     # Each command checks all tables first, which other tests look at.
-    monkeypatch.setattr("gpucheck.cli.commands.tables.refuse_broken", lambda _tables: None)
+    monkeypatch.setattr("gpucheck.doctor.commands.tables.refuse_broken", lambda _tables: None)
     done = run("show", name)
     assert done.exit_code == 0
     assert done.stdout.rstrip().endswith("rows")

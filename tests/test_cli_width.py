@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from gpucheck.cli.text import page_width
+from gpucheck.interface.text import page_width
 from gpucheck.output.layout import Page
 
 if sys.platform != "win32":

@@ -17,10 +17,10 @@ from gpucheck.facts.nvml import GpuProcess, NvmlGpu
 from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.language import speaking, spoken
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import markdown, terminal
-from gpucheck.output.ticket_reply import reply
 from gpucheck.ticket import triage
+from gpucheck.ticket.ticket_reply import reply
 
 pytestmark = pytest.mark.every_finding
 

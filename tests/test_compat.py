@@ -9,14 +9,14 @@ from click.testing import CliRunner, Result
 from each import each
 
 from gpucheck.cli import gpucheck
+from gpucheck.describe.judge import WhatIf, judge_described
+from gpucheck.describe.keys import ALIASES, KEYS, GivenError, read_object, read_words
 from gpucheck.engine import sections_behind
 from gpucheck.facts.sections import all_sections
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Outcome
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 from gpucheck.tables import Tables
-from gpucheck.whatif.judge import WhatIf, judge_described
-from gpucheck.whatif.keys import ALIASES, KEYS, GivenError, read_object, read_words
 
 TABLES = Tables()
 CASES = [

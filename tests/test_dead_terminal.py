@@ -8,9 +8,9 @@ from typing import TextIO
 
 import pytest
 
-from gpucheck.cli.live_table import LiveTable
-from gpucheck.cli.preflight_lines import ProgressLine, print_line
-from gpucheck.cli.run import Progress
+from gpucheck.cluster.lines_command import ProgressLine, print_line
+from gpucheck.doctor.run import Progress
+from gpucheck.interface.live_table import LiveTable
 from gpucheck.selftests.progress import ProgressGrid
 
 
@@ -40,7 +40,7 @@ def drawn_by(kind: str, out: TextIO) -> tuple[Callable[[], None], Callable[[], N
 def test_a_terminal_that_is_gone_ends_nothing(
     terminal: tuple[TextIO, int], monkeypatch: pytest.MonkeyPatch, kind: str, when: str
 ) -> None:
-    monkeypatch.setattr("gpucheck.cli.live_table._EVERY", 0)
+    monkeypatch.setattr("gpucheck.interface.live_table._EVERY", 0)
     out, window = terminal
     monkeypatch.setattr(sys, "stderr", out)
     show, clear = drawn_by(kind, out)

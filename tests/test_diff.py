@@ -3,6 +3,8 @@ import time
 
 from rules_support import snapshot
 
+from gpucheck.baselines.diff import Change, as_json, compare
+from gpucheck.baselines.diff_overview import render
 from gpucheck.engine import judge_machine
 from gpucheck.facts import Section
 from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
@@ -17,8 +19,6 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
-from gpucheck.output.diff import Change, as_json, compare
-from gpucheck.output.diff_overview import render
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 

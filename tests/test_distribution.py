@@ -70,7 +70,7 @@ def test_a_wheel_carries_its_tables(unpacked: Path) -> None:
 
 def test_a_wheel_carries_the_same_messages_as_json(unpacked: Path) -> None:
     shown = (
-        "import gpucheck.messages.loading as m; print(m.__file__); "
+        "import gpucheck.log_patterns.loading as m; print(m.__file__); "
         "print(*(f'{slug}: {finding}' for slug, finding in m.all_messages().items()), sep='\\n')"
     )
     place, *shipped = _printed(unpacked, "-c", shown).splitlines()

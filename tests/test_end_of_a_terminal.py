@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from gpucheck.cli.commands import triage
 from gpucheck.facts.streams import ReadOnce
+from gpucheck.ticket.commands import triage
 
 if sys.platform != "win32":
     import pty

@@ -11,13 +11,13 @@ from rules_support import TABLES
 from test_machines import EACH, reported
 
 from gpucheck.facts.claims import Fix
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.wording import fixes as fixes_of
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.wording import fixes as fixes_of
 from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
 from gpucheck.output.public import public as redacted
 from gpucheck.output.redact.public_names import is_public
-from gpucheck.output.ticket_reply import reply
 from gpucheck.ticket import triage
+from gpucheck.ticket.ticket_reply import reply
 
 pytestmark = pytest.mark.every_finding
 

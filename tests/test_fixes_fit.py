@@ -33,6 +33,8 @@ from test_machines import NAMES, reported
 
 from gpucheck.advice.recommender import Recommender
 from gpucheck.advice.situations import MachineFacts
+from gpucheck.describe.judge import judge_described
+from gpucheck.describe.keys import read_object
 from gpucheck.engine import diagnose, supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Driver
@@ -43,8 +45,6 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
-from gpucheck.whatif.judge import judge_described
-from gpucheck.whatif.keys import read_object
 
 pytestmark = pytest.mark.exhaustive
 

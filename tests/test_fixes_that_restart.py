@@ -19,8 +19,8 @@ from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix, Restart
 from gpucheck.findings import all_rules
 from gpucheck.language import Sentence, speaking, spoken
-from gpucheck.messages import wording
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns import wording
+from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import terminal
 
 pytestmark = pytest.mark.every_finding

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 from each import each
 
+from gpucheck.baselines.diff import _by_name
+from gpucheck.baselines.diff_text import _lists
 from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
 from gpucheck.machine import LiveHost
-from gpucheck.output.diff import _by_name
-from gpucheck.output.diff_text import _lists
 from gpucheck.output.redact.pseudonyms import Pseudonyms
 from gpucheck.probes.torch.reading.files import MAX_ENTRIES, find_torch
 from gpucheck.tables import tables_dir

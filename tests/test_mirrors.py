@@ -174,7 +174,7 @@ def test_recommend_names_the_wheel_mirror(tool: str) -> None:
 
 
 def test_recommend_says_which_mirror_is_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    from gpucheck.cli.commands import recommend as module  # noqa: PLC0415
+    from gpucheck.describe.commands import recommend as module  # noqa: PLC0415
 
     class Collected:
         snapshot = snapshot(NO_VARIABLES, nvml(RTX_4090), UBUNTU, VENV, CPU, PIP)

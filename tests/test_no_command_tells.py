@@ -19,11 +19,11 @@ from broken_torch import break_torch
 from planted_machine import LOG, PRIVATE
 
 from gpucheck import cli
-from gpucheck.api import examiner
-from gpucheck.api.questions import Setting
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.machine import Host
+from gpucheck.programs import examiner
+from gpucheck.programs.questions import Setting
 
 FILES = {
     "Dockerfile": (
@@ -59,7 +59,7 @@ def on_the_planted_machine(
 ) -> Run:
     host = planted_machine.host()
     monkeypatch.setattr("gpucheck.machine.LiveHost", lambda *_: host)
-    monkeypatch.setattr("gpucheck.cli.commands.selftest.selftests_alone", _failed)
+    monkeypatch.setattr("gpucheck.doctor.commands.selftest.selftests_alone", _failed)
     monkeypatch.chdir(tmp_path)
     for name, text in {**FILES, "ticket.txt": f"$ nvidia-smi\n{ERROR}\n{LOG}{ERROR}\n"}.items():
         (tmp_path / name).write_text(text)
@@ -185,12 +185,12 @@ def test_an_assistant(
     """Of ``recommend`` as above: its command is run as it stands."""
     mcp = pytest.importorskip("mcp")
     host = planted_machine.host()
-    monkeypatch.setattr("gpucheck.api.examiner.LiveHost", lambda *_: host)
+    monkeypatch.setattr("gpucheck.programs.examiner.LiveHost", lambda *_: host)
     monkeypatch.setattr(  # here, not in a process that asks the machine of the test
-        "gpucheck.api.examination.examined",
+        "gpucheck.programs.examination.examined",
         lambda order, _seconds: examiner._examined(order),  # noqa: SLF001
     )
-    mcp_server = importlib.import_module("gpucheck.cli.mcp_server")
+    mcp_server = importlib.import_module("gpucheck.programs.mcp_server")
 
     async def asked() -> Any:  # noqa: ANN401  # of the SDK
         async with mcp.Client(mcp_server.server(Setting())) as client:

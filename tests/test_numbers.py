@@ -10,10 +10,10 @@ from rules_support import snapshot
 
 import gpucheck
 from gpucheck.derived.torch_code import capabilities_of
+from gpucheck.describe import keys
 from gpucheck.facts.numbers import refuse_long_numbers, signed_number, whole_number
 from gpucheck.facts.nvml import Nvml
-from gpucheck.output.areas import _area_of_selftest
-from gpucheck.whatif import keys
+from gpucheck.output.machine_summary import _area_of_selftest
 
 ROOT = Path(gpucheck.__file__).parent
 ODD = ["²", "①", "٣²", "9" * 5000, "", "-1", "+1", " 1", "1_0", "0x1", "1e3", "1.0"]

@@ -17,13 +17,13 @@ import test_machines
 
 from gpucheck import compat, recommend, triage
 from gpucheck.advice.recommender import Card, Recommender, Situation
-from gpucheck.api.results import CheckReport
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.engine import Report
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.programs.results import CheckReport
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.rules.complaint import Target
 
 pytestmark = pytest.mark.exhaustive
 

@@ -3,7 +3,7 @@
 import pytest
 from each import each
 
-from gpucheck.whatif.keys import GivenError, read_object, read_words
+from gpucheck.describe.keys import GivenError, read_object, read_words
 
 
 @each(

@@ -22,8 +22,8 @@ from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.variables import hosts
 from gpucheck.cluster.spans import unpack
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Heartbeat, RankProgress
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.extensions import Extension, Extensions

@@ -10,19 +10,14 @@ import report_samples
 from each import each
 from readers_support import TABLES
 
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.cluster.pages import words
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK, Trailer, parse, start_of, trailer
 from gpucheck.findings import all_rules
-from gpucheck.output import (
-    markdown,
-    preflight_markdown,
-    preflight_text,
-    terminal,
-    ticket_reply,
-    ticket_text,
-)
-from gpucheck.output import preflight_words as words
-from gpucheck.ticket import triage
+from gpucheck.output import markdown, terminal, ticket_text
+from gpucheck.ticket import ticket_reply, triage
 
 LINE = trailer("broken", ("driver-too-old", "nccl-timeout"), "BROKEN   The driver is too old")
 FACES: dict[str, Callable[[Report], str]] = {

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck import __version__, cli
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 
 def shown(*args: str) -> str:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """The page ``docs/facts.md``: every key of ``gpucheck compat`` and the facts that it fills."""
 
+from gpucheck.describe.keys import ALIASES, KEYS, Key
 from gpucheck.findings import all_rules
-from gpucheck.whatif.keys import ALIASES, KEYS, Key
 
 _HEAD = """\
 # The keys of `gpucheck compat`

@@ -8,12 +8,12 @@ TYPE_CHECKING = False  # that of typing, whose import is long enough to be inter
 if TYPE_CHECKING:  # whoever wants a version only should not pay for the rest
     from typing import Any
 
-    from gpucheck.api.functions import check as check
-    from gpucheck.api.functions import compat as compat
-    from gpucheck.api.functions import preflight as preflight
-    from gpucheck.api.functions import recommend as recommend
-    from gpucheck.api.functions import selftest as selftest
-    from gpucheck.api.functions import triage as triage
+    from gpucheck.programs.functions import check as check
+    from gpucheck.programs.functions import compat as compat
+    from gpucheck.programs.functions import preflight as preflight
+    from gpucheck.programs.functions import recommend as recommend
+    from gpucheck.programs.functions import selftest as selftest
+    from gpucheck.programs.functions import triage as triage
 
     __version__: str
 
@@ -27,7 +27,7 @@ def __getattr__(name: str) -> "Any":  # noqa: ANN401  # the version, or one of t
         return VERSION
     if name not in _FUNCTIONS:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from gpucheck.api import functions  # noqa: PLC0415
+    from gpucheck.programs import functions  # noqa: PLC0415
 
     return getattr(functions, name)
 

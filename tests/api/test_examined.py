@@ -6,14 +6,14 @@ import test_machines
 from each import each
 from msgspec.structs import replace
 
-from gpucheck.api.errors import NoAnswerError, RefusedError, UsageError
-from gpucheck.api.examination import _understood
-from gpucheck.api.examiner import Reply
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.interface.errors import NoAnswerError, RefusedError, UsageError
 from gpucheck.language import as_said, say
 from gpucheck.output.json_text import json_text, with_said
+from gpucheck.programs.examination import _understood
+from gpucheck.programs.examiner import Reply
 
 SOME = ("h100x8-r580-cu130", "nvml-hangs", "nothing-readable", "cuda-build-no-gpu-vm")
 MARK = b"0123"

@@ -18,13 +18,13 @@ from each import each
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
-from gpucheck.api.errors import AskError, NoAnswerError, RefusedError, UsageError
-from gpucheck.api.examination import _understood
-from gpucheck.api.examiner import Order
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError
 from gpucheck.machine import supervised
+from gpucheck.programs.examination import _understood
+from gpucheck.programs.examiner import Order
 
 process = pytest.mark.process
 

@@ -9,9 +9,11 @@ import pytest
 import test_machines
 from each import each
 
-from gpucheck.api.errors import UsageError
-from gpucheck.api.functions import compat
-from gpucheck.api.questions import (
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import System
+from gpucheck.interface.errors import UsageError
+from gpucheck.programs.functions import compat
+from gpucheck.programs.questions import (
     QUESTIONS,
     Setting,
     _diagnosis,
@@ -19,9 +21,7 @@ from gpucheck.api.questions import (
     schema_of,
     schema_of_answer,
 )
-from gpucheck.api.results import check_report
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.system import System
+from gpucheck.programs.results import check_report
 
 NO_CUDA_CODE = "CUDA error: no kernel image is available for execution on the device"
 GOOD: list[tuple[str, dict[str, Any]]] = [

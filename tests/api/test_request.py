@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import gpucheck
-from gpucheck.api.checking import CheckRequest
-from gpucheck.api.errors import UsageError
-from gpucheck.api.preflight_request import PreflightRequest
-from gpucheck.api.recommend_options import RecommendRequest
-from gpucheck.api.request import Field, Option, fields, request
-from gpucheck.api.selftest_request import SelftestRequest
 from gpucheck.cli import gpucheck as group
-from gpucheck.cli.request_options import options_of
+from gpucheck.cluster.request import PreflightRequest
+from gpucheck.describe.recommend_options import RecommendRequest
+from gpucheck.doctor.checking import CheckRequest
+from gpucheck.doctor.selftest_request import SelftestRequest
+from gpucheck.interface.errors import UsageError
+from gpucheck.interface.request import Field, Option, fields, request
+from gpucheck.interface.request_options import options_of
 
 REQUESTS: dict[str, type[msgspec.Struct]] = {
     "check": CheckRequest, "recommend": RecommendRequest, "selftest": SelftestRequest,

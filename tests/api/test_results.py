@@ -10,13 +10,13 @@ from each import each
 from html_support import framed_page, is_sound
 
 import gpucheck
-from gpucheck.api.preflight_outcome import PreflightOutcome
-from gpucheck.api.results import CheckReport, check_report
+from gpucheck.cluster.pages import html as preflight_page
 from gpucheck.language import current_language, speaking
 from gpucheck.output import markdown, terminal
-from gpucheck.output.html import preflight as preflight_page
 from gpucheck.output.html import report as report_page
-from gpucheck.output.schema import schema
+from gpucheck.programs.preflight_outcome import PreflightOutcome
+from gpucheck.programs.results import CheckReport, check_report
+from gpucheck.programs.schema import schema
 
 
 def old_driver() -> CheckReport:

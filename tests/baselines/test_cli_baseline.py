@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 pytestmark = pytest.mark.process
 

@@ -7,10 +7,10 @@ import pytest
 from each import each
 from test_machines import TABLES, reported
 
-from gpucheck.api.recommend_options import RecommendRequest
-from gpucheck.api.recommending import Recommending
-from gpucheck.baselines import lock
-from gpucheck.baselines.lock import LockError
+from gpucheck.describe import lock
+from gpucheck.describe.lock import LockError
+from gpucheck.describe.recommend_options import RecommendRequest
+from gpucheck.describe.recommending import Recommending
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot

@@ -5,7 +5,7 @@ import signal
 signal.signal(signal.SIGINT, signal.SIG_DFL)  # as gpucheck does while it imports
 
 from gpucheck.__main__ import main  # noqa: E402
-from gpucheck.cli import run  # noqa: E402
+from gpucheck.doctor import run  # noqa: E402
 from gpucheck.machine import Host, LiveHost  # noqa: E402
 
 

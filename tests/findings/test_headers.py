@@ -8,7 +8,7 @@ from gpucheck.cluster.diagnose import naming
 from gpucheck.cluster.diagnose.control_runs import VARIABLES, ControlRun
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import GroupFailure, InPreflight, Rule
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.loading import all_messages
 
 RULES = all_rules()
 

@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from each import each
 
-from gpucheck.fixing.commands import runnable
+from gpucheck.fixing.permitted import runnable
 from gpucheck.fixing.place import Place
 
 PLACE = Place(

@@ -32,10 +32,10 @@ from fix_support import (
 
 from gpucheck.fixing import carrying_out
 from gpucheck.fixing import journal as journals
-from gpucheck.fixing.commands import runnable
 from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.permitted import runnable
 from gpucheck.fixing.place import Place
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 pytestmark = pytest.mark.process
 

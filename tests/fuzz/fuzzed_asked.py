@@ -9,16 +9,16 @@ import preflight_samples
 from fuzz_target import Target
 from index_server import JSON, page
 
-from gpucheck.api import questions
-from gpucheck.api.errors import AskError
-from gpucheck.api.questions import QUESTIONS, Setting
-from gpucheck.baselines import lock
-from gpucheck.cli.preflight_history import _text
 from gpucheck.cluster import drill
 from gpucheck.cluster.files import json_text
 from gpucheck.cluster.history import of_lines
+from gpucheck.cluster.history_command import _text
+from gpucheck.cluster.pages.record import line
+from gpucheck.describe import lock
 from gpucheck.facts import builtins
-from gpucheck.output.preflight_record import line
+from gpucheck.interface.errors import AskError
+from gpucheck.programs import questions
+from gpucheck.programs.questions import QUESTIONS, Setting
 from gpucheck.tables.index_page import PageError, releases
 from gpucheck.ticket import IntakeError
 

@@ -14,18 +14,18 @@ from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.spans import unpack
 from gpucheck.derived.torch_code import capabilities_of
+from gpucheck.describe.judge import judge_described
+from gpucheck.describe.keys import GivenError, read_object, read_words
 from gpucheck.facts.addresses import public_address
 from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.numbers import whole_number
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
-from gpucheck.machine.worker_pool.messages import MessageStream
+from gpucheck.machine.worker_pool.worker_messages import MessageStream
 from gpucheck.output import json_format, markdown, terminal
 from gpucheck.probes.torch import package_sources
 from gpucheck.tables import versions
-from gpucheck.whatif.judge import judge_described
-from gpucheck.whatif.keys import GivenError, read_object, read_words
 
 _CASES = Path(__file__).parents[1] / "compat_cases.jsonl"
 _MOST_RANKS = 2000

@@ -19,23 +19,21 @@ from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.history import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, Wanted
-from gpucheck.cluster.store import attempt, client, connection, messages
-from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Topic, Verdict
+from gpucheck.cluster.pages import html, node_line
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import record as preflight_record
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.cluster.pages.bundle import bundle
+from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.store import attempt, client, connection
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
 from gpucheck.cluster.survivors.conclusion import is_about_task_0
 from gpucheck.language import speaking
-from gpucheck.output import (
-    node_line,
-    preflight_json,
-    preflight_junit,
-    preflight_markdown,
-    preflight_metrics,
-    preflight_record,
-    preflight_text,
-)
-from gpucheck.output.html import preflight as html
-from gpucheck.output.preflight_bundle import bundle
-from gpucheck.output.preflight_public import Public
 
 _TASKS, _LIARS = 4, (2, 3)
 _HEARD = (messages.REGISTRATIONS, messages.REPORTS, messages.HEARTBEATS)

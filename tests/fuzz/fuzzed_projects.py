@@ -5,12 +5,12 @@ import contextlib
 from fuzz_target import Target
 from rules_support import TABLES
 
-from gpucheck.output import lint_text
-from gpucheck.output.lint_text import LintedFile
-from gpucheck.whatif.files.composed import Beside
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.rules.complaint import Target as Wanted
-from gpucheck.whatif.files.text import UnreadableError
+from gpucheck.describe import lint_text
+from gpucheck.describe.files.composed import Beside
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.rules.complaint import Target as Wanted
+from gpucheck.describe.files.text import UnreadableError
+from gpucheck.describe.lint_text import LintedFile
 
 _WANTED = Wanted(gpus=("RTX 5090",), driver="550.54.14", python="3.12")
 _SAMPLES = (

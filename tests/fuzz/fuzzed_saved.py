@@ -11,13 +11,14 @@ import report_samples
 from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
+from gpucheck.baselines import diff, diff_overview
+from gpucheck.baselines import diff_html as html_diff
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import speaking
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output import diff, diff_overview, json_format, junit, markdown, terminal
-from gpucheck.output.html import diff as html_diff
+from gpucheck.output import json_format, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.public import public
 from gpucheck.output.redact import Redaction

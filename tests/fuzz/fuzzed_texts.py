@@ -12,13 +12,13 @@ from rules_support import TABLES
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import parse, trailer
 from gpucheck.language import speaking
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.text import Line, Text
-from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
+from gpucheck.log_patterns.encoding import Decoder
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.text import Line, Text
+from gpucheck.output import json_format, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
-from gpucheck.ticket import IntakeError, triage
+from gpucheck.ticket import IntakeError, ticket_reply, triage
 from gpucheck.ticket.batch import _of_line
-from gpucheck.ticket.encoding import Decoder
 from gpucheck.ticket.own_report import take_out
 from gpucheck.ticket.saved_inside import find_saved
 

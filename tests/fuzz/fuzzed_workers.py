@@ -14,8 +14,8 @@ from gpucheck.facts import builtins
 from gpucheck.language import speaking, spoken
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
-from gpucheck.machine.worker_pool.messages import read_message
 from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.worker_messages import read_message
 from gpucheck.probes.loading.reading.preloading import understand
 from gpucheck.probes.torch.reading.files import _understand
 from gpucheck.selftests import outcome

@@ -2,8 +2,8 @@
 
 import io
 
-from gpucheck.cli.live_table import table
-from gpucheck.cli.run import Progress
+from gpucheck.doctor.run import Progress
+from gpucheck.interface.live_table import table
 from gpucheck.language import speaking
 from gpucheck.language.columns import cut_to, width_of
 from gpucheck.selftests.progress import ProgressGrid

@@ -14,10 +14,13 @@ from language.english_left import english_left
 from language.said import foreign_in
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import html as html_preflight
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.language import speaking
 from gpucheck.language.columns import width_of
-from gpucheck.output import preflight_json, preflight_junit, preflight_markdown, preflight_text
-from gpucheck.output.html import preflight as html_preflight
 
 _SAMPLES = (
     samples.healthy, samples.one_rank, samples.pair, samples.hang, samples.several,

@@ -12,13 +12,14 @@ from language.test_machines_in_chinese import NAMES, TABLES, report_of
 from rules_support import snapshot
 from selftest_facts import ran, result
 
+from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, decode
 from gpucheck.language import Sentence, as_said, in_series, say, say_many, speaking, spoken
 from gpucheck.language.read_back import said_again, with_sentences
-from gpucheck.output import json_format, preflight_json, terminal
+from gpucheck.output import json_format, terminal
 from gpucheck.output.json_text import json_text, with_said
 from gpucheck.output.public import public
 from gpucheck.ticket.judge import judge_saved

@@ -5,7 +5,7 @@ import sys
 import pytest
 from each import each
 
-from gpucheck.cli import text
+from gpucheck.interface import text
 from gpucheck.machine import interface_language
 
 

@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
-from gpucheck.cli.commands.lint import COMMAND
-from gpucheck.output.schema import schema
+from gpucheck.describe.commands.lint import COMMAND
+from gpucheck.programs.schema import schema
 
 PINS = "torch==2.6.0\ntorchvision==0.20.0\n"
 

@@ -6,10 +6,10 @@ from typing import Any, NamedTuple
 import pytest
 from each import each
 
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.text import UnreadableError
 from gpucheck.tables import Tables
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.rules.complaint import Target
-from gpucheck.whatif.files.text import UnreadableError
 
 TABLES = Tables()
 LONGEST = 15

@@ -9,18 +9,18 @@ import pytest
 import yaml
 from each import each
 
-from gpucheck.cli.lint_beside import beside, compose_files
+from gpucheck.describe.files import lint as lint_module
+from gpucheck.describe.files import text as limits
+from gpucheck.describe.files.composed import Beside
+from gpucheck.describe.files.kinds import project_of
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.model import Project
+from gpucheck.describe.files.readers.yaml import _refuse_bombs
+from gpucheck.describe.files.requirement import normal_version
+from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.text import UnreadableError
+from gpucheck.describe.lint_beside import beside, compose_files
 from gpucheck.tables import Tables
-from gpucheck.whatif.files import lint as lint_module
-from gpucheck.whatif.files import text as limits
-from gpucheck.whatif.files.composed import Beside
-from gpucheck.whatif.files.kinds import project_of
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.model import Project
-from gpucheck.whatif.files.readers.yaml import _refuse_bombs
-from gpucheck.whatif.files.requirement import normal_version
-from gpucheck.whatif.files.rules.complaint import Target
-from gpucheck.whatif.files.text import UnreadableError
 
 pytestmark = pytest.mark.hostile
 
@@ -242,7 +242,7 @@ def test_documents_of_other_forms_break_nothing(text: str) -> None:
 @each("name", ["::stop-commands::x", "  ::error file=a::b", "a##[stop-commands]x", "\n::error::x"])
 def test_a_name_of_a_file_is_no_command_of_a_runner(name: str) -> None:
     """GitHub executes lines of a log that begin with ``::``, or have ``##[`` anywhere."""
-    from gpucheck.output.lint_text import LintedFile, reasons, terminal  # noqa: PLC0415
+    from gpucheck.describe.lint_text import LintedFile, reasons, terminal  # noqa: PLC0415
 
     data = b"services:\n  a: {image: nvidia/cuda:12.4.1-base-ubuntu22.04}\n"
     done = lint("compose.yaml", data, TARGET, TABLES)
@@ -253,7 +253,7 @@ def test_a_name_of_a_file_is_no_command_of_a_runner(name: str) -> None:
 
 
 def test_escape_sequences_do_not_reach_the_terminal() -> None:
-    from gpucheck.output.lint_text import LintedFile, github, terminal  # noqa: PLC0415
+    from gpucheck.describe.lint_text import LintedFile, github, terminal  # noqa: PLC0415
 
     data = b'services:\n  "a\\x1b[31m::error\\n": {image: nvidia/cuda:12.4.1-base-ubuntu22.04}\n'
     done = lint("compose.yaml", data, TARGET, TABLES)

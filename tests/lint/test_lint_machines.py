@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 from each import each
 
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.tables import Tables
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.rules.complaint import Target
 
 TABLES = Tables()
 CPU, TOO_NEW, PYTHON = "torch-cpu-only", "gpu-too-new-for-torch", "torch-python-unsupported"

@@ -3,9 +3,9 @@
 import pytest
 from each import each
 
-from gpucheck.whatif.files.model import Index, Pin
-from gpucheck.whatif.files.readers import conda_env, pixi, yaml
-from gpucheck.whatif.files.requirement import version_of
+from gpucheck.describe.files.model import Index, Pin
+from gpucheck.describe.files.readers import conda_env, pixi, yaml
+from gpucheck.describe.files.requirement import version_of
 
 pytest.importorskip("yaml")
 

@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 from each import each
 
+from gpucheck.describe.files.lint import lint
+from gpucheck.describe.files.requirement import Wheel, holds_on_linux, wheel_of
+from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.tables import Tables
-from gpucheck.whatif.files.lint import lint
-from gpucheck.whatif.files.requirement import Wheel, holds_on_linux, wheel_of
-from gpucheck.whatif.files.rules.complaint import Target
 
 TABLES = Tables()
 WHL = "https://download.pytorch.org/whl"

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 IMAGE = "    image: pytorch/pytorch:2.6.0-cuda12.4-cudnn9-runtime\n"
 BASE = f"services:\n  a:\n{IMAGE}"

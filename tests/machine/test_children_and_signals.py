@@ -141,7 +141,7 @@ finally:
             "import gpucheck.cli as it\n    with it._leaving_when_told(): os.kill(os.getpid(), 15)",
             143,
         ),
-        ("import gpucheck.api.examiner as it\n    it._leave(15, None)", 1),
+        ("import gpucheck.programs.examiner as it\n    it._leave(15, None)", 1),
     ],
     ids=["command", "examiner"],
 )

@@ -8,11 +8,11 @@ import pytest
 from each import each
 
 from gpucheck import cli
-from gpucheck.api import examiner
-from gpucheck.cli.live_table import LiveTable
-from gpucheck.cli.run import listening
-from gpucheck.cli.text import colored
+from gpucheck.doctor.run import listening
+from gpucheck.interface.live_table import LiveTable
+from gpucheck.interface.text import colored
 from gpucheck.machine import console
+from gpucheck.programs import examiner
 from gpucheck.selftests.progress import ProgressGrid
 
 _USUAL = 0x0003

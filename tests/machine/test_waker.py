@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from outside_faults import children, state
 
-from gpucheck.cli.commands.preflight import COMMAND
+from gpucheck.cluster.commands.preflight import COMMAND
 from gpucheck.machine import waker
 
 pytestmark = [

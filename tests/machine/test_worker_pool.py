@@ -16,10 +16,10 @@ from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.ladder import Ladder
 from gpucheck.machine.worker_pool.lost_packets import LostPackets
-from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import WorkerPool
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawner
+from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.worker import BOOTSTRAP
 from gpucheck.worker import sessions as theirs_module
 

@@ -5,8 +5,8 @@ import re
 import pytest
 from each import each
 
-from gpucheck.messages.form import FindingMessages
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.form import FindingMessages
+from gpucheck.log_patterns.loading import all_messages
 
 pytestmark = pytest.mark.every_finding
 

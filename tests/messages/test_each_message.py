@@ -10,11 +10,11 @@ from pattern_form import faults, parsed
 from slugs import SLUGS
 
 from gpucheck.findings import all_rules
-from gpucheck.messages.form import FindingMessages, Message, compiled
-from gpucheck.messages.loading import AUTHORED, all_messages
-from gpucheck.messages.matcher import candidates
-from gpucheck.messages.text import Line, Text
-from gpucheck.messages.word_index import runs
+from gpucheck.log_patterns.form import FindingMessages, Message, compiled
+from gpucheck.log_patterns.loading import AUTHORED, all_messages
+from gpucheck.log_patterns.matcher import candidates
+from gpucheck.log_patterns.text import Line, Text
+from gpucheck.log_patterns.word_index import runs
 
 pytestmark = pytest.mark.every_finding
 

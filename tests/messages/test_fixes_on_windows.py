@@ -6,8 +6,8 @@ from collections.abc import Iterator
 import pytest
 
 from gpucheck.facts.claims import Fix
-from gpucheck.messages.form import MessageFix
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.form import MessageFix
+from gpucheck.log_patterns.loading import all_messages
 from gpucheck.ticket import triage
 
 pytestmark = pytest.mark.every_finding

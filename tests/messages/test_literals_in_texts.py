@@ -4,8 +4,8 @@ import random
 
 from each import each
 
-from gpucheck.messages.text import Line, Text
-from gpucheck.messages.word_index import runs
+from gpucheck.log_patterns.text import Line, Text
+from gpucheck.log_patterns.word_index import runs
 
 LOG = """\
 step 118 | loss 2.31 | 172.17.0.2

@@ -5,9 +5,9 @@ import re
 import pytest
 from each import each
 
-from gpucheck.messages.form import Message, compiled
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.matcher import search
+from gpucheck.log_patterns.form import Message, compiled
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.matcher import search
 from gpucheck.ticket.intake import read_text
 
 _LINES = {
@@ -95,6 +95,6 @@ def test_the_pattern_is_not_tried_where_no_such_word_stands(
         tried.append(pattern)
         return compiled(pattern)
 
-    monkeypatch.setattr("gpucheck.messages.matcher.compiled", noted)
+    monkeypatch.setattr("gpucheck.log_patterns.matcher.compiled", noted)
     search(read_text(f"torch {_message(key).literal}".encode()))
     assert _message(key).pattern not in tried

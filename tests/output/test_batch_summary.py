@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from html_support import is_sound
 
-from gpucheck.output import batch_summary
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
+from gpucheck.ticket import batch_summary
 from gpucheck.ticket.tally import Counting, Tally
 
 

@@ -19,10 +19,22 @@ from preflight_samples import culprit, node, ranks, result
 from rules_support import TABLES
 
 from gpucheck.advice.recommender import Recommendation
-from gpucheck.baselines import words
+from gpucheck.baselines import diff_html as html_diff
+from gpucheck.baselines import diff_overview, words
+from gpucheck.baselines.diff import Change, compare
+from gpucheck.baselines.documents import Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import html as html_preflight
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.describe import lint_text, recommendation
+from gpucheck.describe.files.rules.complaint import Complaint
+from gpucheck.describe.lint_text import LintedFile
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Severity
@@ -32,32 +44,11 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.language import Sentence
 from gpucheck.language.visible import is_visible
-from gpucheck.output import (
-    batch_summary,
-    diff_overview,
-    json_format,
-    junit,
-    lint_text,
-    markdown,
-    preflight_json,
-    preflight_junit,
-    preflight_markdown,
-    preflight_metrics,
-    preflight_text,
-    recommendation,
-    terminal,
-    ticket_reply,
-    ticket_text,
-)
-from gpucheck.output.baseline_documents import Difference, Figure
-from gpucheck.output.diff import Change, compare
-from gpucheck.output.html import diff as html_diff
-from gpucheck.output.html import preflight as html_preflight
+from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
-from gpucheck.output.lint_text import LintedFile
+from gpucheck.ticket import batch_summary, ticket_reply
 from gpucheck.ticket.judge import judge_saved
 from gpucheck.ticket.tally import CauseCount, Tally
-from gpucheck.whatif.files.rules.complaint import Complaint
 
 HOSTILE = [
     preflight_samples.HOSTILE,

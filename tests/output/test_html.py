@@ -16,27 +16,22 @@ from html_support import Markup, is_sound
 from rules_support import TABLES
 
 from gpucheck import triage
+from gpucheck.baselines import diff_html as diff
+from gpucheck.baselines.diff import compare
 from gpucheck.cli import gpucheck
-from gpucheck.cli.options import PREFLIGHT_FORMATS, REPORT_FORMATS, rendered
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import charts as of_preflight
+from gpucheck.cluster.pages import durations_chart as durations
+from gpucheck.cluster.pages import phases_chart as phases
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.facts.selftests import Moment, SelfTests
 from gpucheck.facts.system import System
+from gpucheck.interface.options import PREFLIGHT_FORMATS, REPORT_FORMATS, rendered
 from gpucheck.language import speaking
-from gpucheck.output.diff import compare
-from gpucheck.output.html import diff
 from gpucheck.output.html.builder import BLANK, el, ours
 from gpucheck.output.html.builder import rendered as markup
-from gpucheck.output.html.charts import (
-    durations,
-    lines,
-    of_preflight,
-    of_selftests,
-    phases,
-    spread,
-    svg,
-)
+from gpucheck.output.html.charts import lines, of_selftests, spread, svg
 from gpucheck.output.redact import redact_together
 
 _MOST_BYTES = 1_000_000

@@ -9,10 +9,12 @@ import report_samples
 from browser_support import examined, opened
 
 from gpucheck import triage
+from gpucheck.baselines import diff_html as diff
+from gpucheck.baselines.diff import compare
+from gpucheck.cluster.pages import html as preflight
 from gpucheck.language import speaking
-from gpucheck.output import batch_summary
-from gpucheck.output.diff import compare
-from gpucheck.output.html import diff, preflight, report
+from gpucheck.output.html import report
+from gpucheck.ticket import batch_summary
 from gpucheck.ticket.tally import CauseCount, Tally
 
 pytestmark = [pytest.mark.process, pytest.mark.xdist_group("browser")]

@@ -6,14 +6,16 @@ import pytest
 import report_samples as samples
 from each import each
 
+from gpucheck.baselines import diff
+from gpucheck.baselines.diff import as_json, compare
+from gpucheck.describe import recommendation
 from gpucheck.facts import snapshot
 from gpucheck.language import from_said
-from gpucheck.output import diff, json_format, recommendation, table_text
-from gpucheck.output.diff import as_json, compare
+from gpucheck.output import json_format, table_text
 from gpucheck.output.json_text import json_text
 from gpucheck.output.pages import listing_json
 from gpucheck.output.redact import redact
-from gpucheck.output.schema import names, schema
+from gpucheck.programs.schema import names, schema
 
 KEYS = [
     "schema",

@@ -18,9 +18,12 @@ from each import each
 from more_secrets import MORE_LINES, OF_PROGRAMS, OF_SCHEDULERS
 from rules_support import TABLES, snapshot
 
-from gpucheck.api.questions import Setting, asked
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import record as preflight_record
+from gpucheck.cluster.pages.bundle import bundle
+from gpucheck.cluster.pages.public_form import Public
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES, Environment
@@ -33,23 +36,14 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output import (
-    json_format,
-    junit,
-    markdown,
-    preflight_metrics,
-    preflight_record,
-    ticket_reply,
-    ticket_text,
-)
+from gpucheck.output import json_format, junit, markdown, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import json_text
-from gpucheck.output.preflight_bundle import bundle
-from gpucheck.output.preflight_public import Public
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact
 from gpucheck.probes.collector import Collector
-from gpucheck.ticket import triage
+from gpucheck.programs.questions import Setting, asked
+from gpucheck.ticket import ticket_reply, triage
 
 # A line of a ticket, and what must not be left of it.
 LINES = [

@@ -16,12 +16,12 @@ from rules_support import TABLES
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
+from gpucheck.cluster.pages.bundle import bundle
+from gpucheck.cluster.pages.public_form import Public
 from gpucheck.facts.culprit_data import FailedGroup, OwnFailure, Route
 from gpucheck.facts.process_state import Look
 from gpucheck.facts.snapshot import load
-from gpucheck.output.preflight_bundle import bundle
-from gpucheck.output.preflight_public import Public
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 from gpucheck.ticket import saved
 from gpucheck.ticket.judge import judge_saved
 

@@ -14,16 +14,14 @@ import pytest
 from each import each
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import terminal as preflight_text
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Bandwidth
-from gpucheck.output import (
-    preflight_json,
-    preflight_junit,
-    preflight_markdown,
-    preflight_metrics,
-    preflight_text,
-)
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 _PROMTOOL = shutil.which("promtool")
 _SERIES = re.compile(

@@ -12,13 +12,16 @@ from each import each
 
 from gpucheck.cluster.history import exclusion
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import markdown as preflight_markdown
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import words
+from gpucheck.cluster.pages.terminal import render
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, RankOutcome
-from gpucheck.output import preflight_json, preflight_junit, preflight_markdown, preflight_metrics
-from gpucheck.output import preflight_words as words
-from gpucheck.output.preflight_text import render
 from gpucheck.ticket import triage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")

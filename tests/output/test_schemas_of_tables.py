@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from each import each
 
 from gpucheck.cli import gpucheck
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 from gpucheck.tables import tables_dir
 from gpucheck.tables.catalogue import all_tables
 

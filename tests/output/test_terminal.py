@@ -21,9 +21,9 @@ from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
 from gpucheck.language import speaking, spoken
 from gpucheck.output import terminal
-from gpucheck.output.areas import Area, areas
 from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
+from gpucheck.output.machine_summary import Area, areas
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

@@ -3,7 +3,7 @@
 import pasted_samples
 
 from gpucheck import triage
-from gpucheck.output.ticket_reply import reply
+from gpucheck.ticket.ticket_reply import reply
 
 K40M = """\
 +-----------------------------------------------------------------------------+

@@ -15,11 +15,11 @@ import pytest
 
 import gpucheck
 from gpucheck.cluster.session import Session
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import Malformed, Verdict
 from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import Malformed, Verdict
 from gpucheck.cluster.task.supervisor import ExitReason
 
 PATIENCE = 10.0

@@ -12,8 +12,8 @@ from gpucheck.cluster.coordinator.attendance import SILENT, Heard
 from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import (
     GaveUp,
     Heartbeat,
     Leaving,

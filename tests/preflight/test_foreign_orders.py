@@ -7,8 +7,8 @@ from memory_store import MemoryStore
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Group, RankAssignment, StepOrders
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Group, RankAssignment, StepOrders
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.facts import Answer
 from gpucheck.language import speaking, spoken

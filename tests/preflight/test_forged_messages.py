@@ -16,10 +16,13 @@ from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Wanted
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Malformed
-from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
-from gpucheck.output.preflight_public import Public
+from gpucheck.cluster.pages import json_form as preflight_json
+from gpucheck.cluster.pages import junit as preflight_junit
+from gpucheck.cluster.pages import metrics as preflight_metrics
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Malformed
 
 TASKS = 4
 

@@ -14,10 +14,11 @@ from meeting_support import judged
 from memory_store import MemoryStore
 
 from gpucheck.cluster.model import TaskFacts
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     Attendees,
     Deputies,
     Malformed,
@@ -26,7 +27,6 @@ from gpucheck.cluster.store.messages import (
     Survivor,
     Topic,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors.deputy import DeputyDesk, Standby, choose
 from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gpucheck.cluster.pages import durations_chart as durations
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.snapshot import decode
-from gpucheck.output.html.charts import durations
 
 pytestmark = [
     pytest.mark.gate,

@@ -19,7 +19,7 @@ import yaml
 import gpucheck
 from gpucheck.cluster import job_plan
 from gpucheck.cluster.launchers.entrance import Wish, find
-from gpucheck.output import node_line
+from gpucheck.cluster.pages import node_line
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
 VERSIONS = ("1.29", kubernetes_validate.latest_version())

@@ -11,8 +11,8 @@ from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose import process_state as judged
 from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
 from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, StepResult
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Malformed
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Malformed
 from gpucheck.cluster.task import process_state
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity

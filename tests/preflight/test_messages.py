@@ -9,8 +9,9 @@ import pytest
 
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
 from gpucheck.cluster.model import Device, RankResult, RootCause, TaskFacts
-from gpucheck.cluster.store import entries, messages
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store import entries
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import (
     Dismissal,
     GaveUp,
     Group,

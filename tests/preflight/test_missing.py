@@ -9,7 +9,7 @@ from fabric_support import Fabric, lost, roster
 
 from gpucheck.cluster.diagnose.missing import Sights
 from gpucheck.cluster.model import Roster
-from gpucheck.cluster.store.messages import Seen
+from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 

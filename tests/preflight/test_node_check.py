@@ -16,10 +16,10 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Status, Step, StepResult
 from gpucheck.cluster.node_check import is_unfit, of_report
 from gpucheck.cluster.outcome import Ending
+from gpucheck.cluster.pages import node_line
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests, SelfTestStatus
-from gpucheck.output import node_line
 
 UNFIT = {
     "gpu-lost-xid79": "gpu-fallen-off-bus",

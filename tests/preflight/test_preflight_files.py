@@ -16,11 +16,11 @@ from gpucheck.cluster.files import Before, FileError, write_each, write_file
 from gpucheck.cluster.history import exclusion
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, TaskFacts
+from gpucheck.cluster.pages import terminal as preflight_text
+from gpucheck.cluster.pages.files import write_files
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
-from gpucheck.output import preflight_text
-from gpucheck.output.preflight_files import write_files
-from gpucheck.output.schema import schema
+from gpucheck.programs.schema import schema
 
 
 def left_in(folder: Path) -> list[str]:

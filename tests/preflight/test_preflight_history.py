@@ -17,11 +17,11 @@ from gpucheck.cli import gpucheck
 from gpucheck.cluster.files import FileError, add_line
 from gpucheck.cluster.history import good_hosts, of_lines
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages.files import write_files
+from gpucheck.cluster.pages.record import line
 from gpucheck.cluster.store import wire
-from gpucheck.cluster.store.messages import Attendees, Seat, Survivor
+from gpucheck.cluster.store.task_messages import Attendees, Seat, Survivor
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.output.preflight_files import write_files
-from gpucheck.output.preflight_record import line
 
 WELL = samples.result(samples.ranks(8, 8))
 NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)

@@ -16,9 +16,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.cluster.store import connection, messages
+from gpucheck.cluster.store import connection
 from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire as store_wire
 from gpucheck.cluster.store.attempt import Meeting, Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient

@@ -27,8 +27,8 @@ from gpucheck.cluster.drill import parse
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.session import Policy, Session
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Verdict
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Verdict
 from gpucheck.language import plain
 from gpucheck.machine import LiveHost
 

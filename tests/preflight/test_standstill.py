@@ -11,8 +11,8 @@ from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Verdict
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import Verdict
 from gpucheck.cluster.task import supervisor as module
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.machine.worker_pool.spawners import StartProgram

@@ -6,8 +6,14 @@ import pytest
 from memory_store import MemoryStore
 
 from gpucheck.cluster.model import Kind, RankResult
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Group, GroupEnd, Rendezvous, StepOrders, StepResults
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import (
+    Group,
+    GroupEnd,
+    Rendezvous,
+    StepOrders,
+    StepResults,
+)
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun
 from gpucheck.cluster.task.step_run import StepRun

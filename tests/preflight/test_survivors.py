@@ -12,10 +12,11 @@ import pytest
 from memory_store import MemoryStore
 
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     Attendees,
     Deputies,
     Deputy,
@@ -25,7 +26,6 @@ from gpucheck.cluster.store.messages import (
     Survivor,
     Verdict,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section

@@ -7,9 +7,9 @@ import time
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import Place, Question, Seen
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import Place, Question, Seen
 from gpucheck.cluster.task import witness
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.machine import process_identity

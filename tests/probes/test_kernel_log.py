@@ -11,8 +11,8 @@ from support import machine
 
 from gpucheck.facts import Answer
 from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import LiveHost, Ran
-from gpucheck.messages import kernel_log as messages
 from gpucheck.probes.driver.kernel_log import collect
 
 UUID = "GPU-8f6d1f0e-3b1c-4c0a-9d5e-0a1b2c3d4e5f"

@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from gpucheck.cli.live_table import LiveTable, table
+from gpucheck.interface.live_table import LiveTable, table
 from gpucheck.selftests.progress import ProgressGrid
 
 
@@ -33,7 +33,7 @@ def test_many_places_are_counted() -> None:
 
 
 def test_it_is_drawn_over_itself_and_nothing_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gpucheck.cli.live_table._EVERY", 0)
+    monkeypatch.setattr("gpucheck.interface.live_table._EVERY", 0)
     out = io.StringIO()
     drawn = LiveTable(out)
     drawn(grid(2))

@@ -7,11 +7,11 @@ import report_samples as samples
 from rules_support import TABLES
 from selftest_facts import failed, ran, result
 
+from gpucheck.baselines import diff
 from gpucheck.engine import Report, diagnose, make_report, untested
 from gpucheck.facts.selftests import Measurement, SelfTests
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import plain
-from gpucheck.output import diff
 from gpucheck.output.redact import redact
 
 

@@ -113,7 +113,9 @@ def readers(folder: Path) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     sound = Tables.get
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("gpucheck.api.with_tables.refuse_broken", lambda _tables: None)  # reads all
+        patch.setattr(
+            "gpucheck.interface.with_tables.refuse_broken", lambda _tables: None
+        )  # reads all
         for said, command in ALL.items():
             read: dict[str, None] = {}
 

@@ -4,7 +4,7 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.messages.roles import Role, role_of_line
+from gpucheck.log_patterns.roles import Role, role_of_line
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"

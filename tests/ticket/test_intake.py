@@ -223,7 +223,7 @@ def test_a_report_that_cannot_be_read_is_one_sentence(schema: str) -> None:
 def test_parts_of_telling_texts_never_crash() -> None:
     """Cut, doubled and mixed up: what a careless paste makes of output."""
     chance = random.Random(11)  # noqa: S311  # the same every time
-    from gpucheck.messages.loading import all_messages  # noqa: PLC0415
+    from gpucheck.log_patterns.loading import all_messages  # noqa: PLC0415
 
     samples = [one.sample for finding in all_messages().values() for one in finding.messages]
     for _ in range(150):

@@ -4,8 +4,8 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.output.ticket_reply import reply
 from gpucheck.output.ticket_text import render
+from gpucheck.ticket.ticket_reply import reply
 
 NOTHING_FAILS = (
     "[Feature]: support FP8 for GPUs with compute capability 8.9\n",

@@ -7,9 +7,9 @@ from each import each
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
-from gpucheck.messages.loading import all_messages
-from gpucheck.output import json_format, markdown, terminal, ticket_reply, ticket_text
-from gpucheck.ticket import triage
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.output import json_format, markdown, terminal, ticket_text
+from gpucheck.ticket import ticket_reply, triage
 
 FORMS: dict[str, Callable[[Report], str]] = {
     "terminal": terminal.render,

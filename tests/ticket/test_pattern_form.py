@@ -11,7 +11,7 @@ import pytest
 from each import each
 from pattern_form import example, faults, parsed
 
-import gpucheck.messages
+import gpucheck.log_patterns
 import gpucheck.ticket
 import gpucheck.ticket.readers
 
@@ -22,7 +22,7 @@ LEAST = 150
 
 
 def modules() -> Iterator[ModuleType]:
-    for package in (gpucheck.messages, gpucheck.ticket.readers, gpucheck.ticket):
+    for package in (gpucheck.log_patterns, gpucheck.ticket.readers, gpucheck.ticket):
         yield package
         for info in pkgutil.iter_modules(package.__path__):
             yield importlib.import_module(f"{package.__name__}.{info.name}")

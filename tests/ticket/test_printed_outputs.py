@@ -10,7 +10,7 @@ from each import each
 from gpucheck import triage
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
-from gpucheck.messages.roles import Role, role_of
+from gpucheck.log_patterns.roles import Role, role_of
 from gpucheck.ticket.intake import read_text
 
 SMI_Q = """

@@ -8,9 +8,9 @@ from each import each
 
 from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.source_code import is_code, is_statement
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.source_code import is_code, is_statement
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.unwrap import unwrapped
 
 SCRIPTS = sorted((Path(__file__).parent / "harmless").glob("*.txt"))

@@ -4,9 +4,9 @@ from each import each
 
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings.form import Weight
-from gpucheck.messages.form import Message, Strength
-from gpucheck.messages.matcher import Match
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.form import Message, Strength
+from gpucheck.log_patterns.matcher import Match
+from gpucheck.log_patterns.text import Line
 from gpucheck.ticket.weighing import of_facts, of_messages
 
 NAMES, POINTS, FITS, SYMPTOM = (Weight(one.level) for one in Strength)

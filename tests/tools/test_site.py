@@ -11,7 +11,7 @@ from language.english_left import english_left
 
 from gpucheck.findings import all_rules
 from gpucheck.language import Language
-from gpucheck.messages.loading import all_messages
+from gpucheck.log_patterns.loading import all_messages
 
 _FENCED = re.compile(r"^(`{3,})text\n(?P<lines>.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")

@@ -15,7 +15,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Language
-from gpucheck.messages.form import FindingMessages, Message, MessageFix, Strength
+from gpucheck.log_patterns.form import FindingMessages, Message, MessageFix, Strength
 
 pytest.importorskip("sphinx")  # fast tests run without the extra docs
 

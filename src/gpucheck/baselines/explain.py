@@ -12,10 +12,10 @@ from typing import Literal
 
 import msgspec
 
+from gpucheck.baselines.diff import Change, compare
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Finding
-from gpucheck.output.diff import Change, compare
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 

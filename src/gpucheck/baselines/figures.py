@@ -2,9 +2,9 @@
 
 from collections.abc import Iterator
 
+from gpucheck.baselines.documents import Figure
 from gpucheck.facts.selftests import LONG_ENOUGH, SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.output.baseline_documents import Figure
 
 NOTABLE = 0.1
 """The share by which a rate has to differ to be shown. It accuses nobody: rates vary."""

@@ -8,11 +8,11 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
+from gpucheck.baselines.diff import VOLATILE
+from gpucheck.baselines.documents import Difference
 from gpucheck.baselines.store import State
 from gpucheck.facts import Facts, Private
 from gpucheck.facts.packages import Packages
-from gpucheck.output.baseline_documents import Difference
-from gpucheck.output.diff import VOLATILE
 from gpucheck.output.summary import gpu_names
 
 FEWEST = 3

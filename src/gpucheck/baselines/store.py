@@ -17,13 +17,13 @@ from typing import get_args
 
 import msgspec
 
+from gpucheck.baselines.documents import SavedState
 from gpucheck.engine import Report, Verdict
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, SnapshotError, load
 from gpucheck.facts.system import System
 from gpucheck.language import say
 from gpucheck.machine.owners import folder_of_others
-from gpucheck.output.baseline_documents import SavedState
 from gpucheck.output.json_text import json_text
 from gpucheck.output.public import public
 

@@ -3,15 +3,15 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpucheck.baselines import diff_overview
+from gpucheck.baselines.diff import Change
+from gpucheck.baselines.diff_text import said_of
+from gpucheck.baselines.documents import Comparison, Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State, row, when
 from gpucheck.engine import Report
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output import diff_overview
-from gpucheck.output.baseline_documents import Comparison, Difference, Figure
-from gpucheck.output.diff import Change
-from gpucheck.output.diff_text import said_of
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import driver_release, gpu_names, headline
@@ -42,7 +42,7 @@ def comparison(
         explanation: what explains the first root cause; None without one.
         changes: all changes.
         rates: the figures that differ notably.
-        look: of :func:`gpucheck.output.diff_overview.render`.
+        look: of :func:`gpucheck.baselines.diff_overview.render`.
     """
     page = Page(look["width"], color=look["color"])
     page.words(_compared_with(state), style="bold")

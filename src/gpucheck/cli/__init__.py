@@ -18,13 +18,20 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from gpucheck._about import modules_of
-from gpucheck.api.ending import BY_SIGNAL, ENDING
 from gpucheck.cli import commands
-from gpucheck.cli.live_out import to_nowhere
-from gpucheck.cli.options import LANGUAGES, examples, language_before, tables_before
-from gpucheck.cli.spelling import Group, is_file, slug_of
-from gpucheck.cli.text import NO_ROOM, language_named, no_room, page_width, printable, words_of
 from gpucheck.cli.version import version_options
+from gpucheck.interface.ending import BY_SIGNAL, ENDING
+from gpucheck.interface.live_out import to_nowhere
+from gpucheck.interface.options import LANGUAGES, examples, language_before, tables_before
+from gpucheck.interface.spelling import Group, is_file, slug_of
+from gpucheck.interface.text import (
+    NO_ROOM,
+    language_named,
+    no_room,
+    page_width,
+    printable,
+    words_of,
+)
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
 
 if TYPE_CHECKING:
@@ -96,7 +103,7 @@ class CommandFolder(Group):
         command: click.Command = importlib.import_module(f"{commands.__name__}.{name}").COMMAND
         if not ctx.resilient_parsing:
             return command
-        from gpucheck.cli.completion import completing  # noqa: PLC0415
+        from gpucheck.cli.shell_completion import completing  # noqa: PLC0415
 
         return completing(name, command)
 
@@ -113,7 +120,7 @@ class CommandFolder(Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what it was asked wrongly is a refusal."""
-        from gpucheck.cli.refusals import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.interface.refusals import in_the_words_of_click  # noqa: PLC0415
 
         with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)
@@ -185,7 +192,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 
     speak(_language_asked_for(sys.argv[1:] if args is None else args))
     if current_language() != "en":
-        from gpucheck.cli.help_page import in_language  # noqa: PLC0415
+        from gpucheck.interface.help_page import in_language  # noqa: PLC0415
 
         in_language(gpucheck)
     try:
@@ -224,7 +231,7 @@ def _run(args: Sequence[str] | None) -> NoReturn:
 def _ended(refusal: str) -> str:
     if current_language() == "en":
         return refusal
-    from gpucheck.cli.help_page import with_wide_stop  # noqa: PLC0415
+    from gpucheck.interface.help_page import with_wide_stop  # noqa: PLC0415
 
     return with_wide_stop(refusal)
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucheck._about import VERSION
-from gpucheck.cli.options import tables_asked_for
-from gpucheck.cli.spelling import OneOf
+from gpucheck.interface.options import tables_asked_for
+from gpucheck.interface.spelling import OneOf
 from gpucheck.language import say
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # 
     if not value or ctx.resilient_parsing:
         return
     if ctx.meta.get(_FORM) == "json":
-        from gpucheck.cli.refusals import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.interface.refusals import in_the_words_of_click  # noqa: PLC0415
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
         with in_the_words_of_click():
@@ -57,8 +57,8 @@ def version_options(command: "Callable[..., Any]") -> "Callable[..., Any]":
 
 def _as_data(tables: str | None) -> dict[str, Any]:
     """Return the versions of gpucheck, its tables, its Python, and of what it writes."""
-    from gpucheck.api.with_tables import open_tables  # noqa: PLC0415
-    from gpucheck.output.schema import versions_of_schemas  # noqa: PLC0415
+    from gpucheck.interface.with_tables import open_tables  # noqa: PLC0415
+    from gpucheck.programs.schema import versions_of_schemas  # noqa: PLC0415
 
     index = open_tables(tables, whole=False).index()
     return {

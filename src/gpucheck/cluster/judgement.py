@@ -44,7 +44,7 @@ from gpucheck.cluster.model import (
     TaskFacts,
 )
 from gpucheck.cluster.outcome import Ending
-from gpucheck.cluster.store.messages import GroupBandwidth, Verdict, fitting
+from gpucheck.cluster.store.task_messages import GroupBandwidth, Verdict, fitting
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins

@@ -6,10 +6,10 @@ import msgspec
 
 from gpucheck.cluster.door import Door
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import Refusal, Verdict
 from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import Refusal, Verdict
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task.shutdown import TICK, leave
 from gpucheck.facts.numbers import whole_number

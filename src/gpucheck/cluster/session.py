@@ -14,8 +14,8 @@ from gpucheck.cluster.door import Door
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import ExitClass, ExitStatus
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.task_messages import GaveUp, Seen, Survivor, Verdict
 from gpucheck.cluster.survivors import meeting
 from gpucheck.cluster.survivors.deputy import Standby
 from gpucheck.cluster.survivors.meeting import Circumstances, Meeting

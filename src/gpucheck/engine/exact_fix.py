@@ -24,7 +24,7 @@ def exact_fix(
 
 def _are_of_any_message(slug: str, fixes: tuple[Fix, ...]) -> bool:
     # Imported late: a machine has no messages, and would pay for the import.
-    from gpucheck.messages.loading import messages_of  # noqa: PLC0415
+    from gpucheck.log_patterns.loading import messages_of  # noqa: PLC0415
 
     general = messages_of(slug).fixes
     said = [fix.text for fix in fixes]

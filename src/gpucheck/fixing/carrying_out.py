@@ -9,8 +9,8 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
-from gpucheck.fixing.commands import Command, runnable
 from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.permitted import Command, runnable
 from gpucheck.fixing.place import Place
 from gpucheck.fixing.words import Outcome
 from gpucheck.language import say

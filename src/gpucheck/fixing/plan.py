@@ -8,12 +8,12 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.packages import Packages
 from gpucheck.findings.form import Finding
-from gpucheck.fixing.commands import Command, runnable
+from gpucheck.fixing.document import FixLeft, Who
 from gpucheck.fixing.journal import Step
+from gpucheck.fixing.permitted import Command, runnable
 from gpucheck.fixing.place import Place
 from gpucheck.fixing.projects import Project
 from gpucheck.language import Sentence, listed, say
-from gpucheck.output.fix_document import FixLeft, Who
 
 _OWN = frozenset(("gpucheck-doctor", "click", "msgspec", "nvidia-ml-py", "packaging"))
 """What gpucheck runs on."""

@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.fixing.commands import Command
+from gpucheck.fixing.permitted import Command
 from gpucheck.fixing.place import Place
 from gpucheck.language import Sentence, say
 

@@ -9,13 +9,13 @@ import msgspec
 
 from gpucheck.derived.windows_shells import in_either
 from gpucheck.engine import Report
+from gpucheck.fixing.document import FixDocument, FixLeft, FixResult, FixStep, Who
 from gpucheck.fixing.journal import Journal, Step
 from gpucheck.fixing.place import Place
 from gpucheck.fixing.plan import Plan
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.blocks import Commands, Section, Words
-from gpucheck.output.fix_document import FixDocument, FixLeft, FixResult, FixStep, Who
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict
 from gpucheck.output.words import LONGEST_WORDS, clean, size

@@ -11,9 +11,9 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, spoken
 from gpucheck.output import blocks, report_blocks
-from gpucheck.output.areas import areas
 from gpucheck.output.blocks import Block, Box, Line, Words
 from gpucheck.output.fix_words import with_colon
+from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import footer, headline, reach, target, trailer_of, verdict

@@ -11,9 +11,9 @@ from gpucheck.facts.snapshot import Origin, Snapshot
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say
 from gpucheck.output import report_blocks
-from gpucheck.output.areas import areas
 from gpucheck.output.blocks import Box, Items, Words
 from gpucheck.output.layout import STATES, Page, encodable
+from gpucheck.output.machine_summary import areas
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.output.summary import headline, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term

@@ -7,8 +7,8 @@ import msgspec
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.language import say
 from gpucheck.machine.worker_pool.exits import last_words
-from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.selftests import outcome
 from gpucheck.selftests.plan import Job
 from gpucheck.selftests.ranks import stopped_for

@@ -8,10 +8,10 @@ import msgspec
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.language import Sentence, say
-from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import WorkerPool
 from gpucheck.machine.worker_pool.process import WorkerProcess
 from gpucheck.machine.worker_pool.spawners import ZYGOTE, StartProgram
+from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.selftests import outcome
 from gpucheck.selftests.catalogue import SelfTestHeader
 from gpucheck.selftests.folder import step_folder

@@ -7,7 +7,7 @@ import msgspec
 from gpucheck.facts.selftests import Measurement, SelfTest, SelfTestStatus
 from gpucheck.language import Sentence, say
 from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.selftests.plan import Job
 from gpucheck.selftests.worker_words import sentence_in
 

@@ -4,7 +4,7 @@ Any code in the target interpreter may have written the message, so it is read w
 """
 
 from gpucheck.language.read_back import said_again
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.worker_messages import Message
 
 
 def sentence_in(message: Message, field: str) -> str:

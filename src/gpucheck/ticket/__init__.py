@@ -1,7 +1,7 @@
 """A ticket: what a user pasted, and the cause that it shows.
 
 A text goes one way. Each step imports only from those before it. The messages themselves are in
-``gpucheck.messages``; ``intake`` asks its matcher which lines of a long log to keep.
+``gpucheck.log_patterns``; ``intake`` asks its matcher which lines of a long log to keep.
 
 1. ``saved_inside`` finds snapshots of gpucheck, ``given`` opens a file or pipe, ``encoding``
    decodes it, ``not_text`` refuses images and archives, ``intake`` makes bounded clean lines of it;

@@ -10,10 +10,10 @@ from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
 from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.language import say
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.matcher import Match
-from gpucheck.messages.roles import role_of
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.matcher import Match
+from gpucheck.log_patterns.roles import role_of
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.exceptions import unlogged
 from gpucheck.ticket.failure import Failure

@@ -16,8 +16,8 @@ import msgspec
 from gpucheck.engine import Report
 from gpucheck.facts.streams import Rejoined
 from gpucheck.language import in_series, say, say_many
+from gpucheck.log_patterns.encoding import Decoder, Transcoded, utf_16
 from gpucheck.tables import Tables
-from gpucheck.ticket.encoding import Decoder, Transcoded, utf_16
 from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake

@@ -10,10 +10,10 @@ from gpucheck.facts.pasted import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import say
-from gpucheck.messages import wording
-from gpucheck.messages.form import MessageFix
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.matcher import Match
+from gpucheck.log_patterns import wording
+from gpucheck.log_patterns.form import MessageFix
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.matcher import Match
 from gpucheck.ticket import weighing
 from gpucheck.ticket.failure import About
 from gpucheck.ticket.own_report import words_about

@@ -6,9 +6,9 @@ not used, or that an installation fails, may be right although no line shows why
 
 import re
 
-from gpucheck.messages.matcher import names_a_part
-from gpucheck.messages.roles import PRINTED, Role, role_of
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.matcher import names_a_part
+from gpucheck.log_patterns.roles import PRINTED, Role, role_of
+from gpucheck.log_patterns.text import Line, Text
 
 _MOST = 60
 """Lines with each of the words that are looked at."""

@@ -12,8 +12,8 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.form import KnownFacts
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.form import KnownFacts
+from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables
 from gpucheck.tables.product_names import capability_of, spellings
 from gpucheck.tables.torch_old_defaults import TorchOldDefaults

@@ -11,10 +11,10 @@ import re
 from collections.abc import Sequence
 
 from gpucheck.findings import all_rules
-from gpucheck.messages.form import Strength
-from gpucheck.messages.matcher import Match, names_a_part
-from gpucheck.messages.roles import SILENT, Role, role_of, role_of_line
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.form import Strength
+from gpucheck.log_patterns.matcher import Match, names_a_part
+from gpucheck.log_patterns.roles import SILENT, Role, role_of, role_of_line
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.complaints import is_wish
 from gpucheck.ticket.failure import Failure
 from gpucheck.ticket.progress import last_progress

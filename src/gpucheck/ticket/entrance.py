@@ -1,7 +1,7 @@
 """Where everything to be judged comes in: a saved file, a text, or a text with one in it."""
 
 from gpucheck.engine import Report
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake

@@ -11,9 +11,9 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from gpucheck.messages.roles import PRINTED, SILENT, Role, role_of_line
-from gpucheck.messages.source_code import is_code
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.roles import PRINTED, SILENT, Role, role_of_line
+from gpucheck.log_patterns.source_code import is_code
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.quotes import quote
 
 _MOST = 200

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.messages.roles import Role, role_of_line
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.roles import Role, role_of_line
+from gpucheck.log_patterns.text import Text
 from gpucheck.ticket.exceptions import Raised, chains, raised_in
 from gpucheck.ticket.progress import last_progress
 from gpucheck.ticket.whose_code import Place, innermost

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from gpucheck.facts.pasted import Taken
 from gpucheck.language import say
-from gpucheck.messages.matcher import Match
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.matcher import Match
+from gpucheck.log_patterns.text import Line, Text
 
 _TRACEBACK = say("Python traceback")
 _FAMILIES: dict[str, tuple[str, ...]] = {

@@ -2,8 +2,8 @@
 
 import re
 
-from gpucheck.messages.roles import SILENT, Role, role_of
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.roles import SILENT, Role, role_of
+from gpucheck.log_patterns.text import Line, Text
 
 _LITERALS = (
     "cuda error",

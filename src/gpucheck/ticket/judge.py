@@ -9,8 +9,8 @@ from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
-from gpucheck.messages.matcher import Match
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.matcher import Match
+from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed

@@ -5,8 +5,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Literal
 
-from gpucheck.messages.source_code import is_statement
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.source_code import is_statement
+from gpucheck.log_patterns.text import Line
 
 Language = Literal["en", "zh"]
 _MOST_LINES = 3000

@@ -8,8 +8,8 @@ import re
 import msgspec
 
 from gpucheck.findings import out_of_memory
-from gpucheck.messages.source_code import is_statement
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.source_code import is_statement
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
 

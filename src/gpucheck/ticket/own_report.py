@@ -16,10 +16,10 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import REPORT_SCHEMA, SCHEMA
 from gpucheck.findings import all_rules
 from gpucheck.language import plain, say
-from gpucheck.messages.form import FindingMessages, Message, MessageFix, Strength
-from gpucheck.messages.loading import all_messages
-from gpucheck.messages.matcher import Match
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.form import FindingMessages, Message, MessageFix, Strength
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.matcher import Match
+from gpucheck.log_patterns.text import Line, Text
 
 NAME = say("gpucheck report")
 

@@ -5,7 +5,7 @@ What it warned of before that did not stop it.
 
 import re
 
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.text import Text
 
 _WORDS = (
     "step",

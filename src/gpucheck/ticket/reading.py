@@ -7,8 +7,8 @@ import msgspec
 from gpucheck.facts import Section
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
-from gpucheck.messages.matcher import Match, search
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.matcher import Match, search
+from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables
 from gpucheck.ticket.complaints import first_complaint_of_environment, tells_something
 from gpucheck.ticket.completion import complete, known_facts

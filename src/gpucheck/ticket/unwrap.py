@@ -2,9 +2,9 @@
 
 from collections.abc import Callable, Iterator
 
-from gpucheck.messages.roles import PRINTED, Role, role_of
-from gpucheck.messages.source_code import is_statement
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.roles import PRINTED, Role, role_of
+from gpucheck.log_patterns.source_code import is_statement
+from gpucheck.log_patterns.text import Line, Text
 
 _NARROWEST, _WIDEST = 40, 240
 """The widths in columns: narrower texts are lists of words, wider ones are rarely broken."""

@@ -14,8 +14,8 @@ from collections.abc import Sequence
 
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings.form import Weight
-from gpucheck.messages.form import Strength
-from gpucheck.messages.matcher import Match
+from gpucheck.log_patterns.form import Strength
+from gpucheck.log_patterns.matcher import Match
 
 _OF_FACTS = {
     Confidence.CERTAIN: Strength.POINTS,

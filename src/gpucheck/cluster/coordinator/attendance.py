@@ -8,8 +8,10 @@ import msgspec
 from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import RankResult, Roster, StepResult, TaskFacts
-from gpucheck.cluster.store import messages, wire
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store import wire
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     M,
     Malformed,
     Place,
@@ -21,7 +23,6 @@ from gpucheck.cluster.store.messages import (
     Topic,
     Witnessed,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say

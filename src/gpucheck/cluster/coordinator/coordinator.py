@@ -16,8 +16,9 @@ from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
 from gpucheck.cluster.spans import pack
-from gpucheck.cluster.store import messages
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     Group,
     Message,
     RankAssignment,
@@ -25,7 +26,6 @@ from gpucheck.cluster.store.messages import (
     StepOrders,
     Verdict,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.survivors.deputy import Announcer
 from gpucheck.language import say
 

@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Roster
-from gpucheck.cluster.store.messages import Refusal
+from gpucheck.cluster.store.task_messages import Refusal
 from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.culprit_data import Differs

@@ -12,7 +12,7 @@ from gpucheck.cluster.diagnose import naming
 from gpucheck.cluster.diagnose.evidence import Evidence
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.model import Roster, StepResult
-from gpucheck.cluster.store.messages import Seen
+from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, Phase

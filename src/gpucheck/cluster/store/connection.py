@@ -16,7 +16,7 @@ import msgspec
 
 from gpucheck.cluster.store import entries, wire
 from gpucheck.cluster.store.entries import LONG_KEY, Entries, FullError, Share
-from gpucheck.cluster.store.messages import LEAVING, VERDICT
+from gpucheck.cluster.store.task_messages import LEAVING, VERDICT
 from gpucheck.cluster.store.wire import (
     KEY_LIMIT,
     LINE_LIMIT,

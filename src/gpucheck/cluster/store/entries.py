@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.wire import KEY_LIMIT
 from gpucheck.facts.numbers import whole_number
 

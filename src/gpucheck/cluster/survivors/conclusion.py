@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.spans import unpack
-from gpucheck.cluster.store.messages import Attendees, Seen, Survivor, Verdict
+from gpucheck.cluster.store.task_messages import Attendees, Seen, Survivor, Verdict
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings import rank_missing

@@ -9,9 +9,11 @@ import msgspec
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import RankNumber, Roster
 from gpucheck.cluster.spans import pack, unpack
-from gpucheck.cluster.store import messages, wire
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import (
     Attendees,
     Deputies,
     Deputy,
@@ -20,7 +22,6 @@ from gpucheck.cluster.store.messages import (
     Seat,
     Survivor,
 )
-from gpucheck.cluster.store.server import Store
 from gpucheck.facts.numbers import whole_number
 
 _LONG = 600.0

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.client import ConnectError, StoreClient
-from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Survivor, Verdict
 from gpucheck.cluster.store.server import Store
+from gpucheck.cluster.store.task_messages import Attendees, Deputies, Malformed, Survivor, Verdict
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.survivors.conclusion import (
     Conclusion,

@@ -14,8 +14,8 @@ from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.messages import Message, count_in
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
+from gpucheck.machine.worker_pool.worker_messages import Message, count_in
 from gpucheck.selftests.worker_words import sentence_in
 
 _VICTIM_SECONDS = 2.0

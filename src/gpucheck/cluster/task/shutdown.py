@@ -3,9 +3,9 @@
 import time
 from typing import Protocol
 
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import Dismissal, Leaving
+from gpucheck.cluster.store.task_messages import Dismissal, Leaving
 
 TICK = 0.02
 _LONG = 600.0

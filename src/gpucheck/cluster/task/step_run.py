@@ -7,9 +7,9 @@ import msgspec
 
 from gpucheck.cluster.model import RankResult, Status
 from gpucheck.cluster.spans import unpack
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store.task_messages import (
     GroupEnd,
     Malformed,
     RankProgress,
@@ -24,12 +24,12 @@ from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.facts.process_state import Look
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
-from gpucheck.machine.worker_pool import messages as worker_messages
+from gpucheck.machine.worker_pool import worker_messages
 from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.pool import State, WorkerPool
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.worker import BOOTSTRAP
 
 _GRACE = 5.0

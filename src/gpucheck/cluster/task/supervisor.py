@@ -15,9 +15,10 @@ from gpucheck.cluster.coordinator.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
-from gpucheck.cluster.store import messages, wire
+from gpucheck.cluster.store import task_messages as messages
+from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.client import StoreClient
-from gpucheck.cluster.store.messages import (
+from gpucheck.cluster.store.task_messages import (
     Heartbeat,
     M,
     Malformed,
@@ -39,8 +40,8 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import process_identity
 from gpucheck.machine.control_groups import processor_limits, throttled_since
-from gpucheck.machine.worker_pool.messages import Message
 from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.machine.worker_pool.worker_messages import Message
 
 _PAUSE = 2.0
 """Seconds between two turns of the loop from which on this task itself stood still."""

@@ -5,10 +5,10 @@ import socket
 import threading
 import time
 
-from gpucheck.cluster.store import messages
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError, StoreClient
-from gpucheck.cluster.store.messages import Malformed, Place, Seen, Witnessed
+from gpucheck.cluster.store.task_messages import Malformed, Place, Seen, Witnessed
 from gpucheck.machine import process_identity
 from gpucheck.machine.process_identity import ProcessIdentity
 

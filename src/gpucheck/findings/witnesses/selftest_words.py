@@ -13,7 +13,7 @@ from gpucheck.findings.witnesses.selftest_says import repeated
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
-    from gpucheck.messages.form import FindingMessages, Message
+    from gpucheck.log_patterns.form import FindingMessages, Message
 
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
 _SHOWN = 200
@@ -70,7 +70,7 @@ def _library(result: SelfTest) -> Library | None:
 
 
 def _most_telling(path: str, result: SelfTest) -> _Found | None:
-    from gpucheck.messages.loading import messages_of  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns.loading import messages_of  # noqa: PLC0415  # see above
 
     lines = _lines(result)
     text = "\n".join(line for _field, line in lines).lower()
@@ -111,8 +111,8 @@ def _lines(result: SelfTest) -> list[tuple[str, str]]:
 
 def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
     """Return the first line that it matches."""
-    from gpucheck.messages.form import compiled  # noqa: PLC0415  # see above
-    from gpucheck.messages.named_conditions import holds  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns.form import compiled  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns.named_conditions import holds  # noqa: PLC0415  # see above
 
     pattern = compiled(message.pattern)
     for field, line in lines:
@@ -126,7 +126,7 @@ def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
 
 
 def _claim(found: _Found) -> Claim:
-    from gpucheck.messages import wording  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns import wording  # noqa: PLC0415  # see above
 
     message, result, match = found.message, found.result, found.match
     evidence = [f"{found.path}.detail"]

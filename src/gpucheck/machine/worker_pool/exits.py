@@ -8,7 +8,7 @@ import msgspec
 from gpucheck.language import say
 from gpucheck.machine.exit_statuses import exit_status
 from gpucheck.machine.signal_names import signal_name
-from gpucheck.machine.worker_pool.messages import Message
+from gpucheck.machine.worker_pool.worker_messages import Message
 
 _PRINTED, _BEFORE = 3000, 600
 """Characters of the last output, and of what came before a stack: the error that led to it."""

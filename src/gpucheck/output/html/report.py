@@ -5,7 +5,6 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import in_series, say
 from gpucheck.output import report_blocks
-from gpucheck.output.areas import areas
 from gpucheck.output.blocks import Words
 from gpucheck.output.html import ticket
 from gpucheck.output.html.builder import Element, Node, el
@@ -23,6 +22,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
+from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import trailer_of, verdict

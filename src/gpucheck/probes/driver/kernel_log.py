@@ -6,8 +6,8 @@ from collections.abc import Callable
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
 from gpucheck.language import say
+from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import Host
-from gpucheck.messages import kernel_log as messages
 from gpucheck.probes.driver.reading import memory_group
 from gpucheck.probes.system.reading.platform import not_linux
 

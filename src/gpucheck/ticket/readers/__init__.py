@@ -13,8 +13,8 @@ from collections.abc import Callable
 import msgspec
 
 from gpucheck._about import modules_of
-from gpucheck.messages.text import Text
-from gpucheck.messages.word_index import ByPiece
+from gpucheck.log_patterns.text import Text
+from gpucheck.log_patterns.word_index import ByPiece
 from gpucheck.ticket.readers.base import Machine
 
 

@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.text import Line
 
 LONGEST_LINE = 4096
 """Characters; the rest of a longer line is ignored."""

@@ -7,7 +7,7 @@ import re
 
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.text import Line
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers.base import Machine

@@ -12,7 +12,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers._labels import is_unknown
 from gpucheck.ticket.readers.base import Machine

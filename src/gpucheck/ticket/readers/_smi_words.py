@@ -4,7 +4,7 @@ import re
 
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.nvml import GpuProcess, MigDevice
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.text import Text
 
 MIB = 1024 * 1024
 _ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")

@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.facts.system import System
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.text import Line
 from gpucheck.ticket.readers.base import Machine
 
 _DISTRIBUTIONS = {

@@ -8,7 +8,7 @@ from gpucheck.facts import Facts, Section
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.environment import Environment
 from gpucheck.language import say
-from gpucheck.messages.text import Line
+from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables
 
 NOT_PASTED = say("the text does not say")

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gpucheck.facts.nvml import Nvml
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers._labels import is_unknown, split_label

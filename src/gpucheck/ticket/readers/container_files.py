@@ -6,7 +6,7 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.toolkits import Toolkits
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.text import Text
+from gpucheck.log_patterns.text import Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers.base import Machine
 

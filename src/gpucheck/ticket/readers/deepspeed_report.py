@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers.base import Machine
 

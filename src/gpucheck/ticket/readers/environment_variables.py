@@ -10,7 +10,7 @@ import re
 from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.facts.pasted import Pasted
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("environment variables")

@@ -6,7 +6,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.ticket.readers.base import Machine

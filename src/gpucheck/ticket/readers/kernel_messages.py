@@ -4,8 +4,8 @@ import re
 
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
 from gpucheck.language import say
-from gpucheck.messages import kernel_log as messages
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns import kernel_log as messages
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("kernel log")

@@ -13,8 +13,8 @@ from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.source_code import is_code
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.source_code import is_code
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers._gpu_names import gpu_names
 from gpucheck.ticket.readers._said import cannot_import_torch

@@ -7,7 +7,7 @@ from gpucheck.facts.drafts import Draft
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._cleaning import LONGEST_LINE
 from gpucheck.ticket.readers._smi_words import (

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,
     NO_VALUE,

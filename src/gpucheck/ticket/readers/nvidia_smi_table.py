@@ -9,7 +9,7 @@ import re
 from gpucheck.facts.drafts import Draft
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,
     add_instance,

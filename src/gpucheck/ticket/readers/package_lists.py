@@ -9,7 +9,7 @@ import re
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers.base import Machine

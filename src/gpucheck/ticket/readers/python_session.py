@@ -9,7 +9,7 @@ from collections.abc import Callable
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers.base import Machine
 

@@ -8,7 +8,7 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
 from gpucheck.language import say
-from gpucheck.messages.text import Line, Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._systems import read_platform, read_system
 from gpucheck.ticket.readers.base import Machine

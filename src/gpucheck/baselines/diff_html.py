@@ -1,0 +1,50 @@
+"""What changed between two snapshots, as a page: what matters most first, then every change."""
+
+from collections.abc import Sequence
+
+from gpucheck.baselines import diff_overview
+from gpucheck.baselines.diff import Change
+from gpucheck.baselines.diff_text import said_of
+from gpucheck.engine import Report
+from gpucheck.language import in_turn, say, say_many
+from gpucheck.output.html.builder import Node, el
+from gpucheck.output.html.page import First, page
+from gpucheck.output.html.parts import folded, pairs, section, table, words
+from gpucheck.output.terms import term
+from gpucheck.output.words import clean
+
+_ROWS, _LONG = 2000, 300
+
+
+def render(before: Report, after: Report, changes: Sequence[Change]) -> str:
+    """Return the page of two reports whose snapshots are redacted together."""
+    if not changes:
+        return page(First("", "", say("Nothing changed.")), [], _end(before, after))
+    said = say_many(len(changes), "{count} change", "{count} changes")
+    told = diff_overview.lines(before.snapshot, after.snapshot)
+    rows: list[tuple[str, Node]] = [(say("Verdict"), words(diff_overview.verdict(before, after)))]
+    rows += [(term(label), words(became)) for label, became in told]
+    main: list[Node] = [section("overview", say("Overview"), pairs(rows))]
+    for at, (heading, named) in enumerate(diff_overview.groups(changes)):
+        cells = [(clean(name), words(became)) for name, became in named[:_ROWS]]
+        main.append(
+            section(f"group-{at}", heading, table((say("Name"), say("Change")), _cut(cells, named)))
+        )
+    every = [(el("code", clean(one.fact, _LONG)), words(said_of(one))) for one in changes[:_ROWS]]
+    all_of_them = table((say("Fact"), say("Change")), _cut(every, changes))
+    main.append(section("every", say("Every change"), folded(said, all_of_them)))
+    return page(First("", "", said), main, _end(before, after))
+
+
+def _cut(rows: Sequence[Sequence[Node]], every: Sequence[object]) -> list[Sequence[Node]]:
+    if len(every) <= len(rows):
+        return list(rows)
+    return [*rows, (say("and {count:,} more", count=len(every) - len(rows)), "")]
+
+
+def _end(before: Report, after: Report) -> list[Node]:
+    times = say(
+        "From {before} to {after}.", before=before.snapshot.taken, after=after.snapshot.taken
+    )
+    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
+    return [el("p", words(in_turn([times, names])))]

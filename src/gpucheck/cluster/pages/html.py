@@ -1,0 +1,129 @@
+"""A pre-flight as a page: who is to blame and what to do, then plots, then the ranks.
+
+Like its Markdown it is not redacted, because the operators of a cluster need its names.
+"""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import charts as of_preflight
+from gpucheck.cluster.pages import ranks as preflight_ranks
+from gpucheck.cluster.pages import words as words_of
+from gpucheck.cluster.pages.words import Cause
+from gpucheck.language import say
+from gpucheck.output.blocks import Box, Words
+from gpucheck.output.evidence import evidence
+from gpucheck.output.html.builder import BLANK, Element, Node, el
+from gpucheck.output.html.charts.svg import figure
+from gpucheck.output.html.page import First, page
+from gpucheck.output.html.parts import (
+    ending,
+    folded,
+    items,
+    section,
+    state,
+    table,
+    words,
+    written,
+)
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import headed
+
+_FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
+
+
+def render(result: Result) -> str:
+    """Return the page."""
+    drill = words_of.drill_words(result)
+    found = words_of.causes(result)
+    main: list[Node] = [
+        *written(_cause(cause, result) for cause in found[:_IN_FULL]),
+        _said(found),
+        *written(words_of.next_section(result)),
+        _plots(result),
+        _ranks(result),
+        _figures(result),
+    ]
+    names = say("Names of hosts and UUIDs are real.")
+    end: list[Node] = [
+        el("p", words(words_of.exit_words(result))),
+        *ending(result.report.snapshot, names, words_of.trailer_of(result)),
+    ]
+    loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
+    said = [headed(say("notice"), one) for one in words_of.notices(result)[:_FINDINGS]]
+    top = written(map(Words, (*said, *words_of.still_open(result))))
+    return page(first_line(result), main, [*end, loud], [loud, *top])
+
+
+def first_line(result: Result) -> First:
+    """Return the first line of the page."""
+    word = words_of.verdict_word(result)
+    return First(word, VERDICTS[word], words_of.verdict(result))
+
+
+def _cause(cause: Cause, result: Result) -> Box:
+    first = words_of.verdict(result)  # the first line already says this one
+    said = [one for _severity, one in words_of.said([cause]) if one not in first]
+    if len(said) > _EACH:
+        said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
+    return msgspec.structs.replace(
+        words_of.box(cause, result),
+        intro=tuple(map(Words, said)),
+        evidence=evidence(cause.finding) if cause.finding else (),
+    )
+
+
+def _said(found: Sequence[Cause]) -> Element | None:
+    """Return every finding in a line, where more were found than the boxes say."""
+    told = words_of.said(list(found))
+    shown_above = sum(min(_EACH, len(one.culprits) or 1) for one in found[:_IN_FULL])
+    if len(told) <= shown_above:
+        return None
+    rows = [
+        el("li", el("span", term(severity), class_=f"state {severity}"), BLANK, words(said, _LONG))
+        for severity, said in told[:_FINDINGS]
+    ]
+    if len(told) > _FINDINGS:
+        rows.append(el("li", say("and {count:,} more", count=len(told) - _FINDINGS)))
+    return section("all", say("All findings"), el("ul", *rows))
+
+
+def _plots(result: Result) -> Element | None:
+    drawn = [figure(chart) for chart in of_preflight.charts(result)]
+    if not drawn:
+        return None
+    return section("figures", say("Figures"), el("div", *drawn, class_="charts"))
+
+
+def _ranks(result: Result) -> Element | None:
+    counted = preflight_ranks.counted(result)
+    if not counted:
+        return None
+    rows: list[Sequence[Node]] = [
+        (*row[:3], state(row.status) if row.status else "", *row[4:])
+        for row in preflight_ranks.rows(result)
+    ]
+    return section(
+        "ranks", say("Ranks"),
+        el("p", words(counted)),
+        table(preflight_ranks.heads(), rows) if rows else None,
+    )  # fmt: skip
+
+
+def _figures(result: Result) -> Element | None:
+    preflight = result.preflight
+    measured = list(map(words_of.measured, (preflight.bandwidths or ())[:_ROWS]))
+    lists = [
+        folded(heading, items(said, _LONG))
+        for heading, said in (
+            (say("Bandwidth"), measured),
+            (say("Each rank alone"), list(words_of.rate_lines(preflight.ranks or ()))[:_ROWS]),
+            (say("What ranks did when their time was over"), preflight.looks[:_ROWS]),
+            (say("Steps"), preflight.step_notes[:_ROWS]),
+            (say("Required"), list(result.requirements)[:_ROWS]),
+        )
+        if said
+    ]
+    return section("evidence", say("Everything that was measured"), *lists) if lists else None

@@ -1,0 +1,58 @@
+"""A pre-flight to paste into a page of one's own cluster: nothing in it acts as markup.
+
+Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
+"""
+
+from collections.abc import Sequence
+
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import ranks as preflight_ranks
+from gpucheck.cluster.pages import words
+from gpucheck.cluster.pages.words import Cause
+from gpucheck.language import say
+from gpucheck.output.markdown import code, escaped, items, strong, table, written
+from gpucheck.output.summary import footer
+from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.words import headed
+
+_FINDINGS, _IN_FULL = 50, 8
+
+
+def render(result: Result) -> str:
+    """Return the pre-flight as GitHub's Markdown."""
+    drill = words.drill_words(result)
+    loud = f"> **{escaped(drill)}**" if drill else ""
+    found = words.causes(result)
+    parts = [
+        loud,
+        strong(VERDICTS[words.verdict_word(result)], words.verdict(result), 2000),
+        _said(found),
+        items((headed(say("notice"), said) for said in words.notices(result)), 2000),
+        *written(words.box(cause, result) for cause in found[:_IN_FULL]),
+        *written(words.next_section(result)),
+        _ranks(result),
+        escaped(words.exit_words(result)),
+        escaped(footer(result.report.snapshot, say("Names of hosts and UUIDs are real."))),
+        loud,
+        code(words.trailer_of(result)),
+    ]
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def _said(found: list[Cause]) -> str:
+    told = words.said(found)
+    lines = [headed(term(severity), said) for severity, said in told[:_FINDINGS]]
+    if len(told) > _FINDINGS:
+        lines.append(say("and {count:,} more", count=len(told) - _FINDINGS))
+    return items(lines, 2000)
+
+
+def _ranks(result: Result) -> str:
+    head = escaped(preflight_ranks.counted(result))
+    rows: list[Sequence[str]] = [
+        (*row[:3], term(row.status) if row.status else "", *row[4:])
+        for row in preflight_ranks.rows(result)
+    ]
+    if not rows:
+        return head
+    return "\n".join((head, "", table((*preflight_ranks.heads()[:-1], ""), rows)))

@@ -1,0 +1,123 @@
+"""A pre-flight as metrics in Prometheus' text format, for node_exporter's textfile collector.
+
+Their number does not grow with the ranks: only culprits have series of their own. They have no time
+stamps, because the collector rejects them; the time is a metric.
+"""
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+
+from gpucheck._about import VERSION
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import words
+from gpucheck.facts.preflight import Culprit
+from gpucheck.output.words import clean
+
+_PREFIX = "gpucheck_preflight"
+_CULPRITS, _BANDWIDTHS = 100, 20
+_PER_GB = 1e9
+_LONGEST = 200
+
+Sample = tuple[Mapping[str, str], float]
+
+
+def render(result: Result, now: float | None = None) -> str:
+    """Return the metrics; ``now`` is the time in seconds since 1970, by default now."""
+    drill = words.drill_words(result)
+    loud = [f"# {drill}"] if drill else []
+    lines = list(loud)
+    for name, text, samples in _families(result, time.time() if now is None else now):
+        if samples:
+            lines += [f"# HELP {_PREFIX}_{name} {text}", f"# TYPE {_PREFIX}_{name} gauge"]
+            lines += _unique(f"{_PREFIX}_{name}", samples)
+    return "\n".join((*lines, *loud)) + "\n"
+
+
+def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[Sample]]]:
+    preflight = result.preflight
+    ranks = preflight.ranks or ()
+    status = dict.fromkeys(words.WORST_FIRST, 0)
+    for one in ranks:
+        status[one.status] += 1
+    about = {
+        "version": VERSION,
+        "launcher": clean(result.launcher or preflight.launcher or "", _LONGEST),
+        "backend": preflight.backend or "",
+    }
+    yield "info", "What ran the last pre-flight; always 1.", [(about, 1)]
+    is_drill = bool(words.drill_words(result))
+    yield "drill", "Whether it was a drill, whose faults are made on purpose.", [({}, is_drill)]
+    yield (
+        "exit_status",
+        "Exit status: 0 healthy, 1 culprit, 3 inconclusive, 4 misconfiguration, 5 slow.",
+        [({"class": result.ending.word}, result.ending.status)],
+    )
+    yield "healthy", "Whether the exit status was 0.", [({}, result.ending.status == 0)]
+    yield (
+        "ranks", "Ranks by how they ended.",
+        [({"status": name}, count) for name, count in status.items()],
+    )  # fmt: skip
+    yield "nodes", "Nodes that took part.", _known(preflight.nodes)
+    yield "duration_seconds", "How long it took.", [({}, result.seconds)]
+    yield "completion_timestamp_seconds", "When it ended, since 1970.", [({}, now)]
+    culprits = preflight.culprits or ()
+    yield "culprits", "How many causes were found.", _known(len(culprits))
+    yield (
+        "culprit", f"Who is to blame, at most {_CULPRITS}; always 1.",
+        [(_labels(one, is_drill=is_drill), 1) for one in culprits[:_CULPRITS]],
+    )  # fmt: skip
+    yield (
+        "bus_bandwidth_bytes_per_second", "Bus bandwidth as nccl-tests defines it.",
+        _bandwidths(result),
+    )  # fmt: skip
+
+
+def _known(value: float | None) -> list[Sample]:
+    return [] if value is None else [({}, value)]
+
+
+def _labels(culprit: Culprit, *, is_drill: bool) -> dict[str, str]:
+    ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
+    return {
+        "slug": clean(culprit.slug, _LONGEST),
+        "severity": culprit.severity.value,
+        "confidence": culprit.confidence.value,
+        "host": words.few([words.host(one) for one in culprit.hosts or (culprit.host,) if one]),
+        "ranks": words.spans(ranks),
+        "gpu": "" if culprit.gpu is None or len(ranks) > 1 else str(culprit.gpu),
+        "uuid": "" if len(ranks) > 1 else clean(culprit.uuid or "", _LONGEST),
+        "drill": "true" if is_drill else "false",
+    }
+
+
+def _bandwidths(result: Result) -> Sequence[Sample]:
+    """Return the bandwidths of the most ranks: those of all pairs would grow with the job."""
+    told = [one for one in result.preflight.bandwidths or () if one.busbw is not None]
+    most = max((one.ranks for one in told), default=0)
+    return [
+        (
+            {
+                "collective": clean(one.collective, _LONGEST),
+                "ranks": str(one.ranks),
+                "nodes": str(one.nodes),
+                "size_bytes": str(one.size),
+            },
+            (one.busbw or 0.0) * _PER_GB,
+        )
+        for one in told
+        if one.ranks == most
+    ][:_BANDWIDTHS]
+
+
+def _unique(name: str, samples: Sequence[Sample]) -> list[str]:
+    """Return the lines of a metric; two with the same labels would make the whole file invalid."""
+    found: dict[str, str] = {}
+    for labels, value in samples:
+        inner = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        series = f"{name}{{{inner}}}" if inner else name
+        found.setdefault(series, f"{series} {+value!r}")
+    return list(found.values())
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")

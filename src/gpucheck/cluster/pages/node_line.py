@@ -1,0 +1,80 @@
+"""The one line of ``gpucheck preflight --node``: a reason for Slurm, always in English.
+
+It is data for programs, like JSON: scripts pass it to ``scontrol update Reason=...`` and ``sinfo
+-R`` shows it. So it has only characters that mean nothing to a shell, to scontrol or to a terminal.
+"""
+
+import re
+from collections.abc import Sequence
+
+from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.model import StepResult
+from gpucheck.cluster.node_check import Node, is_unfit, suspects
+from gpucheck.cluster.pages import words
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.snapshot import Snapshot
+
+LONGEST = 120
+_UNSAFE = re.compile(r"[^A-Za-z0-9 ._:/,+@%-]+")
+_OWNER = re.compile(r"'s\b")
+"""What would leave a stray letter behind: the apostrophe is not kept."""
+_GAP = re.compile(r" ([,:])")
+_MISCONFIGURED, _SLOW = 4, 5
+_NO_GPU = "no NVIDIA GPU to judge, and no requirement gpus-per-node that there should be one"
+
+
+def of_node(node: Node, snapshot: Snapshot) -> str:
+    """Return the line of a node that was checked by itself."""
+    if node.unfit:
+        first = node.unfit[0]
+        return line(first.slug, first.headline)
+    if node.unknown:
+        return line("unknown", node.unknown[0].reason)
+    count = len(snapshot.get(Nvml).gpus or ())
+    if not count:  # with gpus-per-node the node would be unfit
+        return line("unknown", _NO_GPU)
+    said = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"
+    return line("fit", f"{said}, {_tested(snapshot.get(SelfTests))}")
+
+
+def of_result(result: Result, history: Sequence[StepResult]) -> str:
+    """Return the line of a node whose GPUs were tested together."""
+    found = words.causes(result)
+    if is_unfit(result.ending, history):
+        drill = "drill: " if result.drill else ""
+        if not found:
+            ranks = words.spans([one.rank for one in suspects(history)])
+            return line(f"{drill}unfit", f"ranks {ranks} failed, nobody can be named")
+        return line(f"{drill}{found[0].slug}", _of_cause(found[0]))
+    if result.ending.status in (_MISCONFIGURED, _SLOW):
+        return line("unknown", f"{result.ending.word}: {found[0].slug if found else ''}")
+    if result.ending.status == words.INCONCLUSIVE:
+        return line("unknown", result.ending.why)
+    return line("fit", words.healthy(result))
+
+
+def _of_cause(cause: words.Cause) -> str:
+    if not cause.culprits:
+        return cause.finding.headline if cause.finding else ""
+    first = cause.culprits[0]
+    place = f"ranks {words.spans(first.ranks)}"
+    if first.gpu is not None:
+        place = f"GPU {first.gpu} {first.pci or ''}"
+    return f"{place}: {first.evidence}"
+
+
+def line(word: str, said: str) -> str:
+    """Return ``gpucheck: WORD: what was seen``, short and without special characters."""
+    text = _UNSAFE.sub(" ", _OWNER.sub("", f"gpucheck: {word}: {said}"))
+    text = _GAP.sub(r"\1", " ".join(text.split())).rstrip(" ,:-")
+    if len(text) <= LONGEST:
+        return text
+    return text[: LONGEST + 1].rpartition(" ")[0].rstrip(" ,:-")
+
+
+def _tested(tests: SelfTests) -> str:
+    results = [one for one in tests.results or () if not one.is_import]
+    if results and all(one.status == "passed" for one in results):
+        return "self-tests passed"
+    return "not every self-test finished" if results else "no self-test was run"

@@ -1,0 +1,99 @@
+"""What may be asked of a pre-flight; the field's names are those of its options."""
+
+from typing import Annotated, Literal
+
+import msgspec
+
+from gpucheck.interface.request import Level, Option
+from gpucheck.language import say
+
+
+class PreflightRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants."""
+
+    python: Annotated[
+        str | None,
+        Option(
+            say(
+                "The Python whose PyTorch the job will use: an interpreter or a virtual "
+                "environment."
+            ),
+            "PATH",
+        ),
+    ] = None
+    tests: Annotated[
+        str | None, Option(say("The self-tests of each GPU alone: see gpucheck list."), "NAMES")
+    ] = None
+    level: Level = "quick"
+    device: Annotated[
+        Literal["cuda", "cpu"],
+        Option(say("The ranks are GPUs, or processes on the CPU (over gloo).")),
+    ] = "cuda"
+    ranks: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=1, le=256),
+            Option(
+                say("With --device cpu: how many ranks this process starts; 1 under a launcher."),
+                "N",
+            ),
+        ]
+        | None
+    ) = None
+    master: Annotated[
+        str,
+        Option(
+            say(
+                "Where task 0 runs, if the launcher does not say it; MASTER_ADDR and MASTER_PORT "
+                "do the same."
+            ),
+            "HOST[:PORT]",
+        ),
+    ] = ""
+    port: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=1, le=65535),
+            Option(
+                say("Port of task 0's store; by default one of the eight ports after MASTER_PORT."),
+                "PORT",
+            ),
+        ]
+        | None
+    ) = None
+    nodes: (
+        Annotated[
+            int, msgspec.Meta(ge=1, le=1_000_000), Option(say("How many nodes the job has."), "N")
+        ]
+        | None
+    ) = None
+    require: Annotated[
+        tuple[str, ...],
+        Option(
+            say("A requirement, such as gpus-per-node=8 or min-busbw=400; repeatable."),
+            "FILE|KEY=VALUE",
+        ),
+    ] = ()
+    baseline: (
+        Annotated[
+            Literal["save", "compare"],
+            Option(say("Save this node's rates, or compare with saved ones.")),
+        ]
+        | None
+    ) = None
+    links: Annotated[
+        bool, Option(say("Test every link between nodes: a round for each node but one."))
+    ] = False
+    drill: Annotated[
+        tuple[str, ...],
+        Option(
+            say(
+                "Inject a fault on purpose, to see whether it is found: hang:rank=3, wrong:rank=5, "
+                "crash:rank=1, slow:rank=2,factor=5, stop:rank=4, absent:rank=6, link:0-3. Never "
+                "exits with 0."
+            ),
+            "FAULT",
+        ),
+    ] = ()
+    timeout: float = 300.0
+    fail_on: Literal["error", "warning", "never"] = "error"

@@ -1,0 +1,115 @@
+"""Which build of PyTorch an install gets, from the versions and indexes that it names."""
+
+import re
+
+from gpucheck.describe.files.model import Index, Install, Pin
+from gpucheck.tables.versions import minor
+
+FAMILY = ("torch", "torchvision", "torchaudio")
+_LONGEST = 300
+_BUILD = re.compile(
+    r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._/-]{0,100}/)?whl/(?:nightly/|test/)?"
+    r"(cpu|cu[0-9]{2,3}|rocm[0-9.]{1,6}|xpu)(?:/torch_stable\.html)?/?"
+)
+_ALL_BUILDS = re.compile(
+    r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._-]{1,100}/){1,5}torch_stable\.html"
+)
+
+
+def build_of(address: str) -> str:
+    """Return the build in the address of an index of PyTorch: cu124, cpu; "" for any other.
+
+    Other projects name their indexes in the same way, so the host or a folder must name PyTorch.
+    """
+    if len(address) >= _LONGEST or "pytorch" not in address:
+        return ""
+    found = _BUILD.fullmatch(address)
+    return found[1] if found else ""
+
+
+def has_all_builds(address: str) -> bool:
+    """Whether an address is PyTorch's page with the wheels of every build.
+
+    A version with a build, such as 1.13.1+cu117, says which of them is meant. Without one pip takes
+    the build whose name is the last in the alphabet.
+    """
+    return (
+        len(address) < _LONGEST
+        and "pytorch" in address
+        and not build_of(address)
+        and _ALL_BUILDS.fullmatch(address) is not None
+    )
+
+
+def is_stable(address: str) -> bool:
+    """Whether an index has releases, not nightly builds."""
+    return "/nightly" not in address and "/test/" not in address
+
+
+def torch_indexes(install: Install) -> list[Index]:
+    """Return the indexes of builds of PyTorch that torch may come from.
+
+    Of several main ones only the last counts.
+    """
+    main = [one for one in install.indexes if one.role == "main"]
+    return [
+        one
+        for one in _sources_of_torch(install)
+        if build_of(one.address) and (one not in main or one is main[-1])
+    ]
+
+
+def local_of(version: str) -> str:
+    """Return the build that a version names: cu117 of 2.0.1+cu117.with.pypi.cudnn."""
+    local = version.partition("+")[2].lower()
+    first = local.partition(".")[0]
+    return first if is_cuda(first) else local
+
+
+def is_cuda(build: str) -> bool:
+    """Whether a build is one for CUDA."""
+    return build.startswith("cu") and minor(build) is not None
+
+
+def build_with_line(install: Install) -> tuple[str, int] | None:
+    """Return the build that torch comes as, and the line that says so; None if none is certain."""
+    torch = install.pin("torch")
+    if torch is not None and local_of(torch.version):
+        return local_of(torch.version), torch.line
+    found = torch_indexes(install)
+    builds = {build_of(one.address) for one in found}
+    if len(builds) != 1:
+        return None
+    build = builds.pop()
+    pinned = torch is not None and bool(torch.version)
+    beside_pypi = install.tool == "pip" and all(one.role == "extra" for one in found)
+    if beside_pypi and is_cuda(build) and not pinned:
+        return None  # pip takes the newest release, and PyPI's may be newer
+    return build, found[0].line
+
+
+def has_unknown_index(install: Install) -> bool:
+    """Whether an index that torch may come from is only known to the build, or not PyTorch's."""
+    torch = install.pin("torch")
+    names_build = torch is not None and bool(local_of(torch.version))
+    return any(
+        not build_of(one.address)
+        and not _is_of_pypi(one.address)
+        and not (names_build and has_all_builds(one.address))
+        for one in _sources_of_torch(install)
+    )
+
+
+def _sources_of_torch(install: Install) -> list[Index]:
+    """Return the indexes that torch may come from: its own if it has one."""
+    own = [one for one in install.indexes if one.role == "only" and "torch" in one.of]
+    return own or [one for one in install.indexes if not one.of or "torch" in one.of]
+
+
+def _is_of_pypi(address: str) -> bool:
+    return re.fullmatch(r"https://pypi(?:\.python)?\.org/simple/?", address) is not None
+
+
+def first_of_family(install: Install) -> Pin | None:
+    """Return the first package of PyTorch that is asked for."""
+    return next((one for one in install.pins if one.name in FAMILY), None)

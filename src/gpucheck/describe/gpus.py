@@ -1,0 +1,436 @@
+"""The GPUs and the driver of a machine that the user describes."""
+
+from gpucheck.describe.capability import refuse_other_capability
+from gpucheck.describe.compat_library import read_cuda_compat, refuse_other_kind
+from gpucheck.describe.keys import Given, GivenError
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.facts.drafts import Draft, Drafts
+from gpucheck.facts.driver import Driver, DriverLibrary
+from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import System
+from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
+from gpucheck.language import in_series, in_turn, listed, say
+from gpucheck.tables import Tables
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver_support import DriverSupport
+from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.meant_products import like_product, meant_by
+from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.product_names import capability_of, spellings
+
+_OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
+"""Results that ``cuInit`` itself returns; others come from programs that are already running."""
+_OFF_THE_BUS = 79
+_LIBRARY_NOT_FOUND = 12
+_OF_ONE_GPU = (14, 15, 16)
+"""NVML's codes about one GPU: corrupted infoROM, lost, needs a reset."""
+_LOST = 15
+_NO_DEVICE = 100
+
+
+class _Gpu:
+    """One described GPU: its name ("" if not given), its capability, and where both were given."""
+
+    def __init__(self, at: int, name: str, capability: str | None, source: str) -> None:
+        self.at = at
+        self.name = name
+        self.capability = capability
+        self.source = source
+        self.place = f"gpu {at}"
+        """Replaces the PCI address: the same in every section, but not a real address."""
+
+
+_MOST_HINTS = 4
+"""Unknown names for which a similar one is looked up, which takes a hundredth of a second each."""
+
+
+class GpuReader:
+    """Reads the GPU and driver keys into ``pci``, ``nvml``, ``cuda_driver`` and ``driver``."""
+
+    def __init__(self, given: Given, drafts: Drafts, tables: Tables) -> None:
+        self._given = given
+        self._drafts = drafts
+        self._tables = tables
+        self._hints = _MOST_HINTS
+        self._gpus = self._described()
+
+    def capabilities(self) -> list[str]:
+        """Return the known compute capabilities."""
+        return [gpu.capability for gpu in self._gpus or () if gpu.capability]
+
+    def describe(self, unread: dict[str, str]) -> None:
+        """Fill the sections; ``unread`` gets the values that this version cannot interpret."""
+        self._bus()
+        self._driver_files()
+        self._cuda_error(unread)
+        self._nvml(unread)
+        self._log()
+        if self._gpus is not None:
+            names = [gpu.name for gpu in self._gpus]
+            refuse_other_kind(self._given, self._tables, names)
+            read_cuda_compat(self._given, self._drafts, self._tables, names)
+
+    def _source(self, key: str) -> str:
+        return say("as given: {key}={given}", key=key, given=",".join(self._given[key]) or "none")
+
+    def _first(self, key: str) -> str:
+        values = self._given.get(key)
+        return values[0] if values else ""
+
+    def _said_not(self, key: str) -> bool:
+        """Whether a key states that something does not exist."""
+        return key in self._given and self._given[key] in ([], ["false"], ["0"])
+
+    def _described(self) -> list[_Gpu] | None:
+        """Return the GPUs; None if the input mentions none, [] if it says that there are none."""
+        given = self._given
+        keys = [key for key in ("gpu", "compute_capability", "gpu_count") if key in given]
+        absent = [key for key in keys if self._said_not(key)]
+        if absent and absent != keys:
+            raise GivenError(
+                say("{keys} contradict each other: is there a GPU or not?", keys=listed(keys))
+            )
+        if absent:
+            return []
+        names, capabilities = given.get("gpu", []), given.get("compute_capability", [])
+        if names and capabilities and len(names) != len(capabilities):
+            raise GivenError(
+                say(
+                    "gpu has {gpus} values and compute_capability has {capabilities}: give only "
+                    "one of the keys, or the same number of values for both.",
+                    gpus=len(names),
+                    capabilities=len(capabilities),
+                )
+            )
+        count = int(self._first("gpu_count") or 0)
+        number = max(len(names), len(capabilities))
+        if count and number not in (0, 1, count):
+            raise GivenError(
+                say(
+                    "gpu_count is {count}, but {number} GPUs are named.", count=count, number=number
+                )
+            )
+        if not count and not number:
+            return self._board_gpu()
+        if number == 1:
+            names, capabilities = names * (count or 1), capabilities * (count or 1)
+        return [
+            self._one(at, names[at] if names else "", capabilities[at] if capabilities else None)
+            for at in range(max(count, number))
+        ]
+
+    def _board_gpu(self) -> list[_Gpu] | None:
+        board = self._first("board")
+        if not board:
+            return None
+        capability = self._tables.get(GpuProducts).capability(board)
+        if capability is None:
+            self._drafts.miss(
+                "system.jetson", say("the tables do not have the board {board}", board=board)
+            )
+            return None
+        return [_Gpu(0, board, capability, say("the tables' row of this board"))]
+
+    def _one(self, at: int, name: str, capability: str | None) -> _Gpu:
+        if capability is not None:
+            refuse_other_capability(name, capability, self._tables)
+            return _Gpu(at, name, capability, self._source("compute_capability"))
+        if not name:
+            return _Gpu(at, "", None, "")
+        for known in spellings(name):
+            found = capability_of(known, self._tables)
+            if found is not None:
+                _gpu, mig, of_it = name.partition(" MIG ")
+                return _Gpu(
+                    at, f"{known}{mig}{of_it}", found, say("the tables' row of this product")
+                )
+        if meant := meant_by(name, self._tables):
+            return _Gpu(at, *meant, say("the tables' row of this product"))
+        reason: str = say(
+            "the tables do not have the GPU {name}: give its compute_capability.", name=name
+        )
+        self._hints -= 1
+        if self._hints >= 0 and (near := like_product(name, self._tables)):
+            reason = in_turn([reason, near])
+        self._drafts.miss("nvml.gpus", reason)
+        return _Gpu(at, name, None, reason)
+
+    def _bus(self) -> None:
+        draft = self._drafts.of(Pci)
+        if self._gpus is not None:
+            on_bus = [self._pci_gpu(gpu) for gpu in self._gpus]
+            draft.said("gpus", on_bus, self._gpu_source())
+        if "nvswitch" in self._given:
+            draft.said("nvswitches", int(self._first("nvswitch") or 0), self._source("nvswitch"))
+
+    def _gpu_source(self) -> str:
+        keys = ("gpu", "compute_capability", "gpu_count", "board")
+        return in_series([self._source(key) for key in keys if key in self._given])
+
+    def _pci_gpu(self, gpu: _Gpu) -> PciGpu:
+        draft = Draft()
+        draft.said("address", gpu.place, say("the order in which they were given"))
+        if gpu.name:
+            draft.said("product", gpu.name, self._gpu_source())
+        self._fill_capability(draft, gpu)
+        return draft.build(PciGpu)
+
+    def _fill_capability(self, draft: Draft, gpu: _Gpu) -> None:
+        if gpu.capability is not None:
+            draft.said("compute_capability", gpu.capability, gpu.source)
+        elif gpu.source:
+            draft.unknown("compute_capability", gpu.source)
+
+    def _without_driver(self) -> bool:
+        given = self._given
+        if self._said_not("driver"):
+            return True
+        return self._said_not("driver_package_installed") and not given.get("driver")
+
+    def _runs(self) -> bool:
+        """Whether a driver is named and not said to fail."""
+        if not (self._given.get("driver") or self._given.get("driver_cuda")):
+            return False
+        return not self._said_not("nvidia_module_loaded") and not self._without_driver()
+
+    def _kept_out(self) -> bool:
+        """Whether a program in a container reported that there is no GPU: then none is assumed."""
+        code = self._drafts.of(CudaDriver).fields.get("init_code")
+        return bool(self._given.get("container")) and code == _NO_DEVICE
+
+    def _driver_files(self) -> None:
+        given, draft = self._given, self._drafts.of(Driver)
+        if given.get("kernel_module"):
+            draft.said(
+                "module_flavour", self._first("kernel_module"), self._source("kernel_module")
+            )
+        if "nvidia_module_loaded" in given:
+            loaded = not self._said_not("nvidia_module_loaded")
+            draft.said("module_loaded", loaded, self._source("nvidia_module_loaded"))
+        if "cuda_compat" in given:
+            draft.said("compat_packages", given["cuda_compat"], self._source("cuda_compat"))
+        if self._without_driver():
+            self._no_driver(draft)
+        elif "driver_package_installed" in given:
+            self._package(draft)
+        elif given.get("driver") and not self._runs():
+            self._installed(draft, "driver")
+
+    def _no_driver(self, draft: Draft) -> None:
+        key = "driver" if self._said_not("driver") else "driver_package_installed"
+        source = self._source(key)
+        draft.said("module_loaded", value=False, source=source)
+        draft.said("module_release", "", source)
+        draft.said("libcuda", [], source)
+        draft.said("packages", [], source)
+        self._drafts.of(Nvml).said("library_found", value=False, source=source)
+        self._drafts.of(CudaDriver).said("library", "", source)
+        if self._first("os") == "wsl2":
+            node = DeviceNode(path="/dev/dxg", sources={"*": say("assumed: every WSL 2 has it")})
+            self._drafts.of(DeviceNodes).said("nodes", [node], say("assumed: every WSL 2 has it"))
+
+    def _package(self, draft: Draft) -> None:
+        source = self._source("driver_package_installed")
+        if self._said_not("driver_package_installed"):
+            draft.said("packages", [], source)
+            return
+        draft.said("packages", ["nvidia-driver"], source)
+        self._installed(draft, "driver_package_installed")
+
+    def _installed(self, draft: Draft, key: str) -> None:
+        """Describe the libraries of an installed driver, whether it runs or not."""
+        library = Draft()
+        library.said("kind", "driver", self._source(key))
+        if self._first("driver"):
+            library.said("release", self._first("driver"), self._source("driver"))
+        draft.said("libcuda", [library.build(DriverLibrary)], self._source(key))
+        self._drafts.of(Nvml).said("library_found", value=True, source=self._source(key))
+
+    def _cuda_error(self, unread: dict[str, str]) -> None:
+        if "cuda_error" not in self._given:
+            return
+        code = self._error_code(self._first("cuda_error"))
+        row = self._tables.get(CudaErrors).error(code)
+        if row is not None and APPLICATION_BUG.slug in row.slugs[:1]:
+            self._drafts.of(CudaDriver).said("program_code", code, self._source("cuda_error"))
+            return
+        if code not in _OF_CUINIT:
+            unread["cuda_error"] = say(
+                "error {code} comes from a program that runs, not from cuInit", code=code
+            )
+            return
+        self._drafts.of(CudaDriver).said("init_code", code, self._source("cuda_error"))
+
+    def _error_code(self, word: str) -> int:
+        if (number := whole_number(word or "0")) is not None:
+            return number
+        row = self._tables.get(CudaErrors).named(word)
+        if row is None:
+            raise GivenError(
+                say(
+                    "cuda_error takes a number or a name, and {word} is not a known name.",
+                    word=repr(word),
+                )
+            )
+        return row.code
+
+    def _nvml(self, unread: dict[str, str]) -> None:
+        given, draft = self._given, self._drafts.of(Nvml)
+        code = self._nvml_code()
+        if code == _LIBRARY_NOT_FOUND:
+            draft.said("library_found", value=False, source=self._source("nvml_error"))
+        elif code not in (None, 0, *_OF_ONE_GPU):
+            draft.said("init_code", code, self._source("nvml_error"))
+        elif code is not None or (self._runs() and not self._kept_out()):
+            why = (
+                self._source("nvml_error")
+                if code is not None
+                else say("assumed: no error was given")
+            )
+            draft.said("init_code", 0, why)
+        elif self._gpus == [] and self._first("os") in ("windows", "wsl2"):
+            draft.said("init_code", 0, self._gpu_source())
+        if given.get("driver") and not self._said_not("nvidia_module_loaded"):
+            draft.said("driver_release", self._first("driver"), self._source("driver"))
+        if given.get("driver_cuda"):
+            draft.said("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
+        elif cuda := self._cuda_of_branch():
+            draft.said("cuda", *cuda)
+        self._nvml_gpus(draft, code)
+        if code in _OF_ONE_GPU and self._gpus == []:
+            unread["nvml_error"] = say("the error is about one GPU, and there is none")
+
+    def _cuda_of_branch(self) -> tuple[str, str] | None:
+        """Return the CUDA of a driver that is given as a branch ("580"), and the source of it."""
+        branch = self._first("driver")
+        if "." in branch or self._said_not("nvidia_module_loaded"):
+            return None
+        cuda = self._tables.get(DriverBranches).cuda_of(branch)
+        if cuda is None:
+            return None
+        return cuda, say("the tables: driver branch {branch}", branch=branch)
+
+    def _nvml_code(self) -> int | None:
+        if "nvml_error" not in self._given:
+            return None
+        word = self._first("nvml_error")
+        if (number := whole_number(word or "0")) is not None:
+            return number
+        rows = self._tables.get(NvmlErrors).rows
+        found = next((row.code for row in rows if row.error == word.upper()), None)
+        if found is None:
+            raise GivenError(
+                say(
+                    "nvml_error takes a number or a name, and {word} is not a known name.",
+                    word=repr(word),
+                )
+            )
+        return found
+
+    def _nvml_gpus(self, draft: Draft, code: int | None) -> None:
+        """List the GPUs that the driver serves; a given state is the state of some GPU."""
+        states = ("compute_mode", "other_processes", "row_remap_pending", "row_remap_failure")
+        spoken_of = any(self._given.get(key) for key in states) or code in _OF_ONE_GPU
+        gpus = self._gpus
+        if gpus is None and spoken_of:
+            gpus = [_Gpu(0, "", None, "")]
+        if gpus is None or draft.fields.get("init_code") not in (None, 0):
+            return
+        if draft.fields.get("init_code") is None and not spoken_of:
+            return
+        served = [gpu for gpu in gpus if self._drives(gpu)]
+        draft.said("gpus", [self._nvml_gpu(gpu, code) for gpu in served], self._gpu_source())
+
+    def _drives(self, gpu: _Gpu) -> bool:
+        """Whether the branch and the modules support this GPU, as far as the tables know."""
+        architectures = self._tables.get(GpuArchitectures)
+        if gpu.capability is None or self._drafts.of(System).fields.get("jetson"):
+            return True
+        support = DriverSupport(architectures, self._tables.get(DriverBranches))
+        release, cuda = self._first("driver") or None, self._first("driver_cuda") or None
+        drives = support.drives(gpu.capability, release=release, cuda=cuda)
+        if drives in ("dropped", "too-old"):
+            return False
+        if drives == "not-known":
+            self._doubt(gpu, support)
+        modules = architectures.modules(gpu.capability, gpu.name or None)
+        flavour = self._first("kernel_module")
+        if modules is None or not flavour:
+            return True
+        allowed = modules.open if flavour == "open" else modules.proprietary
+        return allowed != "unsupported"
+
+    def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
+        """Leave open whether a driver older than the GPU's first compiler supports the GPU."""
+        toolkit = ".".join(map(str, support.first_toolkit(gpu.capability or "") or ()))
+        name = gpu.name or gpu.capability
+        if driver := self._first("driver"):
+            reason = say(
+                "the tables do not say whether driver {driver} supports {gpu}: it is older than "
+                "CUDA {cuda}, the first whose compiler knows this GPU",
+                driver=driver,
+                gpu=name,
+                cuda=toolkit,
+            )
+        else:
+            reason = say(
+                "the tables do not say whether the driver of CUDA {driver_cuda} supports {gpu}: it "
+                "is older than CUDA {cuda}, the first whose compiler knows this GPU",
+                driver_cuda=self._first("driver_cuda"),
+                gpu=name,
+                cuda=toolkit,
+            )
+        if reason not in [one.reason for one in self._drafts.missing]:
+            self._drafts.miss("nvml.gpus", reason)
+
+    def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:
+        draft = Draft()
+        if gpu.name or gpu.capability:
+            draft.said("index", gpu.at, say("the order in which they were given"))
+        draft.said("pci_address", gpu.place, say("the order in which they were given"))
+        if gpu.name:
+            draft.said("device_name", gpu.name, self._gpu_source())
+        self._fill_capability(draft, gpu)
+        if self._given.get("compute_mode"):
+            draft.said("compute_mode", self._first("compute_mode"), self._source("compute_mode"))
+        if "other_processes" in self._given:
+            source = self._source("other_processes")
+            number = int(self._first("other_processes") or 0)
+            holders = [GpuProcess(kind="compute", sources={"*": source}) for _ in range(number)]
+            draft.said("processes", holders, source)
+        if gpu.at == 0:
+            self._first_gpu(draft, code)
+        return draft.build(NvmlGpu)
+
+    def _first_gpu(self, draft: Draft, code: int | None) -> None:
+        """Assign a state that was given for some GPU to the first one."""
+        for key, field in (
+            ("row_remap_pending", "rows_pending"), ("row_remap_failure", "rows_failed")
+        ):  # fmt: skip
+            if key in self._given:
+                draft.said(field, not self._said_not(key), self._source(key))
+        if code in _OF_ONE_GPU:
+            draft.said("handle_code", code, self._source("nvml_error"))
+            draft.said("lost", code == _LOST, self._source("nvml_error"))
+
+    def _log(self) -> None:
+        if "xid" not in self._given:
+            return
+        source, draft = self._source("xid"), self._drafts.of(KernelLog)
+        events = []
+        for number in self._given["xid"]:
+            event = Draft()
+            event.said("xid", int(number), source)
+            event.said("pci_address", "gpu 0", say("assumed: the first GPU"))
+            event.said("message", f"Xid {number}", source)
+            event.said("seconds_ago", 0.0, say("assumed: it has just happened"))
+            events.append(event.build(XidEvent))
+        draft.said("xids", events, source)
+        fallen = ["of Xid 79"] if str(_OFF_THE_BUS) in self._given["xid"] else []
+        draft.said("fallen_off_bus", fallen, source)

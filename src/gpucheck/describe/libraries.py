@@ -1,0 +1,221 @@
+"""The wheels of CUDA libraries, cuDNN and NCCL that the user describes."""
+
+from typing import Any
+
+from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.describe.keys import Given
+from gpucheck.facts.drafts import NOT_GIVEN, Drafts
+from gpucheck.facts.loading import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import in_series, say
+from gpucheck.tables import Tables
+from gpucheck.tables.cuda_components import CudaComponents, component_of
+from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.versions import minor
+from gpucheck.tables.wheel_names import stem
+
+_SAME_FILE = {
+    "nvidia-cudnn": "libcudnn.so.{}",
+    "nvidia-nccl": "libnccl.so.{}",
+    "nvidia-nvshmem": "libnvshmem_host.so.{}",
+    "nvidia-cusparselt": "libcusparseLt.so.{}",
+}
+"""Wheels installed into one folder for every CUDA, and their main file by major release."""
+_TOOLKIT = "cuda-toolkit"
+_TOOLKIT_WHEELS = (
+    "nvidia-cublas", "nvidia-cuda-cupti", "nvidia-cuda-nvrtc", "nvidia-cuda-runtime",
+    "nvidia-cufft", "nvidia-curand", "nvidia-cusolver", "nvidia-cusparse", "nvidia-nvjitlink",
+    "nvidia-nvtx",
+)  # fmt: skip
+
+
+def describe_libraries(given: Given, drafts: Drafts, tables: Tables) -> None:
+    """Fill ``loading`` and ``nvidia_wheels`` from what is given about cuDNN, NCCL and the wheels.
+
+    This must run after ``torch`` and ``packages``. Only named wheels are compared: a wheel that was
+    not named may be installed all the same.
+    """
+    _wheels(given, drafts, tables)
+    _loaded(given, drafts)
+    _sonames(given, drafts, tables)
+
+
+def _source(given: Given, key: str) -> str:
+    return say("as given: {key}={given}", key=key, given=",".join(given[key]) or "none")
+
+
+def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
+    keys = [key for key in ("nvidia_packages", "triton") if key in given]
+    if not keys:
+        return
+    installed: dict[str, tuple[str, str]] = {}
+    for key in keys:
+        for value in given[key]:
+            project, _, version = value.rpartition("==")
+            name = (project or key).lower().replace("_", "-").replace(".", "-")
+            installed.setdefault(name, (version, _source(given, key)))
+    pins = _pins(drafts, tables)
+    draft = drafts.of(NvidiaWheels)
+    if pins is None:
+        why = say("the tables do not have what this torch requires, or torch was not given")
+        draft.unknown("pins", why if given.get("torch") else NOT_GIVEN)
+        return
+    says = (
+        say("the tables: the metadata of PyPI's wheel")
+        if pins
+        else say("such a wheel requires no other wheels")
+    )
+    drafts.of(TorchBuild).said("pins", pins, says)
+    found = [pin for pin in (_pin(p, s, installed) for p, s in pins.items()) if pin is not None]
+    sources = in_series([_source(given, key) for key in keys])
+    draft.said("pins", found, say("{sources}, and the tables", sources=sources))
+    draft.said("shared", _shared(installed, sources), sources)
+
+
+def _pin(project: str, specifier: str, installed: dict[str, tuple[str, str]]) -> PinnedWheel | None:
+    """Compare a pin with what was named: the wheel itself, or its variant for another CUDA."""
+    sources = {"specifier": say("the tables: the metadata of PyPI's wheel")}
+    if project in installed:
+        version, source = installed[project]
+        return pinned_wheel(project, specifier, version, {"*": source, **sources})
+    if any(stem(other) == stem(project) for other in installed):
+        named = say("as given: only the wheel for another CUDA is named")
+        return pinned_wheel(project, specifier, "", {"*": named, **sources})
+    return None
+
+
+def _shared(installed: dict[str, tuple[str, str]], source: str) -> list[SharedLibrary]:
+    """Return the files that two of the named wheels write: the same major release for two CUDAs."""
+    found = []
+    for base, library in _SAME_FILE.items():
+        majors: dict[str, list[str]] = {}
+        for project, (version, _source) in installed.items():
+            if stem(project) == base:
+                majors.setdefault(version.partition(".")[0], []).append(project)
+        found += [
+            SharedLibrary(
+                library=library.format(major),
+                projects=sorted(projects),
+                sources={"*": source},
+                problems={"owner": NOT_GIVEN, "path": NOT_GIVEN},
+            )
+            for major, projects in majors.items()
+            if len(projects) > 1
+        ]
+    return found
+
+
+def _pins(drafts: Drafts, tables: Tables) -> dict[str, str] | None:
+    """Return what PyPI's wheel of the release requires; None for another build, or if unknown.
+
+    A CPU build requires none, and wheels for Windows bundle CUDA's libraries.
+    """
+    torch, system = drafts.of(TorchBuild).fields, drafts.of(System).fields
+    version, cuda = torch.get("version"), torch.get("cuda")
+    if not version or torch.get("installer") != "pip":
+        return None
+    if torch.get("built_for") == "cpu" or system["os"] == "windows":
+        return {}
+    if not cuda:
+        return None
+    is_linux = system["os"] == "linux"
+    platform = f"linux_{system['machine']}" if is_linux else str(system["os"])
+    if minor(tables.get(TorchReleases).default_build(version, platform)) != cuda:
+        return _of_build(torch, cuda, is_linux=is_linux)
+    rows = tables.get(TorchPins).pins(version, platform)
+    if rows is None:
+        return None
+    found: dict[str, str] = {}
+    for row in rows:
+        if row.package == _TOOLKIT:
+            found.update(_of_toolkit(row.specifier, row.extras, tables))
+        else:
+            found[row.package] = row.specifier
+    return found
+
+
+def _of_build(torch: dict[str, Any], cuda: str, *, is_linux: bool) -> dict[str, str] | None:
+    """Return what is known about a build outside PyPI: its cuDNN and NCCL."""
+    if not is_linux:
+        return None
+    suffix = f"-cu{cuda.partition('.')[0]}"
+    names = {"nvidia-cudnn": torch.get("cudnn"), "nvidia-nccl": torch.get("nccl")}
+    pins = {f"{name}{suffix}": f"=={version}" for name, version in names.items() if version}
+    return pins or None
+
+
+def _of_toolkit(specifier: str, extras: tuple[str, ...], tables: Tables) -> dict[str, str]:
+    """Return the wheels that belong to the extras of ``cuda-toolkit``."""
+    release = specifier.removeprefix("==")
+    found = {}
+    for project in _TOOLKIT_WHEELS:
+        component = component_of(project)
+        if component is None or component not in extras:
+            continue
+        version = tables.get(CudaComponents).version(release, component)
+        if version:
+            found[project] = f"=={version}.*"
+    return found
+
+
+def _loaded(given: Given, drafts: Drafts) -> None:
+    """Note which cuDNN and NCCL would be loaded, by their versions."""
+    found = []
+    for key, library in (("cudnn_runtime", "cudnn"), ("nccl", "nccl")):
+        for version in given.get(key, ()):
+            source = _source(given, key)
+            # Rules check only the start of the name, so any name of the main library serves here.
+            one = LoadedLibrary(
+                soname=library, library=library, version=version, sources={"*": source}
+            )
+            found.append((one, source))
+    if found:
+        sources = in_series([source for _, source in found])
+        drafts.of(Loading).said("libraries", [one for one, _ in found], sources)
+
+
+def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
+    """Return whether the required cuDNN is among the names that were found."""
+    key = next((k for k in ("cudnn_sonames_found", "cudnn_runtime") if k in given), "")
+    is_absent = key == "cudnn_runtime" and not given[key]
+    if not key or (key == "cudnn_runtime" and not is_absent):
+        return
+    needed = _needed(given, drafts, tables)
+    if not needed:
+        return
+    source = _source(given, key)
+    found = [] if is_absent else given[key]
+    draft = drafts.of(Loading)
+    if any(name == needed or name.startswith(f"{needed}.") for name in found):
+        one = LoadedLibrary(
+            soname=needed,
+            library="cudnn",
+            sources={"*": source},
+            problems={"version": NOT_GIVEN, "path": NOT_GIVEN},
+        )
+        draft.said("libraries", [one], source)
+        draft.said("missing", [], source)
+        return
+    lost = MissingLibrary(
+        soname=needed,
+        searched=f"found: {', '.join(found) or 'none'}",
+        why=NOT_FOUND,
+        path="",
+        fatal=True,
+        sources={"*": source},
+    )
+    draft.said("missing", [lost], source)
+    draft.said("libraries", [], source)
+
+
+def _needed(given: Given, drafts: Drafts, tables: Tables) -> str:
+    if given.get("cudnn_soname_needed"):
+        return given["cudnn_soname_needed"][0]
+    torch = drafts.of(TorchBuild).fields
+    if torch.get("built_for") != "cuda" or drafts.of(System).fields["os"] != "linux":
+        return ""
+    return tables.get(CudnnSublibraries).main(torch.get("cudnn") or "") or ""

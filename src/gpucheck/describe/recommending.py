@@ -1,0 +1,315 @@
+"""The logic of ``recommend``: from what the user asks to the command that installs it."""
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from gpucheck.describe.recommend_machine import (
+    DECISIVE,
+    cards_of_board,
+    describe,
+    missing_facts,
+    of_sections,
+    unless,
+)
+from gpucheck.describe.recommend_options import (
+    RecommendRequest,
+    board,
+    cards,
+    check_driver,
+    companions,
+    python_version,
+    with_lock,
+)
+from gpucheck.describe.recommend_words import CONDA, NGC, fits, wheels_for
+from gpucheck.interface.errors import UsageError
+from gpucheck.interface.words import words_of
+from gpucheck.language import say
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.advice import Python
+    from gpucheck.advice.recommender import Offer, Recommendation, Situation
+    from gpucheck.advice.situations import Cards, MachineFacts
+    from gpucheck.describe.recommendation import Missing, Shown
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.tables import Tables
+
+_DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
+
+
+class Recommending:
+    """One recommendation: what the user asked for, and for which machine.
+
+    Args:
+        wish: what the user asked for.
+        tables: the compatibility tables.
+        collect: returns what the probes find on this machine.
+
+    Raises:
+        UsageError: a value makes no sense.
+    """
+
+    def __init__(
+        self, wish: RecommendRequest, tables: "Tables", collect: "Callable[[], Snapshot]"
+    ) -> None:
+        wish = with_lock(wish) if wish.like else wish
+        self._wish = wish
+        self._tables = tables
+        self._collect = collect
+        self._companions = companions(wish.companions)
+        self._cards = cards(wish.gpu, tables)
+        self._python_version = python_version(wish.python_version)
+        check_driver(wish)
+        self._board = board(wish, tables)
+        self._described = any(getattr(wish, one) for one in _DESCRIBING)
+        self._notes: list[str] = []
+
+    def shown(self) -> "Shown":
+        """Return the recommendation with everything that is shown about it."""
+        from gpucheck.advice.recommender import Recommendation  # noqa: PLC0415
+        from gpucheck.advice.situations import MachineFacts  # noqa: PLC0415
+        from gpucheck.describe.recommendation import Choice, Shown  # noqa: PLC0415
+        from gpucheck.engine import supply  # noqa: PLC0415
+
+        snapshot = self._snapshot()
+        facts: MachineFacts = supply(MachineFacts, snapshot, self._tables)
+        if without := facts.without_wheels():
+            answer = Recommendation(best=None, reasons=without)
+            return Shown(answer=answer, described=self._described)
+        situation, missing = self._situation(facts)
+        answer, missing = self._answer(situation, missing)
+        yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
+        if answer.best is None and self._board is not None:
+            self._notes.append(wheels_for(self._board, self._tables))
+        if answer.best is None or missing:
+            target = self._target(snapshot)
+            choices = tuple(
+                Choice(
+                    driver=one.driver,
+                    build=one.offer,
+                    commands=self._commands(one.offer, target)[0],
+                )
+                for one in answer.by_driver
+            )
+            return Shown(
+                answer=answer,
+                missing=missing,
+                choices=choices,
+                notes=tuple(dict.fromkeys(self._notes)),
+                described=self._described,
+                yours=yours,
+            )
+        commands, verify = self._commands(answer.best, self._target(snapshot))
+        return Shown(
+            answer=answer,
+            commands=commands if all(commands) else (),  # "": no shell here can be given it
+            verify=verify,
+            notes=tuple(self._notes),
+            described=self._described,
+            yours=yours,
+        )
+
+    def _describes_another(self) -> bool:
+        """Whether a fact of this machine is replaced, or a certain release is asked for."""
+        replaced = ("torch", "driver", "driver_cuda", "python_version")
+        return self._described or any(getattr(self._wish, name) for name in replaced)
+
+    def _yours(self, situation: "Situation", answer: "Recommendation", snapshot: "Snapshot") -> str:
+        """Return that the installed build fits, if it does; "" if it does not or is not known."""
+        from gpucheck.advice.recommender import Recommender  # noqa: PLC0415
+        from gpucheck.engine import judge_machine  # noqa: PLC0415
+        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.tables.versions import released  # noqa: PLC0415
+
+        torch = snapshot.get(TorchBuild)
+        release = ".".join(map(str, released(torch.version) or ()))
+        build = "cpu" if torch.built_for == "cpu" else f"cu{(torch.cuda or '').replace('.', '')}"
+        if not torch.installed or not release or (build == "cpu" and situation.cards):
+            return ""
+        this = replace(situation, torch=f"{release}+{build}", glibc=None)
+        found = Recommender(self._tables).recommend(this).best
+        if found is None or found.torch != release:
+            return ""
+        newest = answer.best == found
+        wrong = judge_machine(snapshot, self._tables).root_causes
+        return fits(found, newest=newest, wrong=wrong)
+
+    def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
+        """Return the commands that install an offer, and the one that verifies it."""
+        from gpucheck.advice import Python  # noqa: PLC0415
+        from gpucheck.engine import supply  # noqa: PLC0415
+        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.tables.versions import released  # noqa: PLC0415
+
+        python: Python = supply(Python, target, self._tables)
+        arguments = self._arguments(offer, python, target)
+        torch = target.get(TorchBuild)
+        if (
+            torch.installed
+            and torch.cuda == offer.cuda
+            and released(torch.version) == released(offer.torch)
+        ):
+            self._notes.append(say("This build is already installed."))
+        if self._wish.tool == "conda":
+            self._notes.append(CONDA)
+        if _is_of_ngc(target):
+            self._notes.append(NGC)
+            return python.new_environment(arguments), ""
+        executable = target.get(Interpreter).executable or ""
+        fix = python.install("", arguments)
+        verify = fix.verify if executable else ""
+        if self._wish.tool != "uv":
+            return (*fix.commands, *self._rest(python)), verify
+        verify = "" if python.is_closed() else verify
+        return (*_uv_commands(arguments, python, executable), *self._rest(python)), verify
+
+    def _rest(self, python: "Python") -> tuple[str, ...]:
+        """Return the command for the other packages of ``--like``."""
+        wish = self._wish
+        if not wish.like or wish.tool == "conda":
+            return ()
+        if python.is_closed():  # the commands have made an environment of its own
+            words = ["uv"] if wish.tool == "uv" else []
+            command = python.quoted([*words, "pip", "install", "-r", wish.like])
+            self._notes.append(say("Then, in that environment: {command}", command=command))
+            return ()
+        return (python.pip("install", "-r", wish.like),)
+
+    def _snapshot(self) -> "Snapshot":
+        if self._described:
+            return describe(self._wish, self._tables, self._cards or (), self._notes)
+        return self._collect()
+
+    def _target(self, snapshot: "Snapshot") -> "Snapshot":
+        """Return the snapshot that determines how to install.
+
+        Nothing is known about a Python that was not probed. With uv the target is one of uv's.
+        """
+        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+        from gpucheck.facts.request import Request  # noqa: PLC0415
+        from gpucheck.facts.system import System  # noqa: PLC0415
+
+        if self._python_version is not None:
+            return of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
+        if self._wish.tool != "uv":
+            return snapshot
+        interpreter = replace(snapshot.get(Interpreter), has_pip=False, kind="uv")
+        sections = {**snapshot.sections, interpreter.name: interpreter}
+        return of_sections(self._tables, *sections.values())
+
+    def _situation(self, facts: "MachineFacts") -> "tuple[Situation, tuple[Missing, ...]]":
+        """Return what a build has to fit, and which facts of it are missing."""
+        from gpucheck.advice.recommender import Situation  # noqa: PLC0415
+
+        gpus = self._gpus(facts)
+        driver, driver_cuda, seen = self._driver(facts)
+        python = self._python_version or facts.python()
+        platform = facts.platform()
+        missing = missing_facts(
+            platform=platform,
+            gpus=gpus,
+            python="any" if self._described else python,  # a described machine can have any
+            driver=driver or driver_cuda,
+        )
+        situation = Situation(
+            platform=platform or "",
+            python=python,
+            cards=gpus.cards if gpus else (),
+            hidden=gpus.hidden if gpus else (),
+            driver=driver,
+            driver_cuda=driver_cuda,
+            driver_os=facts.driver_os(),
+            glibc=self._wish.glibc or (None if self._described else facts.glibc()),
+            torch=self._wish.torch,
+            driver_serves=bool(gpus and gpus.served and seen),
+        )
+        return situation, missing
+
+    def _answer(
+        self, situation: "Situation", missing: "tuple[Missing, ...]"
+    ) -> "tuple[Recommendation, tuple[Missing, ...]]":
+        """Return the answer, and which of the missing facts matter to it."""
+        from gpucheck.advice.offers import usual_range  # noqa: PLC0415
+        from gpucheck.advice.recommender import Recommender, SpecifierError  # noqa: PLC0415
+
+        recommender = Recommender(self._tables)
+        try:
+            answer = recommender.recommend(situation)
+        except SpecifierError as error:
+            raise UsageError(say("--torch: {error}.", error=words_of(error))) from error
+        if answer.best is not None and situation.python is None and self._described:
+            pythons = recommender.offers(situation.platform).pythons(answer.best)
+            self._notes.append(
+                say(
+                    "Assumed, as no Python was named: one that torch {torch} has wheels for, which "
+                    "are {pythons} (--python-version).",
+                    torch=answer.best.torch,
+                    pythons=usual_range(pythons),
+                )
+            )
+        lacking = {one.fact for one in missing}
+        if not missing or (answer.best is None and not lacking & DECISIVE):
+            return answer, ()  # the missing fact could only exclude more
+        return unless(answer, lacking), missing
+
+    def _gpus(self, facts: "MachineFacts") -> "Cards | None":
+        from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415
+
+        if self._cards is not None:
+            return Cards(cards=self._cards)
+        if self._board is not None:
+            return cards_of_board(self._board, self._tables)
+        gpus = None if self._described else facts.gpus()
+        if gpus and gpus.unclear:
+            self._notes.append(left_aside(gpus.unclear))
+        return gpus
+
+    def _driver(self, facts: "MachineFacts") -> tuple[str | None, str | None, bool]:
+        """Return release and CUDA of the driver, and whether it is the one that runs here."""
+        release, cuda = self._wish.driver, self._wish.driver_cuda
+        if self._board is not None:
+            # The driver of a board comes with its JetPack, and its number says nothing elsewhere.
+            return None, cuda or self._board.cuda, False
+        if release or cuda:
+            return release, cuda, False
+        return (*facts.driver(), True)
+
+    def _arguments(self, offer: "Offer", python: "Python", target: "Snapshot") -> list[str]:
+        """Return pip's arguments that install an offer and the wanted or installed companions."""
+        from gpucheck.advice import PackageIndexes  # noqa: PLC0415
+        from gpucheck.advice.torch_install import companion_doubts, requirement  # noqa: PLC0415
+        from gpucheck.engine import supply  # noqa: PLC0415
+
+        indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)
+        apart = python.is_closed() or _is_of_ngc(target)
+        said = indexes.said(uv=self._wish.tool == "uv", elsewhere=apart)
+        if offer.is_default and said is not None:
+            self._notes.append(said)
+
+        wanted = (*self._companions, *python.torch_family())
+        self._notes.extend(companion_doubts(offer, wanted, self._tables))
+        return requirement(offer, wanted, self._tables, indexes, name_index=False)
+
+
+def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
+    from gpucheck.advice.target_python import for_uv  # noqa: PLC0415
+
+    if not executable:
+        return (python.quoted(["uv", "pip", *for_uv(arguments)]),)
+    if python.is_closed():
+        return (
+            python.quoted(["uv", "venv", "--python", executable, "gpu-env"]),
+            python.quoted(["uv", "pip", "install", "--python", "gpu-env", *for_uv(arguments[1:])]),
+        )
+    return (*python.remove_torch(), python.pip(*arguments))
+
+
+def _is_of_ngc(snapshot: "Snapshot") -> bool:
+    """Whether NVIDIA built the installed torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
+    from gpucheck.facts.container import Container  # noqa: PLC0415
+    from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+
+    local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
+    return ".nv" in local and bool(snapshot.get(Container).runtime)

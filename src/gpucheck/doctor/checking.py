@@ -1,0 +1,178 @@
+"""A check: what is asked for, the snapshot of the machine with its self-tests, the report."""
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import msgspec
+
+from gpucheck.doctor.collecting import collect
+from gpucheck.doctor.selftests import with_selftests
+from gpucheck.interface.errors import UsageError
+from gpucheck.interface.listener import SILENT, Listener
+from gpucheck.interface.request import Level, Option
+from gpucheck.interface.words import meant, printable, with_hint
+from gpucheck.language import say
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from gpucheck.engine import Report
+    from gpucheck.facts.snapshot import Snapshot
+    from gpucheck.machine import Host
+    from gpucheck.machine.candidates import TargetWish
+    from gpucheck.tables import Tables
+
+Gpus = (
+    Annotated[
+        int,
+        msgspec.Meta(ge=0, le=1024, description="How many GPUs there must be."),
+        Option(
+            say("How many GPUs this machine must have; 0: it only builds or submits jobs."), "N"
+        ),
+    ]
+    | None
+)
+Purpose = Annotated[
+    Literal["run", "build"],
+    msgspec.Meta(description="Whether PyTorch only runs here, or extensions are built as well."),
+    Option(say("Whether PyTorch only runs here, or extensions are built as well."), flag="--for"),
+]
+
+
+class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user wants to know; names are of findings or probes."""
+
+    gpus: Gpus = None
+    purpose: Purpose = "run"
+    selftest: Annotated[
+        bool | None,
+        Option(
+            say(
+                "Run the self-tests, even if they only test the CPU; or run only static checks. By "
+                "default the self-tests run if there are an NVIDIA device and a CUDA build of "
+                "PyTorch."
+            )
+        ),
+    ] = None
+    """Whether self-tests are wanted; None where they make sense."""
+    level: Level = "quick"
+    only: Annotated[tuple[str, ...], Option(say("Only this finding or probe."), "NAME")] = ()
+    skip: Annotated[tuple[str, ...], Option(say("Leave out this finding or probe."), "NAME")] = ()
+    wheel_mirror: str = ""
+    hash_seconds: float = 0.0
+    timeout: float = 120.0
+    by_program: bool = False
+    """Whether a program asks, which knows no options."""
+
+
+class Chosen(msgspec.Struct, frozen=True):
+    """The findings that are asked for or left out, and the probes that are left out."""
+
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    probes_skipped: tuple[str, ...] = ()
+
+
+def chosen(wish: CheckRequest) -> Chosen:
+    """Sort the names of a wish into findings and probes.
+
+    Raises:
+        UsageError: a name is neither.
+    """
+    if not wish.only and not wish.skip:
+        return Chosen()
+    from gpucheck.findings import all_rules  # noqa: PLC0415
+    from gpucheck.probes import all_probes  # noqa: PLC0415
+    from gpucheck.tables.nearest import same_name  # noqa: PLC0415
+
+    slugs, probes = set(all_rules()), {probe.name for probe in all_probes()}
+    known = sorted(slugs | probes)
+    only, skip = (
+        [same_name(name, known) or name for name in names] for names in (wish.only, wish.skip)
+    )
+    for name in (*only, *skip):
+        if name not in known:
+            near = meant(name, known) or say("See gpucheck list.")
+            refused = say("{name} is neither a finding nor a probe.", name=repr(printable(name)))
+            raise UsageError(with_hint(refused, near))
+    wanted = {name for name in only if name in probes}
+    probes_skipped = {name for name in skip if name in probes}
+    if wanted:
+        probes_skipped |= probes - wanted
+    return Chosen(
+        tuple(name for name in only if name in slugs),
+        tuple(name for name in skip if name in slugs),
+        tuple(sorted(probes_skipped)),
+    )
+
+
+def examine(
+    host: "Host",
+    tables: "Tables",
+    wish: CheckRequest,
+    target: "TargetWish",
+    *,
+    meanwhile: Iterable[object] = (),
+    listener: Listener = SILENT,
+) -> "Snapshot":
+    """Return what the probes and the self-tests found on the machine.
+
+    Args:
+        host: the machine.
+        tables: the compatibility tables.
+        wish: what the user wants to know.
+        target: which interpreter is examined.
+        meanwhile: other work while the probes run.
+        listener: hears how far it is.
+
+    Raises:
+        UsageError: a name is neither a finding nor a probe.
+        RefusedError: the interpreter cannot be asked.
+    """
+    begun = time.monotonic()
+    from gpucheck.facts.request import Request  # noqa: PLC0415
+
+    request = Request(
+        gpus=wish.gpus,
+        purpose=wish.purpose,
+        wheel_mirror=wish.wheel_mirror,
+        hash_seconds=wish.hash_seconds,
+    )
+    snapshot = collect(
+        host,
+        tables,
+        target,
+        request=request,
+        timeout=wish.timeout,
+        skip=chosen(wish).probes_skipped,
+        meanwhile=meanwhile,
+        listener=listener,
+    ).snapshot
+    return with_selftests(
+        host,
+        snapshot,
+        tables,
+        level=wish.level,
+        asked=bool(wish.selftest),
+        refused=_refused(wish),
+        end=begun + wish.timeout,
+        show=listener.tests,
+    )
+
+
+def judge(snapshot: "Snapshot", tables: "Tables", wish: CheckRequest) -> "Report":
+    """Judge the snapshot of a machine for what the user wants to know."""
+    from gpucheck.engine import judge_machine  # noqa: PLC0415  # while the probes were running
+
+    names = chosen(wish)
+    return judge_machine(snapshot, tables, only=names.only, skip=names.skip)
+
+
+def _refused(wish: CheckRequest) -> str:
+    """Return why no self-tests should run; a single finding or probe does not need them."""
+    only = wish.selftest is None and wish.only
+    if wish.selftest is False:
+        why = say("--no-selftest was given")
+        return say("they were not asked for") if wish.by_program else why
+    if only and wish.by_program:
+        return say("only some findings were asked for")
+    return say("--only was given without --selftest") if only else ""

@@ -1,0 +1,114 @@
+"""``gpucheck check``: the default command."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from gpucheck.doctor import checking
+from gpucheck.doctor.run import diagnosed, open_tables
+from gpucheck.interface.options import (
+    REPORT_FORMATS,
+    examples,
+    fail_on_option,
+    machine_options,
+    no_redact_option,
+    output_options_with,
+    rendered,
+    report_format_option,
+)
+from gpucheck.interface.request_options import options_of
+from gpucheck.interface.text import page_options, write_out
+from gpucheck.language import say
+
+if TYPE_CHECKING:  # imported late: --help does not need it
+    from gpucheck.engine import Report
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+_HASH_SECONDS = 10.0
+
+
+_OPTIONS = (machine_options, options_of(checking.CheckRequest), fail_on_option)
+
+
+def judged(command: F) -> F:
+    """Add the options of every command that diagnoses this machine as ``check`` does."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command(
+    short_help=say("Diagnose this machine (the default)."),
+    epilog=examples(
+        "gpucheck",
+        "gpucheck --python ~/venv --no-selftest",
+        "gpucheck --gpus 8 --fail-on warning    # this machine must have 8 GPUs",
+        "gpucheck --for build                   # for compiling extensions",
+        "gpucheck --format markdown -o report.md",
+        "gpucheck --format html -o report.html",
+    ),
+)
+@judged
+@click.option(
+    "--fix",
+    is_flag=True,
+    expose_value=False,
+    help=say("Do what can be done about it: the same as gpucheck fix."),
+)
+@report_format_option
+@no_redact_option
+@output_options_with(
+    say(
+        "Every check with its reason; twice: every fact. It also compares CUDA libraries with the "
+        "hashes of their wheels, for 10 seconds at most."
+    )
+)
+@click.pass_context
+def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Diagnose this machine: the root cause first, its evidence, the command that fixes it."""
+    report = diagnose(options)
+    show_report(report, options)
+    ctx.exit(report.exit_status(options["fail_on"]))
+
+
+def diagnose(options: dict[str, Any]) -> "Report":
+    """Examine this machine now, and judge it for what the options ask."""
+    return diagnosed(options, _request(options), open_tables(options["tables"]))
+
+
+def _request(options: dict[str, Any]) -> checking.CheckRequest:
+    names = checking.CheckRequest.__struct_fields__
+    given = {name: options[name] for name in names if name in options}
+    return checking.CheckRequest(**given, hash_seconds=_for_hashes(options))
+
+
+def _for_hashes(options: dict[str, Any]) -> float:
+    """Return how long libraries are compared with the hashes of their wheels; 0 without -v."""
+    return min(_HASH_SECONDS, options["timeout"] / 2) if options["verbose"] else 0.0
+
+
+def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -> None:
+    """Print the report in the requested format; all but that of the terminal is redacted.
+
+    Args:
+        report: the report.
+        options: of the command line.
+        after: a line that follows a report for people, before its trailer.
+    """
+    if options["form"] == "terminal":
+        from gpucheck.output import terminal  # noqa: PLC0415
+
+        text = terminal.render(report, **page_options(options))
+    else:
+        more = {"redacted": False} if options.get("no_redact") else {}
+        text = rendered(REPORT_FORMATS, options["form"], report, **more)
+    if after and options["form"] in ("terminal", "markdown"):
+        from gpucheck.output.not_judged import before_the_trailer  # noqa: PLC0415
+
+        text = before_the_trailer(text, after)
+    write_out(text, options["output"])
+
+
+COMMAND = check

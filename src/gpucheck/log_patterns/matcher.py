@@ -1,0 +1,215 @@
+"""Finds messages in a text: first by a rare word, then by literal, then by pattern."""
+
+import functools
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from gpucheck.log_patterns.form import Condition, KnownFacts, Message, Strength, compiled
+from gpucheck.log_patterns.loading import all_messages
+from gpucheck.log_patterns.named_conditions import holds
+from gpucheck.log_patterns.source_code import is_code
+from gpucheck.log_patterns.text import Line, Text
+from gpucheck.log_patterns.word_index import ByPiece, has_piece
+
+_MOST_LINES, _MOST_LINES_OF_WEAK = 200, 40
+"""The number of lines with the literal of a message that are matched."""
+_MOST_CHARACTERS = 64 * 1024
+_MOST_MATCHES = 4
+_CONTEXT = (
+    "torch", "cuda", "nvidia", "gpu", "nccl", "cudnn", "cublas", "nvrm", "xid", "nvcc", "triton",
+    "c10d", "tensor", "deepspeed", "transformers", "vllm", "dataloader", "rank", "diffus", "nvml",
+    "显卡", "显存", "site-packages", "nvtop", "infiniband", "ibv_", "numpy", "slurm", "libcu",
+    "raylet", "master_port", "server socket has failed", "c++ ops", "bitsandbytes", "onnxruntime",
+    "scalar type", "mat1", "state_dict", "not implemented for 'half'", ".cu:", "thread: [",
+    "finished reduction", "process group", "mmcv", "huggingface", "device-plugin",
+    "train.py", "nvlink", "received by pid",
+)  # fmt: skip
+"""A text without any of these may be about any program."""
+_MOST_SAID = 20
+_NEAR = {Strength.POINTS: 80, Strength.FITS: 12, Strength.SYMPTOM: 12}
+"""Lines from a message to the words that must stand beside it.
+
+In a log of thousands of lines every word stands somewhere. Of 752 labelled tickets none needs the
+words farther away. At 40 and at 8 lines one ticket does, and nine need them farther than one line.
+"""
+_WISHES = (
+    "feature request", "documentation:", "documentation issue", "typo", "please add",
+    "please document", "please support", "proposal", "rfc:", "[rfc]", "would be nice",
+    "would like to have", "is this expected",
+)  # fmt: skip
+_FAILURES = (
+    "traceback", "error:", "exception", "fatal", "failed", "core dumped", "segmentation fault",
+    "killed", "timed out", "stuck", "hangs", "crash", "false", "not work", "n't work",
+    "not available", "unavailable", "not detected", "not recogni",
+)  # fmt: skip
+"""A text with a wish and none of these does not complain about anything."""
+_INFORMS = "] NCCL INFO "
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A line in which a message was found, with the named groups of its pattern."""
+
+    slug: str
+    message: Message
+    line: Line
+    values: dict[str, str]
+    index: int = -1
+    """The index of the line in the text; -1 if the match was read from a saved report."""
+
+
+class _Candidate(msgspec.Struct, frozen=True, gc=False):
+    slug: str
+    message: Message
+    anchor: str
+    """The rarest word of the literal, "" if it has none (other scripts)."""
+    any_program: bool
+
+
+class _Index:
+    """Returns the few messages that a text may contain, without testing each of them."""
+
+    def __init__(self) -> None:
+        of_piece: list[tuple[str, _Candidate]] = []
+        self._of_word: dict[str, list[_Candidate]] = {}
+        for slug, finding in all_messages().items():
+            for message in finding.messages:
+                one = _Candidate(slug, message, message.anchor, finding.of_any_program(message))
+                if one.anchor and not has_piece(message.literal):
+                    self._of_word.setdefault(one.anchor, []).append(one)
+                else:
+                    of_piece.append((message.literal, one))
+        self._of_piece = ByPiece(of_piece)
+
+    def possible(self, text: Text) -> list[_Candidate]:
+        """Return the messages whose literal, and its rarest word as a whole word, is in a text."""
+        words = text.words()
+        short = [one for word in self._of_word.keys() & words for one in self._of_word[word]]
+        return [
+            one
+            for one in (*text.possible(self._of_piece), *short)
+            if (not one.anchor or one.anchor in words) and text.holds(one.message.literal)
+        ]
+
+
+@functools.cache
+def _index() -> _Index:
+    return _Index()
+
+
+def candidates(text: Text) -> list[tuple[str, Message]]:
+    """Return the messages whose literal occurs in a text, each with the slug of its finding."""
+    return [(one.slug, one.message) for one in _index().possible(text)]
+
+
+def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
+    """Return what matches, at most a few lines of each message."""
+    facts = facts or KnownFacts()
+    found: list[Match] = []
+    elsewhere = not facts.gpu and not names_a_part(text)
+    around = _Around(text, facts)
+    wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)
+    for one in _index().possible(text):
+        message = one.message
+        if message.elsewhere != elsewhere and (message.elsewhere or one.any_program):
+            continue
+        if wish and message.strength is not Strength.NAMES:
+            continue
+        if around.fits(message):
+            matches = _matches(one.slug, message, text)
+            found.extend(match for match in matches if around.is_beside(message, match.index))
+    return sorted(found, key=lambda match: (match.slug, match.message.name, match.line.number))
+
+
+def names_a_part(text: Text) -> bool:
+    """Whether a text names PyTorch, CUDA, a GPU or a program that uses them."""
+    return bool(text.held(_CONTEXT))
+
+
+class _Around:
+    """The conditions of messages on a whole text; many messages share the same ones."""
+
+    def __init__(self, text: Text, facts: KnownFacts) -> None:
+        self._text = text
+        self._facts = facts
+        self._known: dict[int, bool] = {}
+
+    def fits(self, message: Message) -> bool:
+        """Whether the conditions of a message hold in the text."""
+        if message.unless is not None and self._holds(message.unless):
+            return False
+        return all(map(self._holds, message.beside))
+
+    def is_beside(self, message: Message, index: int) -> bool:
+        """Whether what must stand beside a message stands near a line, as the start of a word."""
+        far = _NEAR.get(message.strength)
+        if not message.beside or far is None:
+            return True
+        lines = self._text.lines[max(0, index - far) : index + far + 1]
+        near = "\n".join(line.text for line in lines).lower()
+        return all(
+            (condition.facts is not None and condition.facts.holds(self._facts))
+            or _begins_a_word((*condition.any_of, *condition.said, *condition.words), near)
+            for condition in message.beside
+        )
+
+    def _holds(self, condition: Condition) -> bool:
+        """Whether a condition holds; equal conditions of a finding are one object."""
+        known = self._known.get(id(condition))
+        if known is None:
+            known = self._known[id(condition)] = self._is_met(condition)
+        return known
+
+    def _is_met(self, condition: Condition) -> bool:
+        if condition.facts is not None and condition.facts.holds(self._facts):
+            return True
+        if condition.any_of and self._text.held(condition.any_of):
+            return True
+        if condition.words and not self._text.words().isdisjoint(condition.words):
+            return True
+        return self._is_said(condition.said)
+
+    def _is_said(self, literals: Sequence[str]) -> bool:
+        """Whether one of these occurs in a line that is not source code."""
+        found = self._text.find(*literals, most=_MOST_SAID) if literals else ()
+        return any(not is_code(self._text, index) for index in found)
+
+
+def _begins_a_word(literals: Iterable[str], lower: str) -> bool:
+    """Whether one of these stands in a text other than within a word: "hang" is no "change"."""
+    for literal in literals:
+        at = lower.find(literal)
+        while at >= 0:
+            if at == 0 or not ("a" <= literal[0] <= "z" and "a" <= lower[at - 1] <= "z"):
+                return True
+            at = lower.find(literal, at + 1)
+    return False
+
+
+def _may_inform(message: Message) -> bool:
+    """Whether it counts in a line in which NCCL reports what it does, not an error."""
+    return message.strength is Strength.NAMES or _INFORMS.strip("] ") in message.sample
+
+
+def _matches(slug: str, message: Message, text: Text) -> list[Match]:
+    pattern = compiled(message.pattern)
+    found: list[Match] = []
+    left = _MOST_CHARACTERS
+    most = _MOST_LINES if message.points or message.distinct else _MOST_LINES_OF_WEAK
+    for index in text.find(message.literal, most=most):
+        enough = len(found) == _MOST_MATCHES and not message.distinct
+        if left <= 0 or enough:
+            break
+        line = text.lines[index]
+        left -= len(line.text)
+        match = pattern.search(line.text)
+        if match is None or (not message.code and is_code(text, index)):
+            continue
+        if _INFORMS in line.text and not _may_inform(message):
+            continue
+        values = {name: value for name, value in match.groupdict().items() if value}
+        if message.when is None or holds(message.when, values):
+            found.append(Match(slug, message, line, values, index))
+    if message.distinct and len({match.values[message.distinct] for match in found}) == 1:
+        return []
+    return found

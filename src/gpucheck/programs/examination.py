@@ -1,0 +1,112 @@
+"""Has the machine examined by a fresh process: docs/decisions/0016 has the reasons."""
+
+import os
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError
+from gpucheck.interface.words import printable
+from gpucheck.language import from_said, say
+from gpucheck.machine import LiveHost
+from gpucheck.machine.own_process import own_command
+from gpucheck.machine.supervised import TERMINATE, Supervised, wait
+from gpucheck.programs.examiner import Order, Reply
+
+_MODULE = "gpucheck.programs.examiner"
+_TICK = 0.1
+_GRACE = 20.0
+"""Seconds beyond its own time limit: it has to start, to end its children and to answer."""
+_FAREWELL = 5.0
+"""Seconds to end its children when it is told to end."""
+_LONGEST = 256 << 20
+
+
+def examined(order: Order, seconds: float) -> Snapshot:
+    """Return what a fresh process finds on this machine within so many seconds.
+
+    Raises:
+        UsageError, RefusedError: what was asked makes no sense, or cannot be used.
+        NoAnswerError: the process gave no answer.
+    """
+    told = _told(order)
+    command = own_command(_MODULE)
+    if not command:
+        raise NoAnswerError(say("the path of the running Python is not known (sys.executable)"))
+    answer = LiveHost().supervise(command)
+    if answer.value is None:
+        raise NoAnswerError(say("{source}: {why}", source=command[0], why=answer.problem))
+    program, mark = answer.value, os.urandom(16).hex().encode()
+    try:
+        program.send(mark + b"\n" + told + b"\n")
+        said = _heard(program, mark, time.monotonic() + seconds + _GRACE)
+        return _understood(said, mark, program.printed)
+    finally:
+        _end(program)
+
+
+def _told(order: Order) -> bytes:
+    try:
+        return msgspec.json.encode(order)
+    except UnicodeEncodeError as error:  # a name of bytes that are no UTF-8
+        raise UsageError(
+            say("{name} cannot be written in UTF-8.", name=repr(printable(error.object)))
+        ) from error
+
+
+def _heard(program: Supervised, mark: bytes, end: float) -> bytes:
+    """Return what it writes until its reply is complete or it has ended."""
+    said = bytearray()
+    while time.monotonic() < end and len(said) <= _LONGEST:
+        wait([program], _TICK)
+        has_ended = program.status() is not None
+        said += program.said()
+        if has_ended or said.endswith(mark):
+            return bytes(said)
+    raise NoAnswerError(say("the process that examines the machine did not answer in time"))
+
+
+def _understood(said: bytes, mark: bytes, printed: Callable[[], str]) -> Snapshot:
+    parts = said.split(mark)
+    if len(parts) != 3:  # noqa: PLR2004  # around the reply
+        last = (printed().strip().splitlines() or [""])[-1]
+        raise NoAnswerError(
+            say(
+                "the process that examines the machine ended without an answer: {why}",
+                why=printable(last) or say("it printed nothing"),
+            )
+        )
+    try:
+        reply = msgspec.msgpack.decode(parts[1], type=Reply)
+        if reply.refused is None and not reply.fault:
+            return decode(reply.snapshot, is_own=True)
+    except (ValueError, RecursionError) as error:
+        raise NoAnswerError(
+            say(
+                "the answer of the process that examines the machine is damaged: {why}",
+                why=printable(str(error)),
+            )
+        ) from error
+    raise _error_in(reply)
+
+
+def _error_in(reply: Reply) -> AskError:
+    if reply.fault:
+        fault = printable(reply.fault)
+        return NoAnswerError(
+            say("a fault of gpucheck itself, please report it: {error}", error=fault)
+        )
+    kind = UsageError if reply.usage else RefusedError
+    return kind(from_said(reply.refused))
+
+
+def _end(program: Supervised) -> None:
+    """End the process, with everything that it has started, whatever happened here."""
+    if program.status() is None:
+        program.signal(TERMINATE)
+        end = time.monotonic() + _FAREWELL
+        while program.status() is None and time.monotonic() < end:
+            wait([program], _TICK)
+    program.abandon()
