@@ -40,7 +40,7 @@ COLLECT_FIRST = say(
     "asks for this file."
 )
 AS_ROOT = say("There is no sudo here: root must run this.")
-_MOST_NAMED = 3
+_MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
 )

@@ -32,7 +32,7 @@ _FIRST = re.compile(
 _PIN = re.compile(r"(?m)^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})==(?P<version>[^\s;#]{1,60})")
 _PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9._!-]{0,59}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,99}")
-_LONGEST_SHOWN = 80
+_LONGEST_SHOWN = 80  # chosen: versions of a stranger's report are quoted in one sentence
 
 
 class Locked(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
     from gpucheck.whatif.files.rules.complaint import Target
 
-_UNREADABLE = 2
+_UNREADABLE = 2  # exit status: docs/architecture.md, 1.2
 
 
 @click.command(
