@@ -12,7 +12,7 @@ from gpucheck.machine.worker_pool.messages import Message
 
 _PRINTED, _BEFORE = 3000, 600
 """Characters of the last output, and of what came before a stack: the error that led to it."""
-_KILLED = 9
+_KILLED = 9  # SIGKILL, which the kernel sends where memory runs out
 _NCCL_WARN = re.compile(r"NCCL WARN ([^\n]{1,300})")
 _STACK = "Current thread"
 _PEER_LOST = (

@@ -18,6 +18,8 @@ from gpucheck.machine.binaries.elf import Elf, read_elf
 from gpucheck.machine.binaries.loader._objects import Library, Lost, Opened
 from gpucheck.machine.binaries.loader._search import ELF_MACHINES, Search, default_folders, triplet
 
+# Chosen: a process with torch for CUDA loads some hundred libraries. The limits end what hostile
+# variables, preloads and run paths may cost, long before the probe's deadline.
 _MOST_LIBRARIES = 2000
 _MOST_PRELOADS = 64
 _MOST_FOLDERS = 128
