@@ -9,13 +9,14 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import not_linux
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
 _MOUNTS = "/proc/self/mountinfo"
 _MOUNTS_OF_FIRST = "/proc/1/mountinfo"
+# Bytes; chosen: a container here has 1.6 KB, a node with many pods more.
 _MOUNTS_LIMIT = 1024 * 1024
-_MOST_CHARACTERS = 4096
+_MOST_CHARACTERS = 4096  # chosen: UUIDs of 100 GPUs fit
 _APPTAINER_NAMES = (
     "APPTAINER_CONTAINER",
     "APPTAINER_NAME",

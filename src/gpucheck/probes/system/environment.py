@@ -10,7 +10,7 @@ from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES, Environm
 from gpucheck.language import say
 from gpucheck.machine import Host
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 MOST_CHARACTERS = 4096
 """A longer value is truncated."""

@@ -12,7 +12,7 @@ _NEW_STRING = "7__cxx11"
 _OLD_STRING = r"(?:R?K?)Ss$"
 _LENGTH = re.compile(r"[1-9][0-9]{0,3}")
 _PLAIN = r"[A-Za-z_][A-Za-z0-9_]{0,200}"
-_LONGEST = 160
+_LONGEST = 160  # chosen: templates may be endless, and the beginning names the function
 
 
 def is_of_torch(symbol: str) -> bool:

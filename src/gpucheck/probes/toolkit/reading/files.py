@@ -15,7 +15,8 @@ from gpucheck.probes.torch.reading.conda import conda_records
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 
 _NVCC = ("nvcc", "nvcc.exe")
-_SCRIPT_LIMIT = 4096
+_SCRIPT_LIMIT = 4096  # bytes; wrappers such as ccache's have a few lines
+# Seconds of the 5 of the probe; chosen: it is asked only if no file says the version.
 _NVCC_LIMIT = 3.0
 _IN_DISTRIBUTION = "/usr/lib/nvidia-cuda-toolkit"
 _WINDOWS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"

@@ -21,7 +21,7 @@ _KEY = r"([\w-]+)\s*:(?:\s+(.*))?"
 _SCALAR = r"""'([^']*)'|"([^"\\]*)"|([^\s'"\[\]{}&*!|>%@`#,][^'"\[\]{}]*)"""
 _COMMENT = r"(?:^|\s)#.*"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+){0,4}"
-_MOST = 64
+_MOST = 64  # chosen: people name a handful of channels
 
 
 class _Condarc:

@@ -17,8 +17,8 @@ _SECTIONS = ("install", "global")
 _NOTHING = "variables and configuration files of pip"
 _TRUE = ("1", "true", "yes", "on", "y", "t")
 _NO_FILES = ("/dev/null", "nul")
-_MOST_EXTRA = 32
-_MOST_FILES = 8
+_MOST_EXTRA = 32  # chosen: people name a handful
+_MOST_FILES = 8  # chosen: each is read
 _OPTION = r"([^=:]+)[=:](.*)"
 
 

@@ -19,6 +19,7 @@ _TOKEN = re.compile(
     r"\s*(?:(===|==|~=|!=|<=|>=|<|>)|([()])|'([^']*)'|\"([^\"]*)\"|([A-Za-z_][A-Za-z0-9_.]*))"
 )
 _VERSION = r"[0-9]+(?:\.[0-9]+)*"
+# Chosen: real markers have some ten tokens and two levels; the reader calls itself for a bracket.
 _MAX_TOKENS = 400
 _MAX_DEPTH = 20
 _OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">", "in", "not in")
