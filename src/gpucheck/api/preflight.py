@@ -40,11 +40,10 @@ from gpucheck.machine.candidates import Candidate, TargetWish, choose
 from gpucheck.machine.target import refusal
 from gpucheck.tables import Tables
 
-# Exit statuses: docs/architecture.md, 1.2, has the table. Schedulers act on them.
 INCONCLUSIVE: ExitStatus = 3
 MISCONFIGURED: ExitStatus = 4
 _USAGE = 2
-_HIGHEST = 5  # a verdict of another task with a status beyond it is not believed
+_HIGHEST = 5
 _MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
 _FIRST = 60.0
@@ -52,11 +51,9 @@ _FIRST = 60.0
 _FEW, _SHARE_OF_FEW = 256, 0.75
 """Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
 is named within a minute."""
-# Seconds that a self-test of the step "alone" is told it has, whatever the level. The supervisor
-# ends it after `alone` of JobPlan, which does depend on the level.
 _ALONE = 30.0
-_LONGEST_FILE = 1 << 20  # bytes; above policy.FILE_LIMIT, which then refuses the file with a reason
-_LONGEST_MESSAGE = 600  # as LONGEST_REFUSAL in collecting.py: it is the same sentence
+_LONGEST_FILE = 1 << 20
+_LONGEST_MESSAGE = 600
 
 
 class Task:

@@ -14,8 +14,7 @@ from gpucheck.facts import builtins
 from gpucheck.facts.streams import reading
 from gpucheck.language import say, say_many, spoken
 
-_ROWS = 50  # chosen: a screen; hosts named most often come first, and JSON has all
-# Bytes. Chosen: a file of years. Only counts are kept, so it bounds the time, not the memory.
+_ROWS = 50
 _LARGEST = 512 << 20
 
 

@@ -25,7 +25,7 @@ from gpucheck.worker.alone import TESTS
 _QUICK, _TOGETHER = 10.0, 90.0
 """The time limits in seconds unless the user gives another."""
 _NO_TESTS = "none"
-_FIT, _UNFIT = 0, 1  # exit statuses: docs/architecture.md, 1.2
+_FIT, _UNFIT = 0, 1
 _OF_PROBES = 0.6
 """The share of the time for the static checks."""
 _LEAST, _TO_END = 2.0, 1.0

@@ -17,7 +17,7 @@ _LOCKS: tuple[tuple[Tool, str], ...] = (
 )  # fmt: skip
 _BACK = {"uv": "uv run", "poetry": "poetry sync", "pdm": "pdm sync", "pixi": "pixi install"}
 _ENVIRONMENT = ".venv"
-_LARGEST = 1 << 20
+_LARGEST = 1 << 20  # bytes; chosen: people write this file by hand
 _BUILD = re.compile(r"/([a-z]+[0-9]*)/?$")
 
 

@@ -6,9 +6,9 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 
-_MICROSECONDS = 1_000_000
-_LONGEST = 400
-_TIME_DIGITS = 18
+_MICROSECONDS = 1_000_000  # a second of /dev/kmsg
+_LONGEST = 400  # chosen: an Xid with its data fits
+_TIME_DIGITS = 18  # microseconds of 30,000 years
 
 _XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
 _ADDRESS = (

@@ -19,8 +19,8 @@ _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 _RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
 _SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
 _BETWEEN = re.compile(r"[^0-9a-z]+")
-_LONGEST = 100
-_SHORTEST = 2
+_LONGEST = 100  # the longest product name in the tables has 55 characters
+_SHORTEST = 2  # chosen: one letter is part of any name; T4 and L4 have two
 
 Named = dict[str, str]
 """Names of products with their compute capabilities."""

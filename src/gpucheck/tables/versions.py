@@ -4,7 +4,7 @@ import re
 from functools import lru_cache
 from itertools import zip_longest
 
-_MAX_LENGTH = 64
+_MAX_LENGTH = 64  # chosen: longer than any release; a version is quoted in a refusal
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}")
 _PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
 
