@@ -12,7 +12,7 @@ import msgspec
 from gpucheck.language import spoken
 from gpucheck.output.words import clean
 
-_LONGEST = 10_000
+_LONGEST = 10_000  # chosen: of one string; a page must not grow with what a ticket holds
 _NAME = re.compile(r"[a-z][A-Za-z0-9-]{0,30}")
 _SAFE_NAMES = re.compile(r"(?!on)[a-z][A-Za-z-]{0,30}[0-9]?")
 _LOADS = frozenset(

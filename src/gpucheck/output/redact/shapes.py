@@ -318,7 +318,7 @@ _MAC = re.compile(
     r"[0-9a-f]{2})(?![\w:-])"
 )
 _DEVICE = re.compile(r"(?:MIG-GPU|MIG|GPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_BYTE, _LOOPBACK = 255, 127
+_BYTE, _LOOPBACK = 255, 127  # of an IPv4 address
 _FIRST_OF_VERSIONS = 13
 """Four numbers are a version of a CUDA library (cuRAND 10.3.5.147) up to this first one, unless
 something around them says that they are an address."""
