@@ -20,6 +20,8 @@ _MOST = 200
 """The number of lines with one of the words that are looked at, at the beginning and the end."""
 _MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
 """Frames of a traceback, lines from an exception back to its first frame, lines of a message."""
+# The longest out-of-memory message of 752 labelled tickets has 596 characters. A quarter of it
+# changes no answer there, but what is quoted would end within its figures.
 _LONGEST_MESSAGE = 600
 _WORDS = ("error", "exception", "interrupt", "exit:", "stopiteration", "timeout:")
 _CLASS = (
@@ -45,7 +47,7 @@ _LONG, _WHOLE_TICKET = 300, 1500
 _GO_ON = (Role.SAID, Role.ERROR, Role.EXCEPTION)
 _NOTEBOOK = re.compile(rf"\s{{0,8}}({_CLASS})\s{{2,80}}Traceback \(most recent call last\)")
 _STATEMENT = re.compile(rf"(?:assert\s|raise ({_CLASS})\b)")
-_FEW = 8
+_FEW = 8  # chosen: headers without an end; two change no answer on 752 labelled tickets
 _FRAME = re.compile(
     r"[\s|+E]{0,24}(?:File \"([^\"]{1,300})\", line (\d{1,7})(?:, in (\S{1,200}))?"
     r"|(?:File )?([~\w/\\.:<>-]{1,300}?):(\d{1,7}),? in (\S{1,200})"

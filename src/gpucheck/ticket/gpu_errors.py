@@ -89,7 +89,7 @@ _COMPLAINT = re.compile(
     r"|\bis_available\b.{0,20}\b(?:turned|became|now) False\b",
     re.IGNORECASE,
 )
-_MOST = 50
+_MOST = 50  # chosen: lines with such a word; 12 change no answer on 752 labelled tickets
 _NO_FAILURE = SILENT | {Role.CODE, Role.JOURNAL}
 _NO_ERROR = _NO_FAILURE - {Role.KERNEL, Role.JOURNAL}
 """An Xid is an error in the kernel's log, too, and so is what CUDA says in the journal."""

@@ -43,8 +43,8 @@ _FORMS = tuple(
 _NAME = re.compile(r"\b(?:cudaError[A-Z]\w{3,60}|CUDA_ERROR_\w{3,60})")
 _BEFORE_ANY_WORK = ("getdevicecount", "cuinit", "deviceget")
 """Calls that use no GPU memory: if one reports "out of memory", something else is short."""
-_MOST = 50
-_LONGEST = 1000
+_MOST = 50  # chosen: lines with such a word; 12 change no answer on 752 labelled tickets
+_LONGEST = 1000  # of a line; chosen: a number of CUDA stands near its words
 
 
 def with_names(text: Text, tables: Tables) -> Text:

@@ -30,6 +30,7 @@ like C2050, as old models do."""
 _GEFORCE = re.compile(r"geforce rtx ([1-9]0[1-9]0)$")
 _LATEST_YEAR = 2079
 """A smaller number may be the year of a date."""
+# Models such as A40 or L4: so short that they need a brand or the word GPU beside them.
 _SHORT, _SHORTEST = 3, 2
 _OF_GPUS = ("gpu", "nvidia", "tesla", "cuda", "card", "node", "卡")
 """A line with one of these is about GPUs."""

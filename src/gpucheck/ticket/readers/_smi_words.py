@@ -6,7 +6,7 @@ from gpucheck.facts.drafts import Draft
 from gpucheck.facts.nvml import GpuProcess, MigDevice
 from gpucheck.messages.text import Text
 
-MIB = 1024 * 1024
+MIB = 1024 * 1024  # bytes
 _ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
 _MODES = (
     ("process", "exclusive-process"), ("thread", "exclusive-thread"), ("default", "default"),

@@ -8,7 +8,7 @@ from gpucheck.tables.versions import minor
 from gpucheck.whatif.files.machines import machine_of_image
 from gpucheck.whatif.files.model import UNKNOWN, Image
 
-_LONGEST = 300
+_LONGEST = 300  # chosen: longer than any image's name (docker allows 255 and a tag of 128)
 _CUDA_TAG = re.compile(
     r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,2})?-(?:.{0,40}-)?(base|runtime|devel)(?:-|$)"
 )

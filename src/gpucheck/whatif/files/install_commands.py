@@ -33,6 +33,7 @@ SETTINGS = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE")
 """Variables of files that may name indexes."""
 _OTHER_SOURCES = (*SETTINGS, "PIP_NO_INDEX", "UV_NO_INDEX", "UV_TORCH_BACKEND")
 """Variables that may send an installer elsewhere."""
+# Chosen: a requirement with its build string has some dozens, before patterns look at it.
 _LONGEST = 400
 _CONDA_PIN = re.compile(
     r"(?:([A-Za-z0-9_./-]{1,80})::)?([A-Za-z0-9][A-Za-z0-9._-]{0,80})[ ]{0,9}"

@@ -24,7 +24,7 @@ from gpucheck.whatif.files.unjudged import unjudged
 
 _MOST = 200
 """Of one file: more help nobody."""
-_MOST_REASONS = 10
+_MOST_REASONS = 10  # chosen: a screen; each says what is not judged, and the first suffice to know
 _ALONE = Beside()
 
 

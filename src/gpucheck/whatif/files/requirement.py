@@ -7,14 +7,14 @@ from typing import NamedTuple
 from gpucheck.whatif.files.machines import KNOWN
 from gpucheck.whatif.files.model import Index, Pin
 
-_LONGEST = 500
+_LONGEST = 500  # chosen: a wheel's address with its hash fits, before patterns look at it
 _EXACTLY = r"\(?[ \t]{0,20}===?[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?"
 _WHEEL = re.compile(
     r"(?:[A-Za-z0-9._-]{1,80}[ \t]{0,9}@[ \t]{0,9})?(https?://[A-Za-z0-9._:/%-]{1,250})/"
     r"([A-Za-z0-9._]{1,80})-([0-9][A-Za-z0-9._%]{0,60})-[A-Za-z0-9._]{2,40}-[A-Za-z0-9._]{2,40}"
     r"-(?:many)?linux[A-Za-z0-9._]{0,60}_x86_64\.whl(?:#[A-Za-z0-9=]{0,100})?"
 )
-_LONGEST_MARKER = 200
+_LONGEST_MARKER = 200  # chosen: usual markers have some dozens; longer ones stay undecided
 _OTHER_VARIABLES = re.compile(r"extra|group|python_|implementation|release|platform_version")
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 _FORM = re.compile(

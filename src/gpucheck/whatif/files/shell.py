@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.whatif.files.model import UNKNOWN, Command
 
-_MOST_COMMANDS = 5000
+_MOST_COMMANDS = 5000  # chosen: a script of a job has dozens; a file has at most 2 MiB
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+)
     |(?P<function>(?:function[ \t]{1,20})?[A-Za-z_][A-Za-z0-9_-]{0,80}[ \t]{0,20}\(\)\s{0,200}\{)
