@@ -44,7 +44,7 @@ class Format(NamedTuple):
         return 2.0**-self.bits
 
 
-_TENSOR_CORE = 2.0**-23
+_TENSOR_CORE = 2.0**-23  # Format.sum_roundoff has the source
 _FORMATS = (
     Format("fp64", "float64", 53, (30, 14), 2.0**-53, 2.0**-53),
     Format("fp32", "float32", 24, (13, 3), 2.0**-24, 2.0**-24),
@@ -54,7 +54,7 @@ _FORMATS = (
 )
 """Their ``dtype`` is still a name here: there is no torch before a test is run."""
 _SINCE = {"tf32": (8, 0), "bf16": (8, 0)}
-FP8_SINCE = (8, 9)
+FP8_SINCE = (8, 9)  # Ada; torch's _scaled_mm needs it
 
 
 def usable(bench: Bench, names: Sequence[str]) -> list[Format]:

@@ -22,10 +22,10 @@ SECONDS = {"standard": 240, "stress": 600}
 Tensor = Any
 Device = Any
 
-_COUNT = (1 << 20) + 7
-_TURNS = 3
+_COUNT = (1 << 20) + 7  # values of 8 bytes; no multiple of a block, so that a copy ends within one
+_TURNS = 3  # as TURNS of collectives.py: what is left of an earlier copy shows
 _TIMED_BYTES = {"quick": 1 << 24, "standard": 1 << 26, "stress": 1 << 28}
-_CALLS = 10
+_CALLS = 10  # chosen: with 16 MiB and more each, starting a copy does not count
 
 
 def run(bench: Bench) -> None:
