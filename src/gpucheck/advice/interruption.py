@@ -46,6 +46,7 @@ _SUDO = re.compile(
 )
 """sudo before a command that changes the image itself: root runs it there, and images seldom have
 sudo. Other commands with sudo are for the host."""
+# Where a command begins: a sudo within words or a path is none.
 _ANY_SUDO = re.compile(r"(?:^|(?<=[|;&] ))sudo (?=[a-z./])")
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 

@@ -4,6 +4,8 @@ import re
 
 from gpucheck.facts.environment import HIDDEN
 
+# A login, a query and what follows # may hold secrets, so each is a group that can be left out.
+# Characters that are not in here make the whole address unknown instead of half hidden.
 _FORM = (
     r"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://(?P<login>[^/@\s\\]{0,1024}@)?"
     r"(?P<place>(?:[A-Za-z0-9][A-Za-z0-9.-]{0,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?)"

@@ -95,6 +95,7 @@ _OTHER = re.compile(
     r"|\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
+# Such a sentence names an error that did not happen, so a message in it does not count.
 _ADVICE = re.compile(
     r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|so as not to|avoids?|in case of"
     r"|if (?:you|this) (?:are|get|see|run|encounter)|(?:might|may|could) (?:cause|lead|result)"
@@ -112,6 +113,7 @@ _COMPILED = re.compile(
 _GUESSES = re.compile(r"\bthere are some potential root causes\b", re.IGNORECASE)
 """Ray lists what may have happened, whenever a worker died."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
+# At the end of a line or before a colon: elsewhere the name is only mentioned.
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _EXCEPTION = re.compile(
     r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): "

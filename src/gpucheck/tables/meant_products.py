@@ -16,6 +16,8 @@ from gpucheck.tables.nearest import nearest
 from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
+# "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the
+# Chinese editions (4090 D) are meant.
 _RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
 _SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
 _BETWEEN = re.compile(r"[^0-9a-z]+")

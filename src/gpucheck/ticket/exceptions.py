@@ -24,6 +24,7 @@ _MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
 # changes no answer there, but what is quoted would end within its figures.
 _LONGEST_MESSAGE = 600
 _WORDS = ("error", "exception", "interrupt", "exit:", "stopiteration", "timeout:")
+# Names that end like an exception of Python, with the modules before them.
 _CLASS = (
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}"
     r"(?:[A-Z]\w{0,60})?(?:Error|Exception|Interrupt|Exit|StopIteration|Timeout)s?\d{0,2}"
@@ -36,7 +37,9 @@ _LOGGED = re.compile(
     r"|\[?\d{1,4}[-/]\d\d(?:[-/]\d\d)?[T ]?|\d\d:\d\d:\d\d(?:[.,]\d{1,9})?Z?\]? ?"
     r"|[-|] ?|\[?[\w/.-]{1,60}:\d{1,6}\]:? ?|\d{1,7} ){1,9})(?=\s|[A-Za-z_+|])"
 )
+# After what quotes and loggers write before a line, at most 12 of it; "E " is pytest's.
 _AT_START = re.compile(rf"(?:[\s|+>.`*#]|E(?=\s)){{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
+# A class within a sentence needs a colon and a message behind it.
 _WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
 _OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")

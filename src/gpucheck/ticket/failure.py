@@ -84,6 +84,7 @@ _PARTS = (
     r"flash attention",
 )
 _OF_ENVIRONMENT = re.compile("|".join(_PARTS), re.IGNORECASE)
+# DistBackendError, DistNetworkError and the like are torch.distributed's.
 _OF_ENVIRONMENT_CLASSES = re.compile(r"OutOfMemory|Dist\w{0,20}Error|NVML|Cuda|CUDA")
 _OF_COMPILED_CODE = frozenset(["CompilationError", "LoweringException"])
 """A kernel that a program wrote in Triton, or that was made of it, cannot be compiled."""

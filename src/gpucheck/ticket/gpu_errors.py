@@ -58,6 +58,7 @@ _FAILING = (
     "segfault", "segmentation fault", "no devices", "turned false", "became false", "ecc error",
     "error ", "not work", "t work",
 )  # fmt: skip
+# Not as a part of a path, of a module or of an option: there it is only a name.
 _PART = (
     r"(?<![/\w.-])(?:CUDA|cuDNN|cuBLAS|NCCL|NVML|NVLink|libcuda(?:\.so[.\d]{0,12})?"
     r"|nvidia[- ]smi|(?:nvidia |gpu )?driver)\b(?![/.-]\w)"
@@ -82,6 +83,7 @@ _SAID = re.compile(
     r"|\berror 80[0-4]\b|\b80[0-4] errors?\b",
     re.IGNORECASE,
 )
+# What fails and how, within 24 characters: farther apart they belong to different clauses.
 _COMPLAINT = re.compile(
     rf"{_PART}.{{0,24}}\b{_FAILS}|\b(?:error \d{{1,3}}|crash(?:es|ed)?|seg(?:mentation )?faults?"
     rf"|failures?) (?:from|in|of) (?:the )?{_PART}"

@@ -22,6 +22,8 @@ LONGEST_VALUE = 200
 MOST_VALUES = 1024
 _LARGEST_NUMBER = 10**18  # chosen: above every number of bytes; floats are exact to one up to 9e15
 NONE_WORDS = ("none", "null")
+# Forms of values. What does not fit is refused with its name, so that a typing error is not judged
+# as an unknown machine.
 _TORCH = re.compile(r"[0-9]{1,4}\.[0-9A-Za-z][0-9A-Za-z.+_-]{0,60}")
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{1,40})?")
 _PYTHON = re.compile(r"([0-9]\.[0-9]{1,2}(?:\.[0-9]{1,3})?)(t?)")

@@ -294,6 +294,8 @@ _IMAGES = Shapes(
     ),
 )
 """The repositories of images, with what their owner calls a version."""
+# Four numbers are also a version: what stands before and behind them decides (_OF_NETWORK,
+# _OF_VERSIONS), and no letter, sign or further number may touch them.
 _V4 = re.compile(
     r"(?:(?<![\w.+-])|(?<=\s--))(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
     r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)"
@@ -309,10 +311,13 @@ _OF_NETWORK = re.compile(
 )
 _OF_VERSIONS = re.compile(r"(?i)(?:.*(?:version|ver|cu\d\d|cudnn|nvidia|lib|curand|cublas|cufft)"
                           r"[\w)-]{0,40}[ =:~<>!]{1,16}|.*[=~<>!]=)")  # fmt: skip
+# Only ranges that are given out (2000::/3, link-local, unique local, NAT64) or mapped addresses:
+# times and MAC addresses have colons, too.
 _V6 = re.compile(
     r"(?i)(?<![\w:.])(?P<address>(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|64)"
     r"(?::[0-9a-f]{0,4}){2,7}|::ffff:[\d.]{7,15})(?:%\w{1,15})?(?![\w:])"
 )
+# One separator throughout, which a UUID or a time does not have six times.
 _MAC = re.compile(
     r"(?i)(?<![\w:-])(?P<address>[0-9a-f]{2}(?P<between>[:-])(?:[0-9a-f]{2}(?P=between)){4}"
     r"[0-9a-f]{2})(?![\w:-])"

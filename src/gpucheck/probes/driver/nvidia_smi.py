@@ -40,6 +40,7 @@ _COMPLAINTS = (
 )
 """The expected content of a banner besides facts; it is not an error message."""
 _NO_DEVICES = "No devices were found"
+# R610 and later call them KMD and CUDA UMD version (docstring).
 _RELEASE_LABEL = rf"(?i:(?:driver|kmd) version) *: *({_RELEASE})"
 _CUDA_LABEL = r"(?i:cuda (?:umd )?version) *: *(\d{1,3}\.\d{1,3})"
 

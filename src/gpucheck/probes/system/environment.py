@@ -16,7 +16,7 @@ MOST_CHARACTERS = 4096
 """A longer value is truncated."""
 
 _MARKS = ("password", "passwd", "secret", "token", "apikey", "api_key", "bearer ", "credential")
-_LOGIN = r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@"
+_LOGIN = r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@"  # a user and a password; a user alone is no secret
 _WORDS = r"[A-Za-z0-9_+=]{32,}"
 
 

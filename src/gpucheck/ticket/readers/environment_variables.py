@@ -34,6 +34,7 @@ _POWERSHELL = re.compile(
 _PYTHON = re.compile(
     r"os\.environ\[[\"']([A-Z][A-Z0-9_]{3,50})[\"']\]\s{0,3}=\s{0,3}(?:str\()?[\"']([^\"']{0,600})[\"']"
 )
+# Before a command: VARIABLE=x python ..., so something must follow.
 _INLINE = re.compile(rf"(?<![^\s;&$])([A-Z][A-Z0-9_]{{3,50}})={_VALUE}(?=\s\S)")
 _ECHO = re.compile(r"(?:echo|printenv)\s{1,4}[\"']?\$?\{?([A-Z][A-Z0-9_]{3,50})\}?[\"']?\s{0,8}$")
 _UNSET = "unset"

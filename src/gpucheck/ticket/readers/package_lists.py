@@ -21,6 +21,8 @@ MARKS = (
 )  # fmt: skip
 RANK = 10  # a list may be of another environment than the session before it
 
+# Names that say what torch is and runs on: a row of a table is believed only for these, because
+# prose has words before numbers as well.
 _ROW = re.compile(
     r"^\W{0,3}(pytorch(?:-cuda|-mutex|-gpu)?|libtorch|torch(?:vision|audio|text|data|ao)?|torch-\w{2,20}"
     r"|triton(?:-windows)?|numpy|xformers|flash[-_]attn|bitsandbytes|vllm|deepspeed|transformers"

@@ -15,6 +15,7 @@ _WHEEL = re.compile(
     r"-(?:many)?linux[A-Za-z0-9._]{0,60}_x86_64\.whl(?:#[A-Za-z0-9=]{0,100})?"
 )
 _LONGEST_MARKER = 200  # chosen: usual markers have some dozens; longer ones stay undecided
+# They depend on more than the system; then the marker is undecided.
 _OTHER_VARIABLES = re.compile(r"extra|group|python_|implementation|release|platform_version")
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 _FORM = re.compile(

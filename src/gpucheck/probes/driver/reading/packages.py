@@ -31,6 +31,7 @@ _STARTS = (
     "nvidia-open",
     "nvidia-utils",
 )
+# nvidia-settings and nvidia-prime are no drivers.
 _PACMAN_NAME = r"nvidia(?:-(?:open|lts|dkms|utils|\d{3}xx)[-\w]{0,40})?-[\d.]{3,20}-.{1,20}"
 _COMPAT_START = "cuda-compat-"
 _COMPAT_FILES = ("/usr/local/cuda*/compat/libcuda.so.*", "/usr/local/cuda*/compat/*/libcuda.so.*")

@@ -24,7 +24,9 @@ _MOST_FILES = 8000
 # cut costs a name in a sentence. That of torch 2.13 has 1.4 MB, but its files are known anyway.
 _MOST_RECORDS = 300
 _RECORD_LIMIT = 256 * 1024
+# A line of RECORD: path, hash, size; a path with a comma stands in quotes and is skipped.
 _RECORDED = re.compile(r"^([^,\n]{1,400}\.(?:so|pyd|dll)),", re.MULTILINE)
+# PEP 3149's tags; t is the build without a GIL, d a debug build.
 _CPYTHON = r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
 _OF_TORCH = ("torch", "torchgen", "functorch")
 """The folders of the torch installation itself."""
@@ -32,6 +34,7 @@ LINUX, WINDOWS = (".so",), (".pyd", ".dll")
 """File name suffixes of compiled files."""
 _VERSION = r"[0-9]+"
 _KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
+# CUDA 10 to 19, so that a version such as cu2 is not taken for one.
 _FOR_CUDA = r"[-_.]cu(?:da)?1[0-9]{1,2}(?=[-_.])"
 
 

@@ -11,6 +11,7 @@ from gpucheck.machine.paths import join
 
 _DEFINE = r"#[ \t]*define[ \t]+(\w+)[ \t]+([0-9]+)"
 _TEXT_VERSION = r"CUDA Version ([0-9]+(?:\.[0-9]+){1,3})"
+# The V has the patch, the release has not.
 _NVCC_VERSION = r"release [0-9.]+, V([0-9]+(?:\.[0-9]+){1,3})"
 _HEADER_LIMIT = 64 * 1024  # bytes; the versions stand near the beginning of longer headers
 _CUDNN_NEW_CODE = 90000

@@ -15,6 +15,7 @@ from gpucheck.language import say
 from gpucheck.probes.torch.reading.dist_info import normalise
 
 _NAME = r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?"
+# PEP 508; === before ==, or its last sign would be left over.
 _TOKEN = re.compile(
     r"\s*(?:(===|==|~=|!=|<=|>=|<|>)|([()])|'([^']*)'|\"([^\"]*)\"|([A-Za-z_][A-Za-z0-9_.]*))"
 )

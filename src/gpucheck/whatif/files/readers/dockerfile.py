@@ -17,6 +17,7 @@ from gpucheck.whatif.files.text import UnreadableError
 
 _INSTRUCTION = re.compile(r"[ \t]{0,200}([A-Za-z]{2,20})(?:[ \t]{1,200}|$)")
 _HEREDOC = re.compile(r"<<-?[ \t]{0,9}(['\"]?)([A-Za-z_][A-Za-z0-9_]{0,60})\1")
+# An escaped $ stays, ${x:-y} has a default; of other forms (${x//a/b}) the value is unknown.
 _VARIABLE = re.compile(
     r"\\\$|\$(?:([A-Za-z_][A-Za-z0-9_]{0,80})|\{([A-Za-z_][A-Za-z0-9_]{0,80})(?:(:?[-+])([^}$]{0,200}))?\})"
     r"|\$\{[^}]{0,200}\}"
