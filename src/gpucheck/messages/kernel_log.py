@@ -10,6 +10,7 @@ _MICROSECONDS = 1_000_000  # a second of /dev/kmsg
 _LONGEST = 400  # chosen: an Xid with its data fits
 _TIME_DIGITS = 18  # microseconds of 30,000 years
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 # The brackets hold (0000:01:00) of old drivers, and (PCI:0000:01:00) of later ones.
 _XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
 _ADDRESS = (

@@ -18,6 +18,7 @@ _STAMP = (
     rf"(?:(?:[A-Z][a-z]{{2}} )?{_DAY} {_CLOCK}(?: \d{{4}})?"
     rf"|\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)"
 )
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _KERNEL = re.compile(
     r"\s{0,8}(?:"
     r"(?:<\d{1,3}>|\d{1,3},\d{1,9},\d{1,16},[^;\s]{0,20};|kern  ?:\w{1,8} {0,4}: )?"

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from gpucheck.messages.text import Line, Text
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 # What a diff, a doctest or a notebook writes before code.
 _LEAD = r"^\s{0,80}(?:[+-]\s{0,60})?(?:(?:>>>|\.\.\.|In \[\d{1,4}\]:) ?)?"
 _NAME = r"[A-Za-z_]\w{0,60}(?:\.\w{1,60}){0,8}"

@@ -14,6 +14,7 @@ _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 """Characters of a sentence, and of all lines, that are looked at."""
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _FAILURES = (
     r"\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|segfault|corrupt|mismatch",
     r"cannot|can.?t\b|can not|unable|won.t|\brefus|not (?:to )?support|incompatib|undefined",

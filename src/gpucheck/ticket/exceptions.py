@@ -24,6 +24,7 @@ _MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
 # changes no answer there, but what is quoted would end within its figures.
 _LONGEST_MESSAGE = 600
 _WORDS = ("error", "exception", "interrupt", "exit:", "stopiteration", "timeout:")
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 # Names that end like an exception of Python, with the modules before them.
 _CLASS = (
     r"(?:[A-Za-z_]\w{0,60}\.){0,8}"

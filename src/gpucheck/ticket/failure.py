@@ -45,6 +45,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
         return self.about is About.PROGRAM and not self.raised.quoted
 
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _PASSED_ON = re.compile(
     r"(?:ChildFailed|ProcessExited|ProcessRaised|RayActor|ActorDied|EngineDead|AsyncEngineDead"
     r"|CalledProcess|MQEngineDead|MPClientEngineDead|BrokenProcessPool|WorkerCrashed"

@@ -17,6 +17,7 @@ from gpucheck.whatif.files.readers import (
     yaml,
 )
 
+# Bounds such as {0,200} are above what people write, and keep a search in a hostile file linear.
 # The first that fits counts. YAML files and scripts may be anything: their content decides as well.
 _BY_NAME: tuple[tuple[str, Callable[[str], Project]], ...] = (
     (r"(?:.{1,80}\.)?(?:dockerfile|containerfile)(?:[._-].{1,80})?", dockerfile.read),

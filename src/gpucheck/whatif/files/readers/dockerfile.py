@@ -15,6 +15,7 @@ from gpucheck.whatif.files.model import UNKNOWN, Command, Image, Install, Projec
 from gpucheck.whatif.files.shell import Lines, commands_of
 from gpucheck.whatif.files.text import UnreadableError
 
+# Bounds such as {0,200} are above what people write, and keep a search in a hostile file linear.
 _INSTRUCTION = re.compile(r"[ \t]{0,200}([A-Za-z]{2,20})(?:[ \t]{1,200}|$)")
 _HEREDOC = re.compile(r"<<-?[ \t]{0,9}(['\"]?)([A-Za-z_][A-Za-z0-9_]{0,60})\1")
 # An escaped $ stays, ${x:-y} has a default; of other forms (${x//a/b}) the value is unknown.
