@@ -101,6 +101,7 @@ _ROWS: tuple[Row, ...] = (
         )
     ),
 )
+# The first that fits counts; no command fits two.
 _RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
     *((program, (), "machine") for program in ("reboot", "shutdown")),
     ("wsl", ("--shutdown",), "wsl"),

@@ -12,6 +12,7 @@ from gpucheck.fixing.place import Place
 from gpucheck.language import Sentence, say
 
 Tool = Literal["uv", "poetry", "pdm", "pixi"]
+# Of several lock files the first counts; a pyproject.toml alone is uv's only if it says so.
 _LOCKS: tuple[tuple[Tool, str], ...] = (
     ("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"),
 )  # fmt: skip

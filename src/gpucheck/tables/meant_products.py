@@ -84,7 +84,7 @@ class _Known(NamedTuple):
     core: list[str]
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=2)  # sets of tables: the built-in ones, and those of --tables
 def _known(tables: Tables) -> list[_Known]:
     """Return each product once, with or without "NVIDIA", if its capability is certain."""
     rows: dict[str, tuple[str, set[str | None]]] = {}

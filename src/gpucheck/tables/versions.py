@@ -10,6 +10,7 @@ _NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}")
 _PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
 
 
+# Chosen: the tables have fewer versions, and texts of others are bounded so.
 @lru_cache(maxsize=4096)
 def numbers(version: str) -> tuple[int, ...]:
     """Return "525.60.13" as (525, 60, 13).

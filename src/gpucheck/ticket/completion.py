@@ -26,6 +26,7 @@ _LINUX_ON_WINDOWS = {"wsl", "docker", "podman"}
 """Words of a text that may be about a Linux inside the Windows that it names."""
 _FULL = 0.9
 """The share of a GPU's memory above which too little is left for a context and libraries."""
+# Local versions of torch's builds (+cpu); CUDA's are looked at before.
 _OTHERS = ("rocm", "xpu", "cpu")
 
 

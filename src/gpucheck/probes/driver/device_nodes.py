@@ -10,6 +10,7 @@ from gpucheck.probes.system.reading.platform import not_linux
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "driver"
 
+# In this order, because of more than _MOST_NODES the last ones are left out.
 _PATTERNS = (
     "/dev/nvidia*",
     "/dev/nvidia-caps/*",

@@ -23,6 +23,7 @@ _APPTAINER_NAMES = (
     "SINGULARITY_CONTAINER",
     "SINGULARITY_NAME",
 )
+# Innermost first: a pod of Kubernetes is made by Docker or containerd, and has their marks, too.
 _MARKS: tuple[tuple[str, Runtime], ...] = (
     ("/.singularity.d", "apptainer"),
     ("/var/run/secrets/kubernetes.io", "kubernetes"),
@@ -39,6 +40,8 @@ _MANAGERS: dict[str, Runtime] = {
     "wsl": "",
 }
 """The container managers, by the value of ``container=``, with which they announce themselves."""
+# Likewise: below kubepods stand the names of Docker or containerd, and Docker's own containers run
+# below containerd.
 _CGROUP_WORDS: tuple[tuple[str, Runtime], ...] = (
     ("kubepods", "kubernetes"),
     ("libpod", "podman"),

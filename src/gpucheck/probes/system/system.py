@@ -14,6 +14,7 @@ from gpucheck.probes.system.reading import platform
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
+# The first one that is there: os-release(5).
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
     ("apt", "/usr/bin/apt-get", ("debian", "ubuntu")),

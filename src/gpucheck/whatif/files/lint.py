@@ -74,7 +74,7 @@ def _project(name: str, data: bytes) -> Project | None:
     return found
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=16)  # chosen: the files of one project; more would hold their text
 def _read(name: str, data: bytes) -> Project | UnreadableError | None:
     """Read a file once: each file of a Compose project is judged together with every other."""
     try:

@@ -66,7 +66,7 @@ def wheel_of(text: str) -> Wheel | None:
     return Wheel(name_of(found[2]), version, found[1]) if version else None
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # chosen: a file repeats a few markers; texts are untrusted
 def holds_on_linux(marker: str) -> bool | None:
     """Whether a marker holds on Linux; None if that depends on more than the system."""
     if len(marker) > _LONGEST_MARKER or _OTHER_VARIABLES.search(marker):

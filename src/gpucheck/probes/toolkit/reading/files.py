@@ -24,6 +24,7 @@ _IN_NAME = r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)"
 _INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
               "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # fmt: skip
+# First the package that has the version of the whole toolkit, last a single tool of it.
 _CONDA_VERSIONS = ("cuda-version", "cuda-toolkit", "cuda-nvcc", "cudatoolkit-dev")
 
 

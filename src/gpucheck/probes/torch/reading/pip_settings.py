@@ -13,7 +13,7 @@ from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
 
 _KEYS = ("index-url", "extra-index-url", "no-index", "constraint")
-_SECTIONS = ("install", "global")
+_SECTIONS = ("install", "global")  # as pip: its command's own section before the one for all
 _NOTHING = "variables and configuration files of pip"
 _TRUE = ("1", "true", "yes", "on", "y", "t")
 _NO_FILES = ("/dev/null", "nul")

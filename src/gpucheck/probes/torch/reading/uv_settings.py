@@ -11,7 +11,7 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
 
-_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")  # as uv: the second one is its older name
 _NOTHING = "variables and configuration files of uv"
 _HEADER = r"\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?"
 _PAIR = r"([\w-]+)\s*=\s*(.*)"
