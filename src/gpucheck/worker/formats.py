@@ -53,7 +53,7 @@ _FORMATS = (
     Format("bf16", "bfloat16", 8, (1, 1), 2.0**-8, _TENSOR_CORE),
 )
 """Their ``dtype`` is still a name here: there is no torch before a test is run."""
-_SINCE = {"tf32": (8, 0), "bf16": (8, 0)}
+_SINCE = {"tf32": (8, 0), "bf16": (8, 0)}  # Ampere: the first GPUs whose tensor cores have them
 FP8_SINCE = (8, 9)  # Ada; torch's _scaled_mm needs it
 
 

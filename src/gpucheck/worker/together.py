@@ -30,6 +30,7 @@ SIZES = {"gloo": (4, 1 << 16, 1 << 20), "nccl": (4, 1 << 16, 1 << 24, 1 << 27)}
 """Bytes of an all-reduce; over NCCL at least one for each of its protocols."""
 _PATIENCE = dt.timedelta(seconds=3600)
 """Longer than any deadline of the supervisor."""
+# Chosen: whoever is not done by then is late, and its own supervisor sees to it.
 _PARTING = dt.timedelta(seconds=5)
 _FAST, _SLOW = {"gloo": (3, 1), "nccl": (5, 5)}, (2, 1)
 """How often a speed is measured, and the calls of each time; the best one counts. The second pair

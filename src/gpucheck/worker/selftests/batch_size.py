@@ -22,6 +22,7 @@ NAME = "batch-size"
 PER = "gpu"
 LEVELS = ()
 ABOUT = "the largest batch that a small network trains in the level's memory (only when named)"
+# Chosen: each try trains on a batch until memory runs out.
 SECONDS = {"quick": 120, "standard": 300, "stress": 300}
 
 Torch = Any  # the module, of any version

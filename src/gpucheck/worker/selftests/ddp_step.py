@@ -21,6 +21,7 @@ NAME = "ddp-step"
 PER = "ranks"
 LEVELS = ("standard", "stress")
 ABOUT = "a step of DistributedDataParallel has the gradient of the whole batch on every rank"
+# More than usual: importing torch._dynamo takes seconds, and every rank waits for it.
 SECONDS = {"quick": 120, "standard": 180}
 
 Tensor = Any

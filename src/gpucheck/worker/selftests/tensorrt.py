@@ -25,6 +25,7 @@ LEVELS = ()
 ABOUT = (
     "a model compiled by torch_tensorrt, and one run by ONNX Runtime's TensorRT (only when named)"
 )
+# Chosen, as jit.py: TensorRT tries kernels for each layer.
 SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 
 Module = Any
