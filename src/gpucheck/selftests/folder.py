@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PREFIX = "gpucheck-step-"
+# What mkdtemp makes of the prefix: other folders of that name are not removed.
 _OURS = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
 _PRIVATE = 0o700  # as mkdtemp makes it: another mode is not our folder
 _LOCKS = os.name == "posix"

@@ -21,6 +21,7 @@ from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 
+# No line of a text has the number 0.
 _ASSUMED = Line(0, "", file=say("assumed: the text says nothing else"))
 _LINUX_ON_WINDOWS = {"wsl", "docker", "podman"}
 """Words of a text that may be about a Linux inside the Windows that it names."""

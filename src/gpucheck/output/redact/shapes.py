@@ -183,7 +183,7 @@ _NO_USERS = (
     "program|process|space|mode|group|name|id|to|in|or|and|of|for|with|data|input|level|session"
 )
 """What also follows the word *user* in a sentence."""
-_USER = r"[a-z_][a-z0-9_.-]{0,31}"
+_USER = r"[a-z_][a-z0-9_.-]{0,31}"  # useradd(8): at most 32 characters, no capitals
 _GROUP = r"[a-z_][a-z0-9_.^\\@+-]{0,63}"
 _DOMAIN = r"(?:(?P<domain>[\w.-]{1,64})\\)?"
 """The domain of Windows to which a user or a group belongs."""

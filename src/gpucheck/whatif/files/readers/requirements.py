@@ -12,6 +12,7 @@ _ROLES = {
     "-f": "extra", "--find-links": "extra",
 }  # fmt: skip
 _LONGEST = 8000  # chosen: hashes of many wheels are continued so; no file is joined without end
+# As pip: a # within an address is none.
 _COMMENT = re.compile(r"(?:^|[ \t])#")
 
 
