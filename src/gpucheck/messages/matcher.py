@@ -27,7 +27,7 @@ _CONTEXT = (
     "train.py", "nvlink", "received by pid",
 )  # fmt: skip
 """A text without any of these may be about any program."""
-_MOST_SAID = 20  # chosen: lines with such words, most of which are no source code
+_MOST_SAID = 20  # chosen: lines with such words; one that is no source code is enough
 _NEAR = {Strength.POINTS: 80, Strength.FITS: 12, Strength.SYMPTOM: 12}
 """Lines from a message to the words that must stand beside it.
 

@@ -9,7 +9,7 @@ from typing import Any, Callable, Iterator
 from .bench import Bench
 
 _MOST_CALLS = 1 << 16  # chosen: a call that is so fast is measured well by then
-# Seconds of a measurement; chosen: at the quick level a GPU may still be at its idle clocks.
+# Seconds of a measurement. Chosen: short at the quick level, whose rates nothing judges.
 _LEAST = {"quick": 0.02, "standard": 0.2, "stress": 1.0}
 
 

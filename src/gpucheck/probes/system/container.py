@@ -14,7 +14,7 @@ LANE = "files"
 
 _MOUNTS = "/proc/self/mountinfo"
 _MOUNTS_OF_FIRST = "/proc/1/mountinfo"
-# Bytes; chosen: a container here has 1.6 KB, a node with many pods more.
+# Bytes; chosen: one container had 1.6 KB, a node with many pods more.
 _MOUNTS_LIMIT = 1024 * 1024
 _MOST_CHARACTERS = 4096  # chosen: UUIDs of 100 GPUs fit
 _APPTAINER_NAMES = (

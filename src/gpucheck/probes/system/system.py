@@ -25,7 +25,7 @@ _MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
     ("apk", "/sbin/apk", ("alpine",)),
 )
 """Package manager, its program, and the families of distributions that it belongs to."""
-# Bytes: the flags of the first processor are enough; its block has 1.2 KB here.
+# Bytes: the flags of the first processor are enough; its block has one or two KB.
 _CPUINFO_LIMIT = 8192
 _VIRTUAL_VENDORS = (
     "alibaba cloud",

@@ -43,7 +43,7 @@ _WANTED = (
     "no solution found",
     "unsatisfiable",
 )
-_MOST = 5000  # chosen: above any environment; the list ends with the first line of another form
+_MOST = 5000  # chosen: above any environment
 _FEW = 3
 """Number of pinned lines that make a list: one or two may be part of a sentence."""
 

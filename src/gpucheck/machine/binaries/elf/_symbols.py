@@ -14,9 +14,9 @@ from gpucheck.machine.binaries.elf._hashes import hash_table
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _HASH_HEAD = struct.Struct("<II")
-# As in _hashes.py.
+# As in _hashes.py, for files that have the older table alone.
 _MOST_SYMBOLS = 400_000
-# Damaged counts: the most here are 64 sections, whose names take 1,065 bytes (libc.so.6), and
+# Damaged counts: the most seen are 64 sections, whose names take 1,065 bytes (libc.so.6), and
 # symbols of 604 characters (libLLVM). A name that is cut is not found, so these are generous.
 _MOST_SECTIONS = 4096
 _SECTION_NAMES = 64 * 1024

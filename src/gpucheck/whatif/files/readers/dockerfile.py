@@ -36,7 +36,7 @@ _SETTINGS = re.compile(
 )
 """Words of a file, or of a command, by which pip or uv may get indexes of their own."""
 _TOOLKIT = re.compile(r"--from=[^\n]{0,300}/usr/local/cuda")
-_MOST_STAGES = 200  # chosen: 725 stages of 370 real files (docs/evidence.md) are two a file
+_MOST_STAGES = 200  # chosen: 370 real files have two on average (docs/evidence.md)
 _MOST_COMMANDS = 20_000
 """In all stages; a stage has those of the stages that it builds on, too."""
 _SHELL = 3
