@@ -26,8 +26,8 @@ _VERNAUX = struct.Struct("<IHHII")
 _VERDEF = struct.Struct("<HHHHIII")
 _VERDAUX = struct.Struct("<II")
 
-# Damaged counts: chosen far above real files. Of the libraries of an environment with torch 2.13 and
-# of Debian 12, the most have 15 segments.
+# Damaged counts: chosen far above real files. Of the libraries of an environment with torch 2.13
+# and of Debian 12, none has more than 15 segments.
 _MOST_SEGMENTS = 256
 _MOST_DYNAMIC = 32 * 1024
 """Maximum size of a dynamic section in bytes; real ones have less than 2 KiB."""
