@@ -120,6 +120,8 @@ _EXCEPTION = re.compile(
     r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): "
 )
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
+# What ends like a sentence, or says that something failed, is prose about a program and no command
+# line.
 _PROGRAM = re.compile(
     r"\s{0,40}(?:[-*] )?`{0,3}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?"
     r"(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"

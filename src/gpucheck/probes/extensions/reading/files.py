@@ -14,7 +14,7 @@ _PROJECT_FILES = ("setup.py", "pyproject.toml")
 _SECONDS = 0.6
 """Time limit for looking below packages; on a slow disk only the packages' own files are read."""
 # Of the 5 s of the probe, whose later steps read the files. What the limits cut off is said, so
-# that nobody takes silence for health.
+# that nobody takes silence for health, but for entries of sys.path, of which there are some ten.
 _MOST_SECONDS = 1.5
 _MOST_ENTRIES = 64
 _MOST_FOLDERS = 4000
