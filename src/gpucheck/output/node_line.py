@@ -16,7 +16,6 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.output import preflight_words as words
 
 LONGEST = 120  # chosen: Slurm keeps it as the reason of a node, which is read as one line
-# What scontrol and a shell would read as more than words.
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ._:/,+@%-]+")
 _OWNER = re.compile(r"'s\b")
 """What would leave a stray letter behind: the apostrophe is not kept."""

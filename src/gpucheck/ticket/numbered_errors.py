@@ -20,7 +20,7 @@ _LITERALS = (
     "cudamem",
     "cudapeek", "cudafree", "cudaevent", "cudalaunch",
 )  # fmt: skip
-# A number that counts something ("2 GPUs") or goes on ("2.1", "2 %") is no code.
+# A number that counts something ("2 GPUs") or goes on ("2.1", "2%") is no code.
 _CODE = r"(?P<code>\d{1,3})(?![\w.%])(?! ?(?:gpus?|devices?|times|errors?|ranks?|process\w*)\b)"
 _WORD = r"(?:error|failure|failed)"
 _TO_CODE = r"(?: ?code)?\s?[:=#]?\s?[(\[]?" + _CODE

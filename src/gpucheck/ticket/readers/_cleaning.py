@@ -11,7 +11,7 @@ LONGEST_LINE = 4096
 """Characters; the rest of a longer line is ignored."""
 # Chosen: a bar of progress is drawn some hundred times; a line may hold any number.
 _MOST_LINES_IN_ONE = 512
-# ECMA-48 and xterm's titles; one that is cut off takes nothing else with it.
+# ECMA-48, and xterm's titles, which end with a bell or with ESC and a backslash.
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;:?<=>]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_]?)"
 )
