@@ -97,7 +97,7 @@ _OF_SMI = (
 """Words in the boxes of nvidia-smi: a box of another program quotes what went wrong in it."""
 _FEW = 12
 """Lines around a row of a box in which these words are looked for."""
-_NEAR = 3  # lines; chosen: with 24, one of 846 texts gets another answer
+_NEAR = 3  # lines; chosen: with 24, one of 752 labelled tickets gets another answer
 
 _USAGE = re.compile(
     r"\s{0,8}(?:usage|options|synopsis|description|examples?|(?:optional|positional) arguments"
