@@ -117,6 +117,15 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
         assert found.lines == 2, at
 
 
+@each("width", [60, 72, 80])
+def test_a_line_with_the_longest_causes_is_read(width: int) -> None:
+    causes = tuple(sorted(all_rules(), key=len)[-20:])
+    line = trailer("broken", causes, "BROKEN")
+    found = parse([line[at : at + width] for at in range(0, len(line), width)])
+    assert found is not None
+    assert found.causes == causes
+
+
 @each(
     "said",
     [

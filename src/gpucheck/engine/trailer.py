@@ -14,8 +14,8 @@ import msgspec
 MARK = "gpucheck-report/1"
 NONE = "none"
 """Stands for the causes where there are none."""
-MOST_LINES = 5
-"""Lines into which a line may have been broken: it is no longer than two or three."""
+MOST_LINES = 10
+"""Lines into which a line may have been broken: with the most and longest causes, at 60 columns."""
 # Chosen: no reader wants more. The longest twenty slugs have 499 characters, commas included, and
 # _FORM takes 1,200.
 _MOST_CAUSES = 20
