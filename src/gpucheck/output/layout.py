@@ -19,7 +19,8 @@ from gpucheck.output.words import (
     printable,
 )
 
-WIDTH = 80
+WIDTH = 80  # columns without a terminal; it and the range are promised in docs/architecture.md, 1.1
+# Below it commands no longer fit; above it lines of prose are hard to read.
 _NARROWEST, _WIDEST = 40, 120
 _LEAST_COLUMN = 30
 """Where a paragraph beside cells would be narrower, it stands below them."""
