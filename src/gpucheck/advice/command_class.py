@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from gpucheck.facts.claims import CLASSES, CommandClass, Restart
 
-_PIPES = re.compile(r"(?<!\\)(?:\|\||&&|[|;])")
+_PIPES = re.compile(r"(?<!\\)(?:\|\||&&|[|;])")  # an escaped sign is part of a word
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*=")
 _PYTHON = re.compile(r"python[0-9.]*t?$")
 _WRAPPERS = ("sudo", "timeout", "env", "command")
@@ -101,12 +101,15 @@ _ROWS: tuple[Row, ...] = (
         )
     ),
 )
+# The first that fits counts; no command fits two.
 _RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
     *((program, (), "machine") for program in ("reboot", "shutdown")),
     ("wsl", ("--shutdown",), "wsl"),
     ("lxc", ("restart",), "container"),
     ("systemctl", ("restart",), "service"),
 )
+# nvidia-driver-pinning only fixes a version. nvidia-settings is no driver, so a bare nvidia must
+# end there.
 _DRIVER = re.compile(
     r"(?:^|[ '])(?:nvidia-driver(?!-pinning)|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|"
     r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"

@@ -40,12 +40,13 @@ COLLECT_FIRST = say(
     "asks for this file."
 )
 AS_ROOT = say("There is no sudo here: root must run this.")
-_MOST_NAMED = 3
+_MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
     r"^sudo (?=(?:apt-get|dnf|yum|zypper|apk|pacman|ldconfig|sed) )|^sudo (?=ldconfig$)"
 )
 """sudo before a command that changes the image itself: root runs it there, and images seldom have
 sudo. Other commands with sudo are for the host."""
+# Where a command begins: a sudo within words or a path is none.
 _ANY_SUDO = re.compile(r"(?:^|(?<=[|;&] ))sudo (?=[a-z./])")
 _CHANGES_SYSTEM = ("reboot", "--gpu-reset", "rmmod")
 

@@ -19,7 +19,7 @@ from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 Limit = Literal["torch", "python", "driver", "glibc"]
-_LONGEST_SHOWN = 80
+_LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
 
 

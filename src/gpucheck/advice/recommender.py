@@ -24,8 +24,8 @@ from gpucheck.tables.versions import numbers
 
 __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "SpecifierError"]
 
-_MOST_ALTERNATIVES = 4
-_MOST_STEPS = 3
+_MOST_ALTERNATIVES = 4  # chosen: one a minor version; older ones are rarely wanted
+_MOST_STEPS = 3  # chosen: each is an offer for an older driver, and the reader has to pick one
 _LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
 
 

@@ -14,7 +14,7 @@ from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
 from gpucheck.tables import OperatingSystem
 
-_BITS = 64
+_BITS = 64  # PyTorch has wheels for 64-bit Pythons only
 
 
 class Cards(Struct, frozen=True, kw_only=True):

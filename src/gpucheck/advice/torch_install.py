@@ -29,7 +29,7 @@ PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 JETSON_PAGE = (
     "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 )
-_MOST_REASONS = 4
+_MOST_REASONS = 4  # chosen: they are read as one paragraph
 _BY_THE_SYSTEM = say(
     "If the system's package manager installed this PyTorch, let it install what belongs to it."
 )

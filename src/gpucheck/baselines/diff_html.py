@@ -13,7 +13,7 @@ from gpucheck.output.html.parts import folded, pairs, section, table, words
 from gpucheck.output.terms import term
 from gpucheck.output.words import clean
 
-_ROWS, _LONG = 2000, 300
+_ROWS, _LONG = 2000, 300  # chosen: a page that a browser opens at once, whatever a saved report has
 
 
 def render(before: Report, after: Report, changes: Sequence[Change]) -> str:

@@ -19,10 +19,10 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import bracketed, clean, counted, headed, in_line, shown
 
-_COLUMN = 10
+_COLUMN = 10  # columns: labels such as Verdict, and a gap
 _FEW = 5
 """Up to this many further changes are shown, not counted."""
-_MOST_LINES = 12
+_MOST_LINES = 12  # chosen: a screen; -v and JSON have the rest
 _PACKAGES, _VARIABLES = "packages.distributions[", "environment.variables."
 _SHOWN_ABOVE = (
     "torch.version", "torch.cuda", "torch.built_for", "torch.installed",

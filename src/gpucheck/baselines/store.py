@@ -33,7 +33,7 @@ MOST_HOSTS = 10_000
 """Files of a fleet's folder that are read."""
 _FOLDER = "gpucheck/known-good"
 _UNSAFE = re.compile(r"[^A-Za-z0-9._-]")
-_LONGEST_NAME = 100
+_LONGEST_NAME = 100  # with the time and the ending it stays below the 255 bytes of a file name
 _SUFFIX = ".json"
 _NUMBERED = re.compile(r"(?P<stamp>[^_]{1,100})(?:_(?P<number>[0-9]{1,9}))?\.json")
 """A state of its second. A point sorts before the underscore, so names sort by time."""

@@ -19,9 +19,9 @@ from gpucheck.output.terms import VERDICTS
 from gpucheck.output.ticket_text import with_slug
 from gpucheck.output.words import bracketed, clean, counted, shown
 
-_MOST_CHANGES = 6
-_MOST_HOSTS = 8
-_COLUMN = 18
+_MOST_CHANGES = 6  # chosen: the most likely changes come first, and how many are left out is said
+_MOST_HOSTS = 8  # chosen: hosts with one value are grouped before, so few pages need more
+_COLUMN = 18  # a date and a time, and two blanks
 
 
 def comparison(

@@ -42,11 +42,13 @@ _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no path
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
 _WINDOWS = os.name == "nt"
+# Exit statuses: docs/architecture.md, 1.2. 130 is what a shell says after Ctrl-C.
 _INTERNAL_FAULT = 3
 _UNREADABLE = 2
 _SOON = 0.01
 """Seconds until a callback of Python has ended."""
-_INTERRUPTED = 130
+_INTERRUPTED = 130  # as a shell says after Ctrl-C
+# Chosen: a refusal quotes what was typed or read; the list of all keys still fits (740 characters).
 _LONGEST_MESSAGE = 2000
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _READER_LEFT = 141

@@ -14,6 +14,7 @@ from gpucheck.facts.toolkits import Compiler, Toolkits
 from gpucheck.language import say
 from gpucheck.tables.host_compilers import Compiler as Kind
 
+# The version in the name of a compiler: only the major one is sure to be there.
 _NUMBERED = r"(?:gcc|g\+\+|clang|clang\+\+)-([0-9]{1,2}(?:\.[0-9]{1,2}){0,2})"
 _FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _ANY_COMPILER = "allow-unsupported-compiler"

@@ -12,6 +12,7 @@ from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
 
+# cuDNN has parts (cudnn_ops); auditwheel puts a hash of 8 digits behind a name, Windows 64_.
 _CUDNN = r"(?:lib)?cudnn(_[a-z_]+[a-z])?(?:-[0-9a-f]{8})?(?:64_|\.so|\.dll|\Z)"
 _NCCL = r"(?:lib)?nccl(?:-[0-9a-f]{8})?(?:\.so|\.dll|\Z)"
 

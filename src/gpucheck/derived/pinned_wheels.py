@@ -4,7 +4,7 @@ from gpucheck.facts.nvidia_wheels import PinnedWheel
 from gpucheck.language import say
 from gpucheck.tables.versions import at_least, compare, parse
 
-_SIGNS = ("==", "~=", "!=", "<=", ">=", "<", ">")
+_SIGNS = ("==", "~=", "!=", "<=", ">=", "<", ">")  # the longer signs first: "<" also begins "<="
 
 
 def pinned_wheel(

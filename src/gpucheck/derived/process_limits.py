@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-MIB = 1024 * 1024
+MIB = 1024 * 1024  # bytes
 _LOCKED_ENOUGH = 64 * MIB
 """A few NCCL connections with their 4 MiB buffers; the defaults of 64 KiB and 8 MiB lie below."""
 _SHARED_ENOUGH = 512 * MIB

@@ -23,6 +23,7 @@ _SAME: dict[GpuKind, tuple[GpuKind, ...]] = {
 }
 """Other kinds that a GPU of a kind may be called: a Titan is both, like some server boards."""
 _LIBRARY = "/usr/local/cuda/compat/libcuda.so.1"
+# CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE and CUDA_ERROR_SYSTEM_DRIVER_MISMATCH of cuda.h.
 _NOT_ALLOWED, _DOES_NOT_FIT = 804, 803
 
 

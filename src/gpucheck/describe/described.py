@@ -30,7 +30,7 @@ from gpucheck.tables.jetpack import Jetpacks
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
 _RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")
-_NO_DEVICE = 100
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE of cuda.h
 _TOOLKIT = "/usr/local/cuda"
 _COMPILERS = {"gcc": "gcc", "clang": "clang", "msc_ver": "cl"}
 

@@ -26,12 +26,12 @@ from gpucheck.tables.product_names import capability_of, spellings
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself returns; others come from programs that are already running."""
-_OFF_THE_BUS = 79
-_LIBRARY_NOT_FOUND = 12
+_OFF_THE_BUS = 79  # the Xid of a GPU that has fallen off the bus (the table xid)
+_LIBRARY_NOT_FOUND = 12  # NVML_ERROR_LIBRARY_NOT_FOUND and NVML_ERROR_GPU_IS_LOST of nvml.h
 _OF_ONE_GPU = (14, 15, 16)
 """NVML's codes about one GPU: corrupted infoROM, lost, needs a reset."""
-_LOST = 15
-_NO_DEVICE = 100
+_LOST = 15  # NVML_ERROR_GPU_IS_LOST of nvml.h
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE of cuda.h
 
 
 class _Gpu:

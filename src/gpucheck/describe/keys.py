@@ -16,10 +16,14 @@ from gpucheck.language.visible import made_visible
 from gpucheck.tables.nearest import did_you_mean, same_name
 from gpucheck.tables.versions import capability_numbers, minor, parse
 
+# Chosen: a value is a version, a name or a path. Names are compared with every product: 1,000
+# unknown ones take 1.4 s (docs/evidence.md, Fuzzing), which bounds their number.
 LONGEST_VALUE = 200
 MOST_VALUES = 1024
-_LARGEST_NUMBER = 10**18
+_LARGEST_NUMBER = 10**18  # chosen: above every number of bytes; floats are exact to one up to 9e15
 NONE_WORDS = ("none", "null")
+# Forms of values. What does not fit is refused with its name, so that a typing error is not judged
+# as an unknown machine.
 _TORCH = re.compile(r"[0-9]{1,4}\.[0-9A-Za-z][0-9A-Za-z.+_-]{0,60}")
 _RELEASE = re.compile(r"[0-9]{1,4}(?:\.[0-9A-Za-z]{1,12}){0,5}(?:\+[0-9A-Za-z.]{1,40})?")
 _PYTHON = re.compile(r"([0-9]\.[0-9]{1,2}(?:\.[0-9]{1,3})?)(t?)")

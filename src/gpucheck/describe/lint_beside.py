@@ -16,9 +16,10 @@ _OVERRIDES = (
     "docker-compose.override.yml", "docker-compose.override.yaml",
 )  # fmt: skip
 """In the order in which Docker looks for them; it takes the first."""
+# As a word of the name: "gpustat" or "cudaless" say nothing.
 _FOR_GPUS = re.compile(r"(?:^|[^a-z])(?:gpus?|cuda|nvidia)(?:[^a-z]|$)", re.IGNORECASE)
 _KUSTOMIZATIONS = ("kustomization.yaml", "kustomization.yml", "Kustomization")
-_MOST_NAMES = 5000
+_MOST_NAMES = 5000  # chosen: a folder with more is no project's; only a note depends on it
 _MOST_FILES = 10
 """More than anybody merges; each is read once for every other."""
 

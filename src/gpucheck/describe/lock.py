@@ -29,10 +29,12 @@ _FIRST = re.compile(
     r"# gpucheck-lock/1 torch=(?P<torch>[0-9][0-9A-Za-z.+]{0,40}) "
     r"python=(?P<python>[0-9]{1,2}\.[0-9]{1,3})"
 )
+# Only pins, in these forms: a report of others must not put another line into a file that an
+# installer reads (docs/evidence.md, Fuzzing).
 _PIN = re.compile(r"(?m)^(?P<name>[A-Za-z0-9][A-Za-z0-9._-]{0,99})==(?P<version>[^\s;#]{1,60})")
 _PINNED = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}==[A-Za-z0-9][A-Za-z0-9._!-]{0,59}")
 _WORD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._+!-]{0,99}")
-_LONGEST_SHOWN = 80
+_LONGEST_SHOWN = 80  # chosen: versions of a stranger's report are quoted in one sentence
 
 
 class Locked(msgspec.Struct, frozen=True):

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables.jetpack import JetpackRow
 
 _COMPANIONS = ("torchvision", "torchaudio")
+# 3.13t is the build without a GIL, which has wheels of its own.
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 
 

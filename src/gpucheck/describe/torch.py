@@ -13,6 +13,7 @@ from gpucheck.tables.versions import minor
 
 _INSTALLERS = {"conda-forge": "conda", "conda": "conda", "pytorch-channel": "conda", "source": ""}
 _OF_PYTORCH = ("pypi", "pytorch-index")
+# Local versions of torch's builds (+cpu); CUDA's are looked at before.
 _OTHERS = ("rocm", "xpu", "cpu")
 
 

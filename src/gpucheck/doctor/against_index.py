@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gpucheck.machine.package_index import Index
     from gpucheck.tables import Tables
 
+# Exit statuses, as everywhere: 1 for what was found, 2 for what could not be asked.
 _UNKNOWN = 1
 _NO_ANSWER = 2
 _FIRST = "torch"

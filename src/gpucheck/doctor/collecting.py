@@ -14,6 +14,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.probes.collector import Collected
     from gpucheck.tables import Tables
 
+# Chosen: a sentence with a path and the last words of the interpreter fits. What the interpreter
+# says is untrusted, so it needs some limit.
 LONGEST_REFUSAL = 600
 
 

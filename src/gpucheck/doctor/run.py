@@ -30,6 +30,8 @@ __all__ = [
     "say_whose_programs",
 ]  # fmt: skip
 
+# Chosen: NVML and libcuda took 0.2 s each on an H100 (docs/evidence.md), and waking GPUs without
+# persistence mode takes several.
 _SLOW = 3.0
 _ASK_THE_DRIVER = ("nvml", "cuda_driver", "nvidia_smi")
 

@@ -26,7 +26,7 @@ it; ``none``: nothing is broken; ``unknown``: no cause was found."""
 _OF_CODE = ("code", "library", "user-code")
 FailOn = Literal["error", "warning", "never"]
 
-_EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3
+_EXIT_HEALTHY, _EXIT_FINDING, _EXIT_UNKNOWN = 0, 1, 3  # docs/architecture.md, 1.2
 
 
 def counts(severity: Severity, fail_on: FailOn) -> bool:

@@ -16,8 +16,10 @@ NONE = "none"
 """Stands for the causes where there are none."""
 MOST_LINES = 5
 """Lines into which a line may have been broken: it is no longer than two or three."""
+# Chosen: no reader wants more. The longest twenty slugs have 499 characters, commas included, and
+# _FORM takes 1,200.
 _MOST_CAUSES = 20
-_LONGEST = 2000
+_LONGEST = 2000  # of a line, so that a text without line breaks costs nothing here
 _WORD = r"\w{1,60}"
 _BLANKS = r"\s+"
 _FORM = (

@@ -4,12 +4,16 @@ import re
 
 from gpucheck.facts.environment import HIDDEN
 
+# A login, a query and what follows # may hold secrets, so each is a group that can be left out.
+# Characters that are not in here make the whole address unknown instead of half hidden.
 _FORM = (
     r"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://(?P<login>[^/@\s\\]{0,1024}@)?"
     r"(?P<place>(?:[A-Za-z0-9][A-Za-z0-9.-]{0,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?)"
     r"(?P<path>(?:/[A-Za-z0-9._~%+-]{0,255}){0,32})(?P<rest>[?#][^\s@]{0,4096})?"
 )
-_LONGEST = 2048
+_LONGEST = 2048  # chosen: longer than any index's address; what is longer is not kept at all
+# Chosen: shorter than any usual token (GitLab's have 26 characters, GitHub's 40), and longer than a
+# version or a CUDA tag in a path.
 _SHORTEST_KEY = 24
 _CONDA_TOKEN = "t"  # noqa: S105  # anaconda.org has https://host/t/TOKEN/channel
 

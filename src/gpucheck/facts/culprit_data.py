@@ -160,6 +160,8 @@ class Throttled(_Form, frozen=True, kw_only=True):
     fixes: list[Fix] | UnsetType = UNSET
 
 
+# No two have the same keys, and a form refuses keys that it does not have, so the order does not
+# matter.
 _FORMS: tuple[type[_Form], ...] = (
     FailedGroup, SharedGpu, LinksDown, BadPorts, Differs, NotAsRequired, SlowGpu, RateTooLow,
     SlowLink, PacketLoss, Late, Throttled,

@@ -5,6 +5,7 @@ import re
 _BOMS_OF_UTF_16 = (b"\xff\xfe", b"\xfe\xff")
 _BOM_OF_UTF_8 = b"\xef\xbb\xbf"
 _ASCII = rb"[\t\n\r -~]"
+# Two letters of ASCII, each with its zero byte, are enough at the beginning of a file.
 _NO_BOM = (
     (re.compile(rb"(?:%s\0){2}" % _ASCII), "utf-16-le"),
     (re.compile(rb"(?:\0%s){2}" % _ASCII), "utf-16-be"),

@@ -8,6 +8,7 @@ import re
 
 from gpucheck.language import say
 
+# chosen: above every PID, count and size in MiB; whoever reads bytes asks for more digits
 _MOST_DIGITS = 12
 _LONGEST = 20
 """The digits of the largest number of 64 bits."""

@@ -14,6 +14,7 @@ _NAMES_OF_SECRETS = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|auth|"
     r"(?:api|access|private|secret|account|ssh|encryption|signing|license)[_-]?key)"
 )
+# A secret ends at quotes, blanks and brackets; two characters are a count or a flag.
 _VALUE = r"[^\s\"'`,;&<>()\[\]{}]{3,512}"
 _SECRETS = Shapes(
     shape("private key", r"-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?P<secret>.*)", re.DOTALL),

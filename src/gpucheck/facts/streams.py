@@ -19,8 +19,8 @@ if TYPE_CHECKING:  # importing it takes two milliseconds
 
 WAIT = 10.0
 """The time in seconds within which somebody must come to the other end of a named pipe."""
-_GLANCE = 0.05
-_FIRST = 64 * 1024
+_GLANCE = 0.05  # seconds between two looks for the other end; chosen: not noticed by a person
+_FIRST = 64 * 1024  # bytes: what a pipe of Linux holds by default
 _OWN_STREAM = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,6})")
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/\d{1,10}|proc/\d{1,10}/task/\d{1,10})/fd/\d{1,10}")
 _MOST_LINKS = 40

@@ -45,7 +45,7 @@ RULE = Rule(
 _SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
 _SLURM_COUNT = "SLURM_GPUS_ON_NODE"
 _GROUP_MAY = 0o060  # NVIDIA's libraries open the node to read and to write
-_ALL_MAY = 0o006
+_ALL_MAY = 0o006  # read and write for others, as NVIDIA's own settings make the nodes
 
 
 @RULE.check

@@ -50,7 +50,7 @@ RULE = Rule(
 _SLUG = "gpu-hardware-fault"
 _OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
 _LONG_AGO = 24 * 3600.0  # chosen: a GPU that answers a day later is no emergency
-_HOUR, _MINUTE = 3600, 60
+_HOUR, _MINUTE = 3600, 60  # seconds
 
 
 @RULE.check

@@ -48,6 +48,8 @@ RULE = Rule(
     needs_gpu=True,
 )
 
+# Bytes. As a threshold chosen: a desktop or the driver may take less without any process being
+# shown.
 _GIB = 1024**3
 _FULL = 0.05  # chosen, not measured: of 24 GiB that is 1.2 GiB
 _HALF = 0.5  # chosen, not measured: with less held, most of the GPU is still free

@@ -56,6 +56,8 @@ RULE = Rule(
     ),
 )
 
+# Shares of the median. Healthy GPUs of one model in one machine differ by 5 % (docs/evidence.md,
+# The speed of healthy GPUs). Chosen: four times that is worth a look; half is no chance.
 _ERROR, _WARNING = 0.5, 0.8
 _NOTE = 0.5
 """The share of the published rate below which a GPU is slow. It is half, because 8192 is not the

@@ -59,7 +59,8 @@ _OPTIONAL = ("libnccl.so", "libcufile.so", "libnvshmem_host.so", "libcupti.so")
 _CUDNN = "nvidia-cudnn"
 """Torch brings its own; a library that needs another is for another major version of it."""
 _FOR_CPU, _FOR_CUDA = "onnxruntime", "onnxruntime-gpu"
-_MOST_NAMED = 3
+_MOST_NAMED = 3  # chosen: each has a fix of its own
+# As a part of a name: cupy-cuda12x, nvidia-cublas-cu12.
 _IN_NAME = r"(cu(?:da)?)([0-9]{2})(x?)(?=-|\Z)"
 
 

@@ -38,7 +38,7 @@ RULE = Rule(
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
 _FACT = f"environment.variables.{_VARIABLE}"
 _OLD_NAMES = "MIG-GPU-"
-_MOST_NAMED = 4
+_MOST_NAMED = 4  # chosen: a GPU may have seven, and the first ones show the form of the name
 
 
 @RULE.check

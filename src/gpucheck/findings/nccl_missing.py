@@ -48,7 +48,7 @@ RULE = Rule(
 )
 
 _PROJECT = "nvidia-nccl"
-_SEVERAL = 2
+_SEVERAL = 2  # NCCL is for several GPUs
 
 
 @RULE.check

@@ -44,7 +44,7 @@ RULE = Rule(
     suppressed_by=("torch-missing", "torch-mixed-install", "extension-abi-mismatch"),
 )
 
-_MOST_FACTS = 8
+_MOST_FACTS = 8  # chosen: the evidence of all conflicts together; the headline counts the rest
 
 
 @RULE.check

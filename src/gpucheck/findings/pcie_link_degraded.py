@@ -26,6 +26,7 @@ from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplica
 from gpucheck.language import and_more, say
 
 _ADDRESS = r"[0-9a-fA-F:.]{1,20}"
+# The GPU of a laptop is soldered: nobody can move it to another slot.
 _LAPTOP = r"\b(?:Mobile|Laptop|Max-Q)\b"
 
 RULE = Rule(

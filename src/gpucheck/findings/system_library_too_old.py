@@ -44,6 +44,7 @@ RULE = Rule(
 )
 
 _OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
+# PEP 600: the oldest glibc that a wheel runs with.
 _MANYLINUX = r"manylinux_([0-9]{1,3})_([0-9]{1,3})_"
 
 

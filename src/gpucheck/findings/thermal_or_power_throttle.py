@@ -36,6 +36,7 @@ RULE = Rule(
     preflight=InPreflight(exit_class=5),
 )
 
+# The last one only if no other says why: it is set beside the first and third as well.
 _TROUBLES = {
     "hw-thermal-slowdown": say("it is overheated (hardware thermal slowdown)"),
     "sw-thermal-slowdown": say("it is too hot (thermal slowdown by the driver)"),

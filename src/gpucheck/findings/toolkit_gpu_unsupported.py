@@ -47,8 +47,9 @@ RULE = Rule(
 
 _LIST = "TORCH_CUDA_ARCH_LIST"
 _ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
+# An entry of TORCH_CUDA_ARCH_LIST, as torch.utils.cpp_extension takes it.
 _ENTRY = r"([0-9]{1,2})\.([0-9])([af]?)(?:\+PTX)?"
-_MOST_ENTRIES = 64
+_MOST_ENTRIES = 64  # chosen: no GPU code is built for more targets; a variable may have any length
 
 
 @RULE.check

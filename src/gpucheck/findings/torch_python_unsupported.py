@@ -34,7 +34,7 @@ RULE = Rule(
     compat_keys=("python",),
 )
 
-_BITS = 64
+_BITS = 64  # PyTorch has wheels for 64-bit Pythons only
 
 
 @RULE.check

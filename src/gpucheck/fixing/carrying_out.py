@@ -18,7 +18,10 @@ from gpucheck.machine import LiveHost
 from gpucheck.machine.changing import Lock, change
 from gpucheck.output.words import clean
 
+# Seconds. Chosen: twice what a self-test gives `import torch`, as the files were just written. If
+# it is over, that alone takes nothing back: nobody knows whether torch works.
 _IMPORT_SECONDS = 120.0
+# Bytes and characters. Chosen: pip's and uv's last words stand at the end, and become one sentence.
 _END_OF_LOG, _LONGEST_WORDS = 8192, 300
 _LOG, _AFTER = "log.txt", "freeze-after.txt"
 _QUIET = {"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INPUT": "1", "PYTHONUNBUFFERED": "1"}

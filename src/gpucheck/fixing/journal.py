@@ -13,7 +13,7 @@ from gpucheck.language import plain
 
 _FILE = "plan.json"
 _PREFIX = "fix-"
-_LIMIT = 16 << 20
+_LIMIT = 16 << 20  # bytes; chosen: a journal has some KB; others may write into the folder
 
 StepStatus = Literal["planned", "declined", "running", "done", "failed"]
 RunStatus = Literal["planned", "running", "done", "undoing", "undone"]

@@ -21,6 +21,8 @@ _FLAGS = frozenset(
 _FREE = ["env", "PIP_CONSTRAINT=/dev/null"]
 _WITH_ADDRESS = ("--index-url", "--default-index")
 _WITH_NAME = ("--no-binary",)
+# What a command may hold without a shell making anything else of it: no quotes, blanks, $ or ; in
+# any of these forms.
 _ADDRESS = re.compile(r"https?://[\w.:/~+-]{1,300}")
 _REQUIREMENT = re.compile(
     r"[A-Za-z0-9][\w.-]{0,100}(?:\[[\w,.-]{1,100}\])?(?:[=<>!~][\w=<>!~.,*+]{1,100})?"

@@ -12,12 +12,13 @@ from gpucheck.fixing.place import Place
 from gpucheck.language import Sentence, say
 
 Tool = Literal["uv", "poetry", "pdm", "pixi"]
+# Of several lock files the first counts; a pyproject.toml alone is uv's only if it says so.
 _LOCKS: tuple[tuple[Tool, str], ...] = (
     ("uv", "uv.lock"), ("poetry", "poetry.lock"), ("pdm", "pdm.lock"),
 )  # fmt: skip
 _BACK = {"uv": "uv run", "poetry": "poetry sync", "pdm": "pdm sync", "pixi": "pixi install"}
 _ENVIRONMENT = ".venv"
-_LARGEST = 1 << 20
+_LARGEST = 1 << 20  # bytes; chosen: people write this file by hand
 _BUILD = re.compile(r"/([a-z]+[0-9]*)/?$")
 
 

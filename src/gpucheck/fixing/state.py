@@ -21,8 +21,9 @@ from gpucheck.fixing.place import Place
 
 _COPY, _OUT, _FILES, _NEW = "copy", "replaced", "files.json", "copy.new"
 _WRITTEN_INTO = (".pth", "history", ".egg-link")
+# Bytes; chosen: scripts are copied at no cost, and an interpreter is linked.
 _SMALL_PROGRAM = 1 << 20
-_MOST_KEPT = 2
+_MOST_KEPT = 2  # chosen: `--undo` takes back the last run; links to replaced files take real space
 _BLOCK = 512
 """What ``st_blocks`` counts in, whatever the file system."""
 Seen = dict[str, tuple[int, int]]

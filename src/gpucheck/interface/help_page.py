@@ -46,9 +46,9 @@ _OF_CLICK = (
 _KINDS = ("File", "Directory", "Path")
 _EXTRA = re.compile(r"(?P<help>.*?)(?P<extra>  \[[^\[\]]*\])?", re.DOTALL)
 """The help of an option, and what click adds to it: ``[default: quick]``."""
-_WIDEST_TERM = 30
-_LEAST = 10
-_ROOM_FOR_ARGUMENTS = 20
+_WIDEST_TERM = 30  # as in click, whose pages these replace
+_LEAST = 10  # as in click: narrower, words are broken in every line
+_ROOM_FOR_ARGUMENTS = 20  # as in click
 
 
 class HelpFormatter(click.HelpFormatter):

@@ -21,10 +21,11 @@ _WORDS: dict[State, str] = {
     "timed-out": say("HANGS"),
     "crashed": say("CRASHED"),
 }
-_EVERY = 0.2
+_EVERY = 0.2  # seconds; chosen: fast enough to look alive, slow enough to be read
+# Columns: the longest name of a self-test has 17 characters, the longest state (CRASHED) 7.
 _NAME = 20
 _CELL = 9
-_LONGEST_STAGE = 60
+_LONGEST_STAGE = 60  # chosen: with the place before it, a stage fits a line of 80
 
 
 class LiveTable:

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Iterator, Sequence
 
-WIDTH = 80
-"""Columns of a page whose reader has no terminal."""
-_NARROWEST, _WIDEST = 40, 120  # longer lines are harder to read
+WIDTH = 80  # columns without a terminal; it and the range are promised in docs/architecture.md, 1.1
+# Below it commands no longer fit; above it lines of prose are hard to read.
+_NARROWEST, _WIDEST = 40, 120
 _WIDE = ("W", "F")
 _NO_LINE_BEGINS_WITH = "，。、；：？！）」』】》〉”’…—％,.;:?!)]}%"
 _NO_LINE_ENDS_WITH = "（「『【《〈“‘([{"

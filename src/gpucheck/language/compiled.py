@@ -5,7 +5,7 @@
 
 import struct
 
-_MAGIC = 0x950412DE
+_MAGIC = 0x950412DE  # of GNU gettext's .mo files, little-endian
 _HEADER = struct.Struct("<5I")
 _ENTRY = struct.Struct("<2I")
 

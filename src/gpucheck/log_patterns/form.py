@@ -274,7 +274,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
         return next(fix for fix in self.named_fixes if fix.name == name)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # above the number of messages, so that none is compiled twice
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern at its first use: most are never used in a run."""
     return re.compile(pattern, re.IGNORECASE | re.ASCII)

@@ -6,16 +6,19 @@ import msgspec
 
 from gpucheck.facts.numbers import whole_number
 
-_MICROSECONDS = 1_000_000
-_LONGEST = 400
-_TIME_DIGITS = 18
+_MICROSECONDS = 1_000_000  # a second of /dev/kmsg
+_LONGEST = 400  # chosen: an Xid with its data fits
+_TIME_DIGITS = 18  # microseconds of 30,000 years
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
+# The brackets hold (0000:01:00) of old drivers, and (PCI:0000:01:00) of later ones.
 _XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
 _ADDRESS = (
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})"
     r"(?:\.([0-7]))?(?![0-9A-Fa-f])"
 )
 _UUID = r"\b(GPU|MIG)-[0-9A-Fa-f]{8}[-0-9A-Fa-f]*"
+# The name may hold any character, so it ends where the kernel's next words begin.
 _OOM = (
     r"(?P<cgroup>Memory cgroup o|O)ut of memory(?: \([a-z_]{1,40}\))?: "
     r"Kill(?:ed)? process (?P<pid>\d{1,10}) \((?P<name>[^\n]{1,64}?)\)(?=,| total-vm| score|$)"
@@ -27,7 +30,9 @@ _LIMIT = (
 """The line before that of a kill, since Linux 5.0: whose limit was reached."""
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79  # the GPU has fallen off the bus
+# With -o short-monotonic, as the probe asks for it.
 _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
+# CONFIG_PRINTK_CALLER adds the second bracket.
 _DMESG_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? (.*)"
 
 

@@ -9,7 +9,7 @@ _HELD = 0.3
 """A share of the GPU's memory. If more is neither free nor torch's, another process has it."""
 _CONTEXT = 1.0 * 2**30
 """Bytes that a CUDA context and its libraries may use besides the memory that torch counts."""
-_LITTLE_FREE = 0.1
+_LITTLE_FREE = 0.1  # chosen: with 0.8, one of 752 labelled tickets gets another answer
 _OWN = 0.5
 """The share of a process's memory above which the tensors that torch counts are in it."""
 

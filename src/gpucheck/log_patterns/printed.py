@@ -18,6 +18,7 @@ _STAMP = (
     rf"(?:(?:[A-Z][a-z]{{2}} )?{_DAY} {_CLOCK}(?: \d{{4}})?"
     rf"|\d{{4}}-\d\d-\d\d[T ]{_CLOCK}(?:Z|[+-]\d\d:?\d\d)?)"
 )
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _KERNEL = re.compile(
     r"\s{0,8}(?:"
     r"(?:<\d{1,3}>|\d{1,3},\d{1,9},\d{1,16},[^;\s]{0,20};|kern  ?:\w{1,8} {0,4}: )?"
@@ -28,6 +29,8 @@ _KERNEL = re.compile(
     r")"
 )
 """dmesg with and without ``-T``, ``/dev/kmsg``, the journal, syslog, a quoted driver's line."""
+# Host, program and its number: a program without a number is a daemon only if a date stands before
+# it (below), because "train.py: " looks the same.
 _DAEMON = re.compile(
     rf"\s{{0,8}}(?:{_STAMP} )?[\w.-]{{1,64}} [A-Za-z][\w./@-]{{0,60}}\[\d{{1,7}}\]: "
 )
@@ -37,7 +40,9 @@ _DATED_DAEMON = re.compile(rf"\s{{0,8}}{_STAMP} [\w.-]{{1,64}} [A-Za-z][\w./@()-
 
 _FIELD = re.compile(r"\s{2,60}[A-Z0-9][\w /().,#%+-]{0,60}?\s{0,50}: ?\S.{0,160}$")
 """A labelled value of a listing, indented below its heading: ``nvidia-smi -q``, lspci, lshw."""
+# Two blanks before the colon: programs align fields so, and prose does not.
 _ALIGNED = re.compile(r"[A-Z][\w /().,#%+-]{0,60}?\s{2,50}: \S.{0,160}$")
+# A heading by itself shows nothing: is_in_listing looks for a field near it.
 _HEADING = re.compile(r"\s{2,60}[A-Z][\w /()-]{0,60}$")
 _ELEMENT = re.compile(
     r"\s{0,60}<[/?!]?[A-Za-z][\w:.-]{0,80}(?:\s[^<>]{0,200})?[/?]?>"
@@ -80,6 +85,7 @@ _COLUMNS = re.compile(
     r"(?:,|\s{0,4}$)"
 )
 """The names of five columns or more: ``nvidia-smi --query-gpu``."""
+# Signs at both ends: a rule alone is also a heading of Markdown.
 _BANNER = re.compile(r"\s{0,8}[=*#-]{6,120} ?[^=*#\n]{0,100}? ?[=*#-]{6,120}\s*$")
 _ROWS = (_ELEMENT, _PCI, _METRIC, _KEY, _ALIGNED, _MOUNT, _HANDLER, _TOPOLOGY, _COLUMNS, _BANNER)
 _BOX = re.compile(r"\s{0,8}(?:\|.{0,200}\||\+[-=+]{8,200}\+?|\|[-=+|]{8,200})\s{0,4}$")
@@ -91,7 +97,7 @@ _OF_SMI = (
 """Words in the boxes of nvidia-smi: a box of another program quotes what went wrong in it."""
 _FEW = 12
 """Lines around a row of a box in which these words are looked for."""
-_NEAR = 3
+_NEAR = 3  # lines; chosen: with 24, one of 752 labelled tickets gets another answer
 
 _USAGE = re.compile(
     r"\s{0,8}(?:usage|options|synopsis|description|examples?|(?:optional|positional) arguments"

@@ -61,6 +61,7 @@ PRINTED = frozenset([Role.KERNEL, Role.JOURNAL, Role.LISTING, Role.HELP])
 """The roles of lines that nobody wrote to tell something."""
 
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _BEFORE = (
     r"(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
     rf"|\[?{_STAMP}[\s\]|-]{{1,4}}|\[[\w:. -]{{1,40}}\] ?|[\w.:-]{{1,60}} ?[-|] ){{0,3}}\s{{0,4}}"
@@ -95,6 +96,7 @@ _OTHER = re.compile(
     r"|\btensorflow/|\btsl/|\bxla/|\bcudart_stub\.cc|\bcuda_(?:dnn|fft|blas)\.cc|\bTF-TRT\b"
     r"|\"(?:GET|POST|PUT|HEAD|DELETE|OPTIONS) /\S{0,200} HTTP/[\d.]{1,4}\" ?\d{3}"
 )
+# Such a sentence names an error that did not happen, so a message in it does not count.
 _ADVICE = re.compile(
     r"\b(?:to (?:avoid|prevent|reduce the risk)|in order not to|so as not to|avoids?|in case of"
     r"|if (?:you|this) (?:are|get|see|run|encounter)|(?:might|may|could) (?:cause|lead|result)"
@@ -112,11 +114,14 @@ _COMPILED = re.compile(
 _GUESSES = re.compile(r"\bthere are some potential root causes\b", re.IGNORECASE)
 """Ray lists what may have happened, whenever a worker died."""
 _FOOTNOTE = re.compile(r"\s{0,8}\[\^\w{1,12}\]:")
+# At the end of a line or before a colon: elsewhere the name is only mentioned.
 _RAISED = re.compile(r"\b\w{0,60}(?:Error|Exception|ERROR)\b(?::|\s{0,4}$)")
 _EXCEPTION = re.compile(
     r"\s{0,8}(?:\[rank\d{1,5}\]: ?)?(?:[A-Za-z_]\w{0,60}\.){0,8}[A-Z]\w{0,60}(?:Error|Exception): "
 )
 _OPTION = re.compile(r"\s{0,40}-{1,2}[A-Za-z][\w.-]{0,60}(?:[ =]\S{1,200})?\s{0,4}\\?\s{0,4}$")
+# What ends like a sentence, or says that something failed, is prose about a program and no command
+# line.
 _PROGRAM = re.compile(
     r"\s{0,40}(?:[-*] )?`{0,3}(?:[$#>%] ?|\(\w{1,40}\) ?\S{0,60}[$#] ?)?(?:sudo (?:-\w )?)?"
     r"(?:[A-Z_]{3,60}=\S{1,200} ){0,12}"

@@ -8,6 +8,8 @@ from collections.abc import Sequence
 
 from gpucheck.log_patterns.text import Line, Text
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
+# What a diff, a doctest or a notebook writes before code.
 _LEAD = r"^\s{0,80}(?:[+-]\s{0,60})?(?:(?:>>>|\.\.\.|In \[\d{1,4}\]:) ?)?"
 _NAME = r"[A-Za-z_]\w{0,60}(?:\.\w{1,60}){0,8}"
 _VALUE = (
@@ -56,6 +58,7 @@ _COMMAND = re.compile(
 )
 _CALL = re.compile(_LEAD + r"(?:await\s)?(?:[a-z_]\w{0,60}|[A-Z]\w{0,60}\.\w{1,60})"
                    r"(?:\.\w{1,60}){0,8}\(")  # fmt: skip
+# What may follow the closing bracket: after a sentence's bracket stands a word.
 _AFTER_CALL = re.compile(r"\s{0,8}(?:$|[#,;)\]}\[]|\.\w)")
 _REST = re.compile(
     r"^\s{0,120}(?:[frbu]{0,2}[\"']|[)\]}]|-?\d|[*#]|[A-Za-z_][\w.]{0,80}\s?(?:[=(\[,)]|$))"

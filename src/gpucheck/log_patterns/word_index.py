@@ -61,7 +61,7 @@ class Shapes:
         return sorted(itertools.chain.from_iterable(found))[:most]
 
 
-@functools.lru_cache(maxsize=8192)
+@functools.lru_cache(maxsize=8192)  # 352 labelled tickets need 1,376
 def shape_of(literal: str) -> tuple[str, str, bool]:
     """Return the longest word and line of a literal, with each digit as 0.
 
@@ -118,7 +118,7 @@ class ByPiece(Generic[T]):
         return [thing for piece in known for thing in self._by_piece[piece]] + self._short
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # groups of literals; 352 labelled tickets need 297
 def by_piece(literals: tuple[str, ...]) -> ByPiece[str]:
     """Return literals by their pieces."""
     return ByPiece((literal, literal) for literal in literals)

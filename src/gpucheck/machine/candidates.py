@@ -17,7 +17,7 @@ from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host, Stat
 
-_COMMAND_LINE_LIMIT = 64 * 1024
+_COMMAND_LINE_LIMIT = 64 * 1024  # bytes; only its first words are looked at
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 _TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_FILES = ("torchrun", "torchrun.exe", "torchrun-script.py")

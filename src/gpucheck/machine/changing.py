@@ -15,10 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 if sys.platform != "win32":
     import fcntl
 
-_POLL = 0.05
+_POLL = 0.05  # seconds; chosen: output looks alive, and nobody notices that the end is seen so late
 _TO_END = 60.0
 """Seconds that pip gets after Ctrl-C to put back what it has half replaced."""
-_PART = 65536
+_PART = 65536  # bytes: what a pipe holds
 
 
 class Lock:

@@ -34,15 +34,16 @@ if sys.platform != "win32":
 
 _FRAME = struct.Struct("!cI")
 _ANSWER, _STAGE, _STARTED, _END, _CRASH = b"a", b"s", b"p", b"e", b"c"
+# Bytes; chosen: an answer has some KB, and a driver's library may write into the pipe.
 _LIMIT = 64 * 1024 * 1024
 _FORKS = hasattr(os, "fork")
-_SHORTEST_WAIT = 0.02
+_SHORTEST_WAIT = 0.02  # seconds; chosen: shorter waits are usual, and would only wake the parent
 _LAST_MESSAGES = 0.1
 """Seconds for the last messages of a child that was killed."""
 _FAREWELL = 0.5
 """Seconds for children that have said everything to be taken apart by the kernel."""
-_TICK = 0.002
-_MOST_PID = 2**31
+_TICK = 0.002  # seconds until a child that has closed its pipe is a zombie, usually at once
+_MOST_PID = 2**31  # pid_t has 32 bits with a sign
 
 
 class Tell(Protocol):

@@ -16,15 +16,17 @@ from gpucheck.machine.base import OUTPUT_LIMIT, Ran
 from gpucheck.machine.lookup import which
 from gpucheck.machine.sessions import end_session
 
-_CHUNK = 65536
+_CHUNK = 65536  # bytes: what a pipe holds
 _SELECTS = os.name != "nt"
 _GRACE = 0.2 if _SELECTS else 1.0
 """Seconds to end after the answer, and to read what a command that has ended has written. Threads
 may come to that late."""
+# Seconds. Most commands end at once, so the first looks come quickly; a budget of 0.12 s for a
+# whole check leaves no room for one look of 50 ms (docs/evidence.md, static check).
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 0.0005, 0.05
 _MOST_READS = 64
 """More than a pipe holds; what comes after them, another process is still writing."""
-_KILL = 9
+_KILL = 9  # SIGKILL; Windows' module signal has no such name
 
 
 def run(

@@ -14,8 +14,8 @@ import msgspec
 from gpucheck.facts.numbers import whole_number
 
 _OWN, _MOUNT = "/proc/self/cgroup", "/sys/fs/cgroup"
-_LONGEST = 65536
-_MOST_GROUPS = 64
+_LONGEST = 65536  # bytes; these files have some hundred
+_MOST_GROUPS = 64  # chosen: groups are a handful deep; a long path costs a look each
 
 
 class ProcessorLimit(msgspec.Struct, frozen=True, kw_only=True):

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 WSL_LIBRARY = "/usr/lib/wsl/lib/libcuda.so.1"
 
-_MAJOR, _MINOR = 75, 76
-_NAME_SIZE = 256
-_MAX_DEVICES = 256
+_MAJOR, _MINOR = 75, 76  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR and _MINOR of cuda.h
+_NAME_SIZE = 256  # as in cudaDeviceProp
+_MAX_DEVICES = 256  # chosen: above any machine; a broken library may answer any count
 
 
 def ask(host: "Host") -> Answer[dict[str, Any]]:

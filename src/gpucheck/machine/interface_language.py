@@ -5,7 +5,7 @@ from typing import Any
 
 _PRIMARY = 0x3FF
 """The bits of a LANGID that name the language; the others name the country."""
-_CHINESE = 0x04
+_CHINESE = 0x04  # LANG_CHINESE of winnt.h
 
 
 def speaks_chinese() -> bool:

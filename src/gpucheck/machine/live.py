@@ -43,11 +43,12 @@ _KINDS = (
     (stat_module.S_ISCHR, "character"),
     (stat_module.S_ISBLK, "block"),
 )
-_MAX_HITS = 64
-_PART = 65536
-_MOST_GAPS = 16
-_NO_OFFSET = 1 << 63
-_MAX_LINKS = 40
+_MAX_HITS = 64  # chosen: a version string occurs a few times in a library; damage may repeat it
+_PART = 65536  # bytes; a message of /dev/kmsg has at most 8 KiB, and comes in a read of its own
+_MOST_GAPS = 16  # chosen: the log may overwrite what is being read as fast as it is read
+_NO_OFFSET = 1 << 63  # off_t has 64 bits with a sign; Python raises OverflowError beyond
+_MAX_LINKS = 40  # as many as Linux follows
+# Chosen: the largest folders that probes list (site-packages, /proc) have fewer.
 _MAX_PATHS = 20_000
 _LARGEST_MAPPED = 8 << 30
 """In bytes; the largest libraries have about 2 GiB, but a sparse file may claim any size."""

@@ -52,13 +52,14 @@ if TYPE_CHECKING:
 LIBRARY = "nvml.dll" if os.name == "nt" else "libnvidia-ml.so.1"
 WSL_LIBRARY = "/usr/lib/wsl/lib/libnvidia-ml.so.1"
 
+# Numbers of nvml.h: errors, then the clock, sensor, threshold and counters that are asked for.
 _INVALID_ARGUMENT, _NOT_FOUND, _LIBRARY_NOT_FOUND, _NO_FUNCTION, _LOST = 2, 6, 12, 13, 15
 _SM_CLOCK = 1
 _GPU_SENSOR, _SLOWDOWN_THRESHOLD = 0, 1
 _CORRECTED, _UNCORRECTED = 0, 1
 _SINCE_LOAD, _EVER = 0, 1
-_MAX_GPUS = 256
-_MAX_PROCESSES = 1024
+_MAX_GPUS = 256  # chosen: above any machine; a broken library may answer any count
+_MAX_PROCESSES = 1024  # chosen: each costs a call for its name, within the 30 s of the probe
 
 
 def ask(host: "Host") -> Answer[dict[str, Any]]:

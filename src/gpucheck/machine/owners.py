@@ -13,6 +13,7 @@ PROGRAMS = (
     "dmesg",
 )  # fmt: skip
 """What probes find on PATH and run."""
+# S_IWOTH, and S_ISVTX as of /tmp: others may not replace what they do not own.
 _OTHERS_WRITE, _STICKY = 0o002, 0o1000
 
 

@@ -24,17 +24,21 @@ from gpucheck.facts.answer import said_by
 from gpucheck.language import say
 from gpucheck.machine.base import Ran
 
+# Bytes and seconds that SECURITY.md promises. The longest pages list every file of a project since
+# its beginning.
 PAGE_LIMIT = 32 * 1024 * 1024
 PAGE_TIMEOUT = 60.0
 _ACCEPT = (
     "application/vnd.pypi.simple.v1+json, application/vnd.pypi.simple.v1+html;q=0.2, "
     "text/html;q=0.1"
 )
+# Seconds. Chosen: without a byte for so long a server does not answer; and pip has to start a
+# Python, perhaps from a slow disk.
 _SILENCE = 20.0
 _PIP_TIMEOUT = 20.0
 _SECTIONS = (":env:", "install", "global")
 """Where pip looks for a setting of ``pip install``, the strongest first."""
-_NOT_FOUND = 404
+_NOT_FOUND = 404  # of HTTP: the index has no such project
 
 Run = Callable[[list[str], float], Answer[Ran]]
 

@@ -29,8 +29,8 @@ if TYPE_CHECKING:  # importing it takes two milliseconds
 
 T = TypeVar("T")
 
-_MAX_LINKS = 40
-_LONGEST_PATH = 4096
+_MAX_LINKS = 40  # as many as Linux follows; each may bring parts of its own
+_LONGEST_PATH = 4096  # PATH_MAX of Linux
 _DEEPEST = 128
 """More folders than any real path names; those above each path are listed, too."""
 _NOT_FOUND = say("not found")

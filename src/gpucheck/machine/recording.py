@@ -19,6 +19,7 @@ from gpucheck.machine.base import (
 )
 from gpucheck.machine.live import LiveHost
 
+# Bytes of a file; chosen: what probes read of text is shorter, and a record stays small.
 _CUT = 256 * 1024
 
 

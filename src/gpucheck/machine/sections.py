@@ -8,8 +8,8 @@ _MAGIC = b"\x7fELF\x02\x01"
 _OFFSET = struct.Struct("<Q")
 _COUNTS = struct.Struct("<HHH")
 _HEADER = struct.Struct("<IIQQQQ")
-_MAX_SECTIONS = 4096
-_MAX_NAME = 64
+_MAX_SECTIONS = 4096  # damaged counts: as in elf/_symbols.py
+_MAX_NAME = 64  # longer than the names that are asked for
 
 
 def elf_section(data: "mmap.mmap | bytes", name: str) -> tuple[int, int] | None:

@@ -22,14 +22,14 @@ from gpucheck.language import say
 from gpucheck.machine.outbox import Outbox
 from gpucheck.machine.sessions import end_session, has_ended
 
-_CHUNK = 65536
+_CHUNK = 65536  # bytes: what a pipe holds
 _TAIL = 32 * 1024
 """Bytes kept of the end of what the program prints on stderr."""
 _REST = 1024 * 1024
 """The most bytes that a pipe holds; what comes after them, another process is still writing."""
 _REST_SECONDS = 1.0
 """How long the threads may read what an ended program has left in its pipes."""
-_TICK = 0.05
+_TICK = 0.05  # seconds; chosen: how late the end of a program with closed pipes is seen
 _SELECTS = os.name != "nt"
 TERMINATE = int(signal.SIGTERM)
 KILL = int(getattr(signal, "SIGKILL", signal.SIGTERM))

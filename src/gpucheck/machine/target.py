@@ -30,7 +30,7 @@ ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
 
 _SCRIPT = os.path.join(os.path.dirname(os.path.dirname(__file__)), "worker", "describe.py")
-_MESSAGE_LIMIT = 300
+_MESSAGE_LIMIT = 300  # chosen: the last line of a traceback fits; it becomes part of a sentence
 _HOME = "PYTHONHOME"
 _SHIM_START = 400
 """Characters at the start of a program in which a shim of pyenv names pyenv."""

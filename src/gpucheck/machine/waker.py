@@ -25,7 +25,7 @@ _APART = 2.0
 """Seconds for a process that was continued to end."""
 _PATIENCE = 5.0
 """Seconds between two looks at whether the parent still runs, where the kernel does not say."""
-_MOST_FILES = 65536
+_MOST_FILES = 65536  # chosen: above what this process has open that early
 
 
 _LATE = 6.0
@@ -34,7 +34,7 @@ _LATE = 6.0
 
 USUAL_SECONDS = 300.0
 """The time limit of a pre-flight without ``--timeout``."""
-_LONGEST = 1e6
+_LONGEST = 1e6  # seconds: docs/architecture.md, 1.1, "less than a million"
 
 
 class Waker:

@@ -22,7 +22,7 @@ from gpucheck.output.words import (
 
 _BEFORE = 60
 """Characters shown before what matters in a long text."""
-_SHORTEST_NAME = 4
+_SHORTEST_NAME = 4  # chosen: shorter words with a digit, such as 8.9, occur anywhere in a value
 _AROUND = "\"'`.,:;()[]{}"
 
 

@@ -14,7 +14,7 @@ from gpucheck.output.summary import headline, verdict
 from gpucheck.output.terms import term
 from gpucheck.output.words import clean, headed
 
-_LONGEST = 2000
+_LONGEST = 2000  # chosen: a sentence with its evidence fits; what was pasted must not fill the file
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'
 _KINDS = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 

@@ -21,12 +21,14 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, clean, headed
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
+# What GitHub turns into a mention or a link to another issue.
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
+# GitHub makes a link of a bare address as well.
 _LINKS = re.compile(r"(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
 _NO_WIDTH = "&#8203;"
 """Trackers look for mentions and issue numbers after entities have become characters: an entity for
 the sign itself changes nothing, a space of no width behind it does."""
-_FENCE = re.compile(r"`{3,}")
+_FENCE = re.compile(r"`{3,}")  # a fence around it must be longer
 
 
 def render(report: Report, *, redacted: bool = True) -> str:

@@ -10,8 +10,8 @@ from gpucheck.language import Sentence, in_series, in_turn, say, say_many
 from gpucheck.output.measurement_words import measured_what
 from gpucheck.output.words import bracketed, clean, counted, headed, in_parts
 
-_MOST_PLACES = 4
-_MOST_MEASUREMENTS = 40
+_MOST_PLACES = 4  # chosen: a line of a terminal; more are named by the first and the last
+_MOST_MEASUREMENTS = 40  # chosen: a saved report may have any number
 _COUNTS: dict[str, Callable[[int], Sentence]] = {
     "passed": lambda count: say("{count} passed", count=count),
     "failed": lambda count: say("{count} failed", count=count),

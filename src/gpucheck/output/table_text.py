@@ -18,8 +18,8 @@ from gpucheck.tables.catalogue import all_tables
 
 _APART = ("source", "note")
 """Columns of every table that are too long for the aligned columns."""
-_WIDEST = 40
-_MOST_NEAR = 5
+_WIDEST = 40  # chosen: two or three columns fit a terminal; longer cells are cut
+_MOST_NEAR = 5  # chosen: a question with more is none
 _MOST_HEIRS = 100
 """Rows of a subject among which the one is sought that a row became."""
 DIFF_SCHEMA = "gpucheck.tables-diff/1"

@@ -21,6 +21,7 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
 _TEST_STYLES = {"passed": "green", "skipped": "dim"}
+# The longest name of a self-test (17), the longest status (timed-out), and gaps.
 _TEST_COLUMNS = 20, 10
 _ORIGINS: dict[Origin, str] = {
     "sysroot": say("sysroot machine"),
@@ -28,8 +29,8 @@ _ORIGINS: dict[Origin, str] = {
     "pasted": say("pasted machine"),
     "described": say("described machine"),
 }
-_VERDICT_COLUMN = 9
-_AREA_COLUMNS = 15, 8
+_VERDICT_COLUMN = 9  # the longest verdict or severity (warning) and a gap
+_AREA_COLUMNS = 15, 8  # the longest name of an area, the longest state, and gaps
 
 
 def show(

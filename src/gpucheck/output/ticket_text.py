@@ -19,9 +19,9 @@ from gpucheck.output.summary import headline, trailer_of
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
-_COLUMN = 9
-_FEW = 3
-_LONGEST_LINE = 200
+_COLUMN = 9  # the longest verdict (warning) and a gap, as in terminal.py
+_FEW = 3  # chosen: where the lines were not asked for, three show the form of the rest
+_LONGEST_LINE = 200  # chosen: two or three lines of a terminal; docs/evidence.md tells what it cuts
 _SETTLE = (
     "pasted.own_verdict", "pasted.cuda_available", "pasted.gpu_error", "pasted.complaint",
     "pasted.failure.text", "cuda_driver.init_code",

@@ -15,7 +15,7 @@ LONGEST_WORDS, LONGEST_COMMAND = 1000, 10_000
 """The same of a paragraph, and of a command: a command that is cut off cannot be copied."""
 MOST_ITEMS = 12
 """Maximum number of items shown of one list; equal neighbours count once."""
-_KB = 1000
+_KB = 1000  # bytes; below a MiB nobody compares with a limit, so the decimal unit does
 _GIB = 1024**3
 _MIB = 1024**2
 _BLANKS = re.compile(r"\s+")

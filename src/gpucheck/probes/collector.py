@@ -20,10 +20,10 @@ from gpucheck.tables import Table, Tables
 
 LONGEST = 30.0
 """No probe ends later than this after the start, in seconds: deadlines do not add up."""
-_TICK = 0.25
+_TICK = 0.25  # seconds; how often progress is shown, and a late child is looked at
 _PAUSE = 0.001
 """Seconds for which the children are not heard while something else is done."""
-_LAST_WORD = 1.0
+_LAST_WORD = 1.0  # seconds; chosen: to say that nothing was asked takes milliseconds
 _LANES_OF_THE_MACHINE = ("files", "driver", "nvml", "cuda_driver")
 _DRIVER_SIGNS = (
     "/proc/driver/nvidia", "/sys/module/nvidia", "/dev/nvidiactl", "/dev/dxg", "/dev/nvmap",

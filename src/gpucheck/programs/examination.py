@@ -16,11 +16,13 @@ from gpucheck.machine.supervised import TERMINATE, Supervised, wait
 from gpucheck.programs.examiner import Order, Reply
 
 _MODULE = "gpucheck.programs.examiner"
-_TICK = 0.1
+_TICK = 0.1  # seconds; only how late a deadline or the end of the process is seen, as data wakes it
 _GRACE = 20.0
 """Seconds beyond its own time limit: it has to start, to end its children and to answer."""
 _FAREWELL = 5.0
 """Seconds to end its children when it is told to end."""
+# Bytes. Chosen: four times what the child of one probe may answer (machine/children.py). The
+# snapshot of a machine without a GPU has 46 KB; only what is no reply comes near the limit.
 _LONGEST = 256 << 20
 
 

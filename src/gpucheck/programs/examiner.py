@@ -33,7 +33,7 @@ from gpucheck.selftests.plan import Wish
 if TYPE_CHECKING:
     from gpucheck.selftests.progress import ProgressGrid
 
-ORDER_LIMIT = 1 << 20
+ORDER_LIMIT = 1 << 20  # bytes; chosen: names and options only, so no real order comes near it
 _PATIENCE = 30.0
 """Seconds within which an order must come: whoever asks may have been interrupted before."""
 _SELECTS = os.name != "nt"

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from gpucheck.tables import Tables
 
 Level = Literal["quick", "standard", "stress"]
+# Chosen: above every list of keys that a refusal may have, because a program has no screen to fill.
+# Facts of others are quoted in it, so it needs some limit.
 _LONGEST_MESSAGE = 10_000
 _CALLING, _ARGUMENT = "the calling Python", "the argument python"
 """What named the target; ``machine/candidates.py`` has their translations."""

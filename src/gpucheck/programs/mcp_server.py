@@ -31,6 +31,7 @@ _INSTRUCTIONS = (
     "the exact fix. Use check for this machine, triage for an error message or log, compat and "
     "recommend for a machine that is described. A verdict of unknown is an answer: do not guess."
 )
+# Chosen: the list of all keys of compat fits, which the answer to a wrong key has.
 _LONGEST_REFUSAL = 4000
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"

@@ -11,7 +11,7 @@ from gpucheck.language import say
 
 LEAST_FREE = 256 * 1024 * 1024
 """Bytes that must be free on a GPU: the most that the quick level uses there."""
-_MIB = 1024 * 1024
+_MIB = 1024 * 1024  # bytes
 _NAMES = {"cpu": "CPU", "rocm": "ROCm", "xpu": "XPU"}
 
 

@@ -16,8 +16,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _PREFIX = "gpucheck-step-"
+# What mkdtemp makes of the prefix: other folders of that name are not removed.
 _OURS = re.compile(rf"{_PREFIX}[a-z0-9_]{{8}}")
-_PRIVATE = 0o700
+_PRIVATE = 0o700  # as mkdtemp makes it: another mode is not our folder
 _LOCKS = os.name == "posix"
 _YOUNG = 60.0
 """Seconds: a younger folder may belong to a run that has not locked it yet."""

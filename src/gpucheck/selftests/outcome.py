@@ -11,7 +11,7 @@ from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.selftests.plan import Job
 from gpucheck.selftests.worker_words import sentence_in
 
-_LONGEST = 2000
+_LONGEST = 2000  # chosen: CUDA's long texts fit; a worker's output is untrusted
 _OURS = (
     "after_fork", "confirmed", "control", "forked", "loaded_otherwise", "saw", "waited_in",
 )  # fmt: skip

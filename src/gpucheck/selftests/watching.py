@@ -17,7 +17,7 @@ from gpucheck.selftests.load import strain
 
 _EVERY = 2.0
 """Seconds between two queries: each costs the driver something."""
-_MOST_MOMENTS = 120
+_MOST_MOMENTS = 120  # docs/architecture.md, 1.3, promises it; a plot is 360 wide, and shows no more
 _NAME = "nvml"
 _SOURCE = say("NVML, during the self-tests")
 

@@ -18,7 +18,7 @@ from gpucheck.tables.versions import at_least, capability_numbers, parse
 
 Capability = tuple[int, int]
 _CODE = r"(sm|compute)_([0-9]{1,3})([0-9])([af]?)"
-_LONGEST = 64
+_LONGEST = 64  # answers are kept by these words, so what is no code must not fill the memory
 
 
 class Runs(Enum):

@@ -10,6 +10,7 @@ from typing import ClassVar
 from gpucheck.tables.base import Branch, Line, OperatingSystem, Row, Table, VersionText, Words
 from gpucheck.tables.versions import at_least, compare, minor, parse
 
+# NVIDIA's CUDA Compatibility; before it each toolkit needs its driver.
 _FIRST_WITH_MINOR_COMPATIBILITY = 11
 
 

@@ -14,6 +14,8 @@ _Packages = Annotated[
     Meta(pattern=r"\A(?=[A-Za-z0-9{])(?:[A-Za-z0-9._+ -]|\{branch\}|\$\(uname -r\)){1,150}\Z"),
 ]
 """Words of a command: nothing else may be in them for the shell to run."""
+# It becomes part of a command that people paste, so a shell must find nothing to carry out in it
+# but Fedora's number.
 _Address = Annotated[
     str, Meta(pattern=r"\Ahttps://(?:[A-Za-z0-9._/+-]|\$\(rpm -E %fedora\)){1,200}\Z")
 ]

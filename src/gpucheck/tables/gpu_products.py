@@ -63,7 +63,7 @@ def all_named(named: Iterable[tuple[str, str | None]], wanted: str) -> set[str |
     return {capability for name, capability in named if plain_product(name) == plain}
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=4096)  # chosen: above the products; names of others are bounded so
 def plain_product(name: str) -> str:
     """Return a product name in the form used for comparison: without case, hyphens and "NVIDIA"."""
     return " ".join(name.lower().replace("-", " ").split()).removeprefix("nvidia ")

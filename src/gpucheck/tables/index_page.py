@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _JSON = "application/vnd.pypi.simple.v1+json"
 _HTML = ("application/vnd.pypi.simple.v1+html", "text/html")
-_MOST_FILES = 100_000
-_LONGEST_NAME = 300
+_MOST_FILES = 100_000  # chosen: the page limit of 32 MiB has room for more; no project has so many
+_LONGEST_NAME = 300  # chosen: longer than a file name may be (255 bytes)
 _LINK = re.compile(
     r"""<a\b(?P<attributes>(?:[^<>"']|"[^"]{0,2000}"|'[^']{0,2000}'){0,4000})>"""
     r"""(?P<text>[^<]{1,400})</a""",

@@ -16,11 +16,13 @@ from gpucheck.tables.nearest import nearest
 from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
+# "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the
+# Chinese editions (4090 D) are meant.
 _RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
 _SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
 _BETWEEN = re.compile(r"[^0-9a-z]+")
-_LONGEST = 100
-_SHORTEST = 2
+_LONGEST = 100  # the longest product name in the tables has 55 characters
+_SHORTEST = 2  # chosen: one letter is part of any name; T4 and L4 have two
 
 Named = dict[str, str]
 """Names of products with their compute capabilities."""
@@ -82,7 +84,7 @@ class _Known(NamedTuple):
     core: list[str]
 
 
-@functools.lru_cache(maxsize=2)
+@functools.lru_cache(maxsize=2)  # sets of tables: the built-in ones, and those of --tables
 def _known(tables: Tables) -> list[_Known]:
     """Return each product once, with or without "NVIDIA", if its capability is certain."""
     rows: dict[str, tuple[str, set[str | None]]] = {}

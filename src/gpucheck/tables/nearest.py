@@ -5,12 +5,13 @@ from difflib import SequenceMatcher
 
 from gpucheck.language import any_of, say
 
-MOST = 3
+MOST = 3  # chosen: a question with more is none
+# Chosen: one wrong letter in a word of four still counts (0.75), two do not (0.5).
 _ALIKE = 0.7
 _BEHIND = 0.15
 """How much less similar than the best a name may be, to be named beside it."""
-_TURNED = 0.9
-_SHORTEST_PART = 3
+_TURNED = 0.9  # chosen: letters that are only exchanged are surer than a wrong letter
+_SHORTEST_PART = 3  # chosen: two letters occur in too many names
 
 
 def plain(name: str) -> str:

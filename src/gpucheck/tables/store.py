@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 SCHEMA = "gpucheck.tables/1"
 LARGEST_FILE = 1024 * 1024
 """Eight times the largest table. One byte of it may become thirty in memory."""
-_LONGEST_WHY = 300
+_LONGEST_WHY = 300  # chosen: msgspec quotes the value, which may be a whole row
 _ROW = r"`\$\.rows\[([0-9]+)\]"
 
 T = TypeVar("T", bound=Table)

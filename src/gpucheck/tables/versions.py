@@ -4,11 +4,13 @@ import re
 from functools import lru_cache
 from itertools import zip_longest
 
-_MAX_LENGTH = 64
+_MAX_LENGTH = 64  # chosen: longer than any release; a version is quoted in a refusal
+# Bounds, because Python refuses numbers of more than 4300 digits.
 _NUMBERS = re.compile(r"[0-9]{1,9}(?:\.[0-9]{1,9}){0,7}")
 _PUBLIC = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9}){0,7})(?:\+[A-Za-z0-9.]+)?")
 
 
+# Chosen: the tables have fewer versions, and texts of others are bounded so.
 @lru_cache(maxsize=4096)
 def numbers(version: str) -> tuple[int, ...]:
     """Return "525.60.13" as (525, 60, 13).

@@ -26,7 +26,9 @@ from gpucheck.ticket.processes import Lost, in_processes
 from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
+# Bytes; chosen: a ticket of a tracker as JSON has some KB, with long logs some MB.
 _LONGEST_LINE = 16 * 1024 * 1024
+# Chosen: notes on stderr; every ticket has its own line of JSON.
 _MOST_NOTES, _LONGEST_NAME = 20, 100
 _WORTH_A_PROCESS = 64
 """With fewer tickets than this a second process costs more than it saves."""

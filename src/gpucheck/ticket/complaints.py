@@ -14,6 +14,7 @@ _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 """Characters of a sentence, and of all lines, that are looked at."""
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _FAILURES = (
     r"\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|segfault|corrupt|mismatch",
     r"cannot|can.?t\b|can not|unable|won.t|\brefus|not (?:to )?support|incompatib|undefined",
@@ -40,6 +41,8 @@ _PARTS = (
     r"flash.?attn|xformers|bitsandbytes|apex\b",
 )
 _FAILS, _OF_ENVIRONMENT = "|".join(_FAILURES), "|".join(_PARTS)
+# The failure and what fails, in either order, within 60 characters: farther apart they belong to
+# two sentences.
 _COMPLAINT = re.compile(
     rf"(?:{_FAILS}).{{0,60}}?(?:{_OF_ENVIRONMENT})|(?:{_OF_ENVIRONMENT}).{{0,60}}?(?:{_FAILS})",
     re.IGNORECASE,
@@ -56,6 +59,7 @@ _LITERALS = (
     "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
     "geforce", "jetson", "ptxas", "only uses", "only using", "undefined symbol",
 )  # fmt: skip
+# Chinese marks end a sentence without a blank behind them.
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
 _WHY = re.compile(
     r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为什么|怎么(?:办|解决)|如何解决", re.IGNORECASE
@@ -71,6 +75,7 @@ _FACT = re.compile(
 """An answer in a report on the environment: it is read as a fact."""
 _TITLE = 3
 """Lines at the beginning that may be the title."""
+# Four words or six Chinese characters in a row: less is a title or a label of a program.
 _PROSE = re.compile(
     r"[^:{}=/]{0,80}?\b(?:[A-Za-z'-]{1,20},? ){3}[a-z'-]{1,20}\b"
     r"|[^\n]{0,80}?(?:[\u4e00-\u9fff][^\n]{0,3}){6}"

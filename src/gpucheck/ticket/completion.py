@@ -21,11 +21,13 @@ from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 
+# No line of a text has the number 0.
 _ASSUMED = Line(0, "", file=say("assumed: the text says nothing else"))
 _LINUX_ON_WINDOWS = {"wsl", "docker", "podman"}
 """Words of a text that may be about a Linux inside the Windows that it names."""
 _FULL = 0.9
 """The share of a GPU's memory above which too little is left for a context and libraries."""
+# Local versions of torch's builds (+cpu); CUDA's are looked at before.
 _OTHERS = ("rocm", "xpu", "cpu")
 
 

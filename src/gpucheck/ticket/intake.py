@@ -42,13 +42,19 @@ HEAD, TAIL = 64 * 1024 * 1024, 16 * 1024 * 1024
 """Bytes of one file that are read from its beginning, and from its end if it is longer."""
 MOST_SKIPPED = 8 * 1024**3
 """Bytes between the two whose lines are counted, so that the last lines get their numbers."""
-_BLOCK = 1024 * 1024
+_BLOCK = 1024 * 1024  # bytes; docs/triage.md, Limits, counts short lines in such a block
 _LONGEST_LINE = 64 * 1024
 """Bytes of a line that are decoded at all."""
 _EDGE = 400
 """Lines at the beginning and at the end of a long text that are kept."""
+# Lines of a long log that are kept for a message, for one that needs several distinct values, and
+# for a reader, which needs whole tables. Chosen: matcher.py looks at four matches of a message.
 _OF_MESSAGE, _OF_DISTINCT, _OF_READER = 8, 64, 1500
+# Lines around them. Chosen: 3 show what a person would quote, and 60 hold the table of nvidia-smi
+# of a machine with several GPUs.
 _BEFORE, _AFTER, _AFTER_MARK = 3, 3, 60
+# Lines. Chosen: hostile logs must not fill the memory (docs/evidence.md, Triage: speed, has 90 MiB
+# for the worst); the end of a log is kept beside it.
 _MOST_KEPT = 60_000
 _MANY_LINES, _DENSE = 20_000, 8
 """A block with this many lines is no log if they have fewer bytes than this on average."""

@@ -19,6 +19,7 @@ _WORDS = (
     "run ",
     "job ",
 )
+# A step with its number, tqdm's bar, a loss: whoever prints these gets on.
 _STEP = re.compile(
     r"\b(?:global_?)?(?:steps?|epochs?|iter(?:ation)?s?|batch)\b[\]\s:=\[(#'\"]{0,6}\d{1,9}\b"
     r"|\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\["

@@ -14,6 +14,7 @@ SAVED_KEYS = (
 )  # fmt: skip
 """The keys of snapshots and reports, any of which a tool may have sorted to the first place."""
 _SCHEMAS = (f'"{REPORT_SCHEMA}"', f'"{SCHEMA}"')
+# Mails and trackers put > before lines.
 _BEGINNING = re.compile(r'\{[\s>]{0,80}"(?:' + "|".join(SAVED_KEYS) + r')"\s{0,8}:')
 _QUOTE = re.compile(r"(?:> ?){1,6}")
 _MOST, _MOST_TRIES = 8, 16

@@ -10,7 +10,7 @@ from gpucheck.output.html.parts import section, table, words
 Row = tuple[str, str, int, str]
 """A name, a word about it, how many tickets, and their share in words."""
 
-_WIDE = 100
+_WIDE = 100  # units: a per cent each
 
 
 def render(heading: str, tables: Sequence[tuple[str, Sequence[Row]]]) -> str:

@@ -15,7 +15,7 @@ from gpucheck.output.public import public
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
 
-_QUOTED, _FIXES = 3, 2
+_QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _COLLECT_ENV = "python -m torch.utils.collect_env"
 _NOT_OF_ENVIRONMENT = ("code", "other")
 _TO_SEND = {

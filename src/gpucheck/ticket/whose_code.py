@@ -11,6 +11,8 @@ _TORCH = re.compile(
     r"(?:site|dist)-packages[/\\](?:torch|numpy|functools|contextlib)[/\\]|<frozen|<string>|<__array"
     r"|^/pytorch/|[/\\]torch[/\\](?:nn|_ops|utils|cuda|distributed|autograd)[/\\.]"
 )
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
+# The standard library: below pythonX.Y, and not in site-packages.
 _PYTHON = re.compile(
     r"[/\\](?:lib(?:64)?[/\\]|Lib[/\\])?python\d(?:\.\d{1,2})?[/\\](?!site-packages|dist-packages)"
     r"(?:[a-z_]{1,30}[/\\]){0,3}[a-z_]{1,30}\.py$|[/\\]Lib[/\\](?:[a-z_]{1,30}[/\\]){0,2}[a-z_]{1,30}\.py$"

@@ -23,9 +23,11 @@ TESTS = ("device-placement", "cublas-matmul", "cudnn-convolution")
 """The tests of a GPU, where the order names none."""
 _LONG, _TIMES = {"cpu": 0.001, "cuda": 0.005}, 25
 """Seconds of a repetition, and how many there are."""
+# Sizes of what is measured. Chosen: a GPU is busy with 4096 (as the quick level of cublas-matmul),
+# and eight ranks on the CPU share its cores.
 _ROWS = {"cpu": 128, "cuda": 4096}
 _BYTES = {"cpu": 1 << 18, "cuda": 1 << 25}
-_CHECKED = 96
+_CHECKED = 96  # chosen: a CPU multiplies this in no time, and eight ranks share its cores
 
 
 def run(

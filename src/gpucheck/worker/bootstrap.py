@@ -10,7 +10,7 @@ entry of gpucheck when torch is imported.
 import os
 import sys
 
-OLDEST = (3, 8)
+OLDEST = (3, 8)  # docs/architecture.md, The worker pool
 PACKAGE = "gpucheck_worker"
 
 

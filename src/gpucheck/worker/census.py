@@ -12,10 +12,10 @@ Message = Dict[str, Any]
 Torch = Any  # the module, of any version
 Send = Callable[[Message], None]
 
-_MOST_DEVICES = 256
-_LONGEST = 200
+_MOST_DEVICES = 256  # chosen: above any machine; a broken torch may answer any count
+_LONGEST = 200  # chosen: names and versions have some dozens; another task reads them
 _DRIVERS = ("libcuda.so.1", "nvcuda.dll")
-_UUID_BYTES, _PCI_BYTES = 16, 32
+_UUID_BYTES, _PCI_BYTES = 16, 32  # CUuuid, and DDDD:BB:DD.F with room for a longer domain
 _CUDNN_9 = 90000
 """From this version on cuDNN counts major * 10000 + minor * 100 + patch, before it major * 1000."""
 

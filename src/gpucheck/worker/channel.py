@@ -12,6 +12,8 @@ Message = Dict[str, Any]
 
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a UTF-16 pair: Python's form of a byte in a file name that is not UTF-8."""
+# Chosen: messages are two or three deep, and the longest lists hold the rates of seconds. What is
+# beyond is cut here, because the parent takes no message above its own limit.
 _DEEPEST = 8
 _LONGEST_TEXT = 4000
 _MOST_ITEMS = 2000

@@ -19,7 +19,7 @@ from typing import NamedTuple, Sequence
 
 RANKS_EACH = 23
 """The most ranks in one element: the sum is exact, even with one of them twice."""
-ROUNDS = 3
+ROUNDS = 3  # docs/architecture.md, Pre-flight: a rank is named only if every round blames it alone
 
 
 class Part(NamedTuple):

@@ -24,17 +24,21 @@ Call = Callable[[bool], Any]
 
 TURNS = 3
 """How often each size is sent from the same buffer: what is left of an earlier one shows."""
+# Values: one, a few, and more than NCCL sends in one piece, which odd numbers end within.
 _COUNTS = {
     "cpu": {"quick": (1, 1000, 65537), "standard": (1, 1000, 65537, 1 << 20)},
     "cuda": {"quick": (1, 1000, (1 << 20) + 3), "standard": (1, 1000, (1 << 20) + 3, 1 << 24)},
 }
+# Bytes, as nccl-tests steps through them: latency at the small end, bandwidth at the large one.
 _TIMED = {
     "cpu": {"quick": (1 << 20,), "standard": (1 << 10, 1 << 20, 1 << 24)},
     "cuda": {"quick": (1 << 25,), "standard": (1 << 10, 1 << 20, 1 << 25, 1 << 28)},
 }
 _NO_TIME = say("too little time was left for it")
+# Bytes, and calls below and above it. 20 is what nccl-tests does; chosen: fewer where a call takes
+# long, because the CPU is slow and the others wait.
 _SMALL, _MANY, _FEW = 1 << 16, 20, 5
-_SHARE_OF_LIMIT = 8
+_SHARE_OF_LIMIT = 8  # chosen: what is sent, received, expected and compared fits side by side
 
 
 def cases(

@@ -10,7 +10,7 @@ answers can be found in another way.
 import os
 import sys
 
-OLDEST = (3, 8)
+OLDEST = (3, 8)  # as bootstrap.py
 
 
 def json_text(value):

@@ -16,7 +16,7 @@ Message = Dict[str, Any]
 Torch = Any  # the module, of any version
 Stop = Callable[[], Any]
 
-_LONG = 3600.0
+_LONG = 3600.0  # seconds; longer than a run: it has to end the rank at its own deadline
 
 
 def arm(torch: Torch, order: Message) -> list[Stop]:

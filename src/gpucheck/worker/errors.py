@@ -12,9 +12,11 @@ from typing import Any, Callable, Dict, Iterator
 
 Message = Dict[str, Any]
 
-_WORDS = 1500
-_FRAMES = 6
-_LAST_CODE = 999
+_WORDS = 1500  # chosen: CUDA's advice about allocation fits (596 characters), with what torch adds
+_FRAMES = 6  # chosen: the last ones are those of the self-test and of torch
+_LAST_CODE = 999  # CUDA_ERROR_UNKNOWN and cudaErrorUnknown, the last one of both
+# How CUDA's libraries name their errors, as torch quotes them; each name is an enum of a header, so
+# a bound of 60 is above all of them.
 _STATUS = re.compile(r"\b(CUDNN|CUBLAS|CUSPARSE|CUSOLVER|CUFFT)_STATUS_[A-Z0-9_]{2,60}")
 _STATUS_KINDS = {"CUDNN": "cudnn-status", "CUBLAS": "cublas-status"}
 _CUDA_ERROR = re.compile(r"CUDA (?:driver )?error: ([^\n]{1,200})")

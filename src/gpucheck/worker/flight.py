@@ -29,9 +29,9 @@ _DUMPS = {
     "nccl": ("_dump_nccl_trace_json", "_dump_fr_trace_json"),
     "gloo": ("_dump_fr_trace_json",),
 }
-_TICK = 0.25
+_TICK = 0.25  # seconds; chosen: so exactly is it known when a rank began to be late
 _PHASES = ("connect", "enter", "leave")
-_LONGEST = 100
+_LONGEST = 100  # chosen: names of operations; task 0 reads them
 
 
 def prepare() -> None:

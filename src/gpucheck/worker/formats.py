@@ -44,7 +44,7 @@ class Format(NamedTuple):
         return 2.0**-self.bits
 
 
-_TENSOR_CORE = 2.0**-23
+_TENSOR_CORE = 2.0**-23  # Format.sum_roundoff has the source
 _FORMATS = (
     Format("fp64", "float64", 53, (30, 14), 2.0**-53, 2.0**-53),
     Format("fp32", "float32", 24, (13, 3), 2.0**-24, 2.0**-24),
@@ -53,8 +53,8 @@ _FORMATS = (
     Format("bf16", "bfloat16", 8, (1, 1), 2.0**-8, _TENSOR_CORE),
 )
 """Their ``dtype`` is still a name here: there is no torch before a test is run."""
-_SINCE = {"tf32": (8, 0), "bf16": (8, 0)}
-FP8_SINCE = (8, 9)
+_SINCE = {"tf32": (8, 0), "bf16": (8, 0)}  # Ampere: the first GPUs whose tensor cores have them
+FP8_SINCE = (8, 9)  # Ada; torch's _scaled_mm needs it
 
 
 def usable(bench: Bench, names: Sequence[str]) -> list[Format]:

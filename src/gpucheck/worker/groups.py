@@ -27,7 +27,7 @@ _NEVER = 3600.0
 """NCCL's watchdog ends the process: it must not be the first to lose patience."""
 _SURELY, _TIMES_LONGER = 3.0, 3.0
 """A test that has taken more seconds goes on while so many times as many are left."""
-_TICK = 0.0005
+_TICK = 0.0005  # seconds; chosen: little beside a collective, and it leaves the processor to others
 _CALLING, _WAITING, _LEFT, _RIGHT, _WRONG = range(5)
 _LOST = (
     "Connection closed by peer",

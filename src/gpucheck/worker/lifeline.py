@@ -11,7 +11,7 @@ import signal
 
 _SET_PDEATHSIG = 1
 """Of prctl(2)."""
-_NONE, _KILL = 0, 9
+_NONE, _KILL = 0, 9  # signals, as PR_SET_PDEATHSIG takes them
 
 
 def die_with_parent(parent: int = 0) -> None:

@@ -16,9 +16,9 @@ Message = Dict[str, Any]
 _MOST = 24
 """Collectives that are noted, from the second on: before the first one the ranks do not come at
 the same time."""
-_NANOSECONDS = 1e9
+_NANOSECONDS = 1e9  # a second of /proc/self/schedstat
 _THREADS = "/proc/self/task"
-_LONGEST = 4096
+_LONGEST = 4096  # bytes; the file has three numbers
 
 
 class Pace:

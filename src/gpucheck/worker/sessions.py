@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 
-_KILL = 9
+_KILL = 9  # SIGKILL; Windows' module signal has no such name
 _SESSION = 2
 """The position of the session after the state in ``/proc/PID/stat``."""
 _ROUNDS = 5

@@ -20,14 +20,17 @@ Module = Any
 
 ACTIVATIONS = ("relu", "sigmoid", "tanh")
 _LAYERS = {"relu": "ReLU", "sigmoid": "Sigmoid", "tanh": "Tanh"}
+# An odd side with stride 2 has an edge; the bits below allow for 18 and 72 products.
 _BATCH, _CHANNELS, _INNER, _SIDE, _KERNEL = 2, (2, 4), 8, 17, 3
+# 18 products of them stay below 2**11, which TF32 holds exactly, and 72 products of these sums
+# below 2**24.
 _DATA_BITS, _WEIGHT_BITS = 4, 3
 _SCALE = 2.0**-7
 """Makes the sums of the first convolution, which are some hundreds, fit a sigmoid."""
 _SMOOTH = 2.0**-20
 """How far a sigmoid or a hyperbolic tangent may be off. It is absolute, because libraries compute a
 sigmoid as one half and an odd function."""
-_TENSOR_CORE = 2.0**-23
+_TENSOR_CORE = 2.0**-23  # formats.py has the source
 _TF32 = 2.0**-10
 """What a rounding to TF32 costs at most, cut off or not."""
 

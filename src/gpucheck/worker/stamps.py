@@ -22,14 +22,17 @@ from .words import say
 Torch = Any  # the module, of any version
 Tensor = Any
 
+# A stamp is 1 to 7, so that one that is added twice stays within its slot.
 _SLOT_BITS, _STAMPS = 4, 7
 _JOINT = 3
 """Rounds in which every rank sends something."""
-_MOST_FLIPS = 4
+_MOST_FLIPS = 4  # chosen: more wrong values are no flipped bit, and each costs a try for every bit
 _MOST_WRONG = 4096
 """So many wrong values are looked at for a cause."""
 NOT_ARRIVED = -1
 """What stands in a buffer before a part arrives."""
+# Together 24 bits with a place below 127, which fp32 holds exactly. So up to 127 ranks can be told
+# apart.
 _SENDER_BITS, _RECEIVER_BITS, _ROUND_BITS, _PLACES = 7, 7, 3, 127
 
 

@@ -30,12 +30,13 @@ SIZES = {"gloo": (4, 1 << 16, 1 << 20), "nccl": (4, 1 << 16, 1 << 24, 1 << 27)}
 """Bytes of an all-reduce; over NCCL at least one for each of its protocols."""
 _PATIENCE = dt.timedelta(seconds=3600)
 """Longer than any deadline of the supervisor."""
+# Chosen: whoever is not done by then is late, and its own supervisor sees to it.
 _PARTING = dt.timedelta(seconds=5)
 _FAST, _SLOW = {"gloo": (3, 1), "nccl": (5, 5)}, (2, 1)
 """How often a speed is measured, and the calls of each time; the best one counts. The second pair
 is used where one call takes ``_LONG`` seconds."""
-_LONG = 0.2
-_TICK = 0.0005
+_LONG = 0.2  # seconds; chosen: repeating such a call as often would take most of the step's time
+_TICK = 0.0005  # seconds; chosen: little beside a collective
 _GRACE = 2.0
 """Seconds for a GPU to finish what NCCL reports as finished."""
 _REFUSED, _PAUSE = 5.0, 0.25

@@ -22,11 +22,12 @@ from .sessions import end_session, has_ended
 
 Message = Dict[str, Any]
 
-_CHUNK = 65536
+_CHUNK = 65536  # bytes: what a pipe holds
 _TAIL = 16 * 1024
 """Bytes kept of what a worker prints."""
 _REST = 1024 * 1024
 """The most bytes that a pipe holds; what comes after them, another process is still writing."""
+# Bytes; of a worker that writes without line ends, only the end can be a message.
 _LONGEST_LINE = 1024 * 1024
 _AT_WORK = 0.02
 """Seconds between two looks at whether a worker has ended."""

@@ -35,6 +35,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
 
+# Exit statuses: docs/architecture.md, 1.2.
 _DIFFERENT = 1
 _UNKNOWN = 3
 _WORKS = ("healthy", "warning")

@@ -10,7 +10,7 @@ from gpucheck.interface.spelling import OneOf
 from gpucheck.interface.text import colored, page_width, write_out
 from gpucheck.language import say
 
-_DIFFERENT = 1
+_DIFFERENT = 1  # exit status: docs/architecture.md, 1.2
 
 
 @click.command(

@@ -25,9 +25,10 @@ from gpucheck.output.html.charts.svg import (
 from gpucheck.output.terms import term
 from gpucheck.output.words import clean, headed, in_line, in_parts
 
+# Places and sizes of this drawing are in its own units, of which a figure is WIDTH wide (svg.py).
 _LEFT, _RIGHT, _TOP, _HIGH = 118.0, 270.0, 4.0, 20.0
-_MOST = 40
-_SHORTEST = 1.5
+_MOST = 40  # chosen: a page of bars, the groups that matter first; the table has all
+_SHORTEST = 1.5  # chosen: what was short is still seen
 _ONE_GROUP = "together"
 """The kind of a step in which all ranks are in one group; elsewhere a rank may wait for another."""
 

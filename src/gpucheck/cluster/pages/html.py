@@ -31,6 +31,7 @@ from gpucheck.output.html.parts import (
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
+# Chosen: one bad switch may hit every rank of 100,000; the page stays one that is read.
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
 
 

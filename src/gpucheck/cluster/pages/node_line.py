@@ -15,12 +15,12 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 
-LONGEST = 120
+LONGEST = 120  # chosen: Slurm keeps it as the reason of a node, which is read as one line
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ._:/,+@%-]+")
 _OWNER = re.compile(r"'s\b")
 """What would leave a stray letter behind: the apostrophe is not kept."""
 _GAP = re.compile(r" ([,:])")
-_MISCONFIGURED, _SLOW = 4, 5
+_MISCONFIGURED, _SLOW = 4, 5  # exit statuses: docs/architecture.md, 1.2
 _NO_GPU = "no NVIDIA GPU to judge, and no requirement gpus-per-node that there should be one"
 
 

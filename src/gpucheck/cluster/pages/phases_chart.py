@@ -12,6 +12,8 @@ from gpucheck.output.terms import term
 from gpucheck.output.words import in_line
 
 PHASES: tuple[Phase, ...] = typing.get_args(Phase)
+# In units of which a figure is WIDTH wide (svg.py); 46 of them on the right are left for the state
+# of a rank.
 _LEFT, _TOP, _HIGH = 118.0, 56.0, 20.0
 _STEP = (WIDTH - _LEFT - 46) / len(PHASES)
 _EACH, _MOST_BAD = 16, 14

@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.describe.judge import WhatIf
     from gpucheck.tables import Tables
 
+# Bytes. Chosen: a described machine has some hundred bytes, so 1 MiB is never met by a real one; a
+# batch is read line by line, so its limit bounds the time only.
 _FACTS_LIMIT = 1024 * 1024
 _BATCH_LIMIT = 64 * 1024 * 1024
 _LINE_LIMIT = 1024 * 1024

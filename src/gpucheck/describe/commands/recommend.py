@@ -15,7 +15,7 @@ from gpucheck.language import say
 if TYPE_CHECKING:  # imported late: --help does not need it
     from gpucheck.facts.snapshot import Snapshot
 
-_EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}
+_EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}  # docs/architecture.md, 1.2
 
 
 @click.command(

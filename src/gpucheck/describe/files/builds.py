@@ -6,7 +6,8 @@ from gpucheck.describe.files.model import Index, Install, Pin
 from gpucheck.tables.versions import minor
 
 FAMILY = ("torch", "torchvision", "torchaudio")
-_LONGEST = 300
+_LONGEST = 300  # chosen: longer than any index's address, before patterns look at it
+# The build is the last part of the path of an index of PyTorch, or of a mirror of it: /whl/cu128.
 _BUILD = re.compile(
     r"https?://[A-Za-z0-9.:-]{1,100}/(?:[A-Za-z0-9._/-]{0,100}/)?whl/(?:nightly/|test/)?"
     r"(cpu|cu[0-9]{2,3}|rocm[0-9.]{1,6}|xpu)(?:/torch_stable\.html)?/?"

@@ -8,7 +8,8 @@ from gpucheck.describe.files.machines import machine_of_image
 from gpucheck.describe.files.model import UNKNOWN, Image
 from gpucheck.tables.versions import minor
 
-_LONGEST = 300
+_LONGEST = 300  # chosen: longer than any image's name (docker allows 255 and a tag of 128)
+# Base has the runtime alone, runtime adds the libraries, devel headers and nvcc.
 _CUDA_TAG = re.compile(
     r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,2})?-(?:.{0,40}-)?(base|runtime|devel)(?:-|$)"
 )

@@ -33,7 +33,9 @@ SETTINGS = ("PIP_CONFIG_FILE", "UV_CONFIG_FILE")
 """Variables of files that may name indexes."""
 _OTHER_SOURCES = (*SETTINGS, "PIP_NO_INDEX", "UV_NO_INDEX", "UV_TORCH_BACKEND")
 """Variables that may send an installer elsewhere."""
+# Chosen: a requirement with its build string has some dozens, before patterns look at it.
 _LONGEST = 400
+# For conda one = stands for any version that begins so, two for exactly this one.
 _CONDA_PIN = re.compile(
     r"(?:([A-Za-z0-9_./-]{1,80})::)?([A-Za-z0-9][A-Za-z0-9._-]{0,80})[ ]{0,9}"
     r"(?:(==?)[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})(?:=([A-Za-z0-9_.*]{1,80}))?|(.{0,200}))"

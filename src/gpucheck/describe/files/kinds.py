@@ -17,6 +17,8 @@ from gpucheck.describe.files.readers import (
     yaml,
 )
 
+# Bounds such as {0,200} are above what people write, and keep a search in a hostile file linear.
+# The first that fits counts. YAML files and scripts may be anything: their content decides as well.
 _BY_NAME: tuple[tuple[str, Callable[[str], Project]], ...] = (
     (r"(?:.{1,80}\.)?(?:dockerfile|containerfile)(?:[._-].{1,80})?", dockerfile.read),
     (
@@ -32,6 +34,7 @@ _SCRIPT = r".{1,200}\.(?:sbatch|slurm|sh|batch|job)"
 _KIND = re.compile(r"^kind:[ \t]{0,20}[\"']?([A-Za-z]{1,40})\b", re.MULTILINE)
 _SERVICES = re.compile(r"^services:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
 _DEPENDENCIES = re.compile(r"^dependencies:[ \t]{0,20}(?:#.{0,300})?$", re.MULTILINE)
+# A word of its name or of its folder's: for another accelerator, for none, or documentation.
 _NOT_NVIDIA = re.compile(
     r"(?:^|[^a-z])(?:cpu|rocm|amd|xpu|intel|hpu|gaudi|neuron|tpu|npu|ascend|mps|metal|dcu|mlu|gcu"
     r"|musa|docs?)(?:[^a-z]|$)"

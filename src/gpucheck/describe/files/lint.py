@@ -24,7 +24,7 @@ from gpucheck.tables import Tables
 
 _MOST = 200
 """Of one file: more help nobody."""
-_MOST_REASONS = 10
+_MOST_REASONS = 10  # chosen: a screen; each says what is not judged, and the first suffice to know
 _ALONE = Beside()
 
 
@@ -74,7 +74,7 @@ def _project(name: str, data: bytes) -> Project | None:
     return found
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=16)  # chosen: the files of one project; more would hold their text
 def _read(name: str, data: bytes) -> Project | UnreadableError | None:
     """Read a file once: each file of a Compose project is judged together with every other."""
     try:

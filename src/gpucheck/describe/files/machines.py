@@ -12,7 +12,7 @@ _PROCESSORS = {
     "amd64": "x86_64", "x86_64": "x86_64", "x86-64": "x86_64",
     "arm64": "aarch64", "aarch64": "aarch64",
 }  # fmt: skip
-_LONGEST = 60
+_LONGEST = 60  # chosen: linux/arm64/v8 has 14; untrusted, and searched for words
 _IMAGES_OF_ARM = re.compile(
     r"(?:^|[/:_.-])(?:arm64|aarch64|arm64v8|sbsa)(?:$|[/:@_.-])", re.IGNORECASE
 )

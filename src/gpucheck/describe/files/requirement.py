@@ -7,14 +7,15 @@ from typing import NamedTuple
 from gpucheck.describe.files.machines import KNOWN
 from gpucheck.describe.files.model import Index, Pin
 
-_LONGEST = 500
+_LONGEST = 500  # chosen: a wheel's address with its hash fits, before patterns look at it
 _EXACTLY = r"\(?[ \t]{0,20}===?[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?"
 _WHEEL = re.compile(
     r"(?:[A-Za-z0-9._-]{1,80}[ \t]{0,9}@[ \t]{0,9})?(https?://[A-Za-z0-9._:/%-]{1,250})/"
     r"([A-Za-z0-9._]{1,80})-([0-9][A-Za-z0-9._%]{0,60})-[A-Za-z0-9._]{2,40}-[A-Za-z0-9._]{2,40}"
     r"-(?:many)?linux[A-Za-z0-9._]{0,60}_x86_64\.whl(?:#[A-Za-z0-9=]{0,100})?"
 )
-_LONGEST_MARKER = 200
+_LONGEST_MARKER = 200  # chosen: usual markers have some dozens; longer ones stay undecided
+# They depend on more than the system; then the marker is undecided.
 _OTHER_VARIABLES = re.compile(r"extra|group|python_|implementation|release|platform_version")
 _LINUX = {"sys_platform": "linux", "platform_system": "Linux", "os_name": "posix"}
 _FORM = re.compile(
@@ -65,7 +66,7 @@ def wheel_of(text: str) -> Wheel | None:
     return Wheel(name_of(found[2]), version, found[1]) if version else None
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=1024)  # chosen: a file repeats a few markers; texts are untrusted
 def holds_on_linux(marker: str) -> bool | None:
     """Whether a marker holds on Linux; None if that depends on more than the system."""
     if len(marker) > _LONGEST_MARKER or _OTHER_VARIABLES.search(marker):

@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.describe.files.model import UNKNOWN, Command
 
-_MOST_COMMANDS = 5000
+_MOST_COMMANDS = 5000  # chosen: a script of a job has dozens; a file has at most 2 MiB
 _TOKEN = re.compile(
     r"""(?P<blank>[ \t]+)
     |(?P<function>(?:function[ \t]{1,20})?[A-Za-z_][A-Za-z0-9_-]{0,80}[ \t]{0,20}\(\)\s{0,200}\{)
@@ -22,6 +22,7 @@ _LEADS = ("then", "else", "elif", "do", "!", "time", "exec", "sudo", "set")
 _ASSIGNMENT = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,80}=")
 _TESTS = ("[", "[[", "test", "which", "command", "type", "hash")
 _GIVES_UP = ("exit", "false", "return")
+# <<< is a here string, and 1<<2 a shift.
 _HEREDOC = re.compile(r"(?<![<0-9])<<-?[ \t]{0,9}(['\"]?)([A-Za-z_][A-Za-z0-9_]{0,60})\1")
 
 

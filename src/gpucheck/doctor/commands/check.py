@@ -26,6 +26,8 @@ if TYPE_CHECKING:  # imported late: --help does not need it
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+# Seconds, and never more than half of the time limit. Chosen: the wheels of a CUDA build have
+# gigabytes, and the rest of a check takes about one second.
 _HASH_SECONDS = 10.0
 
 

@@ -20,6 +20,7 @@ from gpucheck.language import in_series, say, spoken
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Table, Tables
 
+# Exit statuses: 1 where something was found, as everywhere.
 _PROBLEMS = 1
 _DIFFERENT = 1
 _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")

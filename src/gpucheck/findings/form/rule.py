@@ -30,7 +30,9 @@ ByCuda = Literal["never", "symptom", "always"]
 """What a CUDA that was seen to start disproves: nothing; a mere symptom of it in a text; or what
 facts say of it as well."""
 
-_CULPRIT: PreflightClass = 1
+_CULPRIT: PreflightClass = 1  # exit status: docs/architecture.md, 1.2
+# What is installed or set wrongly is a misconfiguration, a cluster's faults are those of a machine
+# or a rank, and gpucheck's own prove nothing.
 _CLASS_OF_FAMILY: dict[Family, PreflightClass] = {
     "driver": 4, "torch": 4, "libraries": 4, "runtime": 4, "cluster": _CULPRIT, "gpucheck": 3,
 }  # fmt: skip

@@ -25,14 +25,14 @@ from gpucheck.language import say, say_many
 _AGAIN = "gpucheck preflight"
 _CULPRIT = 1
 """The class of findings whose hosts are in --exclude-file."""
-_MOST_FIXES = 4
+_MOST_FIXES = 4  # chosen: another task sent them, and each is printed in full
 _MOST_HOSTS = 16
 """A command names no more hosts than this: --exclude-file has them all."""
 _NO_NAME = re.compile(r"[^A-Za-z0-9._:-]")
 """Characters that occur neither in host names nor in addresses."""
 _SCOPE = re.compile(r"[A-Za-z0-9._-]{1,15}")
 """The scope of an IPv6 address is an interface; ``ipaddress`` takes any text for one."""
-_LAST_PORT = 65535
+_LAST_PORT = 65535  # of TCP
 
 
 def _fix(text: str, *commands: str) -> Fix:

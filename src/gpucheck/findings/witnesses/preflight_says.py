@@ -7,6 +7,8 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, and_more, in_series, say, say_many
 
+# Chosen: the report names every culprit in its own list; here a few stand for their kind, because
+# one bad switch may hit every rank.
 _MOST_FACTS = 6
 _MOST_RANKS = 4
 _SEVERITIES = tuple(Severity)

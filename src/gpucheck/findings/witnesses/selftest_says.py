@@ -11,7 +11,7 @@ from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
 
 OTHER_RUNTIMES = ("onnx-export", "tensorrt")
 """Tests in which another library than torch computes."""
-_MOST_PLACES = 4
+_MOST_PLACES = 4  # chosen: a headline; the lines of the self-tests name all
 
 
 class SelfTestSays(Derived):

@@ -15,8 +15,10 @@ from gpucheck.language import say
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.log_patterns.form import FindingMessages, Message
 
+# Chosen: NCCL's warnings and the last words of a worker have some dozens of lines. Every pattern of
+# the messages runs over them, and a worker's output is untrusted.
 _MOST_LINES, _LONGEST, _MOST = 400, 2000, 1 << 16
-_SHOWN = 200
+_SHOWN = 200  # chosen: as a quoted line of a ticket (output/ticket_text.py)
 _WARNINGS = "data.nccl_warnings"
 
 

@@ -27,8 +27,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.fixing.projects import Project
     from gpucheck.machine.changing import Lock
 
-_NOTHING_RUN = 2
-_LONGEST = 2000
+_NOTHING_RUN = 2  # exit status: docs/architecture.md, 1.2
+_LONGEST = 2000  # chosen: whoever has to agree must see every package that is named
 
 
 @click.command(

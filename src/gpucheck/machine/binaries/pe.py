@@ -16,22 +16,22 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 
 _NO_PE, _OTHER_KIND = say("it is not a PE file"), say("it is not a 64-bit PE file")
-_HEAD = 4096
-_PE32_PLUS = 0x20B
+_HEAD = 4096  # bytes: room for the headers and some 85 sections of 40 bytes; a DLL has about ten
+_PE32_PLUS = 0x20B  # the PE format's number for 64 bits
 _SECTION = struct.Struct("<8sIIII")
 _DESCRIPTOR = struct.Struct("<5I")
-_MOST_SECTIONS = 96
-_MOST_LIBRARIES = 256
+_MOST_SECTIONS = 96  # more are refused by the loader of Windows (PE format)
+_MOST_LIBRARIES = 256  # damaged tables: chosen far above what a DLL imports
 _MOST_SYMBOLS = 1 << 16
 """Maximum number of symbols of one library; their numbers have only 16 bits."""
-_LONGEST_LIBRARY = 256
+_LONGEST_LIBRARY = 256  # a file name of Windows has at most 255 characters
 _LONGEST_SYMBOL = 4096
 """The compiler writes longer names as hashes."""
 _MOST_NAME_BYTES = 32 * 1024 * 1024
 """Maximum size of the names of one table; those of torch_cpu.dll take 5 MB."""
-_BY_NUMBER = 1 << 63
-_EXPORTS, _IMPORTS = 0, 1
-_EXPORT_HEAD = 40
+_BY_NUMBER = 1 << 63  # IMAGE_ORDINAL_FLAG64
+_EXPORTS, _IMPORTS = 0, 1  # places in the table of directories (PE format)
+_EXPORT_HEAD = 40  # bytes of the export directory (PE format)
 
 
 class Section(msgspec.Struct, frozen=True):

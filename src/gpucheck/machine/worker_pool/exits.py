@@ -12,7 +12,8 @@ from gpucheck.machine.worker_pool.worker_messages import Message
 
 _PRINTED, _BEFORE = 3000, 600
 """Characters of the last output, and of what came before a stack: the error that led to it."""
-_KILLED = 9
+_KILLED = 9  # SIGKILL, which the kernel sends where memory runs out
+# NCCL has no other mark for its own errors; the rest of a line is its sentence.
 _NCCL_WARN = re.compile(r"NCCL WARN ([^\n]{1,300})")
 _STACK = "Current thread"
 _PEER_LOST = (

@@ -16,7 +16,7 @@ from gpucheck.machine.worker_pool.lost_packets import LostPackets, lost_packets
 
 APART = 1.0
 """Seconds between the two looks."""
-_LONGEST = 4096
+_LONGEST = 4096  # bytes; chosen: a page, in which everything stands that is read of these files
 _OPEN_FILES = "Max open files"
 _CPU = 11
 """The position of the processor time in user mode after the state in ``/proc/PID/stat``."""

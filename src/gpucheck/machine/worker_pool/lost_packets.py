@@ -16,6 +16,7 @@ import msgspec
 
 _SOCK_DIAG = 4
 """The protocol of netlink, and below its one request, and what is asked for (sock_diag(7))."""
+# SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, INET_DIAG_INFO.
 _BY_FAMILY, _DUMP, _INFO = 20, 0x301, 2
 _REQUEST = struct.Struct("=IHHIIBBBBI48x")
 _HEADER = struct.Struct("=IH10x")
@@ -26,10 +27,10 @@ _ADDRESSES, _INODE, _ATTRIBUTES = (8, 24), 68, 72
 _AGAIN, _SENT, _LATE, _WAITING = 100, 156, 216, 24
 """Where in ``struct tcp_info``: segments sent again, all of them with data, those that had arrived
 already (Linux 5.1), and those that are not acknowledged."""
-_ALL_STATES = 0xFFFFFFFF
+_ALL_STATES = 0xFFFFFFFF  # a bit for each state of a connection
 _MOST = 4 * 1024 * 1024
 """Bytes of answers: a host with tens of thousands of connections holds nothing up."""
-_SECONDS = 0.2
+_SECONDS = 0.2  # chosen: the kernel answers at once; a supervisor must not wait for it
 
 
 class LostPackets(msgspec.Struct, frozen=True, array_like=True):

@@ -18,7 +18,7 @@ ZYGOTE = ""
 """The key of the zygote's own messages."""
 _GOODBYE = 1.0
 """Seconds for the zygote to end its workers before it is killed itself."""
-_TICK = 0.02
+_TICK = 0.02  # seconds between two looks whether the zygote has ended
 
 
 class Spawner(Protocol):

@@ -14,7 +14,7 @@ _LARGEST = 4 * 1024 * 1024
 """The most bytes between two marks; more is not a message of a worker."""
 
 
-_MOST = 2**31
+_MOST = 2**31  # chosen: above every number of a rank or code that is read here
 _HALF = re.compile("[\ud800-\udfff]")
 """Half of a UTF-16 pair: Python's form of a byte in a file name that is not UTF-8."""
 

@@ -12,8 +12,9 @@ import msgspec
 from gpucheck.language import spoken
 from gpucheck.output.words import clean
 
-_LONGEST = 10_000
+_LONGEST = 10_000  # chosen: of one string; a page must not grow with what a ticket holds
 _NAME = re.compile(r"[a-z][A-Za-z0-9-]{0,30}")
+# Attributes such as onclick run code; _LOADS has those that load.
 _SAFE_NAMES = re.compile(r"(?!on)[a-z][A-Za-z-]{0,30}[0-9]?")
 _LOADS = frozenset(
     ("src", "srcset", "href", "style", "action", "formaction", "data", "poster", "background",

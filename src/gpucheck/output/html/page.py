@@ -10,6 +10,7 @@ from gpucheck.output.html.builder import BLANK, Element, Node, el, ours, rendere
 from gpucheck.output.html.style import SCRIPT, STYLE
 from gpucheck.output.words import clean, headed
 
+# Chosen: a tab shows some dozens of characters, and the first line is a paragraph.
 _LONGEST_TITLE, _LONGEST_FIRST = 120, 2000
 _LANGUAGES = {"en": "en", "zh": "zh-CN"}
 

@@ -29,7 +29,7 @@ from gpucheck.output.summary import trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import in_parts
 
-_MEASURED = 500
+_MEASURED = 500  # chosen: lines of a list; a saved report may have any number
 
 
 def render(report: Report, note: str = "", *, redacted: bool = True) -> str:

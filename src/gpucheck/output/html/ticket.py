@@ -16,6 +16,7 @@ from gpucheck.output.summary import trailer_of
 from gpucheck.output.terms import VERDICTS
 from gpucheck.output.words import clean
 
+# Chosen: a finding of a ticket quotes a few lines; folders of tickets may have any number.
 _LINES = 200
 
 

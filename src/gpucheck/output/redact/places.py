@@ -9,6 +9,7 @@ SUFFIX = re.compile(rf"{_SUFFIXES}$")
 WHOLE_UUID = re.compile(r"[0-9A-Fa-f]{8}(?:-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}")
 _ENDS = r"\x00-\x20\"'<>|:;,()\[\]{}=`\\"
 _RUN = rf"[^{_ENDS}]*"
+# At most three blanks: a longer run is a sentence in which a path stands.
 _BLANKS = r"[^\s\\/:*?\"<>|]{1,100}(?: [^\s\\/:*?\"<>|]{1,100}){1,3}"
 _WITH_BLANKS = rf"{_BLANKS}(?=\\)"
 """A folder such as ``C:\\Users\\Ana Lima\\x``: the separator behind it tells it from a sentence."""

@@ -32,10 +32,13 @@ from gpucheck.output.redact.setting_values import is_setting
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")
 _WINDOWS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
+# CUDA_VISIBLE_DEVICES takes a beginning of a UUID as well, so the rest may be of any length.
 _UUID = re.compile(r"(MIG-GPU-|MIG-|GPU-)([^/\s]*)((?:/[0-9]{1,3}){0,2})", re.IGNORECASE)
 _ADDRESS_OF_NOBODY = frozenset(("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::"))  # noqa: S104
 _SHORTEST_UUID = 8
 """Number of hexadecimal digits that identify a pseudonym."""
+# Chosen: names of one or two letters occur in words and versions, so that replacing them would
+# spoil the text. A secret of up to four characters would hide ordinary words.
 _SHORTEST_WORD, _SHORTEST_SECRET = 3, 5
 _DEEPEST_ROOT = max(root.count("/") for root in SYSTEM_ROOTS) + 1
 _ADDRESS = re.compile(r"[\d.]*\.[\d.]*|[\da-fA-F:.]*:[\da-fA-F:.%\w]*")

@@ -59,6 +59,7 @@ _PATTERN = re.compile(
     r"|(?:cuda|cudnn|nccl|cublas|nvml|torch)\w*\.h"
     r"|[?*\[\]]+|(?:cuda|lib|python|torch|nvidia)[\w.-]*\*[\w.*-]*"  # shell patterns
 )
+# The forms of the name of a compiled module: its stem is that of a package.
 _MODULE = re.compile(
     r"(?P<stem>[a-z][a-z0-9_]*)(?:\.cpython-\w+(?:-[\w-]+)?|\.abi3|\.cp\w+-\w+)?\.(?:so|pyd)"
 )

@@ -16,6 +16,7 @@ from gpucheck.output.redact.setting_values import is_setting
 
 Kind = Literal["cluster", "partition", "account", "job", "user", "host", "address", "channel"]
 
+# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _NAME = r"[A-Za-z][\w.-]{0,99}"
 _VALUE = rf"\s{{0,3}}[:=]\s{{0,3}}[\"']?(?={_NAME})"
 _OPTION = rf"[ =][\"']?(?={_NAME})"

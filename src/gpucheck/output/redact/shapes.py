@@ -183,7 +183,7 @@ _NO_USERS = (
     "program|process|space|mode|group|name|id|to|in|or|and|of|for|with|data|input|level|session"
 )
 """What also follows the word *user* in a sentence."""
-_USER = r"[a-z_][a-z0-9_.-]{0,31}"
+_USER = r"[a-z_][a-z0-9_.-]{0,31}"  # useradd(8): at most 32 characters, no capitals
 _GROUP = r"[a-z_][a-z0-9_.^\\@+-]{0,63}"
 _DOMAIN = r"(?:(?P<domain>[\w.-]{1,64})\\)?"
 """The domain of Windows to which a user or a group belongs."""
@@ -294,6 +294,8 @@ _IMAGES = Shapes(
     ),
 )
 """The repositories of images, with what their owner calls a version."""
+# Four numbers are also a version: what stands before and behind them decides (_OF_NETWORK,
+# _OF_VERSIONS), and no letter, sign or further number may touch them.
 _V4 = re.compile(
     r"(?:(?<![\w.+-])|(?<=\s--))(?P<lead>(?:[A-Za-z][\w)-]{0,40}[ =:~<>!]{1,16})?)"
     r"(?P<address>\d{1,3}(?:\.\d{1,3}){3})(?![\w-]|\.\d)"
@@ -309,16 +311,19 @@ _OF_NETWORK = re.compile(
 )
 _OF_VERSIONS = re.compile(r"(?i)(?:.*(?:version|ver|cu\d\d|cudnn|nvidia|lib|curand|cublas|cufft)"
                           r"[\w)-]{0,40}[ =:~<>!]{1,16}|.*[=~<>!]=)")  # fmt: skip
+# Only ranges that are given out (2000::/3, link-local, unique local, NAT64) or mapped addresses:
+# times and MAC addresses have colons, too.
 _V6 = re.compile(
     r"(?i)(?<![\w:.])(?P<address>(?:[23][0-9a-f]{3}|fe[89ab][0-9a-f]|f[cd][0-9a-f]{2}|64)"
     r"(?::[0-9a-f]{0,4}){2,7}|::ffff:[\d.]{7,15})(?:%\w{1,15})?(?![\w:])"
 )
+# One separator throughout, which a UUID or a time does not have six times.
 _MAC = re.compile(
     r"(?i)(?<![\w:-])(?P<address>[0-9a-f]{2}(?P<between>[:-])(?:[0-9a-f]{2}(?P=between)){4}"
     r"[0-9a-f]{2})(?![\w:-])"
 )
 _DEVICE = re.compile(r"(?:MIG-GPU|MIG|GPU)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_BYTE, _LOOPBACK = 255, 127
+_BYTE, _LOOPBACK = 255, 127  # of an IPv4 address
 _FIRST_OF_VERSIONS = 13
 """Four numbers are a version of a CUDA library (cuRAND 10.3.5.147) up to this first one, unless
 something around them says that they are an address."""

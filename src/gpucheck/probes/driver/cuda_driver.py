@@ -13,9 +13,9 @@ from gpucheck.probes.driver.reading.answers import (
     text,
 )
 
-DEADLINE = 30.0
+DEADLINE = 30.0  # seconds for what asks the driver (docs/architecture.md, 1.5)
 
-_NO_DEVICE = 100
+_NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE of cuda.h
 
 
 def collect(host: Host) -> CudaDriver:

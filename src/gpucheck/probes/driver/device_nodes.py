@@ -7,9 +7,10 @@ from gpucheck.language import say
 from gpucheck.machine import Host, Stat
 from gpucheck.probes.system.reading.platform import not_linux
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "driver"
 
+# In this order, because of more than _MOST_NODES the last ones are left out.
 _PATTERNS = (
     "/dev/nvidia*",
     "/dev/nvidia-caps/*",
@@ -22,6 +23,7 @@ _FOLDERS = ("/dev/nvidia-caps", "/dev/nvidia-caps-imex-channels")
 """Folders that the driver itself creates, in addition to its nodes."""
 _OPENED = ("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/dxg", "/dev/nvmap")
 _ALWAYS_THERE = "/dev/null"
+# Chosen: the nodes of the GPUs come first. Of hundreds of MIG instances some are left out.
 _MOST_NODES = 128
 
 

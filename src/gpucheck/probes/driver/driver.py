@@ -11,7 +11,7 @@ from gpucheck.probes.driver.reading import libraries as _driver_libraries
 from gpucheck.probes.driver.reading import packages as _driver_packages
 from gpucheck.probes.system.reading import platform
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "driver"
 
 _SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")

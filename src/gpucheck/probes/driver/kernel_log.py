@@ -11,10 +11,11 @@ from gpucheck.machine import Host
 from gpucheck.probes.driver.reading import memory_group
 from gpucheck.probes.system.reading.platform import not_linux
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
 _KMSG = "/dev/kmsg"
+# Bytes; chosen: above the usual ring of the kernel (256 KiB to 1 MiB).
 _KMSG_LIMIT = 2 * 1024 * 1024
 _JOURNAL = (
     "journalctl",
@@ -27,9 +28,11 @@ _JOURNAL = (
     "-n",
     "5000",
 )
+# Seconds. Chosen: with dmesg below the deadline of the probe; a journal on a slow disk is not
+# waited for.
 _JOURNAL_TIMEOUT = 3.0
 _DMESG = ("dmesg",)
-_DMESG_TIMEOUT = 1.0
+_DMESG_TIMEOUT = 1.0  # seconds; it only copies the ring of the kernel
 _OF_THIS_KERNEL = "/proc/uptime"
 """Below a sysroot it is there only if the system's /proc is mounted, so that it has this kernel."""
 _NVIDIA_SIGNS = (
@@ -38,10 +41,10 @@ _NVIDIA_SIGNS = (
     "/dev/nvidiactl",
     "/usr/bin/nvidia-smi",
 )
-_MOST_NVRM = 50
+_MOST_NVRM = 50  # chosen: the newest count, and a report has to stay readable
 _MOST_ALIKE = 20
 """Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
-_MOST_KILLS = 50
+_MOST_KILLS = 50  # chosen likewise
 _FASTEST, _TOLERANCE = 1.0005, 1.0
 """NTP corrects the clock of the uptime by at most this, and never that of the log."""
 

@@ -14,7 +14,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.language import say
 from gpucheck.machine import Host, Ran
 
-DEADLINE = 30.0
+DEADLINE = 30.0  # seconds for what asks the driver (docs/architecture.md, 1.5)
 LANE = "nvml"
 
 _TIMEOUT = 9.5
@@ -25,8 +25,9 @@ _WINDOWS_PLACES = (
     r"C:\Program Files\NVIDIA Corporation\NVSMI\nvidia-smi.exe",
 )
 _LINUX_PLACES = ("/usr/lib/wsl/lib/nvidia-smi",)
+# Chosen: a line for each GPU, some 30 of a banner. Whatever else is printed may be endless.
 _MAX_LINES, _MAX_LENGTH = 2000, 400
-_COMPLAINT_LINES = 3
+_COMPLAINT_LINES = 3  # chosen: NVIDIA's errors have two or three, and they become a sentence
 _RELEASE = r"\d{2,4}(?:\.\d{1,4}){1,3}"
 _COMPLAINTS = (
     "Failed to initialize NVML",
@@ -39,6 +40,7 @@ _COMPLAINTS = (
 )
 """The expected content of a banner besides facts; it is not an error message."""
 _NO_DEVICES = "No devices were found"
+# R610 and later call them KMD and CUDA UMD version (docstring).
 _RELEASE_LABEL = rf"(?i:(?:driver|kmd) version) *: *({_RELEASE})"
 _CUDA_LABEL = r"(?i:cuda (?:umd )?version) *: *(\d{1,3}\.\d{1,3})"
 

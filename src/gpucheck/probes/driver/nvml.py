@@ -19,9 +19,10 @@ from gpucheck.probes.driver.reading.answers import (
     within,
 )
 
-DEADLINE = 30.0
+DEADLINE = 30.0  # seconds for what asks the driver (docs/architecture.md, 1.5)
 LANE = "nvml"
 
+# Errors of nvml.h.
 _NOT_SUPPORTED, _NO_PERMISSION, _NOT_FOUND = 3, 4, 6
 _LIBRARY_NOT_FOUND, _NO_FUNCTION, _LOST, _UNKNOWN = 12, 13, 15, 999
 _WORDS = {
@@ -35,7 +36,7 @@ _WORDS = {
 _FABRIC_STATES = ("not-supported", "not-started", "in-progress", "completed")
 _HEALTH_BITS = ((0, 3), (2, 3), (4, 3), (6, 3), (8, 15), (14, 3))
 """Where each of ``FABRIC_FAULTS`` is in the health mask, and its width as a mask (nvml.h)."""
-_IS_SO, _IS_LOST, _CONFIGURED = 1, 2, 1
+_IS_SO, _IS_LOST, _CONFIGURED = 1, 2, 1  # values of the fabric's health in nvml.h
 _COMPUTE_MODES = ("default", "exclusive-thread", "prohibited", "exclusive-process")
 
 

@@ -15,11 +15,12 @@ from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
 if TYPE_CHECKING:
     from gpucheck.probes.extensions.reading.needs import Needs
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"
 
+# Chosen: of symbols and libraries in a report; the first ones show which release is meant.
 _MOST_NAMES = 8
-_MOST = 600
+_MOST = 600  # chosen: of files; a machine with some 200 packages had 476 (docs/evidence.md)
 _MOST_SECONDS = 2.5
 """After this time no further file is read; the later steps take time as well."""
 

@@ -11,7 +11,7 @@ from gpucheck.probes.torch.reading.conda import CondaRecord, conda_records
 from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
 from gpucheck.probes.torch.reading.files import find_torch
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
 
 

@@ -7,7 +7,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"
 
 

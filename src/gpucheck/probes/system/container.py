@@ -9,19 +9,21 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import not_linux
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
 _MOUNTS = "/proc/self/mountinfo"
 _MOUNTS_OF_FIRST = "/proc/1/mountinfo"
+# Bytes; chosen: one container had 1.6 KB, a node with many pods more.
 _MOUNTS_LIMIT = 1024 * 1024
-_MOST_CHARACTERS = 4096
+_MOST_CHARACTERS = 4096  # chosen: UUIDs of 100 GPUs fit
 _APPTAINER_NAMES = (
     "APPTAINER_CONTAINER",
     "APPTAINER_NAME",
     "SINGULARITY_CONTAINER",
     "SINGULARITY_NAME",
 )
+# Innermost first: a pod of Kubernetes is made by Docker or containerd, and has their marks, too.
 _MARKS: tuple[tuple[str, Runtime], ...] = (
     ("/.singularity.d", "apptainer"),
     ("/var/run/secrets/kubernetes.io", "kubernetes"),
@@ -38,6 +40,8 @@ _MANAGERS: dict[str, Runtime] = {
     "wsl": "",
 }
 """The container managers, by the value of ``container=``, with which they announce themselves."""
+# Likewise: below kubepods stand the names of Docker or containerd, and Docker's own containers run
+# below containerd.
 _CGROUP_WORDS: tuple[tuple[str, Runtime], ...] = (
     ("kubepods", "kubernetes"),
     ("libpod", "podman"),

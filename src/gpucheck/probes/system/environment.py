@@ -10,13 +10,13 @@ from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES, Environm
 from gpucheck.language import say
 from gpucheck.machine import Host
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 MOST_CHARACTERS = 4096
 """A longer value is truncated."""
 
 _MARKS = ("password", "passwd", "secret", "token", "apikey", "api_key", "bearer ", "credential")
-_LOGIN = r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@"
+_LOGIN = r"://[^/@\s:]{1,256}:[^/@\s]{1,256}@"  # a user and a password; a user alone is no secret
 _WORDS = r"[A-Za-z0-9_+=]{32,}"
 
 

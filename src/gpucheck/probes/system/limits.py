@@ -7,7 +7,7 @@ from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.language import say
 from gpucheck.machine import Host, Limits
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
 _SHM = "/dev/shm"  # noqa: S108  # measured, never written to

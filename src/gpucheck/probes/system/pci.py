@@ -12,7 +12,7 @@ from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import jetson_model
 from gpucheck.tables.pci_devices import PciDevices
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
 _DEVICES = "/sys/bus/pci/devices"

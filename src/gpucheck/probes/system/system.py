@@ -11,9 +11,10 @@ from gpucheck.machine import Host
 from gpucheck.probes.system.reading import libc as _libc
 from gpucheck.probes.system.reading import platform
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"
 
+# The first one that is there: os-release(5).
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
     ("apt", "/usr/bin/apt-get", ("debian", "ubuntu")),
@@ -24,6 +25,7 @@ _MANAGERS: tuple[tuple[PackageManager, str, tuple[str, ...]], ...] = (
     ("apk", "/sbin/apk", ("alpine",)),
 )
 """Package manager, its program, and the families of distributions that it belongs to."""
+# Bytes: the flags of the first processor are enough; its block has one or two KB.
 _CPUINFO_LIMIT = 8192
 _VIRTUAL_VENDORS = (
     "alibaba cloud",

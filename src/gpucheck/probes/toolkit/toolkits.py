@@ -9,7 +9,7 @@ from gpucheck.machine.paths import is_windows, join
 from gpucheck.probes.toolkit.reading import compilers, files
 from gpucheck.probes.toolkit.reading.files import Root
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
 
 _ONLY_LIVE = say("gpucheck looks for it on a running Linux alone")

@@ -12,7 +12,7 @@ from gpucheck.machine.target import Description, Target
 from gpucheck.probes.torch.reading.files import version_facts
 from gpucheck.probes.torch.reading.standard_modules import hiding_modules
 
-DEADLINE = 10.0
+DEADLINE = 10.0  # seconds to ask the target (docs/architecture.md, 1.5)
 
 _SITE_FOLDERS = (
     ("lib", "python3*", "site-packages"),

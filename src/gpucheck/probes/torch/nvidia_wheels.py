@@ -19,14 +19,14 @@ from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
 from gpucheck.probes.torch.reading.nccl_functions import missing_functions
 from gpucheck.probes.torch.reading.wheel_records import Recorded, damage, recorded_libraries
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"
 
 _TRITON = ("triton", "pytorch-triton")
 _ONNX_RUNTIME = frozenset(("onnxruntime", "onnxruntime-gpu"))
 """Both write the same package, of which one has no CUDA."""
-_MOST_WHEELS = 200
-_SEVERAL = 2
+_MOST_WHEELS = 200  # chosen: torch for CUDA requires some 15 of them
+_SEVERAL = 2  # wheels that have written one and the same file
 
 
 def collect(

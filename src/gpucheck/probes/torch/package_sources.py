@@ -11,9 +11,9 @@ from gpucheck.probes.torch.reading.dist_info import normalise
 from gpucheck.probes.torch.reading.pip_settings import PipSettings
 from gpucheck.probes.torch.reading.uv_settings import uv_index
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 _CONSTRAINT = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) *== *([\w.+!-]{1,100})")
-_MOST_LINES = 2000
+_MOST_LINES = 2000  # chosen: of all constraint files together, which bounds the time
 LANE = "packages"
 
 

@@ -11,7 +11,7 @@ from gpucheck.probes.torch.reading.pins import marker_environment
 from gpucheck.probes.torch.reading.requirements import specifiers, torch_requirement
 from gpucheck.tables.known_packages import KnownPackages
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
 
 _STARTS = ("nvidia-", "cuda-", "torch", "pytorch-", "triton", "jax-cuda", "tensorrt-")
@@ -25,7 +25,7 @@ _EXTRAS = {"jax-cuda12-plugin": "with-cuda", "jax-cuda13-plugin": "with-cuda"}
 are used wherever they are installed."""
 _CONDA_STARTS = ("pytorch", "torch", "libtorch", "cuda", "cudnn", "nccl", "triton", "libcu",
                  "libnv", "numpy", "python", "mkl", "magma", "libcudnn", "nvidia")  # fmt: skip
-_MOST = 1000
+_MOST = 1000  # chosen: of those that matter to torch, above any environment; a report carries them
 
 
 def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packages:

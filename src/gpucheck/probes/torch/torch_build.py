@@ -14,7 +14,7 @@ from gpucheck.probes.torch.reading.libraries import Libraries
 from gpucheck.probes.torch.reading.needed import needed
 from gpucheck.probes.torch.reading.pins import marker_environment, pins
 
-DEADLINE = 5.0
+DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"
 
 

@@ -11,11 +11,12 @@ from gpucheck.probes.torch.nvidia_wheels import nvidia_wheels
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 from gpucheck.probes.torch.reading.wheel_records import Recorded, recorded_libraries
 
+# Seconds; the request ends it earlier (10 s with -v), and no probe has more than 30.
 DEADLINE = 25.0
 LANE = "target"
 
 _ALGORITHM = "sha256="
-_DIGEST_BYTES = 32
+_DIGEST_BYTES = 32  # SHA-256
 
 
 def collect(

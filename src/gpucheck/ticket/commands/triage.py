@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _STDIN = "-"
 _WINDOWS = os.name == "nt"
-_UNREADABLE = 2
+_UNREADABLE = 2  # exit status: docs/architecture.md, 1.2
 _FORMATS = ("terminal", "json", "markdown", "html")
 _SUMMARY_FORMATS = ("terminal", "csv", "json", "html")
 

@@ -4,6 +4,9 @@ A reader module has ``NAME`` (the format as a user knows it), ``MARKS`` (lower-c
 which occurs in every paste of this format) and ``read(text, machine)``. Nothing is registered: a
 module of this package that has a ``read`` is a reader. Readers run in the order of their ``RANK``
 (0 by default), lowest first: if two report the same fact, the first one is believed.
+
+The bounds in their patterns, such as ``{0,60}``, are above what programs print. They keep a search
+in a hostile line linear (``tests/ticket/test_pattern_form.py``).
 """
 
 import functools

@@ -9,7 +9,9 @@ from gpucheck.log_patterns.text import Line
 
 LONGEST_LINE = 4096
 """Characters; the rest of a longer line is ignored."""
+# Chosen: a bar of progress is drawn some hundred times; a line may hold any number.
 _MOST_LINES_IN_ONE = 512
+# ECMA-48, and xterm's titles, which end with a bell or with ESC and a backslash.
 _ESCAPES = re.compile(
     r"\x1b(?:\[[0-9;:?<=>]{0,48}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,2048}(?:\x07|\x1b\\)?|[@-Z\\-_]?)"
 )
@@ -32,12 +34,14 @@ _MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
 _PLAIN = {**_CONTROL, **_PUNCTUATION}
 _ORDINARY = bytes(code for code in range(128) if code not in _CONTROL)
 """The bytes of an ASCII block in which nothing has to be replaced."""
+# Only tags that trackers and mails write: <string> and <module> are Python's.
 _TAGS = re.compile(
     r"</?(?:p|br|div|span|pre|code|td|tr|th|table|tbody|thead|a|b|i|em|strong|li|ul|ol|h[1-6]"
     r"|details|summary|blockquote|font|hr)(?:\s[^<>]{0,300})?/?>",
     re.IGNORECASE,
 )
 _ENTITY = re.compile(r"&(?:lt|gt|amp|quot|apos|nbsp|#[0-9]{1,5}|#x[0-9a-fA-F]{1,4});")
+# ">>" is a prompt of Python or a nested quote, and a row of a table also begins with "| ".
 _QUOTE = re.compile(r"(?:>(?!>) ?|\| (?=[|+>\w])(?![^|]*\|\s*$)){1,6}")
 _STAMP = (  # SGLang's has the place of the worker in it: [2025-01-02 03:04:05 DP0 TP1]
     r"\[?(?:\d{4}[-/]\d\d[-/]\d\d[T ])?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?"

@@ -13,6 +13,7 @@ from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers.base import Machine
 
 _OF_PIP = "pypi"
+# Of a build: py3.10_cuda11.8_cudnn8.7.0_0, or cuda118 of conda-forge.
 _CUDA = re.compile(r"(?:^|_)(?:cuda|gpu_cuda|cu)_?(\d{1,2}\.\d|\d{3})")
 _CPU = re.compile(r"(?:^|_)cpu")
 _MATTERS = ("torch", "cud", "nccl", "magma", "numpy", "triton", "nvidia", "libtorch")

@@ -19,7 +19,7 @@ _BRANDED = (
     r"(?:RTX|GTX|GT)\s?-?(?:PRO )?(?:A?\d{3,4})\s?(?:Ti\b|SUPER\b)?"
     r"|Quadro [A-Z]{0,3}\s?\d{3,4}|Tesla [A-Z]\d{1,3}|TITAN (?:Xp|X|V|RTX)|RTX A\d{4}"
 )
-_END = r"(?!\w|\.\w|-\w{0,3}\.)"
+_END = r"(?!\w|\.\w|-\w{0,3}\.)"  # not within a longer name, a version or a file name
 _SERIES = re.compile(r"(RTX|GTX|GT)[ -]?(?=\d)", re.IGNORECASE)
 _VARIANT = re.compile(r"(?<=\d)\s?(Ti|SUPER)$", re.IGNORECASE)
 
@@ -30,9 +30,11 @@ like C2050, as old models do."""
 _GEFORCE = re.compile(r"geforce rtx ([1-9]0[1-9]0)$")
 _LATEST_YEAR = 2079
 """A smaller number may be the year of a date."""
+# Models such as A40 or L4: so short that they need a brand or the word GPU beside them.
 _SHORT, _SHORTEST = 3, 2
 _OF_GPUS = ("gpu", "nvidia", "tesla", "cuda", "card", "node", "卡")
 """A line with one of these is about GPUs."""
+# Numbers of a hexadecimal dump look like models (4090).
 _OF_DUMP = re.compile(r"(?<![\w/.:-])[0-9a-fA-F]{4}(?![\w/.:-])")
 _DUMPED = 6
 """Groups of four hexadecimal digits that make a line one of a dump: its 2080 is no RTX 2080."""

@@ -17,11 +17,14 @@ from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers._labels import is_unknown
 from gpucheck.ticket.readers.base import Machine
 
+# Not the end of a longer number or of a path.
 VERSION = re.compile(r"(?<![\w.])v?(\d{1,4}(?:\.\d{1,6}){1,4}(?:[abc.+-]\w[\w.+]{0,40})?)")
 _RELEASE = re.compile(r"(?<![\w.])(\d{1,4}(?:\.\d{1,4}){1,2})(?![\w.])")
+# A release of torch has one digit before the first point.
 _TORCH = re.compile(
     r"(?<![\w.])v?(\d\.\d{1,2}(?:\.\d{1,2})?(?:[ab]\d{1,2}|rc\d)?(?:\.dev\d{8})?(?:\+[\w.]{1,40})?)"
 )
+# Three digits before the point: versions of CUDA and torch have one or two.
 _DRIVER = re.compile(r"(\d{3}\.\d{1,3}(?:\.\d{1,3})?)(?![\w.])")
 _GCC = re.compile(r"(\d{1,2}\.\d{1,2}\.\d{1,2})(?:\s\d{8})?(?:\s\(.{0,60}\))?$")
 _GLIBC = re.compile(r"glibc[ -](\d\.\d{1,3})")

@@ -6,8 +6,9 @@ from gpucheck.facts.drafts import Draft
 from gpucheck.facts.nvml import GpuProcess, MigDevice
 from gpucheck.log_patterns.text import Text
 
-MIB = 1024 * 1024
+MIB = 1024 * 1024  # bytes
 _ADDRESS = re.compile(r"([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7])")
+# Words first that are in no other: "Exclusive_Process" and "E. Process" of all releases.
 _MODES = (
     ("process", "exclusive-process"), ("thread", "exclusive-thread"), ("default", "default"),
     ("prohibited", "prohibited"),

@@ -6,6 +6,7 @@ from gpucheck.facts.system import System
 from gpucheck.log_patterns.text import Line
 from gpucheck.ticket.readers.base import Machine
 
+# The first that occurs counts: a derivative of Ubuntu that names it takes its packages.
 _DISTRIBUTIONS = {
     "ubuntu": "ubuntu", "debian": "debian", "centos": "centos", "red hat": "rhel", "rhel": "rhel",
     "rocky": "rocky", "alma": "almalinux", "fedora": "fedora", "arch linux": "arch",

@@ -28,7 +28,7 @@ _GPU = re.compile(r"GPU ?(\d{1,3}(?:,\s?\d{1,3}){0,63})\s?: (\S.{0,100})")
 _PIP = re.compile(r"\[(pip\d?|conda)\] (\S.{1,120})")
 _PINNED = re.compile(r"([A-Za-z][\w.-]{0,80})(?:==| \(|\s{1,60})(\d[\w.+!-]{0,60})")
 _NO_NAMES = ("compute", "could not", "n/a", "none", "uuid", "mib")
-_MOST_GPUS = 64
+_MOST_GPUS = 64  # chosen: above any machine; a damaged list must end
 
 
 def read(text: Text, machine: Machine) -> None:

@@ -27,7 +27,7 @@ _OF_CAPABILITY = re.compile(
 )
 _CC = re.compile(r"\s{0,8}[-*] (\d{1,2}\.\d) which supports hardware CC")
 _RANGE = re.compile(r"\((\d{1,2}\.\d)\) - \((\d{1,2}\.\d)\)")
-_FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")
+_FOUND_VERSION = re.compile(r"too old \(found version (\d{1,2})0(\d)0\)")  # 11020 is CUDA 11.2
 _ARCH_LIST = re.compile(r"arch_list\W{0,12}((?:'?(?:sm|compute)_\d{2,3}[af]?'?[, ]{0,3}){1,24})")
 _CODE = re.compile(r"(?:sm|compute)_\d{2,3}[af]?")
 

@@ -34,6 +34,8 @@ _AVAILABLE_WORDS = (
 MARKS = ("",)  # any text may mention something
 RANK = 50  # prose comes last: people write what they believe they have
 
+# "torch 2.1" in prose: not as a part of a path or another package, and not followed by a suffix
+# that would make it a file name.
 _TORCH = re.compile(
     r"(?<![\w/.-])(?:py)?torch(?:\.__version__)?(?: version| ver\.?)?[\s=:v`'\"*]{1,6}"
     r"(\d\.\d{1,2}(?:\.\d{1,2})?(?:\+(?:cu\d{2,3}|cpu|rocm[\d.]{1,5}))?)(?![\w.]|-\w)",
@@ -71,6 +73,7 @@ _SYSTEMS = {
 _JETSON = re.compile(
     r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", re.IGNORECASE
 )
+# What should be the case is no answer, so will, should, would and must in between rule it out.
 _AVAILABLE = re.compile(
     r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4})"
     r"(?!.{0,20}\b(?:will|should|would|must)\b).{0,24}?(?<![A-Za-z])(true|false)(?![A-Za-z])",

@@ -32,7 +32,7 @@ RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 _LISTED = re.compile(r"^\W{0,4}GPU (\d{1,3}): (\S.{0,80}?) \(UUID: (GPU-[0-9A-Fa-f*xX-]{4,40})\)?")
 _SLICE = re.compile(r"\bMIG (\S{1,24})\s{1,8}Device\s{1,4}\d{1,3}: \(UUID: (MIG-[\w/-]{4,90})\)")
 _COLUMN = re.compile(r"[a-z][A-Za-z0-9_.]{1,60}(?: \[[A-Za-z%]{1,5}\])?")
-_MOST_ROWS = 64
+_MOST_ROWS = 64  # chosen: above the GPUs of any machine
 _TOPOLOGY = re.compile(
     r"GPU(\d{1,3})\s{1,16}(?:X|NV\d{1,2}|PIX|PXB|PHB|NODE|SYS|SOC|OK|CNS|GNS|TNS|NS|DR|U)\b"
 )
@@ -40,7 +40,7 @@ _TOPOLOGY = re.compile(
 whether two GPUs reach each other's memory."""
 _LINK = re.compile(r"\s{1,16}Link (\d{1,2}): (<?inactive>?|[\d.]{1,8} GB/s)", re.IGNORECASE)
 _NO_LINK = re.compile(r"NVML: Unable to retrieve NVLink information as all links are inActive")
-_MOST_LINKS = 32
+_MOST_LINKS = 32  # chosen: above the links of a GPU (18 of an H100)
 _HELD = re.compile(r"\s{1,8}(\d{1,3})\s{1,10}(?:\d{1,9}|-)\s{1,6}(?:C\+G|C|G|M|-)\s")
 """A row of ``pmon``: a process on a GPU."""
 _ROUND = re.compile(r"\s{1,8}(\d{1,3})(?:\s{1,8}(?:\d{1,7}|-)){2,32}\s*$")

@@ -39,6 +39,7 @@ _BLOCK = re.compile(r"^GPU ([0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7
 _LABELLED = re.compile(r"^\s{0,40}([A-Za-z][\w /.()-]{0,50}?)\s{0,60}: (.{0,120})$")
 _PART = re.compile(r"\s{0,40}(?:(MIG Device)|vGPU ID\s{1,60}: \d{1,12})\s*$")
 """What begins the description of a part of the GPU, whose memory is not that of the GPU."""
+# Chosen: the longest block of a GPU in the tests has 249 lines; processes and MIG add to it.
 _MOST_LINES = 400
 _REASON_HEADINGS = ("clocks throttle reasons", "clocks event reasons")
 

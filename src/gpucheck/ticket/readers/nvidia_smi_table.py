@@ -29,6 +29,8 @@ _DRIVER = re.compile(
     r"(?:Driver|KMD) Version\s{0,60}:\s{0,8}(\d{2,4}\.[\d.]{1,12}\d)", re.IGNORECASE
 )
 _CUDA = re.compile(r"CUDA(?: UMD)? Version\s{0,60}:\s{0,8}(\d{1,2}\.\d)", re.IGNORECASE)
+# The name ends before the column of persistence mode or of the driver model, because it may itself
+# hold blanks; a long one is cut with three points.
 _GPU = re.compile(
     r"^\W{0,3}\s{0,6}(\d{1,3})\s{1,6}((?:NVIDIA|GeForce|Tesla|Quadro|TITAN|GRID|RTX|A\d\d|H\d\d|[A-Z])"
     r"[\w .()/+-]{1,44}?)\s{1,24}(On|Off|TCC|WDDM|MCDM|N/A|\.{3})\s{0,4}(?:\||\s)"

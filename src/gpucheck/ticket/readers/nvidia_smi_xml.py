@@ -35,6 +35,8 @@ RANK = -1  # what nvidia-smi says counts more than what PyTorch repeats of it
 
 _TAG = re.compile(r"<(/?)([a-z]\w{0,60})(?: id=\"([^\"<>]{1,40})\")?\s?(/?)>([^<>]{0,200})")
 _GPU, _SLICES, _PROCESS = "gpu", "mig_devices", "process_info"
+# Chosen: above any machine; the longest GPU in the tests has 543 lines, and processes add to it.
+# The texts are untrusted, so depth needs some limit as well.
 _MOST_GPUS, _MOST_LINES, _DEEPEST = 64, 2000, 16
 _REASON = re.compile(r"clocks_(?:throttle|event)_reason_(\w{1,40})")
 

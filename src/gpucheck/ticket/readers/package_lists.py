@@ -21,6 +21,8 @@ MARKS = (
 )  # fmt: skip
 RANK = 10  # a list may be of another environment than the session before it
 
+# Names that say what torch is and runs on: a row of a table is believed only for these, because
+# prose has words before numbers as well.
 _ROW = re.compile(
     r"^\W{0,3}(pytorch(?:-cuda|-mutex|-gpu)?|libtorch|torch(?:vision|audio|text|data|ao)?|torch-\w{2,20}"
     r"|triton(?:-windows)?|numpy|xformers|flash[-_]attn|bitsandbytes|vllm|deepspeed|transformers"
@@ -41,7 +43,7 @@ _WANTED = (
     "no solution found",
     "unsatisfiable",
 )
-_MOST = 5000
+_MOST = 5000  # chosen: above any environment
 _FEW = 3
 """Number of pinned lines that make a list: one or two may be part of a sentence."""
 

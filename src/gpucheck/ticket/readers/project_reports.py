@@ -47,7 +47,7 @@ _SPECS = re.compile(
 )
 _BUILT = re.compile(r"PyTorch settings found: CUDA_VERSION=(\d{3})\b")
 _JSON = re.compile(r'"torch_version": "(\d\.\d{1,2}[\w.+]{0,24})"')
-_MOST_GPUS = 32
+_MOST_GPUS = 32  # chosen: above any machine
 _MEMORY = re.compile(r",? ?\d{3,7} ?Mi?B$")
 
 

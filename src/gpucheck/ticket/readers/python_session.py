@@ -28,6 +28,8 @@ _EXPRESSION = re.compile(
     r"|cuda\.get_device_name\(\w{0,24}\)|cuda\.get_device_capability\(\w{0,24}\)"
     r"|cuda\.get_arch_list\(\))"
 )
+# Chosen: an answer is one or a few lines, a line of a session asks for some expressions, and
+# get_arch_list has some 100 characters.
 _MOST_LINES, _MOST_EXPRESSIONS, _LONGEST = 8, 12, 600
 _NO_BUILD_OF_CUDA = ("+rocm", "+xpu", "+hip")
 

@@ -14,6 +14,7 @@ NAME = "all-reduce"
 PER = "ranks"
 LEVELS = ("quick", "standard", "stress")
 ABOUT = "a sum over all ranks (NCCL, or gloo on the CPU); a wrong sum shows which rank is at fault"
+# More than usual: NCCL sets itself up, and every rank waits for the slowest.
 SECONDS = {"quick": 90}
 
 

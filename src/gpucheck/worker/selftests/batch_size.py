@@ -22,11 +22,13 @@ NAME = "batch-size"
 PER = "gpu"
 LEVELS = ()
 ABOUT = "the largest batch that a small network trains in the level's memory (only when named)"
+# Chosen: each try trains on a batch until memory runs out.
 SECONDS = {"quick": 120, "standard": 300, "stress": 300}
 
 Torch = Any  # the module, of any version
 Module = Any
 
+# Chosen: an image takes some 20 MB in 24 equal layers, so that memory runs out in small steps.
 _CHANNELS, _SIDE, _LAYERS, _CLASSES = 16, 112, 24, 10
 _MOST_VALUES = (1 << 31) - 1
 """Several releases of torch compute larger tensors wrongly, or not at all."""
@@ -54,8 +56,8 @@ _REMARKS: dict[str, Callable[[int, float], Words]] = {
     ),
 }
 """What a passed test says, by what ended the search."""
-_PRECISION = 16
-_SPARE_SECONDS = 20.0
+_PRECISION = 16  # docs/selftests.md promises it
+_SPARE_SECONDS = 20.0  # chosen: left for the training after the search
 
 
 def run(bench: Bench) -> None:

@@ -32,12 +32,15 @@ ABOUT = "matrix products in fp64, fp32, TF32, fp16, bf16 and fp8: values and spe
 
 Tensor = Any
 
+# Multiples of 16: the kernels for aligned shapes, with the longest sum that stays exact.
 _ROWS, _INNER, _COLUMNS = 96, reference.LONGEST_SUM, 80
 _ODD = (67, 251, 53)  # divisible by nothing: other kernels than the aligned shapes
+# Chosen: 4096 kept the quick level of an H100 within 6 s, and 8192 reached 70 to 80 % of its peak
+# (docs/evidence.md). In fp64 many boards are far slower.
 _LARGEST = {"quick": 4096, "standard": 8192, "stress": 8192}
 _LARGEST_FP64 = {"quick": 1024, "standard": 2048, "stress": 4096}
-_ON_CPU = 256
-_SAMPLE = 64
+_ON_CPU = 256  # chosen: one thread of a CPU takes no time for it
+_SAMPLE = 64  # rows and columns; chosen: each value costs a whole sum in float64
 _NO_FP8_WORDS = (
     "only supported",
     "compute capability",

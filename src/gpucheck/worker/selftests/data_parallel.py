@@ -21,6 +21,7 @@ ABOUT = "nn.DataParallel splits a batch as documented, and its gradients are tho
 
 Seen = Any  # a list of devices and how many samples each got
 
+# The docstring's example, one that leaves GPUs without a sample, and a single sample.
 _BATCHES = (30, 10, 1)
 
 

@@ -21,15 +21,16 @@ NAME = "ddp-step"
 PER = "ranks"
 LEVELS = ("standard", "stress")
 ABOUT = "a step of DistributedDataParallel has the gradient of the whole batch on every rank"
+# More than usual: importing torch._dynamo takes seconds, and every rank waits for it.
 SECONDS = {"quick": 120, "standard": 180}
 
 Tensor = Any
 Module = Any
 Named = Any  # a dictionary of tensors
 
-_EACH = 8
-_UNIT = 2.0**-24
-_RATE = 0.5
+_EACH = 8  # samples; a power of two
+_UNIT = 2.0**-24  # the unit roundoff of fp32
+_RATE = 0.5  # a power of two: multiplying by it is exact
 _BECAUSE = say("rounding of the mean over the ranks, which is none for a power of two")
 
 

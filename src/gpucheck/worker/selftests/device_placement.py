@@ -20,6 +20,7 @@ Tensor = Any
 
 _DTYPES = ("uint8", "int16", "int32", "int64", "float16", "bfloat16", "float32", "float64", "bool")
 _VALUES = 4099  # a prime: no multiple of any width
+# Chosen: 32 MiB are within what the quick level may use; larger copies are steadier.
 _BANDWIDTH_BYTES = {"quick": 1 << 25, "standard": 1 << 28, "stress": 1 << 28}
 
 

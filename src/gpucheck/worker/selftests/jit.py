@@ -23,6 +23,7 @@ NAME = "jit"
 PER = "gpu"
 LEVELS = ()
 ABOUT = "code compiled on the spot: NVRTC, torch.compile, a small extension (only when named)"
+# Empty caches: 20 s of an idle core, 26 s on an H100 (docs/evidence.md); nvcc takes longer.
 SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 
 Torch = Any  # the module, of any version

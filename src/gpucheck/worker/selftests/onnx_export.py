@@ -15,6 +15,7 @@ NAME = "onnx-export"
 PER = "gpu"
 LEVELS = ()
 ABOUT = "a model exported to ONNX and run by ONNX Runtime on this device (only when named)"
+# Chosen, as jit.py: exporters compile, and ONNX Runtime loads CUDA's libraries.
 SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 
 _CPU, _CUDA = "CPUExecutionProvider", "CUDAExecutionProvider"

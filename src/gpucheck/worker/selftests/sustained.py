@@ -20,22 +20,25 @@ NAME = "sustained"
 PER = "gpu"
 LEVELS = ("stress",)
 ABOUT = "a minute of full load: the same result every time, and the speed of each second"
+# The load below, and what comes before and after it.
 SECONDS = {"quick": 60, "standard": 60, "stress": 180}
 
 Torch = Any  # the module, of any version
 Tensor = Any
 Dtype = Any
 
+# A minute, in which heat shows (docs/selftests.md); the others are for tests by name.
 _LOAD_SECONDS = {"quick": 2.0, "standard": 10.0, "stress": 60.0}
-_SHARE_OF_DEADLINE = 0.7
+_SHARE_OF_DEADLINE = 0.7  # chosen: a GPU that throttles needs longer for the burst that has begun
+# Sizes. With more than 4096, _FACTOR below no longer holds; a CPU is slow.
 _LARGEST, _SMALLEST, _ON_CPU = 4096, 512, 384
 _FACTOR = 127
 """The sum of 4096 products of two random integers up to this has a standard deviation of 2**18.4:
 none reaches 2**23, so that fp32 and the sums of tensor cores hold every partial sum."""
 _SCALE = 64  # each factor is divided by it, so that the result stays within fp16
-_SAMPLE = 48
-_BURST_SECONDS = 0.1
-_TAIL = 5
+_SAMPLE = 48  # rows and columns; chosen: each value costs a whole sum of 64-bit integers
+_BURST_SECONDS = 0.1  # chosen: comparing a product is little beside it, so the load goes on
+_TAIL = 5  # seconds at both ends that are compared; the first one warms up
 
 
 def run(bench: Bench) -> None:

@@ -25,12 +25,13 @@ LEVELS = ()
 ABOUT = (
     "a model compiled by torch_tensorrt, and one run by ONNX Runtime's TensorRT (only when named)"
 )
+# Chosen, as jit.py: TensorRT tries kernels for each layer.
 SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 
 Module = Any
 
 _PROVIDER = "TensorrtExecutionProvider"
-_WORKSPACE = 1 << 28
+_WORKSPACE = 1 << 28  # bytes: what the quick level may use of a GPU (docs/selftests.md)
 _TORCH, _ONNX = "torch_tensorrt", "ONNX Runtime's TensorRT"
 
 

@@ -13,7 +13,7 @@ from gpucheck.describe.files.text import line_with, lines_of_keys
 
 _VERSION = re.compile(r"(?:={2,3})?[ ]{0,9}([0-9][0-9A-Za-z.]{0,40})")
 _BUILD = re.compile(r"[A-Za-z0-9_.*]{0,80}")
-_LONGEST = 60
+_LONGEST = 60  # chosen: names of platforms have some ten characters
 
 
 def read(content: str) -> Project:

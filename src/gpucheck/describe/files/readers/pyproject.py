@@ -9,7 +9,7 @@ from gpucheck.describe.files.readers.toml import table, table_of, tables, text, 
 from gpucheck.describe.files.requirement import holds_on_linux, name_of, requested
 from gpucheck.describe.files.text import line_with, lines_of_keys, lines_of_texts
 
-_LONGEST = 200
+_LONGEST = 200  # chosen: a range of versions has some dozens, before a pattern looks at it
 _OLDEST = re.compile(r">=[ \t]{0,9}(3\.[0-9]{1,2})(?![0-9*])")
 _VERSION = re.compile(
     r"(?:==)?[ ]{0,9}([0-9]{1,4}(?:\.[0-9]{1,4}){2,3}[A-Za-z0-9.-]{0,30}(?:\+[A-Za-z0-9.]{1,30})?)"

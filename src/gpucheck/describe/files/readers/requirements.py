@@ -11,7 +11,8 @@ _ROLES = {
     "-i": "main", "--index-url": "main", "--extra-index-url": "extra",
     "-f": "extra", "--find-links": "extra",
 }  # fmt: skip
-_LONGEST = 8000
+_LONGEST = 8000  # chosen: hashes of many wheels are continued so; no file is joined without end
+# As pip: a # within an address is none.
 _COMMENT = re.compile(r"(?:^|[ \t])#")
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.language import say
 
-_DEEPEST = 50
+_DEEPEST = 50  # chosen: real files are a handful deep; the parser calls itself for each level
 _MOST_STEPS = 10_000_000
 """The parser keeps every beginning of ``a.b.c``: memory grows with the square of the dots."""
 

@@ -26,7 +26,7 @@ _COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio", "torchtext")
 _ENVIRONMENTS = ("conda", "mamba", "micromamba", "uv", "pyenv", "virtualenv", "pipx", "poetry")
 _MOST = 200
 """Faults of one file: more are not shown."""
-_MOST_STAGES = 200
+_MOST_STAGES = 200  # as readers/dockerfile.py
 
 
 def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:

@@ -14,14 +14,17 @@ from gpucheck.machine.binaries.elf._hashes import hash_table
 _SYMBOL = struct.Struct("<IBBHQQ")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
 _HASH_HEAD = struct.Struct("<II")
+# As in _hashes.py, for files that have the older table alone.
 _MOST_SYMBOLS = 400_000
+# Damaged counts: the most seen are 64 sections, whose names take 1,065 bytes (libc.so.6), and
+# symbols of 604 characters (libLLVM). A name that is cut is not found, so these are generous.
 _MOST_SECTIONS = 4096
 _SECTION_NAMES = 64 * 1024
 _LONGEST_SYMBOL, _LONGEST_SECTION = 4096, 256
-_WEAK = 2
+_WEAK = 2  # STB_WEAK of elf.h
 _HIDDEN = 0x8000
 """The bit of a version number that marks a symbol that is not the default one."""
-_NO_BITS = 8
+_NO_BITS = 8  # SHT_NOBITS of elf.h: it has no bytes in the file
 
 
 class Symbol(msgspec.Struct, frozen=True):

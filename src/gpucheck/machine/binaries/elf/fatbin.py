@@ -18,18 +18,18 @@ from gpucheck.machine.binaries.elf import Elf, sections
 
 _SECTIONS = (".nv_fatbin", "__nv_relfatbin")
 """The sections of code from an ordinary build, and of code from the device linker."""
-_MAGIC = 0xBA55ED50
+_MAGIC = 0xBA55ED50  # seen in files that nvcc made, like all numbers of this module
 _CONTAINER = struct.Struct("<IHHQ")
 """Magic number, version, bytes of this header, bytes of all entries."""
 _ENTRY = struct.Struct("<HHIQIIIIIIQ")
 """Kind, version, bytes of this header and of the code, compressed size, options, version of the
 code, architecture, offset and length of the source name, flags."""
-_PTX, _CUBIN = 1, 2
+_PTX, _CUBIN = 1, 2  # seen likewise
 _OF_ONE_CHIP, _OF_FAMILY = 1 << 20, 1 << 21
 """Flags of the targets whose names end in ``a`` and ``f``."""
-_BLOCK = 512
-_ALIGNMENT = 8
-_LARGEST_ARCHITECTURE = 999
+_BLOCK = 512  # bytes of a read; chosen: more than a header, little beside the code in between
+_ALIGNMENT = 8  # bytes, as seen in ELF files; needs_windows.py has that of DLLs
+_LARGEST_ARCHITECTURE = 999  # sm_ and three digits (sm_121): a larger number is damage
 MOST_ENTRIES = 2048
 """Maximum number of entries of one file; a large one has a few hundred."""
 

@@ -9,17 +9,18 @@ import struct
 
 _MAGIC = b"glibc-ld.so.cache1.1"
 _COUNTS = struct.Struct("<20xII")
-_HEADER_SIZE = 48
+_HEADER_SIZE = 48  # struct cache_file_new of glibc
 _ENTRY = struct.Struct("<iIIIQ")
+# Chosen: a system with 592 libraries has as many entries; a damaged count has more.
 _MOST_ENTRIES = 65536
-_LONGEST_PATH = 4096
+_LONGEST_PATH = 4096  # PATH_MAX of Linux
 _ARCHITECTURES = {
     "x86_64": 0x0300,
     "aarch64": 0x0A00,
     "ppc64le": 0x0500,
 }
 """The bits of an entry's flags for a 64-bit library, by ``uname -m``."""
-_ARCHITECTURE_MASK = 0xFF00
+_ARCHITECTURE_MASK = 0xFF00  # FLAG_REQUIRED_MASK of glibc's ldconfig.h
 
 
 def lookup(cache: bytes, soname: str, machine: str) -> list[str]:

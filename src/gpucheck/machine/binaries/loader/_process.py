@@ -18,6 +18,8 @@ from gpucheck.machine.binaries.elf import Elf, read_elf
 from gpucheck.machine.binaries.loader._objects import Library, Lost, Opened
 from gpucheck.machine.binaries.loader._search import ELF_MACHINES, Search, default_folders, triplet
 
+# Chosen: a process with torch for CUDA loads some hundred libraries. The limits end what hostile
+# variables, preloads and run paths may cost, long before the probe's deadline.
 _MOST_LIBRARIES = 2000
 _MOST_PRELOADS = 64
 _MOST_FOLDERS = 128
@@ -25,7 +27,9 @@ _DAMAGE = ("file too short", "invalid ELF header", "object file has no")
 """The loader's own messages about a file; anything else is a failure to read it."""
 _DENIED = "EACCES"
 """If permissions keep the loader out, it continues and finally reports that nothing was found."""
+# As ld.so(8): a name without braces must end there, or it is another word.
 _SUBSTITUTED = r"\$(?:(ORIGIN|LIB|PLATFORM)(?![A-Za-z0-9_])|\{(ORIGIN|LIB|PLATFORM)\})"
+# glibc's, whose rules are computed here; musl's and Nix's are not.
 _USUAL_LOADERS = (
     r"/(?:usr/)?lib(?:32|64|x32)?/(?:[a-z0-9_]+-linux-gnu[a-z0-9]*/)?ld(?:64)?(?:-linux[a-z0-9_-]*)?"
     r"\.so\.[0-9]"

@@ -16,9 +16,10 @@ DEFAULT = "default folder"
 _WORDS = (say("default folder"),)
 """The same for the catalogues: it is a value of facts as well, and those are plain text."""
 
+# Bytes; chosen: 100 times the cache of a system with 592 libraries (38 KB).
 _CACHE_LIMIT = 4 * 1024 * 1024
-_MOST_FOLDERS = 64
-_ELF_HEADER_SIZE = 20
+_MOST_FOLDERS = 64  # chosen: of a variable; each costs a look for every library
+_ELF_HEADER_SIZE = 20  # up to e_machine
 ELF_MACHINES = {"x86_64": 62, "aarch64": 183, "ppc64le": 21}
 _LEVELS = {
     "x86-64-v2": frozenset(("cx16", "lahf_lm", "popcnt", "sse4_1", "sse4_2", "ssse3")),

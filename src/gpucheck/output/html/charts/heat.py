@@ -14,13 +14,15 @@ from gpucheck.output.words import clean, headed, in_parts
 Pairs = Mapping[tuple[int, int], float]
 """GB/s by the places of both ends among the names."""
 
+# In units of which a figure is WIDTH wide (svg.py).
 _LEFT, _TOP, _TOP_OF_NAMES, _SHADES = 78.0, 8.0, 56.0, 5
+# The width of a character of the labels, about; what is turned must fit _TOP_OF_NAMES.
 _CHAR, _LONGEST_TURNED, _CROSS = 6.0, 10, 8.0
 _MOST_CELLS = 24
 """Rows of the plot at most; beyond it each row stands for several ends."""
-_WITH_NUMBERS = 9
-_WITH_NAMES = 12
-_NAMED = 3
+_WITH_NUMBERS = 9  # chosen: a cell of 31 units has room for a number
+_WITH_NAMES = 12  # chosen: a column of 23 units has room for a turned name
+_NAMED = 3  # chosen: a sentence; the table has all
 
 
 class Matrix(msgspec.Struct, frozen=True):

@@ -24,6 +24,7 @@ from gpucheck.output.html.charts.svg import (
 
 Points = Sequence[tuple[float, float]]
 
+# In units of which a figure is WIDTH wide (svg.py).
 _LEFT, _RIGHT, _TOP, _BOTTOM, _TALL = 44.0, 350.0, 22.0, 190.0, 2.4
 _DASHES = ("", "6 3", "2 2", "9 3 2 3", "1 3", "12 4")
 MOST_LINES = len(_DASHES)

@@ -13,10 +13,11 @@ from gpucheck.output.words import clean, headed, size
 _COPY = re.compile(r"(cuda:\d{1,4}) to (cuda:\d{1,4})")
 _BUSBW = re.compile(r"([a-z-]{1,40}) of (\d{1,12}) (B|KiB|MiB|GiB), busbw")
 _UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
-_LEAST = 2
-_GIB = 1 << 30
+_LEAST = 2  # points of a line
+_GIB = 1 << 30  # bytes
+# Chosen: above what a run makes (120 moments); a saved report may have any number.
 _MOST_POINTS = 1000
-_MOST_STRETCHES = 8
+_MOST_STRETCHES = 8  # chosen: more shaded stretches cover the whole plot
 _SUSTAINED = "sustained"
 
 

@@ -21,10 +21,11 @@ from gpucheck.output.html.charts.svg import (
 )
 from gpucheck.output.words import headed, in_parts
 
+# In units of which a figure is WIDTH wide (svg.py).
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 350.0, 22.0, 150.0
-_BINS = 24
-_NAMED = 6
-_NARROWEST = 0.05
+_BINS = 24  # chosen: a bar is still 12 units wide
+_NAMED = 6  # chosen: a line each below the plot
+_NARROWEST = 0.05  # as GPUs of one model in one machine differ by 5 % (docs/evidence.md)
 _EACH = 64
 """Up to this many values have a row each in the table, more a row for each bar."""
 

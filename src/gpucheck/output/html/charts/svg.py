@@ -14,14 +14,16 @@ from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.parts import folded, table
 from gpucheck.output.words import clean
 
+# Units of every figure. Chosen: about the 22rem that a column of figures has at least (style.py),
+# so that labels are as large as other small text.
 WIDTH = 360.0
 LINE = 14.0
 """The height of a line of text."""
 _CHAR = 5.6
 """The width of a character."""
-_MOST_ROWS = 200
-_MOST_DECIMALS, _SAME = 7, 1e-9
-_LARGEST = 1e15
+_MOST_ROWS = 200  # chosen: a table below a plot is read by eye; JSON has every value
+_MOST_DECIMALS, _SAME = 7, 1e-9  # more tell no two values of a plot apart; floats have 15 digits
+_LARGEST = 1e15  # beyond it floats are no longer exact to one; a saved report may have any number
 
 Scale = Callable[[float], float]
 Row = tuple[str, ...]

@@ -7,7 +7,7 @@ from gpucheck.facts import Answer, Notes
 from gpucheck.language import say
 
 T = TypeVar("T")
-_BEYOND = 2**64
+_BEYOND = 2**64  # what NVML answers has at most 64 bits; more is damage
 _NOT_ASKED = say("not asked")
 
 

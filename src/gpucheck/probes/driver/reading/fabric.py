@@ -12,7 +12,7 @@ _NAME = "nv-fabricmanager"[:15]
 """The kernel cuts process names to 15 characters."""
 _PID_FILE = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
 _SWITCH_NODES = "/dev/nvidia-nvswitch*"
-_MOST_PROCESSES = 8192
+_MOST_PROCESSES = 8192  # chosen: a read each; with more it is unknown, not "not running"
 _DPKG_STATUS = "/var/lib/dpkg/status"
 _DPKG_PACKAGE = b"Package: nvidia-fabric"
 _DPKG_VERSION = rb"\nVersion: (?:\d+:)?(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"

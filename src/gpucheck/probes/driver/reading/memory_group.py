@@ -9,7 +9,7 @@ _OWN = "/proc/self/cgroup"
 _COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
 """Of the first group that this process sees, version 2 and 1: ``oom_kill 3`` (Linux,
 Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst)."""
-_LIMIT = 65536
+_LIMIT = 65536  # bytes; these files have a few hundred
 
 
 def is_around(host: Host, group: str) -> Answer[bool]:

@@ -16,8 +16,8 @@ _MODULES = (
 )
 _NO_OP = ("false", "true")
 """Programs in an ``install`` line that load nothing; other such lines load the module."""
-_MOST_FILES = 128
-_FILE_LIMIT = 65536
+_MOST_FILES = 128  # chosen: distributions bring a dozen
+_FILE_LIMIT = 65536  # bytes; chosen: such files have a few lines
 
 
 def blacklist(host: Host) -> Answer[list[str]]:

@@ -26,9 +26,11 @@ _MODULE_FOLDERS = (
     "updates/*",
     "weak-updates/*",
 )
+# Distributions give the module of a branch another name (nvidia-current), and may compress it.
+# nvidia-uvm.ko and its like are no main module.
 _MODULE_FILE = r"nvidia(?:-(?:current|open|legacy|tesla)[-\w]{0,40})?\.ko(?:\.\w{2,4})?"
 _PARTS = ("-uvm", "-drm", "-modeset", "-peermem")
-_MOST_FILES = 256
+_MOST_FILES = 256  # chosen: a few for each installed kernel
 _DKMS_BUILT = "/var/lib/dkms/nvidia*/*/*/*/module"
 _DKMS_SOURCES = ("/var/lib/dkms/nvidia*/*/source", "/usr/src/nvidia-*")
 _OTHER_MODULES = ("nvidia-fs", "nvidia-peer", "nvidia-gdr")

@@ -9,7 +9,7 @@ from gpucheck.machine import Host
 _DPKG = "/var/lib/dpkg/info"
 _PACMAN = "/var/lib/pacman/local"
 _RPM = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
-_RPM_TIMEOUT = 3.0
+_RPM_TIMEOUT = 3.0  # seconds of the 5 of the probe; chosen: a locked database is not waited for
 _RPM_NAME = r"[A-Za-z0-9][\w.+-]{0,150}-[\w.+~^]{1,60}"
 _RPM_NOT_OWNED = "is not owned by any package"
 _STARTS = (
@@ -31,11 +31,12 @@ _STARTS = (
     "nvidia-open",
     "nvidia-utils",
 )
+# nvidia-settings and nvidia-prime are no drivers.
 _PACMAN_NAME = r"nvidia(?:-(?:open|lts|dkms|utils|\d{3}xx)[-\w]{0,40})?-[\d.]{3,20}-.{1,20}"
 _COMPAT_START = "cuda-compat-"
 _COMPAT_FILES = ("/usr/local/cuda*/compat/libcuda.so.*", "/usr/local/cuda*/compat/*/libcuda.so.*")
 _COMPAT_RELEASE = r"libcuda\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
-_LIST_LIMIT = 65536
+_LIST_LIMIT = 65536  # bytes; one line below /usr is enough, and it stands near the beginning
 
 
 def find(host: Host, files: list[str]) -> Answer[list[str]]:

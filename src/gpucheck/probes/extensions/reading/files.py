@@ -13,14 +13,20 @@ _SITES = ("site-packages", "dist-packages")
 _PROJECT_FILES = ("setup.py", "pyproject.toml")
 _SECONDS = 0.6
 """Time limit for looking below packages; on a slow disk only the packages' own files are read."""
+# Of the 5 s of the probe, whose later steps read the files. What the limits cut off is said, so
+# that nobody takes silence for health, but for entries of sys.path, of which there are some ten.
 _MOST_SECONDS = 1.5
 _MOST_ENTRIES = 64
 _MOST_FOLDERS = 4000
 _MOST_OF_PACKAGE = 512
 _MOST_FILES = 8000
+# Chosen: only the owner of a file without a telling name is looked for here, so a RECORD that is
+# cut costs a name in a sentence. That of torch 2.13 has 1.4 MB, but its files are known anyway.
 _MOST_RECORDS = 300
 _RECORD_LIMIT = 256 * 1024
+# A line of RECORD: path, hash, size; a path with a comma stands in quotes and is skipped.
 _RECORDED = re.compile(r"^([^,\n]{1,400}\.(?:so|pyd|dll)),", re.MULTILINE)
+# PEP 3149's tags; t is the build without a GIL, d a debug build.
 _CPYTHON = r"\.cpython-([0-9]{2,4})(t?)(?:d|-[^.]{1,60})?\.so|\.cp([0-9]{2,4})(t?)-[^.]{1,60}\.pyd"
 _OF_TORCH = ("torch", "torchgen", "functorch")
 """The folders of the torch installation itself."""
@@ -28,6 +34,7 @@ LINUX, WINDOWS = (".so",), (".pyd", ".dll")
 """File name suffixes of compiled files."""
 _VERSION = r"[0-9]+"
 _KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
+# CUDA 10 to 19, so that a version such as cu2 is not taken for one.
 _FOR_CUDA = r"[-_.]cu(?:da)?1[0-9]{1,2}(?=[-_.])"
 
 

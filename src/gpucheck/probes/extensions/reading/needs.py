@@ -25,6 +25,7 @@ from gpucheck.probes.extensions.reading.files import Candidate
 from gpucheck.probes.extensions.reading.torch_exports import TorchLibraries
 from gpucheck.probes.loading.reading.owners import is_cuda
 
+# Copies that auditwheel makes, with 8 digits of a hash.
 _RENAMED = r"[^.]+[-.][0-9a-f]{8}\.so(?:\.[0-9.]{1,20})?"
 _DRIVER = "libcuda.so.1"
 _OF_MAJOR = (

@@ -24,6 +24,7 @@ from gpucheck.probes.loading.reading.dlls import Dlls, Folder
 from gpucheck.probes.loading.reading.windows import search_folders
 
 _OF_TORCH = frozenset(f"{stem}.dll" for stem in OWN_STEMS)
+# Without these, every symbol of torch would look as if it were missing.
 _INDISPENSABLE = ("c10.dll", "torch_cpu.dll")
 _CUDA = re.compile(
     r"(?:cudart|cublas|cublaslt|cudnn[a-z_]{0,40}|cufft|cufftw|curand|cusolver|cusolvermg|cusparse"

@@ -2,6 +2,7 @@
 
 import re
 
+# Only namespaces that no other project uses; functions of C (THP...) without one.
 _OF_TORCH = re.compile(
     r"_Z(?:T[VISTCW]|GV)?N[rVKRO]{0,3}(?:3c10|2at|5torch|6caffe2)|_Z[0-9]{1,3}THPVariable"
 )
@@ -9,10 +10,10 @@ _C_NAMES = ("aoti_torch_", "torch_", "THPVariable")
 """Prefixes of PyTorch's C functions, including its stable interface, and its Python types."""
 _SPECIAL = {"TV": "virtual table of ", "TI": "type information of ", "TS": "type name of "}
 _NEW_STRING = "7__cxx11"
-_OLD_STRING = r"(?:R?K?)Ss$"
+_OLD_STRING = r"(?:R?K?)Ss$"  # std::string before C++11 as the last parameter of a mangled name
 _LENGTH = re.compile(r"[1-9][0-9]{0,3}")
 _PLAIN = r"[A-Za-z_][A-Za-z0-9_]{0,200}"
-_LONGEST = 160
+_LONGEST = 160  # chosen: templates may be endless, and the beginning names the function
 
 
 def is_of_torch(symbol: str) -> bool:

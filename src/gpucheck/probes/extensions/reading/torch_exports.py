@@ -17,6 +17,7 @@ OWN_STEMS = (
 """Names of PyTorch's own libraries, without platform-specific parts."""
 _OWN = frozenset(f"lib{stem}.so" for stem in OWN_STEMS)
 _GLOBS = ("libc10*.so", "libtorch*.so", "libcaffe2*.so", "libnvfuser*.so", "libshm.so")
+# Without these, every symbol of torch would look as if it were missing.
 _INDISPENSABLE = ("libc10.so", "libtorch_cpu.so")
 _FIRST = (
     "libc10.so",

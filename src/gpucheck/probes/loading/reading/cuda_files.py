@@ -25,7 +25,7 @@ _SYSTEM = (
     "/usr/lib",
     "/usr/local/lib",
 )
-_MOST_FOLDERS = 64
+_MOST_FOLDERS = 64  # chosen: each is listed; variables are not bounded otherwise
 
 
 class LibraryFile(msgspec.Struct, frozen=True, kw_only=True):

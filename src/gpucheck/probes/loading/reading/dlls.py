@@ -19,7 +19,7 @@ Place = Literal[
     "windows-torch-lib", "windows-library-bin", "windows-cuda-path", "windows-path",
     "windows-system",
 ]  # fmt: skip
-_MOST_FOLDERS = 128
+_MOST_FOLDERS = 128  # chosen: PATH of Windows has some dozens
 _NOT_ASKED = r"(?:api|ext)-ms-.*\.dll|python3[0-9]*t?\.dll|nvcuda\.dll|nvml\.dll"
 """Names that Windows maps to its own libraries, Python itself, and the driver's libraries."""
 

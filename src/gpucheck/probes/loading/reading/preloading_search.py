@@ -16,7 +16,7 @@ from gpucheck.probes.loading.reading.source_values import (
 
 _ENTRY: Final = "{entry}"
 """Stands for one entry of ``sys.path``."""
-_DEEPEST = 8
+_DEEPEST = 8  # as in preloading.py
 
 
 class Search:

@@ -32,7 +32,7 @@ _WAYS: dict[str, FoundVia] = {
     "path": "path", "rpath": "rpath", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "runpath": "runpath",
     "ld.so.cache": "ld.so.cache", "default": "default", "start": "path",
 }  # fmt: skip
-_MOST_PASSED_OVER = 8
+_MOST_PASSED_OVER = 8  # chosen: copies of one library; the first ones are those to be removed
 _OF_TORCH = ("torch", "torch_cpu", "torch_cuda", "c10", "c10_cuda")
 """Libraries whose release is that of torch."""
 

@@ -29,6 +29,8 @@ _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
     ast.In: lambda one, many: one in many, ast.NotIn: lambda one, many: one not in many,
 }  # fmt: skip
+# Chosen: paths and lists of libraries are far shorter. Without a limit, a damaged source could
+# build texts without end.
 _LONGEST = 4096
 _MOST_ITEMS = 256
 

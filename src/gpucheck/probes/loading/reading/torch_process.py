@@ -14,9 +14,9 @@ from gpucheck.machine.binaries.loader import Library, Lost, Process
 from gpucheck.machine.paths import join, name
 from gpucheck.probes.loading.reading.preloading import Entry, Preloading, understand
 
-_INIT_LIMIT = 1024 * 1024
-_MOST_ENTRIES = 256
-_MOST_NAMED = 3
+_INIT_LIMIT = 1024 * 1024  # bytes; that of torch 2.13 has 112 KB
+_MOST_ENTRIES = 256  # chosen: sys.path has some ten
+_MOST_NAMED = 3  # chosen: they only show that torch is for another Python
 _RUNTIME = "libcudart.so"
 """No release of torch loads anything by path after ``libtorch_global_deps`` without it."""
 

@@ -30,7 +30,7 @@ _FULL = 3
 _CUDNN = r"libcudnn(?:_([a-z_]{1,40}))?\.so\.([0-9]{1,2})"
 _LEADING_PARTS = ("graph", "ops_infer")
 """The first of these that exists has the version of the whole."""
-VERSION_BYTES = 4
+VERSION_BYTES = 4  # patch, minor, major and a zero, as _code reads them
 
 
 def version_symbols(file: str) -> tuple[str, ...]:

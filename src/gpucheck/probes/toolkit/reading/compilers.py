@@ -11,7 +11,7 @@ from gpucheck.machine.paths import name
 _COMMANDS = ("gcc", "g++", "cc", "c++", "clang", "clang++")
 _NUMBERED = r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$"
 _VERSION = r"[0-9]{1,3}(?:\.[0-9]{1,4}){0,3}"
-_LIMIT = 2.0
+_LIMIT = 2.0  # seconds of the 5 of the probe; it prints one number
 
 
 class FoundCompiler(msgspec.Struct, frozen=True):

@@ -11,14 +11,15 @@ from gpucheck.machine.paths import join
 
 _DEFINE = r"#[ \t]*define[ \t]+(\w+)[ \t]+([0-9]+)"
 _TEXT_VERSION = r"CUDA Version ([0-9]+(?:\.[0-9]+){1,3})"
+# The V has the patch, the release has not.
 _NVCC_VERSION = r"release [0-9.]+, V([0-9]+(?:\.[0-9]+){1,3})"
-_HEADER_LIMIT = 64 * 1024
+_HEADER_LIMIT = 64 * 1024  # bytes; the versions stand near the beginning of longer headers
 _CUDNN_NEW_CODE = 90000
 """From cuDNN 9 on the code has five digits, two of them for the minor release."""
 _NCCL_NEW_CODE = 10000
 """From NCCL 2.9 on the code has five digits as well."""
 
-_DAY_DIGITS = 8
+_DAY_DIGITS = 8  # 11.8.20220929: the last part is the day of the build
 
 
 class _Part(msgspec.Struct):

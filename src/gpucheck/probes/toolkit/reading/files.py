@@ -15,7 +15,8 @@ from gpucheck.probes.torch.reading.conda import conda_records
 from gpucheck.probes.torch.reading.dist_info import dist_infos
 
 _NVCC = ("nvcc", "nvcc.exe")
-_SCRIPT_LIMIT = 4096
+_SCRIPT_LIMIT = 4096  # bytes; wrappers such as ccache's have a few lines
+# Seconds of the 5 of the probe; chosen: it is asked only if no file says the version.
 _NVCC_LIMIT = 3.0
 _IN_DISTRIBUTION = "/usr/lib/nvidia-cuda-toolkit"
 _WINDOWS = r"C:\Program Files\NVIDIA GPU Computing Toolkit\CUDA"
@@ -23,6 +24,7 @@ _IN_NAME = r"(?:cuda-|v|cu)([0-9]{1,2}(?:\.[0-9]+)*)"
 _INCLUDES = ("include", "targets/x86_64-linux/include", "targets/sbsa-linux/include")
 _LIBRARIES = ("lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib",
               "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")  # fmt: skip
+# First the package that has the version of the whole toolkit, last a single tool of it.
 _CONDA_VERSIONS = ("cuda-version", "cuda-toolkit", "cuda-nvcc", "cudatoolkit-dev")
 
 

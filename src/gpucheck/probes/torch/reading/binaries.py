@@ -7,6 +7,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 
 _CODE = rb"(?:sm|compute)_[0-9]{2,3}[af]?"
+# Between zero bytes: the whole constant, not a part of a message.
 _ARCH_LIST = rb"\x00(" + _CODE + rb"(?: " + _CODE + rb")*)\x00"
 _LONG_LIST = _CODE + rb"(?: " + _CODE + rb"){2,31}(?=\x00)"
 """So many codes in a row, up to the end of a string, are not a coincidence."""

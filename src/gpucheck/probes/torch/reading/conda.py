@@ -8,6 +8,7 @@ from gpucheck.facts import Answer
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, pattern
 
+# Bytes: the channel stands at the beginning; the list of files that follows is long.
 _CHANNEL_LIMIT = 16 * 1024
 _LOGIN = re.compile(r"/t/[^/]{1,256}(?=/|$)")
 """The token of a server of conda, which is a part of the path of each of its channels."""

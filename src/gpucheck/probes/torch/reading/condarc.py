@@ -19,9 +19,10 @@ _LISTS = ("channels", "default_channels")
 _MAPPING = "custom_channels"
 _KEY = r"([\w-]+)\s*:(?:\s+(.*))?"
 _SCALAR = r"""'([^']*)'|"([^"\\]*)"|([^\s'"\[\]{}&*!|>%@`#,][^'"\[\]{}]*)"""
+# As YAML: a # within a word is none.
 _COMMENT = r"(?:^|\s)#.*"
 _NAME = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+){0,4}"
-_MOST = 64
+_MOST = 64  # chosen: people name a handful of channels
 
 
 class _Condarc:

@@ -8,7 +8,8 @@ from gpucheck.facts import Answer
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, pattern
 
-_MAX_ENTRIES = 256
+_MAX_ENTRIES = 256  # chosen: sys.path has some ten
+# Bytes; the longest header of 136 packages has 8.5 KB, the longest file 144 KB.
 _METADATA_LIMIT = 512 * 1024
 _OF_METADATA = ("Metadata-Version:", "Name:", "Version:", "Requires-Dist:")
 """A file without any of these lines is damaged; it does not say that nothing is required."""

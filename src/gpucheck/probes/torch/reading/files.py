@@ -12,9 +12,9 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, pattern
 from gpucheck.machine.python_source import parsed
 
-_VERSION_FILE_LIMIT = 64 * 1024
+_VERSION_FILE_LIMIT = 64 * 1024  # bytes; that of torch 2.13 has 313
 _ARCHIVES = (".zip", ".egg", ".whl")
-_END_OF_ARCHIVE = 1 << 20
+_END_OF_ARCHIVE = 1 << 20  # bytes: the list of files is at the end of a zip file
 _TORCH_IN_ARCHIVE = rb"PK\x01\x02.{42}torch(?:/__init__)?\.pyc?"
 """An entry of the list: 46 bytes, then the name."""
 MAX_ENTRIES = 256

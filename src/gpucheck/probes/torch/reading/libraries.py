@@ -12,6 +12,7 @@ from gpucheck.probes.torch.reading.conda import CondaRecord
 from gpucheck.probes.torch.reading.files import TorchFiles
 from gpucheck.probes.torch.reading.pins import exact
 
+# Copies that auditwheel makes have 8 digits of a hash in their names.
 _CARRIED = {
     "cudnn": ("libcudnn*.so*", r"libcudnn(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)"),
     "nccl": ("libnccl*.so*", r"libnccl(?:-[0-9a-f]{8})?\.so\.([0-9]+(?:\.[0-9]+)*)"),

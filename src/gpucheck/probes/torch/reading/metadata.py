@@ -14,7 +14,7 @@ from gpucheck.probes.torch.reading.wheel_records import recorded_libraries
 _LEFT_BY_PIP = ("~[o~.=-]rch", "~[o~.=-]rch-*")
 """pip renames a package to one of these before it removes it."""
 _CONDA_NAMES = ("pytorch", "pytorch-gpu", "pytorch-cpu", "libtorch")
-_MANY = 2
+_MANY = 2  # records of torch for one folder: one of them is of an earlier installation
 _OF_TESTS = ("test", "backend_with_compiler", "aoti_custom_ops")
 """Of the libraries that only PyTorch's own tests load, which slim images leave out."""
 

@@ -13,12 +13,12 @@ from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
 
 _KEYS = ("index-url", "extra-index-url", "no-index", "constraint")
-_SECTIONS = ("install", "global")
+_SECTIONS = ("install", "global")  # as pip: its command's own section before the one for all
 _NOTHING = "variables and configuration files of pip"
 _TRUE = ("1", "true", "yes", "on", "y", "t")
 _NO_FILES = ("/dev/null", "nul")
-_MOST_EXTRA = 32
-_MOST_FILES = 8
+_MOST_EXTRA = 32  # chosen: people name a handful
+_MOST_FILES = 8  # chosen: each is read
 _OPTION = r"([^=:]+)[=:](.*)"
 
 

@@ -15,10 +15,12 @@ from gpucheck.language import say
 from gpucheck.probes.torch.reading.dist_info import normalise
 
 _NAME = r"\s*([A-Za-z0-9][A-Za-z0-9._-]*)\s*(?:\[([^\]]*)\])?"
+# PEP 508; === before ==, or its last sign would be left over.
 _TOKEN = re.compile(
     r"\s*(?:(===|==|~=|!=|<=|>=|<|>)|([()])|'([^']*)'|\"([^\"]*)\"|([A-Za-z_][A-Za-z0-9_.]*))"
 )
 _VERSION = r"[0-9]+(?:\.[0-9]+)*"
+# Chosen: real markers have some ten tokens and two levels; the reader calls itself for a bracket.
 _MAX_TOKENS = 400
 _MAX_DEPTH = 20
 _OPERATORS = ("===", "==", "~=", "!=", "<=", ">=", "<", ">", "in", "not in")

@@ -5,6 +5,7 @@ from gpucheck.facts.addresses import public_address
 from gpucheck.language import say
 from gpucheck.machine import Host
 
+# Bytes; chosen: people write these files by hand. What is larger is said to be unknown.
 _LIMIT = 64 * 1024
 
 

@@ -22,7 +22,7 @@ _OF_TORCH = frozenset((
 without those that every Python has loaded before it looks into the folder."""
 _PACKAGE = "__init__.py"
 _PROGRAMS = (".py", ".ipynb")
-_MOST_FILES = 5000
+_MOST_FILES = 5000  # chosen: such a folder holds data, and nobody starts a program in it
 _MOST_HIDDEN = 3
 """A folder with more of them is a copy of the standard library, or a project about it."""
 

@@ -11,12 +11,12 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
 
-_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")
+_VARIABLES = ("UV_DEFAULT_INDEX", "UV_INDEX_URL")  # as uv: the second one is its older name
 _NOTHING = "variables and configuration files of uv"
 _HEADER = r"\[\[?\s*([\w.-]+)\s*\]\]?\s*(?:#.*)?"
 _PAIR = r"([\w-]+)\s*=\s*(.*)"
 _VALUE = r"""(?:"([^"\\]*)"|'([^']*)'|(true|false))\s*(?:#.*)?"""
-_NAMED = r"[A-Za-z0-9_.-]+=(?=[A-Za-z]+://)"
+_NAMED = r"[A-Za-z0-9_.-]+=(?=[A-Za-z]+://)"  # uv also takes NAME=ADDRESS
 _READ = {("", "index-url"), ("pip", "index-url"), ("index", "url"), ("index", "default")}
 _AS_ONE_VALUE = {("", "index"), ("", "pip"), ("pip", "index")}
 """Tables that may be written as one value, which is not read."""

@@ -15,7 +15,7 @@ _RECORD_LIMIT = 8 * 1024 * 1024
 """torch's own RECORD has 1.5 MB."""
 _LIBRARY = re.compile(r"\.(?:so(?:\.[0-9.]{1,40})?|dll|pyd)\Z")
 _ENDINGS = (".so", ".dll", ".pyd")
-_MOST_LIBRARIES = 2000
+_MOST_LIBRARIES = 2000  # chosen: of one wheel; torch's own has some dozens
 
 
 class Recorded(msgspec.Struct, frozen=True):
