@@ -246,8 +246,8 @@ class TorchFixes(Derived):
             return ()
         apart = elsewhere or self._python.is_closed()
         uv = self._python.by_uv() and not apart
-        said = self._indexes.said(uv=uv, elsewhere=apart)
-        return () if said is None else (said,)
+        mirror_sentence = self._indexes.said(uv=uv, elsewhere=apart)
+        return () if mirror_sentence is None else (mirror_sentence,)
 
     def _numpy_for(self, offer: Offer) -> str:
         os: OperatingSystem = "windows" if self._system.os == "windows" else "linux"
