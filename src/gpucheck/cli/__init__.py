@@ -67,9 +67,11 @@ class CommandFolder(Group):
         check = self.get_command(ctx, "check") if incomplete.startswith("-") else None
         if check is not None:
             inner = click.Context(check, parent=ctx, info_name="check", resilient_parsing=True)
-            own = {one.value for one in found}
+            own = {completion.value for completion in found}
             found += [
-                one for one in check.shell_complete(inner, incomplete) if one.value not in own
+                completion
+                for completion in check.shell_complete(inner, incomplete)
+                if completion.value not in own
             ]
         return found
 
