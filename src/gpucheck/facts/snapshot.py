@@ -96,7 +96,7 @@ class Snapshot:
     def with_sections(self, sections: Iterable[Section]) -> "Snapshot":
         """Return the snapshot with these sections in place of its own."""
         return Snapshot(
-            {**self.sections, **{one.name: one for one in sections}},
+            {**self.sections, **{section.name: section for section in sections}},
             self.runs,
             tables=self.versions.tables,
             origin=self.origin,
@@ -269,7 +269,8 @@ def _drop_commands(sections: dict[str, Section]) -> None:
         # The fixes that a culprit's own node found are commands as they stand. Of its other data
         # only values that are checked get into commands.
         culprits = [
-            msgspec.structs.replace(one, data=without_fixes(one.data)) for one in preflight.culprits
+            msgspec.structs.replace(culprit, data=without_fixes(culprit.data))
+            for culprit in preflight.culprits
         ]
         sections[Preflight.name] = msgspec.structs.replace(preflight, culprits=culprits)
 
