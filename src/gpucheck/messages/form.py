@@ -53,7 +53,7 @@ class Strength(enum.Enum):
         return _CONFIDENCE[self]
 
 
-_LEVELS = {one: level for level, one in enumerate(reversed(Strength), 1)}
+_LEVELS = {strength: level for level, strength in enumerate(reversed(Strength), 1)}
 _CONFIDENCE = {
     Strength.NAMES: Confidence.CERTAIN,
     Strength.POINTS: Confidence.LIKELY,
@@ -257,7 +257,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
 
     def rank(self, message: Message) -> tuple[int, int, int]:
         """Return the key by which messages of this finding are compared; the earliest wins."""
-        names = [one.name for one in self.messages]
+        names = [own.name for own in self.messages]
         place = names.index(message.name) if message.name in names else len(names)
         return *message.rank, -place
 
