@@ -45,7 +45,7 @@ class _Spoken(msgspec.Struct, frozen=True, array_like=True):
     at: int
     kind: Literal["sources", "problems", "value"]
     field: str
-    said: Any
+    data: Any
 
 
 def _packed(section: Section) -> bytes:
@@ -77,11 +77,13 @@ def _texts(group: Facts) -> Iterator[tuple[Literal["sources", "problems", "value
 def _say_again(section: Section, sentences: Iterable[_Spoken]) -> None:
     """Restore the translatable sentences of a section in its decoded copy."""
     groups = list(_groups(section))
-    for one in sentences:
-        if one.kind == _VALUE:
-            msgspec.structs.force_setattr(groups[one.at], one.field, from_said(one.said))
+    for sentence in sentences:
+        if sentence.kind == _VALUE:
+            msgspec.structs.force_setattr(
+                groups[sentence.at], sentence.field, from_said(sentence.data)
+            )
         else:
-            getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
+            getattr(groups[sentence.at], sentence.kind)[sentence.field] = from_said(sentence.data)
 
 
 def _groups(group: Facts) -> Iterator[Facts]:

@@ -66,7 +66,7 @@ def collect(host: Host) -> System:
 def _identity(host: Host, notes: Notes) -> dict[str, Any]:
     identity = host.identity()
     machine = identity.machine
-    said: dict[str, tuple[str, str]] = {
+    identified: dict[str, tuple[str, str]] = {
         "os": (identity.os, "uname"),
         "kernel": (identity.release, "uname"),
         "machine": ("x86_64" if machine.lower() == "amd64" else machine, "uname"),
@@ -76,8 +76,8 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         "home": ("" if identity.home == "~" else identity.home, "$HOME"),
     }
     if identity.os == "windows":
-        said["distribution_version"] = (identity.version, "uname")
-    for field, (value, source) in said.items():
+        identified["distribution_version"] = (identity.version, "uname")
+    for field, (value, source) in identified.items():
         if value:
             notes.said(field, source)
         else:
@@ -92,7 +92,7 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         notes.said("is_root", "getuid")
     else:
         notes.unknown("is_root", say("this system does not say who the user is"))
-    return {**root, **{field: value or None for field, (value, _source) in said.items()}}
+    return {**root, **{field: value or None for field, (value, _source) in identified.items()}}
 
 
 def _distribution(host: Host, notes: Notes) -> dict[str, Any]:

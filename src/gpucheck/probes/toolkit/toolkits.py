@@ -95,8 +95,8 @@ def _is_there(host: Host, program: str) -> bool:
 def _has_setuptools(host: Host, interpreter: Interpreter) -> Answer[bool]:
     if host.origin == "recorded" or not interpreter.sys_path:
         return Answer(None, "sys.path", _ONLY_LIVE)
-    inside = (join(one, "setuptools", "__init__.py") for one in interpreter.sys_path)
-    return Answer(any(host.exists(one).value for one in inside), "sys.path")
+    inside = (join(folder, "setuptools", "__init__.py") for folder in interpreter.sys_path)
+    return Answer(any(host.exists(path).value for path in inside), "sys.path")
 
 
 def _compiler(found: compilers.FoundCompiler) -> Compiler:

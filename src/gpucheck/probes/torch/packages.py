@@ -39,7 +39,7 @@ def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packa
     infos = dist_info.dist_infos(host, interpreter.sys_path)
     reader = _Reader(host, interpreter, known)
     return Packages(
-        distributions=[reader.read(one) for one in infos if reader.matters(one.project)][:_MOST],
+        distributions=[reader.read(info) for info in infos if reader.matters(info.project)][:_MOST],
         conda_packages=_conda_packages(host, interpreter.prefix),
         sources=notes.sources,
         problems=notes.problems,
@@ -68,14 +68,18 @@ class _Reader:
                 notes.unknown(field, say("gpucheck does not read its metadata"))
         else:
             lines = dist_info.header(self._host, info)
-            required = lines.map(lambda said: dist_info.values(said, "Requires-Dist"))
+            required = lines.map(lambda lines: dist_info.values(lines, "Requires-Dist"))
             torch = notes.take(
-                "torch_requirement", required.map(lambda said: torch_requirement(said) or "")
+                "torch_requirement",
+                required.map(lambda wanted: torch_requirement(wanted) or ""),
             )
             requirements = notes.take(
-                "requirements", required.map(lambda said: self._specifiers(info.project, said))
+                "requirements",
+                required.map(lambda wanted: self._specifiers(info.project, wanted)),
             )
-            written = lines.map(lambda said: "".join(dist_info.values(said, "Version")[:1]) or None)
+            written = lines.map(
+                lambda lines: "".join(dist_info.values(lines, "Version")[:1]) or None
+            )
             version = version or notes.take("version", written)
         return Distribution(
             project=info.project,

@@ -58,8 +58,8 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
 
 
 def _install(host: Host, files: TorchFiles) -> TorchInstall:
-    said = version_facts(host, join(files.path, "version.py"))
-    version = said.value.version if said.value is not None else None
+    facts = version_facts(host, join(files.path, "version.py"))
+    version = facts.value.version if facts.value is not None else None
     problems: dict[str, str] = (
         {} if version else {"version": say("it has no readable torch/version.py")}
     )
@@ -81,8 +81,8 @@ def _build(
     package = own.package
     notes.said("installed", package.path)
     notes.said("path", package.path)
-    said = version_facts(host, join(package.path, "version.py"))
-    built_for: Platform | None = notes.take("built_for", said.map(_built_for))
+    facts = version_facts(host, join(package.path, "version.py"))
+    built_for: Platform | None = notes.take("built_for", facts.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)
     notes.unknown("cudnn_compiled", say("the files of a build do not say it"))
     no_metadata = say("there is no metadata of torch")
@@ -95,12 +95,12 @@ def _build(
     return TorchBuild(
         installed=True,
         path=package.path,
-        version=notes.take("version", said.map(lambda v: v.version)),
+        version=notes.take("version", facts.map(lambda v: v.version)),
         metadata_version=notes.take("metadata_version", own.version()),
         built_for=built_for,
-        cuda=notes.take("cuda", said.map(lambda v: v.cuda)),
-        hip=notes.take("hip", said.map(lambda v: v.hip or "")),
-        git_version=notes.take("git_version", said.map(lambda v: v.git_version)),
+        cuda=notes.take("cuda", facts.map(lambda v: v.cuda)),
+        hip=notes.take("hip", facts.map(lambda v: v.hip or "")),
+        git_version=notes.take("git_version", facts.map(lambda v: v.git_version)),
         installer=notes.take("installer", own.installer()),
         arch_list=notes.take("arch_list", libraries.arch_list()),
         cuda_library=notes.take("cuda_library", libraries.has_cuda()),
@@ -119,12 +119,12 @@ def _build(
     )
 
 
-def _built_for(said: VersionFacts) -> Platform | None:
+def _built_for(facts: VersionFacts) -> Platform | None:
     """Return what the build is for; None if the file does not even define ``cuda``."""
-    if said.cuda is None:
+    if facts.cuda is None:
         return None
-    if said.cuda:
+    if facts.cuda:
         return "cuda"
-    if said.hip:
+    if facts.hip:
         return "rocm"
-    return "xpu" if said.xpu else "cpu"
+    return "xpu" if facts.xpu else "cpu"
