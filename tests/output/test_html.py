@@ -157,8 +157,8 @@ def test_plots_of_selftests_are_only_where_there_are_figures() -> None:
 def test_a_plot_says_what_it_shows_and_has_its_figures() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     copies, busbw, *_others = of_selftests.charts(tests)
-    assert "12 pairs" in copies.said
-    assert "cuda:1 to cuda:3: 24.7" in copies.said
+    assert "12 pairs" in copies.caption
+    assert "cuda:1 to cuda:3: 24.7" in copies.caption
     assert ("cuda:3", "cuda:1", "24.7", "") in copies.rows
     assert ("128 MiB", "221", "177") in busbw.rows
     for chart in of_selftests.charts(tests):
@@ -181,14 +181,14 @@ def test_many_ends_share_cells() -> None:
     (found,) = (
         one for one in of_preflight.charts(html_samples.links(64)) if one.key == "pairs-of-nodes"
     )
-    assert "Each cell stands for 3 by 3 ends" in found.said
+    assert "Each cell stands for 3 by 3 ends" in found.caption
     assert markup(el("svg", *found.drawn)).count("<rect") < 600
 
 
 def test_slow_ranks_are_named_and_marked() -> None:
     values = {f"rank {at}": 50.0 + at / 100 for at in range(200)} | {"rank 7": 20.0}
     chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 7"], "ranks")
-    assert "Slow: rank 7." in chart.said
+    assert "Slow: rank 7." in chart.caption
     drawn = markup(el("svg", *chart.drawn))
     assert "▼" in drawn
     assert "rank 7: 20" in drawn
@@ -202,8 +202,8 @@ def test_nobody_waited_where_all_passed() -> None:
 
 def test_seconds_are_shown_with_who_waited_for_whom() -> None:
     chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
-    assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.said
-    assert "No seconds are known for rank 2." in chart.said
+    assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.caption
+    assert "No seconds are known for rank 2." in chart.caption
     assert [row[0].partition(",")[0] for row in chart.rows] == [f"rank {at}" for at in range(4)]
     assert chart.rows[0][1:] == (
         "stopped", "step 2 (together): start 0.2 s, connect 1.3 s, enter 58.5 s; 60.0 s in all",
@@ -226,7 +226,7 @@ def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
     these[0] = msgspec.structs.replace(these[0], held_up=away)
     chart = durations.chart(these, steps)
     assert chart is not None
-    assert "Ranks 0-1 waited 58.0 s." in chart.said
+    assert "Ranks 0-1 waited 58.0 s." in chart.caption
 
 
 def test_many_groups_are_cut_in_the_plot_and_said() -> None:
@@ -256,12 +256,12 @@ def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     charts = {one.key: one for one in of_selftests.charts(tests)}
     for key in ("temperature", "memory"):
-        assert charts[key].said.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
+        assert charts[key].caption.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
         assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
     found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
     of_old = msgspec.structs.replace(tests, results=found)
     charts = {one.key: one for one in of_selftests.charts(of_old)}
-    assert charts["memory"].said.endswith(
+    assert charts["memory"].caption.endswith(
         "The report does not say when the self-test sustained ran."
     )
     assert 'class="soft"' not in markup(el("svg", *charts["memory"].drawn))
@@ -272,7 +272,7 @@ def test_where_sustained_was_skipped_nothing_is_marked() -> None:
     found = [msgspec.structs.replace(one, status="skipped") for one in tests.results or ()]
     charts = of_selftests.charts(msgspec.structs.replace(tests, results=found))
     (memory,) = (one for one in charts if one.key == "memory")
-    assert "sustained" not in memory.said
+    assert "sustained" not in memory.caption
     assert 'class="soft"' not in markup(el("svg", *memory.drawn))
 
 
@@ -288,12 +288,12 @@ def test_sustained_at_two_times_is_marked_twice() -> None:
         for one in of_selftests.charts(msgspec.structs.replace(tests, results=found))
         if one.key == "temperature"
     ]
-    assert chart.said.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
+    assert chart.caption.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
     assert markup(el("svg", *chart.drawn)).count('class="soft"') == 2
 
 
 def test_a_report_without_seconds_says_so() -> None:
-    charts = {one.key: one.said for one in of_preflight.charts(preflight_samples.hang())}
+    charts = {one.key: one.caption for one in of_preflight.charts(preflight_samples.hang())}
     assert "durations" not in charts
     assert "does not say how many seconds" in charts["phases"]
 
