@@ -30,11 +30,11 @@ _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
     """Return the facts and messages of a text as a snapshot."""
     taken = _taken(reading)
-    of_messages = (one.format for one in taken if one.messages)
+    of_messages = (format_taken.format for format_taken in taken if format_taken.messages)
     sections = dict(_silent_sections())
-    for name, said in reading.sections.items():
-        if said != sections[name]:
-            sections[name] = said
+    for name, section in reading.sections.items():
+        if section != sections[name]:
+            sections[name] = section
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,

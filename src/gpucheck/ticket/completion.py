@@ -48,7 +48,7 @@ def complete(machine: Machine, tables: Tables, words: AbstractSet[str]) -> None:
 def _known_capability(name: str, tables: Tables) -> str | None:
     """Return the compute capability of a product, None if no table has it."""
     found = (capability_of(known, tables) for known in spellings(name))
-    return next((one for one in found if one is not None), None)
+    return next((capability for capability in found if capability is not None), None)
 
 
 def _capability(gpu: Draft, field: str, tables: Tables) -> None:
@@ -70,7 +70,7 @@ def _build(machine: Machine, tables: Tables) -> None:
     line = machine.line_of(TorchBuild, "version")
     local = version.partition("+")[2]
     cuda = minor(local.partition(".")[0]) if local.startswith("cu") else None
-    other = next((one for one in _OTHERS if local.startswith(one)), None)
+    other = next((platform for platform in _OTHERS if local.startswith(platform)), None)
     if cuda is not None:
         machine.said(TorchBuild, "built_for", "cuda", line)
         machine.said(TorchBuild, "cuda", cuda, line)

@@ -77,8 +77,8 @@ def read(text: Text, tables: Tables) -> Reading:
             machine.said(Pasted, "cut_off", quote(head.text), head)
         complaint = first_complaint_of_environment(text)
         if complaint is not None:
-            said = quote(complaint.text)
-            machine.said(Pasted, "complaint", said, complaint)
+            quoted = quote(complaint.text)
+            machine.said(Pasted, "complaint", quoted, complaint)
     if failed is not None:
         machine.said(Pasted, "gpu_error", quote(failed.text), failed)
     return Reading(

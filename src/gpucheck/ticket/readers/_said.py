@@ -100,9 +100,9 @@ def toolkit(value: str, line: Line, machine: Machine) -> None:
         )
         return
     machine.said(Toolkits, "selected_version", version, line)
-    one = machine.item(Toolkits, "toolkits", Toolkit, version, line)
-    one.said("version", version, line.source)
-    one.said("has_nvcc", value=True, source=line.source)
+    toolkit_draft = machine.item(Toolkits, "toolkits", Toolkit, version, line)
+    toolkit_draft.said("version", version, line.source)
+    toolkit_draft.said("has_nvcc", value=True, source=line.source)
 
 
 def driver_release(value: str, line: Line, machine: Machine) -> None:
@@ -175,9 +175,9 @@ def cannot_import_torch(text: Text) -> bool:
 def package(name: str, version: str, line: Line, machine: Machine) -> str:
     """Read an installed distribution; return its normalised name."""
     project = re.sub(r"[-_.]+", "-", name).lower()
-    one = machine.item(Packages, "distributions", Distribution, project, line)
-    one.said("project", project, line.source)
-    one.said("version", version.rstrip(").,"), line.source)
+    distribution = machine.item(Packages, "distributions", Distribution, project, line)
+    distribution.said("project", project, line.source)
+    distribution.said("version", version.rstrip(").,"), line.source)
     if project == "torch":
         torch_version(version, line, machine)
     return project

@@ -59,7 +59,7 @@ def _codes(text: Text, index: int, machine: Machine) -> None:
     found = _SUPPORTS.search(line.text) or _ARCH_LIST.search(line.text)
     if found is not None:
         # The message lists only cubins: PTX, which the driver might compile, did not help this GPU.
-        _build([one for one in _CODE.findall(found[1]) if one.startswith("sm")], line, machine)
+        _build([code for code in _CODE.findall(found[1]) if code.startswith("sm")], line, machine)
         return
     if "shows the ccs" in line.text.lower():
         _list_of_ccs(text, index, machine)
@@ -92,4 +92,7 @@ def _between(least: str, most: str, tables: Tables) -> list[str]:
     """
     low, high = (int(end.replace(".", "")) for end in (least, most))
     known = (int(code.removeprefix("sm_")) for code in tables.get(TorchBuilds).codes())
-    return [f"sm_{one}" for one in sorted({low, high, *(one for one in known if low < one < high)})]
+    return [
+        f"sm_{number}"
+        for number in sorted({low, high, *(number for number in known if low < number < high)})
+    ]

@@ -28,10 +28,10 @@ def read(text: Text, machine: Machine) -> None:
             if xid.address:
                 event.said("pci_address", xid.address, line.source)
         elif kill is not None:
-            one = machine.item(KernelLog, "oom_kills", OomKill, at, line)
-            one.said("pid", kill.pid, line.source)
-            one.said("process_name", kill.process_name, line.source)
-            one.said("scope", kill.scope, line.source)
+            oom_kill = machine.item(KernelLog, "oom_kills", OomKill, at, line)
+            oom_kill.said("pid", kill.pid, line.source)
+            oom_kill.said("process_name", kill.process_name, line.source)
+            oom_kill.said("scope", kill.scope, line.source)
         elif messages.speaks_of_driver(line.text):
             _message(line, machine)
     lost = [line for line in lines if "NVRM" in line.text]

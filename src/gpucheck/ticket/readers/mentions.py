@@ -214,7 +214,7 @@ def _available(text: Text, machine: Machine) -> None:
         elif _NOT_AVAILABLE.search(line.text) and not is_code(text, index):
             answers.append((False, line))
     if answers:
-        machine.said(Pasted, "cuda_available", *min(answers, key=lambda one: one[0]))
+        machine.said(Pasted, "cuda_available", *min(answers, key=lambda answer: answer[0]))
 
 
 def _answer_below(lines: Sequence[Line]) -> re.Match[str] | None:

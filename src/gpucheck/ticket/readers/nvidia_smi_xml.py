@@ -134,7 +134,7 @@ def _process(
     if tag != "used_memory" or not usage:
         return
     pid = whole_number(process.get("pid", ""))
-    one = GpuProcess(
+    gpu_process = GpuProcess(
         pid=pid,
         kind="graphics" if process.get("type") == "G" else "compute",
         process_name=process.get("process_name"),
@@ -142,7 +142,7 @@ def _process(
         sources={"*": line.source},
     )
     if pid is not None:
-        add_process(gpu, one, line.source)
+        add_process(gpu, gpu_process, line.source)
 
 
 def _text(value: str) -> str | None:

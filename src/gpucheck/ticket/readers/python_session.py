@@ -40,7 +40,7 @@ def read(text: Text, machine: Machine) -> None:
         found = _EXPRESSION.findall(line.text)[:_MOST_EXPRESSIONS]
         if found and _INPUT.match(line.text):
             asked.append((_Output(text, index), found))
-    for output, found in sorted(asked, key=lambda one: not one[0].is_false):
+    for output, found in sorted(asked, key=lambda answer: not answer[0].is_false):
         output.answer(found, machine)
 
 
