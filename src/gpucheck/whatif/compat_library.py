@@ -90,16 +90,16 @@ def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
     Raises:
         GivenError: the tables list the GPU as another kind.
     """
-    said = given["gpu_kind"][0] if given.get("gpu_kind") else ""
-    for name in names if said else ():
+    kind_given = given["gpu_kind"][0] if given.get("gpu_kind") else ""
+    for name in names if kind_given else ():
         kind = kind_of(name, tables.get(GpuProducts))
-        if kind is not None and said not in _SAME.get(kind, (kind,)):
+        if kind is not None and kind_given not in _SAME.get(kind, (kind,)):
             raise GivenError(
                 say(
                     "gpu={name} and gpu_kind={said} contradict each other: this GPU is of the kind "
                     "{kind}.",
                     name=name,
-                    said=said,
+                    said=kind_given,
                     kind=kind,
                 )
             )

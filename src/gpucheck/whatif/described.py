@@ -153,10 +153,10 @@ def _packages(given: Given, drafts: Drafts) -> None:
     for name in spoken_of:
         for value in given[name]:
             project, _, version = value.partition("==") if "==" in value else (name, "", value)
-            one = Draft()
-            one.said("project", project.lower().replace("_", "-"), _source(given, name))
-            one.said("version", version, _source(given, name))
-            found.append(one.build(Distribution))
+            distribution = Draft()
+            distribution.said("project", project.lower().replace("_", "-"), _source(given, name))
+            distribution.said("version", version, _source(given, name))
+            found.append(distribution.build(Distribution))
     sources = in_series([_source(given, name) for name in spoken_of])
     drafts.of(Packages).said("distributions", found, sources)
 
@@ -167,10 +167,10 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
         source = _source(given, "nvcc")
         toolkits = []
         for version in given["nvcc"]:
-            one = Draft()
-            one.said("version", version, source)
-            one.said("has_nvcc", value=True, source=source)
-            toolkits.append(one.build(Toolkit))
+            toolkit = Draft()
+            toolkit.said("version", version, source)
+            toolkit.said("has_nvcc", value=True, source=source)
+            toolkits.append(toolkit.build(Toolkit))
             draft.said("selected_version", version, source)
         draft.said("toolkits", toolkits, source)
         if toolkits:
@@ -181,10 +181,10 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
     compilers = []
     for key in spoken_of:
         for version in given[key]:
-            one = Draft()
-            one.said("command", _COMPILERS[key], _source(given, key))
-            one.said("version", version, _source(given, key))
-            compilers.append(one.build(Compiler))
+            compiler = Draft()
+            compiler.said("command", _COMPILERS[key], _source(given, key))
+            compiler.said("version", version, _source(given, key))
+            compilers.append(compiler.build(Compiler))
     if spoken_of:
         draft.said("compilers", compilers, in_series([_source(given, key) for key in spoken_of]))
 

@@ -53,7 +53,9 @@ def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
         return
     here = str(torch.get("cuda") or "").partition(".")[0]
     runtimes = (f"nvidia-cuda-runtime-cu{major}==", f"nvidia-cuda-runtime=={major}.")
-    brought = any(one.startswith(runtimes) for one in given.get("nvidia_packages", []))
+    brought = any(
+        requirement.startswith(runtimes) for requirement in given.get("nvidia_packages", [])
+    )
     soname = tables.get(CudaSonames).soname("cudart", major)
     if here and (here == major or brought):
         draft.said("missing_libraries", [], source)

@@ -386,7 +386,7 @@ class GpuReader:
                 gpu=name,
                 cuda=toolkit,
             )
-        if reason not in [one.reason for one in self._drafts.missing]:
+        if reason not in [missing.reason for missing in self._drafts.missing]:
             self._drafts.miss("nvml.gpus", reason)
 
     def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:

@@ -169,13 +169,13 @@ def _loaded(given: Given, drafts: Drafts) -> None:
         for version in given.get(key, ()):
             source = _source(given, key)
             # Rules check only the start of the name, so any name of the main library serves here.
-            one = LoadedLibrary(
+            library_file = LoadedLibrary(
                 soname=library, library=library, version=version, sources={"*": source}
             )
-            found.append((one, source))
+            found.append((library_file, source))
     if found:
         sources = in_series([source for _, source in found])
-        drafts.of(Loading).said("libraries", [one for one, _ in found], sources)
+        drafts.of(Loading).said("libraries", [library_file for library_file, _ in found], sources)
 
 
 def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
@@ -191,13 +191,13 @@ def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
     found = [] if is_absent else given[key]
     draft = drafts.of(Loading)
     if any(name == needed or name.startswith(f"{needed}.") for name in found):
-        one = LoadedLibrary(
+        library_file = LoadedLibrary(
             soname=needed,
             library="cudnn",
             sources={"*": source},
             problems={"version": NOT_GIVEN, "path": NOT_GIVEN},
         )
-        draft.said("libraries", [one], source)
+        draft.said("libraries", [library_file], source)
         draft.said("missing", [], source)
         return
     lost = MissingLibrary(

@@ -63,8 +63,8 @@ class _Build:
         if self._version:
             draft.said("version", self._version, _source(self._given, "torch"))
             draft.said("metadata_version", self._version, _source(self._given, "torch"))
-        said = self._given.get("torch_source")
-        installer = _source(self._given, "torch_source") if said else say("assumed: PyPI")
+        source_given = self._given.get("torch_source")
+        installer = _source(self._given, "torch_source") if source_given else say("assumed: PyPI")
         draft.said("installer", _INSTALLERS.get(self._where, "pip"), installer)
         self._built_for()
         if draft.fields.get("built_for") == "cuda" and draft.fields.get("cuda"):
@@ -105,7 +105,7 @@ class _Build:
         word = local.partition(".")[0]
         if (cuda := minor(word)) is not None and word.startswith("cu"):
             return "cuda", cuda
-        return next(((one, "") for one in _OTHERS if local.startswith(one)), None)
+        return next(((platform, "") for platform in _OTHERS if local.startswith(platform)), None)
 
     def _default(self) -> None:
         build = self._tables.get(TorchReleases).default_build(self._version, self._platform)
