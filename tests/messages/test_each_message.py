@@ -97,7 +97,7 @@ def test_each_finds_its_sample_and_not_the_other_line(slug: str) -> None:
 
 def _can_be_met(message: Message) -> bool:
     for condition in (*message.beside, *filter(None, [message.unless])):
-        literals = (*condition.any_of, *condition.said)
+        literals = (*condition.any_of, *condition.outside_code)
         if not (literals or condition.words or condition.facts):
             return False
         if not all(literals) or any(one != one.lower() for one in literals):

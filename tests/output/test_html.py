@@ -256,7 +256,9 @@ def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     charts = {one.key: one for one in of_selftests.charts(tests)}
     for key in ("temperature", "memory"):
-        assert charts[key].caption.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
+        assert charts[key].caption.endswith(
+            "The self-test sustained ran in the seconds 12 to 43.3."
+        )
         assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
     found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
     of_old = msgspec.structs.replace(tests, results=found)

@@ -171,10 +171,10 @@ class Offers:
             driver_cuda=situation.driver_cuda,
             driver_os=situation.driver_os,
         )
-        nothing_said = situation.driver is None and situation.driver_cuda is None
+        no_driver_given = situation.driver is None and situation.driver_cuda is None
         versions = {offer.cuda for offer in self._rows}
         return frozenset(
-            cuda for cuda in versions if nothing_said or fits_driver(self.tables, cuda, machine)
+            cuda for cuda in versions if no_driver_given or fits_driver(self.tables, cuda, machine)
         )
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:

@@ -31,7 +31,7 @@ def examined(order: Order, seconds: float) -> Snapshot:
         UsageError, RefusedError: what was asked makes no sense, or cannot be used.
         NoAnswerError: the process gave no answer.
     """
-    encoded_order = _told(order)
+    encoded_order = _encoded(order)
     command = own_command(_MODULE)
     if not command:
         raise NoAnswerError(say("the path of the running Python is not known (sys.executable)"))
@@ -47,7 +47,7 @@ def examined(order: Order, seconds: float) -> Snapshot:
         _end(program)
 
 
-def _told(order: Order) -> bytes:
+def _encoded(order: Order) -> bytes:
     try:
         return msgspec.json.encode(order)
     except UnicodeEncodeError as error:  # a name of bytes that are no UTF-8

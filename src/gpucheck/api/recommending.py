@@ -284,7 +284,7 @@ class Recommending:
 
         indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)
         apart = python.is_closed() or _is_of_ngc(target)
-        mirror_sentence = indexes.said(uv=self._wish.tool == "uv", elsewhere=apart)
+        mirror_sentence = indexes.mirror_sentence(uv=self._wish.tool == "uv", elsewhere=apart)
         if offer.is_default and mirror_sentence is not None:
             self._notes.append(mirror_sentence)
 

@@ -11,7 +11,7 @@ from gpucheck.language import in_series, say, say_many
 from gpucheck.output import diff_overview
 from gpucheck.output.baseline_documents import Comparison, Difference, Figure
 from gpucheck.output.diff import Change
-from gpucheck.output.diff_text import said_of
+from gpucheck.output.diff_text import change_words
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import driver_release, gpu_names, headline
@@ -77,7 +77,7 @@ def _explain(page: Page, explanation: Explanation) -> None:
         return
     page.heading(say("What explains it"))
     for change in explanation.changes[:_MOST_CHANGES]:
-        page.words(said_of(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
+        page.words(change_words(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
     rest = len(explanation.changes) - _MOST_CHANGES
     if rest > 0:
         page.words(say("and {count} more that belong to them", count=rest), indent=2)

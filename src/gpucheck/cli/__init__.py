@@ -178,7 +178,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         no_error_dialogs()
     _open_closed_streams()
     _let_every_character_through()
-    with _leaving_when_told():
+    with _leaving_on_signals():
         _run(args)
 
 
@@ -266,7 +266,7 @@ def _let_every_character_through() -> None:
 
 
 @contextlib.contextmanager
-def _leaving_when_told() -> Iterator[None]:
+def _leaving_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end a run like an exception, so that everything is cleaned up.
 
     An ignored signal (``nohup``) stays ignored.

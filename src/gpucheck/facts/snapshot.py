@@ -8,7 +8,7 @@ import msgspec
 
 from gpucheck._about import VERSION
 from gpucheck.facts import Facts, Section, builtins
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.facts.culprit_data import decoded, without_fixes
 from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import refuse_long_numbers
@@ -215,7 +215,7 @@ def load(file: "Path") -> Snapshot:
             say(
                 "{file} is not a gpucheck snapshot or report: {error}",
                 file=file,
-                error=said_by(error),
+                error=message_of(error),
             )
         ) from error
 
@@ -237,7 +237,7 @@ def decode(data: bytes, *, is_own: bool = False) -> Snapshot:
     try:
         refuse_long_numbers(data)
     except ValueError as error:
-        raise msgspec.DecodeError(said_by(error)) from error
+        raise msgspec.DecodeError(message_of(error)) from error
     saved = msgspec.json.decode(data, type=_Saved | _SavedReport)
     if isinstance(saved, _SavedReport):
         saved = msgspec.json.decode(saved.snapshot, type=_Saved)

@@ -60,7 +60,7 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     """Take the driver's own error; if it could not be asked, compare the releases."""
     if system.wsl:
         return NotApplicable(say("in WSL the module and the libraries both come from Windows"))
-    quoted = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
+    quoted = _driver_facts(nvml, cuda, smi) + says.points_at(RULE.slug)
     at = _first(driver.libcuda)
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
@@ -81,7 +81,7 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     )
 
 
-def _said(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
+def _driver_facts(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
     facts = []
     if nvml.init_code == _NVML_MISMATCH:
         facts.append("nvml.init_code")

@@ -58,7 +58,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     """Look for an installed driver whose module is not loaded, and for the reason."""
     if driver.module_loaded or nvml.init_code == 0 or state.works():
         return Fine(say("the kernel module is loaded"))
-    quoted = _said(nvml, smi)
+    quoted = _driver_facts(nvml, smi)
     if driver.module_loaded is None and quoted:
         if pci.gpus == []:
             return NotApplicable(say("there is no NVIDIA GPU that the module could drive"))
@@ -87,7 +87,7 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     )
 
 
-def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
+def _driver_facts(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
     """Return the facts in which the driver itself says so."""
     facts = []
     if nvml.init_code == _NOT_LOADED:

@@ -36,7 +36,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         found = (Path(self.folder) / name for name in names if name)
         return tuple(str(path) for path in found if path.is_file())
 
-    def said(self) -> Sentence:
+    def undo_sentence(self) -> Sentence:
         """Return what will undo a change of the environment."""
         if not self.lock:
             return say(

@@ -68,7 +68,7 @@ def plan_text(
             _step(page, number, step)
         if project is not None:
             page.blank()
-            page.words(project.said())
+            page.words(project.undo_sentence())
             _lasting(page, made, project)
     elif not made.left:
         page.words(say("There is nothing to fix."))
@@ -178,7 +178,7 @@ def document(
         root_causes=report.root_causes,
         environment=place.prefix if place is not None else None,
         refused=refused,
-        project=project.said() if project is not None else "",
+        project=project.undo_sentence() if project is not None else "",
         lasting=lasting(made, project),
         steps=tuple(
             FixStep(

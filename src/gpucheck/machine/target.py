@@ -82,7 +82,7 @@ class Target(Reply, frozen=True, kw_only=True):
     others: tuple[Candidate, ...] = ()
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _RawAnswer(msgspec.Struct, frozen=True):
     """The JSON of ``worker/describe.py``."""
 
     too_old: str = ""
@@ -212,7 +212,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
 
 def _understood(executable: str, text: str) -> Reply:
     try:
-        answer = msgspec.json.decode(text, type=_Said)
+        answer = msgspec.json.decode(text, type=_RawAnswer)
     except (ValueError, RecursionError) as error:
         detail = say(
             "{executable} gave an answer that is not understood: {error}",

@@ -113,7 +113,7 @@ class Condition(_Strict, frozen=True, kw_only=True):
     """Lower-case literals."""
     words: tuple[str, ...] = ()
     """Whole words of letters; as a literal, "ray" would occur in "array" too."""
-    said: tuple[str, ...] = ()
+    outside_code: tuple[str, ...] = msgspec.field(default=(), name="said")
     """Lower-case literals in a line that is not source code."""
     facts: FactCondition | None = None
     named: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts import said_by
+from gpucheck.facts import message_of
 from gpucheck.language import say
 from gpucheck.messages.form import Condition, FindingMessages, Message
 
@@ -102,7 +102,7 @@ def resolved(found: FindingMessages, place: str) -> FindingMessages:
             why = say("nothing is named {name}", name=error)
             raise MessagesError(_about(place, message.name, why)) from error
         except ValueError as error:
-            raise MessagesError(_about(place, message.name, said_by(error))) from error
+            raise MessagesError(_about(place, message.name, message_of(error))) from error
 
     return msgspec.structs.replace(found, messages=tuple(map(resolved_message, found.messages)))
 
@@ -114,7 +114,7 @@ def _both(first: Condition, second: Condition) -> Condition:
     return Condition(
         any_of=first.any_of + second.any_of,
         words=first.words + second.words,
-        said=first.said + second.said,
+        outside_code=first.outside_code + second.outside_code,
         facts=first.facts or second.facts,
     )
 

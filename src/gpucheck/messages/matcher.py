@@ -26,7 +26,7 @@ _CONTEXT = (
     "train.py", "nvlink", "received by pid",
 )  # fmt: skip
 """A text without any of these may be about any program."""
-_MOST_SAID = 20
+_MOST_OUTSIDE_CODE = 20
 _NEAR = {Strength.POINTS: 80, Strength.FITS: 12, Strength.SYMPTOM: 12}
 """Lines from a message to the words that must stand beside it.
 
@@ -154,7 +154,7 @@ class _Around:
         near = "\n".join(line.text for line in lines).lower()
         return all(
             (condition.facts is not None and condition.facts.holds(self._facts))
-            or _begins_a_word((*condition.any_of, *condition.said, *condition.words), near)
+            or _begins_a_word((*condition.any_of, *condition.outside_code, *condition.words), near)
             for condition in message.beside
         )
 
@@ -172,11 +172,11 @@ class _Around:
             return True
         if condition.words and not self._text.words().isdisjoint(condition.words):
             return True
-        return self._is_said(condition.said)
+        return self._is_outside_code(condition.outside_code)
 
-    def _is_said(self, literals: Sequence[str]) -> bool:
+    def _is_outside_code(self, literals: Sequence[str]) -> bool:
         """Whether one of these occurs in a line that is not source code."""
-        found = self._text.find(*literals, most=_MOST_SAID) if literals else ()
+        found = self._text.find(*literals, most=_MOST_OUTSIDE_CODE) if literals else ()
         return any(not is_code(self._text, index) for index in found)
 
 

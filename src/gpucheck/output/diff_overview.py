@@ -11,7 +11,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.diff import Change
-from gpucheck.output.diff_text import said_of
+from gpucheck.output.diff_text import change_words
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
@@ -140,7 +140,7 @@ def _package(change: Change) -> tuple[str, str]:
 
 
 def _variable(change: Change) -> tuple[str, str]:
-    return change.fact.removeprefix(_VARIABLES), said_of(change)
+    return change.fact.removeprefix(_VARIABLES), change_words(change)
 
 
 def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
@@ -149,7 +149,7 @@ def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
     if verbose or len(changes) <= _FEW:
         page.heading(say("Every change") if verbose else say("Further changes"))
         for change in changes:
-            page.words(said_of(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
+            page.words(change_words(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
         return
     sections = Counter(change.fact.partition(".")[0] for change in changes)
     counts = in_series(

@@ -5,7 +5,7 @@ from gpucheck.output.diff import Change
 from gpucheck.output.words import clean, in_parts, shown
 
 
-def said_of(change: Change) -> str:
+def change_words(change: Change) -> str:
     """Return what became of a fact: what it was and what it is."""
     field = change.fact.rpartition(".")[2]
     old, new = shown(change.before, field), shown(change.after, field)

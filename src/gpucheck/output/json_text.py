@@ -21,7 +21,9 @@ def json_text(data: object, *, indent: int | None = 2) -> str:
 def with_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return the data with ``said`` in each object that has sentences."""
     if isinstance(data, Mapping):
-        sentences = {key: found for key, value in data.items() if (found := _said(key, value))}
+        sentences = {
+            key: found for key, value in data.items() if (found := _sentence_keys(key, value))
+        }
         plain = {
             key: _mere(value) if key in _NOTES else with_said(value) for key, value in data.items()
         }
@@ -38,7 +40,7 @@ def _mere(notes: Any) -> Any:  # noqa: ANN401  # JSON-like data
     return {key: str(note) if isinstance(note, Sentence) else note for key, note in notes.items()}
 
 
-def _said(field: str, value: object) -> object:
+def _sentence_keys(field: str, value: object) -> object:
     """Return the keys of the sentences in a field; None if there are none."""
     if isinstance(value, Sentence):
         return as_said(value)

@@ -22,7 +22,7 @@ from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.reading import Reading
-from gpucheck.ticket.settled import nothing_said
+from gpucheck.ticket.settled import empty_section
 
 _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 
@@ -65,7 +65,7 @@ def _taken(reading: Reading) -> list[Taken]:
 @functools.cache
 def _silent_sections() -> dict[str, Section]:
     """Return every section as it is for a text that says nothing about it."""
-    return {name: nothing_said(kind) for name, kind in all_sections().items()}
+    return {name: empty_section(kind) for name, kind in all_sections().items()}
 
 
 def _sign(match: Match, text: Text) -> Sign:

@@ -63,7 +63,7 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
         headline=say(
             "{package} fails with {said}",
             package=failure.package or say("The program"),
-            said=_said(failure),
+            said=_as_printed(failure),
         ),
         evidence=("pasted.failure.text", *(("pasted.failure.frame",) if failure.frame else ())),
         fixes=tuple(fix.plain(on_windows=on_windows) for fix in _fixes_of(slug, failure)),
@@ -73,7 +73,7 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
     return [Claim(slug=slug, hit=hit, weight=Weight(0))]
 
 
-def _said(failure: Failed) -> str:
+def _as_printed(failure: Failed) -> str:
     """Return class and message as Python prints them, without modules and not too long."""
     name = (failure.exception or "").rpartition(".")[2]
     message = failure.message or ""

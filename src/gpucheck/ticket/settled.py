@@ -15,7 +15,7 @@ _LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
 
 
 @functools.cache
-def nothing_said(kind: type[Section]) -> Section:
+def empty_section(kind: type[Section]) -> Section:
     """Return an empty section of this type; all texts share one object."""
     return kind(problems={"*": NOT_PASTED})
 
@@ -43,7 +43,7 @@ def silent_rules(snapshot: Snapshot) -> frozenset[str]:
     sections = snapshot.sections.values()
     return _without(
         frozenset(
-            type(section) for section in sections if section is not nothing_said(type(section))
+            type(section) for section in sections if section is not empty_section(type(section))
         )
     )
 

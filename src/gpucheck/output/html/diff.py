@@ -6,7 +6,7 @@ from gpucheck.engine import Report
 from gpucheck.language import in_turn, say, say_many
 from gpucheck.output import diff_overview
 from gpucheck.output.diff import Change
-from gpucheck.output.diff_text import said_of
+from gpucheck.output.diff_text import change_words
 from gpucheck.output.html.builder import Node, el
 from gpucheck.output.html.page import First, page
 from gpucheck.output.html.parts import folded, pairs, section, table, words
@@ -31,7 +31,7 @@ def render(before: Report, after: Report, changes: Sequence[Change]) -> str:
             section(f"group-{at}", heading, table((say("Name"), say("Change")), _cut(cells, named)))
         )
     every = [
-        (el("code", clean(change.fact, _LONG)), words(said_of(change)))
+        (el("code", clean(change.fact, _LONG)), words(change_words(change)))
         for change in changes[:_ROWS]
     ]
     all_of_them = table((say("Fact"), say("Change")), _cut(every, changes))

@@ -152,7 +152,7 @@ def _extension(
     from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
 
     notes = Notes()
-    notes.said("*", needs.file.path)
+    notes.known("*", needs.file.path)
     missing = notes.take("missing_libraries", needs.missing_libraries)
     lacking = notes.take("missing_symbols", needs.missing_symbols)
     codes = notes.take("codes", needs.codes)

@@ -38,7 +38,7 @@ def _library(
     host: Host, file: LibraryFile, infos: list[DistInfo], conda: list[CondaRecord]
 ) -> CudaLibrary:
     notes = Notes()
-    notes.said("*", file.path)
+    notes.known("*", file.path)
     place: Place = file.via if file.via in ("wheel", "conda", "system") else "other"
     version, package = library_version(host, file.library, file.path, place, infos, conda)
     return CudaLibrary(

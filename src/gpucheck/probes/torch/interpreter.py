@@ -33,7 +33,7 @@ def collect(host: Host, wish: TargetWish) -> Interpreter:
     if taken.answer is None:
         return _silent(taken)
     for field in ("status", "executable", "chosen_by", "others"):
-        notes.said(field, say("gpucheck's search for the target interpreter"))
+        notes.known(field, say("gpucheck's search for the target interpreter"))
     return _described(host, taken, taken.answer, notes)
 
 
@@ -102,10 +102,10 @@ def _has_gpucheck(host: Host, site_packages: Sequence[str] | None) -> bool | Non
 def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
     config = host.read(join(prefix, "pyvenv.cfg"), 16 * 1024)
     if config.value is not None:
-        notes.said("kind", config.source)
+        notes.known("kind", config.source)
         keys = [line.partition("=")[0].strip() for line in config.value.splitlines()]
         return "uv" if "uv" in keys else "venv"
-    notes.said("kind", prefix)
+    notes.known("kind", prefix)
     if host.exists(join(prefix, "conda-meta")).value:
         return "conda"
     if "/.pyenv/versions/" in prefix or "\\.pyenv\\" in prefix:

@@ -47,7 +47,7 @@ def collect(
             claims.setdefault(file.path, []).append(file)
     damaged, shared = _compared(host, claims)
     for field in ("damaged", "shared", "unrecorded"):
-        notes.said(field, say("the RECORD files of the wheels, and the sizes of their libraries"))
+        notes.known(field, say("the RECORD files of the wheels, and the sizes of their libraries"))
     return NvidiaWheels(
         pins=pins,
         damaged=damaged,
@@ -78,7 +78,7 @@ def _pins(torch: TorchBuild, infos: list[DistInfo], notes: Notes) -> list[Pinned
         notes.unknown("pins", torch.problem("pins") or say("what torch requires is unknown"))
         return None
     source = torch.source("pins")
-    notes.said("pins", say("{source}, and the metadata of what is installed", source=source))
+    notes.known("pins", say("{source}, and the metadata of what is installed", source=source))
     found = []
     for project, specifier in torch.pins.items():
         info = _installed(project, infos, torch.path or "")

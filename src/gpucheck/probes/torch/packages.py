@@ -34,8 +34,8 @@ def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packa
         why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return Packages(problems={"*": why})
     notes = Notes()
-    notes.said("distributions", say("sys.path of the target"))
-    notes.said("conda_packages", f"{interpreter.prefix}: conda-meta")
+    notes.known("distributions", say("sys.path of the target"))
+    notes.known("conda_packages", f"{interpreter.prefix}: conda-meta")
     infos = dist_info.dist_infos(host, interpreter.sys_path)
     reader = _Reader(host, interpreter, known)
     return Packages(
@@ -61,7 +61,7 @@ class _Reader:
     def read(self, info: DistInfo) -> Distribution:
         """Return what the metadata says, as far as it is needed."""
         notes = Notes()
-        notes.said("*", info.path)
+        notes.known("*", info.path)
         version, torch, requirements = info.version or None, None, None
         if version is not None and _says_nothing(info.project):
             for field in ("torch_requirement", "requirements"):

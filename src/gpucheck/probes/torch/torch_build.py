@@ -26,8 +26,8 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     found, problems = find_torch(host, interpreter.sys_path)
     infos = dist_infos(host, interpreter.sys_path)
     notes = Notes()
-    notes.said("installs", say("sys.path of the target"))
-    notes.said("leftovers", say("sys.path of the target"))
+    notes.known("installs", say("sys.path of the target"))
+    notes.known("leftovers", say("sys.path of the target"))
     installs = [_install(host, files) for files in found]
     leftovers = metadata.leftovers(host, interpreter.sys_path, infos)
     if found and found[0].kind == "package":
@@ -38,7 +38,7 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     path = None
     if found:
         path = found[0].path
-        notes.said("path", say("sys.path of the target"))
+        notes.known("path", say("sys.path of the target"))
         notes.unknown("*", say("import torch finds {path}, which is not PyTorch", path=path))
     elif hidden:
         notes.unknown("*", hidden[0])
@@ -46,7 +46,7 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
         notes.unknown("*", say("torch is not installed in the target interpreter"))
     is_known = bool(found) or not hidden
     if is_known:
-        notes.said("installed", say("sys.path of the target"))
+        notes.known("installed", say("sys.path of the target"))
     return TorchBuild(
         installed=False if is_known else None,
         path=path,
@@ -79,8 +79,8 @@ def _build(
     leftovers: list[str],
 ) -> TorchBuild:
     package = own.package
-    notes.said("installed", package.path)
-    notes.said("path", package.path)
+    notes.known("installed", package.path)
+    notes.known("path", package.path)
     facts = version_facts(host, join(package.path, "version.py"))
     built_for: Platform | None = notes.take("built_for", facts.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)

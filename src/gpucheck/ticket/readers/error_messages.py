@@ -43,15 +43,15 @@ def read(text: Text, machine: Machine) -> None:
         _codes(text, index, machine)
         version = _FOUND_VERSION.search(line.text)
         if version is not None:
-            machine.said(CudaDriver, "cuda", f"{version[1]}.{version[2]}", line)
+            machine.fill(CudaDriver, "cuda", f"{version[1]}.{version[2]}", line)
 
 
 def _gpu(found: re.Match[str], line: Line, machine: Machine) -> None:
     name = found[1].rpartition("UserWarning: ")[2].strip()
     capability = found[2] if "." in found[2] else f"{found[2][:-1]}.{found[2][-1]}"
     gpu = machine.item(Pci, "gpus", PciGpu, name, line)
-    gpu.said("product", name, line.source)
-    gpu.said("compute_capability", capability, line.source)
+    gpu.fill("product", name, line.source)
+    gpu.fill("compute_capability", capability, line.source)
 
 
 def _codes(text: Text, index: int, machine: Machine) -> None:
@@ -80,9 +80,9 @@ def _list_of_ccs(text: Text, index: int, machine: Machine) -> None:
 
 
 def _build(codes: list[str], line: Line, machine: Machine) -> None:
-    machine.said(TorchBuild, "installed", value=True, line=line)
-    machine.said(TorchBuild, "built_for", "cuda", line)
-    machine.said(TorchBuild, "arch_list", codes, line)
+    machine.fill(TorchBuild, "installed", value=True, line=line)
+    machine.fill(TorchBuild, "built_for", "cuda", line)
+    machine.fill(TorchBuild, "arch_list", codes, line)
 
 
 def _between(least: str, most: str, tables: Tables) -> list[str]:

@@ -109,7 +109,7 @@ class _Resolver:
         self, library: Library, soname: str, opener: Library | None = None
     ) -> LoadedLibrary:
         notes = Notes()
-        notes.said("*", _SOURCE)
+        notes.known("*", _SOURCE)
         owner = self._owners.owner(soname, library.path, library.real_path)
         version = notes.take("version", self._version(library)) if is_cuda(soname) else None
         if not is_cuda(soname):

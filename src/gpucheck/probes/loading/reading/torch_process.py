@@ -5,7 +5,7 @@ import glob
 
 import msgspec
 
-from gpucheck.facts import Answer, said_by
+from gpucheck.facts import Answer, message_of
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say
@@ -50,7 +50,7 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
         try:
             _load_global_deps(host, interpreter.sys_path, torch, done)
         except ValueError as error:
-            return Answer(None, join(torch.path, "__init__.py"), said_by(error))
+            return Answer(None, join(torch.path, "__init__.py"), message_of(error))
     if not done.lost and not done.preload_problem:
         _open_module(host, interpreter, torch.path, done)
     if process.unread:
