@@ -159,12 +159,12 @@ def run(
         running = []
         for node, command in enumerate(commands(launcher, shape, gate, options, setting.port)):
             with (folder / f"launcher.{node}").open("w") as errors:
-                one = subprocess.Popen(
+                process = subprocess.Popen(
                     command, env=variables, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
                 )
-            running.append(one)
-        for one in running:
-            one.wait(setting.limit)
+            running.append(process)
+        for process in running:
+            process.wait(setting.limit)
     return read(folder, time.monotonic() - started)
 
 

@@ -59,7 +59,9 @@ def stress() -> Report:
         import_seconds=2.0,
     )  # fmt: skip
     sections = report_samples.healthy().snapshot.sections.values()
-    return report_samples.report(*(one for one in sections if one.name != "selftests"), tests)
+    return report_samples.report(
+        *(section for section in sections if section.name != "selftests"), tests
+    )
 
 
 def held_up(phase: Phase, step: int = 1, **seconds: float) -> HeldUp:

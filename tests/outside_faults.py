@@ -29,7 +29,7 @@ def zygotes(mark: str, rank: int) -> list[int]:
 def children(pid: int) -> list[int]:
     """Return the processes that a process has started itself, and that run."""
     with contextlib.suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     with contextlib.suppress(OSError):  # a kernel without that file
         names = (folder.name for folder in Path("/proc").iterdir())
         running = [int(name) for name in names if name.isdecimal()]

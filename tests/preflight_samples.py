@@ -75,7 +75,8 @@ def link(first: RankOutcome, second: RankOutcome, slug: str = "nccl-timeout") ->
 def node(ranks: list[RankOutcome], slug: str, evidence: str) -> Culprit:
     """Return the entry of all these ranks, which share a host."""
     return Culprit(
-        slug=slug, rank=ranks[0].rank, ranks=tuple(one.rank for one in ranks), host=ranks[0].host,
+        slug=slug, rank=ranks[0].rank, ranks=tuple(outcome.rank for outcome in ranks),
+        host=ranks[0].host,
         hosts=(ranks[0].host or "",), evidence=evidence,
     )  # fmt: skip
 
@@ -94,7 +95,7 @@ def result(
     said: dict[str, object] = {
         "launcher": "slurm",
         "world_size": len(known),
-        "nodes": len({one.host for one in known}),
+        "nodes": len({outcome.host for outcome in known}),
         "backend": "nccl",
         "culprits": None if ranks is None else list(culprits),
         "ranks": ranks,
@@ -120,7 +121,7 @@ def result(
 
 def _bandwidth(ranks: list[RankOutcome], busbw: float) -> Bandwidth:
     return Bandwidth(
-        collective="all-reduce", ranks=len(ranks), nodes=len({one.host for one in ranks}),
+        collective="all-reduce", ranks=len(ranks), nodes=len({outcome.host for outcome in ranks}),
         size=128 << 20, seconds=0.00057, busbw=busbw,
     )  # fmt: skip
 

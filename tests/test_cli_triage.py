@@ -234,7 +234,7 @@ def test_batch(tmp_path: Path) -> None:
     assert run("--batch", str(tmp_path / "absent")).exit_code == 2
     partly = run("--batch", str(tmp_path), str(tmp_path / "absent"))
     assert partly.exit_code == 0
-    assert [bool(json.loads(one).get("error")) for one in partly.stdout.splitlines()] == [
+    assert [bool(json.loads(line).get("error")) for line in partly.stdout.splitlines()] == [
         False, True
     ]  # fmt: skip
 

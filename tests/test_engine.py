@@ -126,7 +126,7 @@ def test_evidence_carries_the_value_and_its_source(rules: Rules) -> None:
     facts = ("nvml.driver_release", "nvml.gpus.0.device_name", "torch.installed")
     rules(fires("hit", Hit(headline="x", evidence=facts, fixes=())))
     (finding,) = diagnose(snapshot(nvml(A100), NO_TORCH)).findings
-    said = {one.fact: (one.value, one.source) for one in finding.evidence}
+    said = {evidence.fact: (evidence.value, evidence.source) for evidence in finding.evidence}
     assert said["nvml.driver_release"] == ("580.95.05", "NVML")
     assert said["nvml.gpus.0.device_name"] == (A100, "NVML")
     assert said["torch.installed"] == (False, "")

@@ -69,13 +69,15 @@ def described(machine: Snapshot, left_out: str) -> dict[str, Any]:
     system, python = machine.get(System), machine.get(Interpreter)
     driver, gpus = machine.get(Nvml), machine.get(Nvml).gpus or machine.get(Pci).gpus or []
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
-    codes = {one: f"sm_{one.replace('.', '')})" for one in capabilities}
+    codes = {capability: f"sm_{capability.replace('.', '')})" for capability in capabilities}
     version = ".".join((python.version or "").split(".")[:2])
     facts = {
         "os": "wsl2" if system.wsl else system.os,
         "arch": system.machine,
         "glibc": python.glibc or system.glibc if system.os == "linux" else None,
-        "compute_capability": [one for one in capabilities if codes[one] not in left_out],
+        "compute_capability": [
+            capability for capability in capabilities if codes[capability] not in left_out
+        ],
         "driver": driver.driver_release or machine.get(Driver).module_release,
         "driver_cuda": driver.cuda,
         "python": version + ("t" if python.free_threaded else ""),

@@ -32,9 +32,9 @@ class Place:
         python, torch = machine.get(Interpreter), machine.get(TorchBuild)
         user = python.user_site or ""
         self.packages: list[tuple[str, str]] = [
-            ("user" if user and (one.path or "").startswith(user) else "env", "torch")
-            for one in torch.installs or ()
-            if one.kind == "package"
+            ("user" if user and (install.path or "").startswith(user) else "env", "torch")
+            for install in torch.installs or ()
+            if install.kind == "package"
         ]
         self.variables: dict[str, str] = {}
 
@@ -46,7 +46,7 @@ class Place:
             words, hidden = words[3:], None
         if words[0] == "export":
             self.variables.update(
-                {one.partition("=")[0]: one.partition("=")[2] for one in words[1:]}
+                {word.partition("=")[0]: word.partition("=")[2] for word in words[1:]}
             )
         elif words[0] == "unset":
             for name in words[1:]:

@@ -113,8 +113,8 @@ def test_every_fix_of_a_message_that_asks_for_a_restart_says_so() -> None:
 
 def test_every_header_that_asks_for_a_restart_says_so() -> None:
     headers = {slug: rule.preflight for slug, rule in all_rules().items() if rule.preflight.fix}
-    asking = {slug for slug, one in headers.items() if asks(str(one.fix))}
-    assert asking == {slug for slug, one in headers.items() if one.restart}
+    asking = {slug for slug, in_preflight in headers.items() if asks(str(in_preflight.fix))}
+    assert asking == {slug for slug, in_preflight in headers.items() if in_preflight.restart}
     assert asking >= {"rank-hangs", "nvlink-down"}
 
 

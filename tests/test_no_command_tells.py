@@ -46,11 +46,11 @@ Run = Callable[..., str]
 
 def _failed(_host: Host, snapshot: Snapshot, *_more: object, **_options: object) -> Snapshot:
     """Return what a self-test finds that is killed while it prints."""
-    one = SelfTest(
+    result = SelfTest(
         name="matmul", status="crashed", device="cuda:0", stage="copy", kind="cuda-error",
         detail=f"{ERROR}; {LOG}", data={"printed": LOG, "message": LOG},
     )  # fmt: skip
-    return snapshot.with_section(SelfTests(level="quick", devices=["cuda:0"], results=[one]))
+    return snapshot.with_section(SelfTests(level="quick", devices=["cuda:0"], results=[result]))
 
 
 @pytest.fixture(name="run")

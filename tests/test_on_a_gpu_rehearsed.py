@@ -352,9 +352,9 @@ def test_every_self_test_and_every_module_of_tests_is_run(tmp_path: Path) -> Non
     steps = on_a_gpu.steps(a_run(tmp_path), ())
     words = [" ".join(each.command) for each in steps]
     for level in ("quick", "standard"):
-        assert any(f"selftest --python {sys.executable} --level {level}" in one for one in words)
+        assert any(f"selftest --python {sys.executable} --level {level}" in word for word in words)
     named = {name for name, header in headers().items() if not header.levels}
-    assert named == {name for name in named if any(f"--tests {name}" in one for one in words)}
+    assert named == {name for name in named if any(f"--tests {name}" in word for word in words)}
     assert "sustained" in words[-1]
     modules = sorted(each.name for each in (Path(__file__).parent / "gpu").glob("test_*.py"))
     tested = sorted(Path(one).name for each in steps for one in each.command if one.endswith(".py"))

@@ -43,7 +43,7 @@ def host(
 
 def chosen(door: RecordedHost, python: str | None = None, this: ThisProcess = TOOL) -> list[str]:
     found = choose(door, TargetWish(python=python), this)
-    return [f"{one.executable} | {one.chosen_by}" for one in found]
+    return [f"{candidate.executable} | {candidate.chosen_by}" for candidate in found]
 
 
 EVERYTHING = {

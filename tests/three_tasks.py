@@ -73,9 +73,9 @@ class Job:
         return [(one["slug"], one["ranks"]) for one in self.report()["culprits"]]
 
     def clear(self) -> None:
-        for one in self.tasks:
-            one.kill()
-            one.communicate()
+        for process in self.tasks:
+            process.kill()
+            process.communicate()
 
 
 def _is_zygote(pid: int) -> bool:

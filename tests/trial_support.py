@@ -84,15 +84,15 @@ def run_group(
         return _wait(children, folder, until)
 
 
-def _be_rank(told: Message, folder: Path, fault: Fault | None) -> NoReturn:
+def _be_rank(message: Message, folder: Path, fault: Fault | None) -> NoReturn:
     try:
         faulthandler.disable()  # pytest's: a crash that is made on purpose is no news
-        said = (folder / str(told["index"])).open("w", buffering=1)
+        stream = (folder / str(message["index"])).open("w", buffering=1)
         if fault is not None:
             fault()
-        if told["index"] and told["trial"] == "collective" and told["store"] is None:
-            told["store"] = {"host": "127.0.0.1", "port": _port(folder)}
-        trial.run(torch, told, {}, lambda message: print(json.dumps(message), file=said))
+        if message["index"] and message["trial"] == "collective" and message["store"] is None:
+            message["store"] = {"host": "127.0.0.1", "port": _port(folder)}
+        trial.run(torch, message, {}, lambda message: print(json.dumps(message), file=stream))
     finally:
         os._exit(0)
 
@@ -134,7 +134,7 @@ def _wait(
                 os.kill(child, signal.SIGKILL)
         time.sleep(0.002)
     group = [found[index] for index in range(len(children))]
-    if not hang_rightly and any(one.status == signal.SIGKILL for one in group):
+    if not hang_rightly and any(output.status == signal.SIGKILL for output in group):
         raise AssertionError("ranks hung:\n" + "\n".join(map(repr, group)))
     return group
 

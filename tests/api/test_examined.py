@@ -27,10 +27,10 @@ def same(name: str) -> None:
     snapshot = test_machines.reported(name).snapshot
     again = decode(written(snapshot), is_own=True)
     assert with_said(again.as_json()) == with_said(snapshot.as_json())
-    told = test_machines.judged(snapshot)
-    assert test_machines.judged(again).root_causes == told.root_causes
+    report = test_machines.judged(snapshot)
+    assert test_machines.judged(again).root_causes == report.root_causes
     assert with_said(test_machines.judged(again).as_json()["checks"]) == with_said(
-        told.as_json()["checks"]
+        report.as_json()["checks"]
     )
 
 

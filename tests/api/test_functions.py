@@ -107,10 +107,10 @@ def test_several_threads_at_once() -> None:
         threading.Thread(target=lambda: found.append(static(only="driver-missing").verdict))
         for _ in range(3)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert found == ["healthy"] * 3
 
 
@@ -251,7 +251,7 @@ def test_self_tests_alone() -> None:
     report = gpucheck.selftest(devices="cpu", tests=("import-torch", "cublas-matmul"))
     assert report.about == "self-tests"
     results = report.snapshot.get(SelfTests).results or []
-    assert {(one.name, one.status) for one in results} == {
+    assert {(result.name, result.status) for result in results} == {
         ("import-torch", "passed"), ("cublas-matmul", "passed"),
     }  # fmt: skip
 

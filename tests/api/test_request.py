@@ -105,5 +105,5 @@ def test_commands_have_an_option_for_each_field() -> None:
     for name, kind in REQUESTS.items():
         command = group.get_command(click.Context(group), name)
         assert command is not None
-        options = {one.name for one in command.params}
+        options = {parameter.name for parameter in command.params}
         assert {field.name for field in fields(kind) if field.option} <= options, name

@@ -49,7 +49,7 @@ def test_save_list_and_compare(run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
         run("baseline", "list", "--python", sys.executable, "--format", "json").stdout
     )
     jsonschema.validate(states, schema("baselines"))
-    assert [one["note"] for one in states["states"]] == ["good"]
+    assert [state["note"] for state in states["states"]] == ["good"]
 
 
 def test_a_state_that_does_not_work_is_not_kept(run: Any, tmp_path: Path) -> None:  # noqa: ANN401

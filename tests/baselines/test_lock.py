@@ -121,6 +121,6 @@ def test_the_name_of_the_file_is_one_word_of_the_command(tmp_path: Path, managed
     target = msgspec.structs.replace(snapshot.get(Interpreter), externally_managed=managed)
     wish = RecommendRequest(like=str(file), gpu=(), driver="580.65.06")
     shown = Recommending(wish, TABLES, lambda: snapshot.with_section(target)).shown()
-    said = [str(one) for one in (*shown.commands, *shown.notes) if "my lock" in one]
+    said = [str(command) for command in (*shown.commands, *shown.notes) if "my lock" in command]
     assert len(said) == 1
     assert f"-r '{file}'" in said[0]

@@ -37,8 +37,11 @@ def with_compilers(*commands_: str, headers: bool | None = True) -> Toolkits:
 
 
 def judge(*more: Section) -> Judgement:
-    usual = {one.name: one for one in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))}
-    sections = {**usual, **{one.name: one for one in more}}
+    usual = {
+        section.name: section
+        for section in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))
+    }
+    sections = {**usual, **{section.name: section for section in more}}
     return ask("compiler-missing", *sections.values())
 
 

@@ -36,7 +36,7 @@ CONDA = msgspec.structs.replace(VENV, kind="conda")
 
 
 def installed(*installs: TorchInstall, **more: object) -> TorchBuild:
-    first = next((one for one in installs if one.kind == "package"), OWN)
+    first = next((install for install in installs if install.kind == "package"), OWN)
     torch = torch_of(first.version or "2.6.0", "12.4", installs=list(installs), path=first.path)
     return msgspec.structs.replace(torch, **more)
 

@@ -162,8 +162,8 @@ def test_a_convolution_refutes_what_it_uses_of_cudnn(
 
 def test_a_warned_of_cudnn_is_not_refuted() -> None:
     """PyTorch was told not to compare: a convolution does not use what the older cuDNN lacks."""
-    told = Environment(variables={"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"})
-    machine = (LINUX, HOST, told, on_bus(A100), TORCH, MODULE, NODES, wheels())
+    environment = Environment(variables={"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"})
+    machine = (LINUX, HOST, environment, on_bus(A100), TORCH, MODULE, NODES, wheels())
     kind, _reason = outcome("cudnn-version-mismatch", *machine, loads(cudnn("9.1.0")), PASSED)
     assert kind is Outcome.FIRED
 

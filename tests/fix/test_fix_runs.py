@@ -222,8 +222,8 @@ def journal_of(lab: Lab) -> Journal:
         shlex.join([str(lab.python), "-m", "pip", "uninstall", "-y", "torchvision"]),
         shlex.join([str(lab.python), "-m", "pip", "install", f"torchvision=={RIGHT}"]),
     )
-    found = [runnable(one, place) for one in texts]
-    commands = tuple(one for one in found if one is not None)
+    found = [runnable(text, place) for text in texts]
+    commands = tuple(command for command in found if command is not None)
     return Journal(place=place, steps=[Step(slugs=("x",), text="x", changes=(), commands=commands)])
 
 

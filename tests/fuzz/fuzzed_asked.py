@@ -66,8 +66,8 @@ def _drills(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         found = drill.parse(data.decode("utf-8", "surrogateescape").split("\n"))
         found.problem(8)
-        for one in found.faults:
-            found.for_worker(one.rank)
+        for fault in found.faults:
+            found.for_worker(fault.rank)
 
 
 def _page(data: bytes) -> None:
@@ -98,7 +98,9 @@ def _asked() -> list[bytes]:
 
 def _records() -> list[bytes]:
     results = [preflight_samples.hang(2, 2), preflight_samples.several()]
-    lines = [line(one, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode() for one in results]
+    lines = [
+        line(result, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode() for result in results
+    ]
     return [b"\n".join(lines), *lines]
 
 

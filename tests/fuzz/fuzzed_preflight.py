@@ -163,10 +163,10 @@ def _meeting(data: bytes) -> None:
     found = judged(_TASKS, known.host, there, voices)
     if found is None:
         return
-    assert {host for one in found.verdict.culprits for host in one.hosts} <= {known.host}
-    told = messages.VERDICT.read(texts.get("verdict", b""))
-    if isinstance(told, Verdict) and is_about_task_0(told, found.loss):
-        assert {one.host for one in told.culprits} <= {known.host}
+    assert {host for culprit in found.verdict.culprits for host in culprit.hosts} <= {known.host}
+    verdict = messages.VERDICT.read(texts.get("verdict", b""))
+    if isinstance(verdict, Verdict) and is_about_task_0(verdict, found.loss):
+        assert {culprit.host for culprit in verdict.culprits} <= {known.host}
 
 
 class _Wire:
@@ -248,13 +248,13 @@ def _client(data: bytes) -> None:
         rest = meeting.rest
     except attempt.AttemptError:
         rest = data
-    one = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
+    store_client = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
     heard: list[object] = []
-    one.add("a", heard.append)
-    one.get("b", 1.0, heard.append)
-    one.ping()
-    one.pump()
-    assert one.lost  # the connection has come to its end
+    store_client.add("a", heard.append)
+    store_client.get("b", 1.0, heard.append)
+    store_client.ping()
+    store_client.pump()
+    assert store_client.lost  # the connection has come to its end
 
 
 _SOUND: dict[str, dict[str, Any]] = {

@@ -95,7 +95,7 @@ def _texts(snapshot: Snapshot) -> list[str]:
 
 
 def _snapshots() -> list[bytes]:
-    return [_small(one) for one in machines()]
+    return [_small(snapshot) for snapshot in machines()]
 
 
 def _small(snapshot: Snapshot) -> bytes:

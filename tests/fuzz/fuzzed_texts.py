@@ -71,7 +71,11 @@ def _samples() -> list[bytes]:
         for name, value in vars(pasted_samples).items()
         if name.isupper() and isinstance(value, str)
     ]
-    messages = [message.sample for one in all_messages().values() for message in one.messages]
+    messages = [
+        message.sample
+        for finding_messages in all_messages().values()
+        for message in finding_messages.messages
+    ]
     grouped = ["\n".join(messages[at : at + 6]) for at in range(0, len(messages), 6)]
     return [one.encode() for one in (*pasted, *grouped)] + [
         gzip.compress(pasted_samples.OF_2025.encode()),

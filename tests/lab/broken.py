@@ -162,7 +162,7 @@ def _of_another_user(bench: Bench) -> None:
     """Give the environment to another user; root can no longer write there."""
     (bench.site / "typing_extensions.py").unlink()
     for folder, _, files in os.walk(bench.prefix):
-        for path in (Path(folder), *(Path(folder) / one for one in files)):
+        for path in (Path(folder), *(Path(folder) / file for file in files)):
             os.chown(path, 12345, 12345, follow_symlinks=False)
     bench.before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
 

@@ -138,7 +138,7 @@ class Wheel:
         """Write the wheel into a folder."""
         info = f"{self.project.replace('-', '_')}-{self.version}.dist-info"
         lines = ["Metadata-Version: 2.1", f"Name: {self.project}", f"Version: {self.version}"]
-        lines += [f"Requires-Dist: {one}" for one in self.requires]
+        lines += [f"Requires-Dist: {require}" for require in self.requires]
         files = {
             **self.files,
             f"{info}/METADATA": ("\n".join(lines) + "\n").encode(),
@@ -172,7 +172,7 @@ def _compiled(
     flags = ["-shared", "-fPIC", "-O1", f"-I{sysconfig.get_paths()['include']}"]
     flags += [f"-Wl,-soname,{soname or name}", f"-Wl,-rpath,{rpath}", "-Wl,--no-as-needed"]
     words = ["cc", *flags, "-o", str(target), "-x", "c", "-", "-x", "none"]
-    words += [str(folder / one) for one in links]
+    words += [str(folder / link) for link in links]
     subprocess.run(words, input=source.encode(), check=True)
     return target.read_bytes()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 def foreign_in(*documents: object) -> str:
     """Return what the documents have that gpucheck's output did not say itself."""
-    return "\n".join(text for one in documents for text in _unsaid(one))
+    return "\n".join(text for document in documents for text in _unsaid(document))
 
 
 def _unsaid(data: object) -> Iterator[str]:

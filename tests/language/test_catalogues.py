@@ -82,7 +82,7 @@ def test_what_is_missing_fuzzy_or_malformed_is_told(
         encoding="utf-8",
     )
     monkeypatch.setattr(translations, "FOLDER", tmp_path)
-    told = "\n".join(one for one in translations.faults() if one.startswith("engine"))
+    told = "\n".join(fault for fault in translations.faults() if fault.startswith("engine"))
     assert "other parameters ['because', 'why']" in told
     assert "not in the code: 'gone'" in told
     assert "fuzzy" in told

@@ -113,7 +113,7 @@ def test_a_list_in_a_translated_paragraph_keeps_its_items(monkeypatch: pytest.Mo
     assert template == "Causes: - one thing that goes on - another"
     for words in ("原因： - 甲 - 乙", "原因：- 甲；- 乙", "原因：\n- 甲\n- 乙"):
         monkeypatch.setattr(pages, "spoken", {template: words}.get)
-        assert [one.rstrip("；") for one in pages._in_words(page).split("\n")] == [  # noqa: SLF001
+        assert [word.rstrip("；") for word in pages._in_words(page).split("\n")] == [  # noqa: SLF001
             "原因：", "- 甲", "- 乙",
         ]  # fmt: skip
     monkeypatch.setattr(pages, "spoken", {template: "只有一句。"}.get)

@@ -177,6 +177,8 @@ def test_the_culprits_of_a_saved_preflight_are_told_in_chinese() -> None:
     with speaking("zh"):
         text = terminal.render(judge_saved(back, TABLES), verbose=1, width=120)
     culprits = preflight.culprits or ()  # type: ignore[attr-defined]
-    foreign = "\n".join((*(one.evidence for one in culprits), "the first on PATH"))  # invented
+    foreign = "\n".join(
+        (*(culprit.evidence for culprit in culprits), "the first on PATH")
+    )  # invented
     assert english_left(text, foreign) == []
     assert half_width_left(text, foreign) == []

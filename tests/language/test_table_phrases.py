@@ -41,7 +41,7 @@ def test_a_field_with_phrases_is_one_of_its_table(phrases: translations.Phrases)
 
 
 def test_rows_that_no_sentence_mentions_are_left_out() -> None:
-    found = {phrase for one in translations.IN_SENTENCES for phrase in one.found()}
+    found = {phrase for phrases in translations.IN_SENTENCES for phrase in phrases.found()}
     assert not found & {"ok", "out of memory", "no data", "time-out"}
 
 

@@ -129,6 +129,6 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_a_file_is_judged_for_the_processor_that_it_names(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
-    assert tuple(sorted(one.rule for one in done.complaints)) == case.found
+    assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
     assert case.unjudged in " ".join(done.unjudged)
     assert bool(case.unjudged) == bool(done.unjudged)

@@ -31,7 +31,9 @@ def test_packets_that_arrive_are_counted(connected: tuple[socket.socket, socket.
     for _ in range(3):
         here.sendall(b"x")
         assert there.recv(9) == b"x"
-    found = {(one.here, one.there): one for one in lost_packets.lost_packets(os.getpid())}
+    found = {
+        (packets.here, packets.there): packets for packets in lost_packets.lost_packets(os.getpid())
+    }
     assert found["127.0.0.1", "127.0.0.2"] == LostPackets("127.0.0.1", "127.0.0.2", 3, 0, 0)
     assert found["127.0.0.2", "127.0.0.1"].sent == 0
 

@@ -79,7 +79,11 @@ def test_a_program_on_path_is_as_foreign_as_a_python(
 
     def told() -> list[tuple[str, int | None]]:
         found = foreign_programs(LiveHost(""), wish)
-        return [(one.program, one.uid) for one in found if one.program.startswith(str(folder))]
+        return [
+            (foreign.program, foreign.uid)
+            for foreign in found
+            if foreign.program.startswith(str(folder))
+        ]
 
     assert told() == []
     os.chown(folder, owner, owner)

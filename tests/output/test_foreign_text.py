@@ -128,15 +128,15 @@ def preflights(word: str) -> list[Result]:
 
 
 TEXT: dict[str, Callable[[Report], str]] = {
-    "terminal": lambda one: terminal.render(one, verbose=2),
-    "terminal-color": lambda one: terminal.render(one, verbose=2, color=True),
-    "terminal-quiet": lambda one: terminal.render(one, quiet=True),
-    "triage": lambda one: ticket_text.render(one, lines=True, color=True),
+    "terminal": lambda report: terminal.render(report, verbose=2),
+    "terminal-color": lambda report: terminal.render(report, verbose=2, color=True),
+    "terminal-quiet": lambda report: terminal.render(report, quiet=True),
+    "triage": lambda report: ticket_text.render(report, lines=True, color=True),
 }
 MARKDOWN: dict[str, Callable[[Report], str]] = {
     "markdown": markdown.render,
     "reply": ticket_reply.reply,
-    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+    "reply-zh": lambda report: ticket_reply.reply(report, "zh"),
 }
 
 
@@ -275,7 +275,7 @@ def test_the_plots_of_selftests(word: str) -> None:
         )
         for one in tests.results or ()
     ]  # fmt: skip
-    load = [msgspec.structs.replace(one, device_name=word) for one in tests.under_load or ()]
+    load = [msgspec.structs.replace(gpu, device_name=word) for gpu in tests.under_load or ()]
     evil = msgspec.structs.replace(tests, results=results, under_load=load)
     snapshot = stress.snapshot.with_section(evil)
     is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))

@@ -128,10 +128,13 @@ def test_the_worst_page_of_4096_ranks_is_small() -> None:
     result = html_samples.large()
     words = "x" * 5000
     bad = [
-        msgspec.structs.replace(one, status="crashed", detail=f"{one.rank}{words}")
-        for one in result.preflight.ranks or ()
+        msgspec.structs.replace(outcome, status="crashed", detail=f"{outcome.rank}{words}")
+        for outcome in result.preflight.ranks or ()
     ]
-    found = [preflight_samples.culprit("rank-crashed", one, f"{one.rank}{words}") for one in bad]
+    found = [
+        preflight_samples.culprit("rank-crashed", outcome, f"{outcome.rank}{words}")
+        for outcome in bad
+    ]
     worst = msgspec.structs.replace(
         html_samples.links(64).preflight, ranks=bad, culprits=found, notices=[words] * 500,
         looks=[words] * 500, step_notes=[words] * 500,
@@ -143,13 +146,13 @@ def test_the_worst_page_of_4096_ranks_is_small() -> None:
 
 def test_plots_of_selftests_are_only_where_there_are_figures() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    assert [one.key for one in of_selftests.charts(tests)] == [
+    assert [chart.key for chart in of_selftests.charts(tests)] == [
         "copies", "busbw", "rates", "temperature", "memory",
     ]  # fmt: skip
     assert list(of_selftests.charts(SelfTests())) == []
     broken = [
-        msgspec.structs.replace(one, measurements=[], data={"rates": "no list"})
-        for one in tests.results or ()
+        msgspec.structs.replace(result, measurements=[], data={"rates": "no list"})
+        for result in tests.results or ()
     ]
     assert list(of_selftests.charts(SelfTests(results=broken))) == []
 
@@ -170,7 +173,9 @@ def test_a_plot_says_what_it_shows_and_has_its_figures() -> None:
 
 def test_a_link_that_a_finding_names_has_a_cross() -> None:
     (found,) = (
-        one for one in of_preflight.charts(html_samples.links()) if one.key == "pairs-of-nodes"
+        chart
+        for chart in of_preflight.charts(html_samples.links())
+        if chart.key == "pairs-of-nodes"
     )
     assert sum(row[3] == "named" for row in found.rows) == 1
     assert found.rows[0] == ("gpu-0001", "gpu-0004", "11.2", "named")
@@ -179,7 +184,9 @@ def test_a_link_that_a_finding_names_has_a_cross() -> None:
 
 def test_many_ends_share_cells() -> None:
     (found,) = (
-        one for one in of_preflight.charts(html_samples.links(64)) if one.key == "pairs-of-nodes"
+        chart
+        for chart in of_preflight.charts(html_samples.links(64))
+        if chart.key == "pairs-of-nodes"
     )
     assert "Each cell stands for 3 by 3 ends" in found.caption
     assert markup(el("svg", *found.drawn)).count("<rect") < 600
@@ -231,8 +238,10 @@ def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
 
 def test_many_groups_are_cut_in_the_plot_and_said() -> None:
     these = [
-        msgspec.structs.replace(one, status="stopped", held_up=html_samples.held_up("enter", at))
-        for at, one in enumerate(preflight_samples.ranks(8, 8))
+        msgspec.structs.replace(
+            outcome, status="stopped", held_up=html_samples.held_up("enter", at)
+        )
+        for at, outcome in enumerate(preflight_samples.ranks(8, 8))
     ]
     chart = durations.chart(these, [])
     assert chart is not None
@@ -254,15 +263,15 @@ def test_a_bar_is_as_long_as_its_seconds() -> None:
 
 def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    charts = {one.key: one for one in of_selftests.charts(tests)}
+    charts = {chart.key: chart for chart in of_selftests.charts(tests)}
     for key in ("temperature", "memory"):
         assert charts[key].caption.endswith(
             "The self-test sustained ran in the seconds 12 to 43.3."
         )
         assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
-    found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
+    found = [msgspec.structs.replace(result, began=None) for result in tests.results or ()]
     of_old = msgspec.structs.replace(tests, results=found)
-    charts = {one.key: one for one in of_selftests.charts(of_old)}
+    charts = {chart.key: chart for chart in of_selftests.charts(of_old)}
     assert charts["memory"].caption.endswith(
         "The report does not say when the self-test sustained ran."
     )
@@ -271,9 +280,9 @@ def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
 
 def test_where_sustained_was_skipped_nothing_is_marked() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    found = [msgspec.structs.replace(one, status="skipped") for one in tests.results or ()]
+    found = [msgspec.structs.replace(result, status="skipped") for result in tests.results or ()]
     charts = of_selftests.charts(msgspec.structs.replace(tests, results=found))
-    (memory,) = (one for one in charts if one.key == "memory")
+    (memory,) = (chart for chart in charts if chart.key == "memory")
     assert "sustained" not in memory.caption
     assert 'class="soft"' not in markup(el("svg", *memory.drawn))
 
@@ -282,8 +291,8 @@ def test_sustained_at_two_times_is_marked_twice() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     times = iter((2.0, 20.0, 21.0, 1e18))
     found = [
-        msgspec.structs.replace(one, began=next(times), seconds=5.0)
-        for _path, one in tests.of("sustained")
+        msgspec.structs.replace(result, began=next(times), seconds=5.0)
+        for _path, result in tests.of("sustained")
     ]
     (chart, *_others) = [
         one
@@ -295,7 +304,7 @@ def test_sustained_at_two_times_is_marked_twice() -> None:
 
 
 def test_a_report_without_seconds_says_so() -> None:
-    charts = {one.key: one.caption for one in of_preflight.charts(preflight_samples.hang())}
+    charts = {chart.key: chart.caption for chart in of_preflight.charts(preflight_samples.hang())}
     assert "durations" not in charts
     assert "does not say how many seconds" in charts["phases"]
 
@@ -306,8 +315,8 @@ def test_seconds_of_a_foreign_report_are_held_to_their_form() -> None:
     with pytest.raises(msgspec.ValidationError):
         html_samples.held_up("enter", elsewhere=1.0)
     far = [
-        msgspec.structs.replace(one, held_up=html_samples.held_up("enter", 7, enter=0.0))
-        for one in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
+        msgspec.structs.replace(outcome, held_up=html_samples.held_up("enter", 7, enter=0.0))
+        for outcome in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
     ]
     chart = durations.chart(far, ["alone"])
     assert chart is not None
@@ -334,7 +343,7 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     assert 2 <= len(marks) <= 9
     assert marks[0] <= min(values) + 1e-9
     assert marks[-1] >= max(values) - 1e-9
-    points = [(float(at), one) for at, one in enumerate(values)]
+    points = [(float(at), value) for at, value in enumerate(values)]
     chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.Line("f", points)])
     assert "nan" not in markup(el("svg", *chart.drawn))
 
@@ -345,22 +354,22 @@ def test_a_saved_report_may_have_any_number(number: float) -> None:
     tests = stress.snapshot.get(SelfTests)
     results = [
         msgspec.structs.replace(
-            one,
-            data={"rates": [number, *one.data.get("rates", [])]},
+            result,
+            data={"rates": [number, *result.data.get("rates", [])]},
             measurements=[
                 msgspec.structs.replace(each, value=number if at % 2 else each.value)
-                for at, each in enumerate(one.measurements)
+                for at, each in enumerate(result.measurements)
                 if number < 10**300
             ],
         )
-        for one in tests.results or ()
+        for result in tests.results or ()
     ]
     load = [
         msgspec.structs.replace(
-            one, course=[Moment(seconds=1.0, temperature_c=5), *one.course,
+            gpu, course=[Moment(seconds=1.0, temperature_c=5), *gpu.course,
                          Moment(seconds=number, temperature_c=7, memory_used_bytes=10**400)]
         )
-        for one in tests.under_load or ()
+        for gpu in tests.under_load or ()
     ]  # fmt: skip
     wild = msgspec.structs.replace(tests, results=results, under_load=load)
     for chart in of_selftests.charts(wild):
@@ -374,9 +383,9 @@ def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
     system = msgspec.structs.replace(old.get(System), user="bob", kernel="6.8.0-99-generic")
     new = old.with_section(system)
     both = redact_together(old, new)
-    before, after = (judge_machine(one, TABLES) for one in both)
+    before, after = (judge_machine(snapshot, TABLES) for snapshot in both)
     changes = compare(*both)
-    assert {one.fact for one in changes} == {"system.user", "system.kernel"}
+    assert {change.fact for change in changes} == {"system.user", "system.kernel"}
     page = is_sound(diff.render(before, after, changes))
     assert "alice" not in page.text()
     assert "bob" not in page.text()

@@ -138,9 +138,9 @@ WHOLE_LINES = [
 """Forms that begin at the start of a line, or end with it."""
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
 TICKETS: dict[str, Callable[[Report], str]] = {
-    "terminal": lambda one: ticket_text.render(one, lines=True),
+    "terminal": lambda report: ticket_text.render(report, lines=True),
     "reply": ticket_reply.reply,
-    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+    "reply-zh": lambda report: ticket_reply.reply(report, "zh"),
     "markdown": markdown.render,
     "html": html_report.render,
     "json": json_format.render,
@@ -151,7 +151,7 @@ MACHINES: dict[str, Callable[[Report], str]] = {
     "html": html_report.render,
     "json": json_format.render,
     "junit": junit.render,
-    "collect": lambda one: json_text(redact(one.snapshot).as_json()),
+    "collect": lambda result: json_text(redact(result.snapshot).as_json()),
 }
 
 
@@ -189,7 +189,9 @@ def test_all_lines_in_all_formats() -> None:
         Interpreter(status="signal", problems={"*": lines}),
     )
     private = [
-        one for _line, words in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS) for one in words
+        word
+        for _line, words in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS)
+        for word in words
     ]
     for name, render in MACHINES.items():
         assert _left(render(report), private) == [], name
@@ -304,7 +306,9 @@ def test_commands_of_a_bundle_stay() -> None:
         these = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
         found = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
         report = Public(found).result().report
-        return [one for each in report.findings for fix in each.fixes for one in fix.commands]
+        return [
+            command for each in report.findings for fix in each.fixes for command in fix.commands
+        ]
 
     usual = commands("qx7zkw")
     words = set(re.findall(r"\b[a-z]{3,}\b", " ".join(usual))) | {"install", "pip"}

@@ -44,8 +44,10 @@ def test_both_forms_hold_the_same_files() -> None:
     assert said == f"x.zip has {', '.join(_FILES)}, all of it redacted"
     for name in ("x.tar.gz", "X.TGZ"):
         with tarfile.open(fileobj=io.BytesIO(bundle(name, samples.hang())[0])) as archive:
-            assert [Path(one).name for one in archive.getnames()] == _FILES
-            assert {Path(one).parts[0] for one in archive.getnames()} == {"gpucheck-preflight"}
+            assert [Path(member).name for member in archive.getnames()] == _FILES
+            assert {Path(member).parts[0] for member in archive.getnames()} == {
+                "gpucheck-preflight"
+            }
 
 
 @each("name", ["hang", "several", "misconfigured", "slow", "warned"])
@@ -104,10 +106,10 @@ def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
     named = {"r0": {"host": "n1"}, "r1": {"host": "master"}, "r2": {"host": "copy"}}
     these = samples.ranks(3, 1, **named)  # type: ignore[arg-type]  # fields of many types
     words = "n1 differs from master, copy and n12; rank 1 (host n1)"
-    one = msgspec.structs.replace(
+    culprit = msgspec.structs.replace(
         samples.culprit("rank-crashed", these[0], words), data=OwnFailure(printed="on n1")
     )
-    files = files_of(samples.result(these, one))
+    files = files_of(samples.result(these, culprit))
     text = " ".join(files["report.txt"].split())
     assert "host2 differs from host3, host4 and n12; rank 1 (host host2)" in text
     for file in files.values():
@@ -125,11 +127,11 @@ def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
     )
     cut_off = FailedGroup(kind="store", group=[1, 2], route=route)
     said = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
-    one = msgspec.structs.replace(
+    culprit = msgspec.structs.replace(
         samples.link(these[1], these[2], slug="nccl-network-interface"),
         evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data=cut_off,
     )  # fmt: skip
-    files = files_of(samples.result(these, one))
+    files = files_of(samples.result(these, culprit))
     for name, text in files.items():
         assert "10.77.0" not in text, name
     report = json.loads(files["report.json"])

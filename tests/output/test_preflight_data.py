@@ -69,7 +69,7 @@ def test_json_has_what_a_script_needs_at_its_top() -> None:
 def test_json_keeps_the_order_of_the_culprits() -> None:
     said = samples.several().preflight.culprits or []
     assert [one["slug"] for one in as_json(samples.several())["culprits"]] == [
-        one.slug for one in said
+        culprit.slug for culprit in said
     ]
 
 
@@ -252,7 +252,7 @@ def test_metrics_do_not_grow_with_the_ranks() -> None:
     many = len(preflight_metrics.render(samples.hang(1250, 8)).splitlines())
     assert few == many
     these = samples.ranks(125, 8)
-    culprits = [samples.culprit("rank-crashed", one, "killed") for one in these]
+    culprits = [samples.culprit("rank-crashed", outcome, "killed") for outcome in these]
     pairs = [
         Bandwidth(collective="all-reduce", ranks=2, nodes=2, size=size, seconds=0.1, busbw=1.0)
         for size in range(1000)
@@ -264,8 +264,8 @@ def test_metrics_do_not_grow_with_the_ranks() -> None:
 
 def test_series_of_the_same_labels_stand_there_once() -> None:
     these = samples.ranks(1, 2)
-    one = samples.culprit("rank-crashed", these[0], "one thing")
-    metrics(samples.result(these, one, msgspec.structs.replace(one, evidence="another")))
+    culprit = samples.culprit("rank-crashed", these[0], "one thing")
+    metrics(samples.result(these, culprit, msgspec.structs.replace(culprit, evidence="another")))
 
 
 @pytest.mark.process

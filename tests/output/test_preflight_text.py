@@ -104,8 +104,8 @@ def test_what_is_open_says_what_to_do_next() -> None:
 
 def test_something_open_beside_a_culprit_is_said() -> None:
     these = samples.ranks(8, 8)
-    one = samples.culprit("rank-hangs", these[3], "never entered")
-    text = one_line(samples.result(these, one, inconclusive="ranks 8 and 9 fail together"))
+    culprit = samples.culprit("rank-hangs", these[3], "never entered")
+    text = one_line(samples.result(these, culprit, inconclusive="ranks 8 and 9 fail together"))
     assert "Still open: ranks 8 and 9 fail together" in text
 
 
@@ -166,7 +166,7 @@ def test_at_most_a_screen_for_any_number_of_ranks(nodes: int, per_node: int) -> 
 def test_a_screen_is_enough_when_everybody_fails() -> None:
     failed: dict[str, object] = {"status": "crashed", "phase": "alone", "detail": "SIGSEGV"}
     these = samples.ranks(1250, 8, **{f"r{at}": failed for at in range(10_000)})
-    culprits = [samples.culprit("rank-crashed", one, "killed by SIGSEGV") for one in these]
+    culprits = [samples.culprit("rank-crashed", outcome, "killed by SIGSEGV") for outcome in these]
     text = render(samples.result(these, *culprits), width=80)
     assert len(text.splitlines()) <= 2 * _SCREEN
     assert "and 9,999 more findings" in text
@@ -193,7 +193,7 @@ def test_the_time_grows_with_the_number_of_ranks_and_no_faster() -> None:
 
 def test_many_culprits_of_a_kind_are_counted() -> None:
     these = samples.ranks(4, 8)
-    culprits = [samples.culprit("rank-crashed", one, "killed") for one in these[:20]]
+    culprits = [samples.culprit("rank-crashed", outcome, "killed") for outcome in these[:20]]
     text = one_line(samples.result(these, *culprits))
     assert "[rank-crashed] - and 19 more findings" in text
     assert "and 11 more: --format json has all" in text
@@ -256,8 +256,8 @@ def test_pasted_into_triage_it_names_the_same_cause(name: str) -> None:
 
 
 def test_a_lesser_confidence_is_said() -> None:
-    one = Culprit(slug="x", ranks=(3,), evidence="it failed", confidence=Confidence.POSSIBLE)
-    assert words.sentence(one) == "rank 3: it failed (possible)"
+    culprit = Culprit(slug="x", ranks=(3,), evidence="it failed", confidence=Confidence.POSSIBLE)
+    assert words.sentence(culprit) == "rank 3: it failed (possible)"
 
 
 def test_every_status_of_a_rank_has_its_place() -> None:

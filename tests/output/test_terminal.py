@@ -208,7 +208,7 @@ def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
 
 
 def line(machine: str, name: str) -> Area:
-    return next(one for one in areas(test_machines.reported(machine)) if one.name == name)
+    return next(area for area in areas(test_machines.reported(machine)) if area.name == name)
 
 
 @each(

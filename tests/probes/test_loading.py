@@ -100,7 +100,7 @@ def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone() -> None:
     copy.problems.update(dict.fromkeys(hidden, "EACCES: Permission denied"))
     _without(copy, "libcudnn.so.9")
     found = section(RecordedHost(copy))
-    lost = next(one for one in found.missing or () if one.soname == "libcudnn.so.9")
+    lost = next(missing for missing in found.missing or () if missing.soname == "libcudnn.so.9")
     assert (lost.why, lost.path) == (NOT_READABLE, f"{WHEELS}/cudnn")
     assert lost.fatal
 

@@ -268,7 +268,7 @@ def test_where_a_version_stands(tmp_path: Path, files: dict[str, str], version: 
 
 
 def compilers(section: Toolkits) -> list[tuple[str | None, str | None]]:
-    return [(one.command, one.version) for one in section.compilers or ()]
+    return [(compiler.command, compiler.version) for compiler in section.compilers or ()]
 
 
 def test_compilers_with_their_version_in_the_name(tmp_path: Path) -> None:

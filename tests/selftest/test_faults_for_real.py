@@ -135,9 +135,11 @@ def red(found: SelfTests) -> set[tuple[str, str]]:
     for finding in diagnose(snapshot(found), TABLES).standing:
         if finding.severity is not Severity.ERROR:
             continue
-        for one in finding.evidence:
-            if one.fact.startswith("selftests.results."):
-                told.add(((found.results or [])[int(one.fact.split(".")[2])].name, finding.slug))
+        for evidence in finding.evidence:
+            if evidence.fact.startswith("selftests.results."):
+                told.add(
+                    ((found.results or [])[int(evidence.fact.split(".")[2])].name, finding.slug)
+                )
     assert {name for name, _slug in told} == {result.name for _path, result in found.wrong()}
     return told
 

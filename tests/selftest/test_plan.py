@@ -57,7 +57,7 @@ def test_the_user_chooses_tests_and_devices() -> None:
     assert [(job.tests, job.device) for step in laid.steps for job in step] == [
         (("long",), "cuda:1")
     ]
-    assert [(one.device, one.detail) for one in laid.skipped] == [
+    assert [(result.device, result.detail) for result in laid.skipped] == [
         ("cuda:7", "torch sees no cuda:7")
     ]
 
@@ -65,7 +65,7 @@ def test_the_user_chooses_tests_and_devices() -> None:
 def test_a_gpu_that_is_unfit_is_skipped_in_every_test() -> None:
     laid = plan(Wish(), HEADERS, TWO, {"cuda:0": "no room"})
     assert {job.device for step in laid.steps for job in step} == {"cuda:1"}
-    assert {(one.name, one.device, one.detail) for one in laid.skipped} == {
+    assert {(result.name, result.device, result.detail) for result in laid.skipped} == {
         (name, "cuda:0", "no room") for name in ("one", "two", "pairs", "sum")
     }
 

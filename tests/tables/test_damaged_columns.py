@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _typed(line: str) -> Command:
     def run(folder: Path) -> None:
-        words = [str(folder.parent / one) if one in FILES else one for one in line.split()]
+        words = [str(folder.parent / word) if word in FILES else word for word in line.split()]
         ran = CliRunner().invoke(gpucheck, ["--tables", str(folder), *words])
         if ran.exception is not None and not isinstance(ran.exception, SystemExit | TablesError):
             raise ran.exception
@@ -98,7 +98,9 @@ def _check(machine: str) -> Command:
         host = machine_files.host(machine)
         collector = Collector(host, tables, wish=TargetWish(python=None), request=Request())
         snapshot = collector.collect().snapshot
-        assert [one for one in snapshot.runs.runs if one.status == "crashed"] == []
+        assert [
+            probe_run for probe_run in snapshot.runs.runs if probe_run.status == "crashed"
+        ] == []
         terminal.render(judge_machine(snapshot, tables), verbose=2)
 
     return run
@@ -133,7 +135,7 @@ def _columns() -> Iterator[tuple[str, str, str]]:
     for name, table in all_tables().items():
         form = inspect.type_info(table)
         assert isinstance(form, inspect.StructType)
-        rows = next(one.type for one in form.fields if one.name == "rows")
+        rows = next(field.type for field in form.fields if field.name == "rows")
         assert isinstance(rows, inspect.VarTupleType)
         several = isinstance(rows.item_type, inspect.UnionType)
         found = json.loads((SOURCE / f"{name}.json").read_text())["rows"]
@@ -149,7 +151,7 @@ def _numbered() -> list[tuple[int, str, str, str]]:
     """Return each column with its place among those of its table."""
     return [
         (number, *column)
-        for _, columns in itertools.groupby(_columns(), key=lambda one: one[0])
+        for _, columns in itertools.groupby(_columns(), key=lambda column: column[0])
         for number, column in enumerate(columns)
     ]
 

@@ -111,7 +111,7 @@ def test_instances_are_read(name: str, sizes: list[int | None]) -> None:
     text = TEXTS[name]
     for shown in (text, f"{text}\n{text}"):  # whoever prints a table twice has no more of them
         instances = gpus_of(shown)[0].mig_devices or []
-        assert [one.memory_total_bytes for one in instances] == sizes
+        assert [mig_device.memory_total_bytes for mig_device in instances] == sizes
 
 
 def test_mig_without_an_instance_is_named() -> None:

@@ -186,9 +186,9 @@ def test_statements_are_not_joined_with_the_next_line() -> None:
 def test_what_a_program_sets_counts_in_code() -> None:
     """These samples are settings; every other message would be silent on its own sample."""
     for slug, finding in all_messages().items():
-        for one in finding.messages:
-            if is_statement(one.sample):
-                assert one.code or one.name in ("ifname-words", "env-set"), slug
+        for message in finding.messages:
+            if is_statement(message.sample):
+                assert message.code or message.name in ("ifname-words", "env-set"), slug
 
 
 @pytest.mark.hostile

@@ -9,7 +9,7 @@ from gpucheck.messages.matcher import Match
 from gpucheck.messages.text import Line
 from gpucheck.ticket.weighing import of_facts, of_messages
 
-NAMES, POINTS, FITS, SYMPTOM = (Weight(one.level) for one in Strength)
+NAMES, POINTS, FITS, SYMPTOM = (Weight(strength.level) for strength in Strength)
 
 
 def match(strength: Strength, tie_break: int = 0) -> Match:

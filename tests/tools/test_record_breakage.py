@@ -92,7 +92,7 @@ def test_the_recorded_machine_loads_what_the_environment_does(tmp_path: Path) ->
     found = _loading(machine)
     assert found.problems == {}
     assert [one for one in found.missing or () if one.fatal] == []
-    cudnn = next(one for one in found.libraries or () if one.library == "cudnn")
+    cudnn = next(library for library in found.libraries or () if library.library == "cudnn")
     assert cudnn.path == f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
     assert (cudnn.version, cudnn.found_via, cudnn.owner) == ("9.10.2", "rpath", "wheel")
     assert machine.env["LD_LIBRARY_PATH"] == "/opt/x"
