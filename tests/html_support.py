@@ -59,7 +59,7 @@ class Markup(HTMLParser):
 
     def values(self, name: str) -> list[str]:
         """Return the values of an attribute, in order."""
-        return [value for _tag, one, value in self.attributes if one == name]
+        return [value for _tag, attribute, value in self.attributes if attribute == name]
 
     def text(self) -> str:
         return "\n".join(" ".join(text.split()) for text in self.texts)
@@ -113,5 +113,7 @@ def _headings_are_in_order(page: Markup) -> None:
 def _references_lead_somewhere(page: Markup) -> None:
     named = page.values("id")
     assert len(named) == len(set(named))
-    wanted = {one for name in ("aria-labelledby", "aria-describedby") for one in page.values(name)}
+    wanted = {
+        value for name in ("aria-labelledby", "aria-describedby") for value in page.values(name)
+    }
     assert wanted <= set(named)

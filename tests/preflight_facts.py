@@ -50,7 +50,7 @@ def cpus(nodes: int, each: int) -> Roster:
 def facts(roster: Roster, **all_of_them: Any) -> dict[int, TaskFacts]:  # noqa: ANN401  # fields
     """Return what the tasks of a job say when all is alike."""
     tasks = sorted({rank.task for rank in roster.ranks})
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "python": "3.11.9", "torch": "2.9.1+cu128", "cuda": "12.8", "cudnn": "9.10.2",
         "nccl": "2.27.5", "driver": "570.124.06", "shm_bytes": 64 << 30, "memlock_bytes": -1,
         "infiniband": [], "variables": {}, **all_of_them,
@@ -63,7 +63,7 @@ def facts(roster: Roster, **all_of_them: Any) -> dict[int, TaskFacts]:  # noqa: 
             for rank in mine
             if rank.model
         ]
-        found[task] = TaskFacts(task=task, host=mine[0].host, devices=devices, **said)
+        found[task] = TaskFacts(task=task, host=mine[0].host, devices=devices, **fields)
     return found
 
 

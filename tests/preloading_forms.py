@@ -232,7 +232,7 @@ WITHOUT_NVTX = WITH_SPARSELT[:-1]
 WITH_NVSHMEM = (*WITHOUT_NVTX, "nvshmem libnvshmem_host", "cufile libcufile")
 WITH_BUILTINS = (*WITH_NVSHMEM[:3], "cuda_nvrtc libnvrtc-builtins", *WITH_NVSHMEM[3:])
 WITH_CUBLASLT = ("cublas libcublasLt", *WITH_BUILTINS)
-WITHOUT_CURAND = tuple(one for one in WITH_CUBLASLT if "curand" not in one)
+WITHOUT_CURAND = tuple(line for line in WITH_CUBLASLT if "curand" not in line)
 
 
 def _handler(libraries: tuple[str, ...], between: str = "", after: str = "") -> str:

@@ -123,7 +123,7 @@ def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
     assert "Python traceback" in run(text=FORMATS).stdout.splitlines()[-2]
     pasted = json.loads(run("--format", "json", text=FORMATS).stdout)["snapshot"]["facts"]["pasted"]
     assert {"collect_env", "Python traceback"} <= set(pasted["readers"])
-    (found,) = [one for one in pasted["taken"] if one["format"] == "Python traceback"]
+    (found,) = [taken for taken in pasted["taken"] if taken["format"] == "Python traceback"]
     assert (found["first_line"], found["last_line"], found["messages"]) == (1, 4, 1)
 
 

@@ -21,8 +21,8 @@ def rule(slug: str, **header: object) -> Rule:
 
 
 def claim(slug: str, weight: Weight | None = None, **more: object) -> Claim:
-    said = {name: more.pop(name) for name in ("severity", "confidence") if name in more}
-    hit = Hit(headline=f"{slug} it is", evidence=(), fixes=(Fix(text="mend it"),), **said)  # type: ignore[arg-type]
+    rated = {name: more.pop(name) for name in ("severity", "confidence") if name in more}
+    hit = Hit(headline=f"{slug} it is", evidence=(), fixes=(Fix(text="mend it"),), **rated)  # type: ignore[arg-type]
     return Claim(slug=slug, hit=hit, weight=weight, **more)  # type: ignore[arg-type]
 
 
@@ -34,15 +34,15 @@ def judged(
     rules: list[Rule], results: list[CheckResult], claims: tuple[Claim, ...] = (), **seen: object
 ) -> Diagnosis:
     here = snapshot(*seen.values())  # type: ignore[arg-type]  # sections
-    by_slug = {one.slug: one for one in results}
-    return combine({one.slug: one for one in rules}, by_slug, claims, here, TABLES)
+    by_slug = {result.slug: result for result in results}
+    return combine({own_rule.slug: own_rule for own_rule in rules}, by_slug, claims, here, TABLES)
 
 
 def texts(weights: dict[str, Weight], **header: object) -> Diagnosis:
     """Return what comes of a text whose messages weigh so much."""
     rules = [rule(slug, **header) for slug in weights]
     results: list[CheckResult] = [outcome(slug, Outcome.NOT_APPLICABLE) for slug in weights]
-    return judged(rules, results, tuple(claim(*one) for one in weights.items()))
+    return judged(rules, results, tuple(claim(*arguments) for arguments in weights.items()))
 
 
 def standing(found: Diagnosis) -> list[str]:

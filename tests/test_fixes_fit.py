@@ -110,7 +110,7 @@ def test_every_torch_proposed_to_a_recorded_machine_runs_there() -> None:
 
 
 def test_what_is_called_the_newest_is_the_newest() -> None:
-    said = []
+    stated_newest = []
     for name in NAMES:
         report = reported(name)
         facts: MachineFacts = supply(MachineFacts, report.snapshot, TABLES)
@@ -122,13 +122,13 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
                     newest = Recommender(TABLES).recommend(situation).best
                     assert newest is not None
                     assert f"PyTorch {newest.torch} " in fix.text
-                    said.append(name)
+                    stated_newest.append(name)
                 elif found := re.search(
                     r"the newest release that runs on it is torch ([0-9.]+)", fix.text
                 ):
                     assert found[1] != next(proposals(fix))[0]
-                    said.append(name)
-    assert len(said) >= 3
+                    stated_newest.append(name)
+    assert len(stated_newest) >= 3
 
 
 def test_every_torch_proposed_to_a_described_machine_runs_there() -> None:

@@ -96,8 +96,8 @@ def test_pasted_in_sequence_no_fix_undoes_another(name: str) -> None:
         for command in fix.commands:
             if not command.startswith("printf"):
                 place.run(command)
-        lost = {one for one in made if one not in place.variables} if made else set()
-        gone = {one for one in before & {"torch"} if one not in place.found()}
+        lost = {change for change in made if change not in place.variables} if made else set()
+        gone = {project for project in before & {"torch"} if project not in place.found()}
         assert not lost, (fix, lost)
         assert not gone, (fix, gone)
         made.update(place.variables)

@@ -216,7 +216,7 @@ def ranks(*kinds: str, **more: Any) -> list[SelfTest]:  # noqa: ANN401
     ]
 
 
-@pytest.mark.parametrize("section", [*saved()], ids=lambda one: one.name)
+@pytest.mark.parametrize("section", [*saved()], ids=lambda case: case.name)
 def test_no_text_of_a_saved_report_is_executed(section: Section) -> None:
     document = snapshot(UBUNTU, nvml(A100, A100), section).as_json()
     for paths in kinds(document):

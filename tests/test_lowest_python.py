@@ -24,7 +24,7 @@ def test_types_and_style_are_checked_for_the_lowest_python_that_is_supported() -
 
 def _required() -> dict[str, Requirement]:
     block = _said(r"(?s)^dependencies = \[(.*?)^\]")
-    found = [Requirement(one) for one in re.findall(r'"(.+?)",', block)]
+    found = [Requirement(line) for line in re.findall(r'"(.+?)",', block)]
     return {requirement.name: requirement for requirement in found}
 
 

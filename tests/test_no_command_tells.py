@@ -74,7 +74,7 @@ def on_the_planted_machine(
 
 
 def told(text: str) -> list[str]:
-    return [one for one in PRIVATE if one.lower() in text.lower()]
+    return [secret for secret in PRIVATE if secret.lower() in text.lower()]
 
 
 def test_the_machine_is_planted(run: Run) -> None:
@@ -227,7 +227,7 @@ def test_what_a_rank_says_in_a_preflight(tmp_path: Path, form: str, end: str) ->
     files = [*each, tmp_path / "metrics", tmp_path / "record"]
     shown = "\n".join((done.stdout, done.stderr, *packed, *(file.read_text() for file in files)))
     assert "(hidden)" in shown
-    assert [one for one in KEYS if one in shown] == []
+    assert [key for key in KEYS if key in shown] == []
 
 
 def test_msgspec_reads_what_was_told(run: Run) -> None:

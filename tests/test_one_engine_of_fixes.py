@@ -103,9 +103,9 @@ def installed(commands: Iterator[str] | list[str] | tuple[str, ...]) -> list[str
     for command in commands:
         words = shlex.split(command, posix=False)
         if "install" in words:
-            told = words[words.index("install") + 1 :]
-            if any(word.startswith("torch==") for word in told):
-                return told
+            arguments = words[words.index("install") + 1 :]
+            if any(word.startswith("torch==") for word in arguments):
+                return arguments
     return None
 
 
@@ -114,8 +114,8 @@ def advised(report: Report) -> tuple[str, list[list[str]]]:
     if not report.root_causes or report.root_causes[0] not in INSTALLS:
         return "", []
     cause = next(finding for finding in report.findings if finding.slug == report.root_causes[0])
-    told = (installed(fix.commands) for fix in cause.fixes)
-    return cause.slug, [words for words in told if words and not words[-1].endswith("/cpu")]
+    installs = (installed(fix.commands) for fix in cause.fixes)
+    return cause.slug, [words for words in installs if words and not words[-1].endswith("/cpu")]
 
 
 def recommended(facts: Facts, release: str, tool: Tool = "pip") -> list[list[str]]:
@@ -239,7 +239,7 @@ def test_check_tells_uv_to_install_what_it_tells_pip() -> None:
         by_another = msgspec.structs.replace(python, kind="uv", has_pip=False)
         again = test_machines.judged(report.snapshot.with_section(by_another))
         assert advised(again)[0] == cause, name
-        for told, words in zip(advised(again)[1], by_pip, strict=True):
+        for advised_words, words in zip(advised(again)[1], by_pip, strict=True):
             # uv does not read the index in pip's configuration, so it is named.
-            assert for_pip(told)[: len(words)] == words, name
+            assert for_pip(advised_words)[: len(words)] == words, name
     assert compared > 10

@@ -52,9 +52,9 @@ def test_output_for_stdout_stands_between_what_others_write(
 def test_what_is_in_the_file_stays(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("before\n")
     in_shell(tmp_path, '"$@" list -o /dev/stdout >> log; "$@" list -o /dev/fd/7 7>> log')
-    said = (tmp_path / "log").read_text()
-    assert said.startswith("before\n")
-    assert said.count("gpu-fallen-off-bus") == 2  # commands
+    logged = (tmp_path / "log").read_text()
+    assert logged.startswith("before\n")
+    assert logged.count("gpu-fallen-off-bus") == 2  # commands
 
 
 def test_a_socket_is_written_into_as_well(tmp_path: Path) -> None:

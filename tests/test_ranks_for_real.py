@@ -38,10 +38,10 @@ def test_so_many_ranks_add_up(ranks: int, tests: tuple[str, ...]) -> None:
         timeout=60,
     )  # fmt: skip
     report = json.loads(done.stdout)
-    results = [one for one in report["selftests"] if one["name"] in tests]
-    assert sorted((one["name"], one["rank"], one["status"]) for one in results) == sorted(
-        (name, rank, "passed") for name in tests for rank in range(ranks)
-    ), results
+    results = [result for result in report["selftests"] if result["name"] in tests]
+    assert sorted(
+        (result["name"], result["rank"], result["status"]) for result in results
+    ) == sorted((name, rank, "passed") for name in tests for rank in range(ranks)), results
     assert done.returncode == 0
 
 

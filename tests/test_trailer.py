@@ -142,8 +142,8 @@ def test_what_is_no_trailer_says_nothing(said: str) -> None:
 
 
 def test_a_slug_that_nobody_knows_is_ignored() -> None:
-    said = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
-    assert triage(f"BROKEN\n{said}\n").root_causes == ("driver-too-old",)
+    lines = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
+    assert triage(f"BROKEN\n{lines}\n").root_causes == ("driver-too-old",)
     assert triage(f"BROKEN\n{trailer('broken', ('made-up',), 'BROKEN')}\n").root_causes == ()
 
 

@@ -70,7 +70,7 @@ class Job:
         return found
 
     def culprits(self) -> list[tuple[str, list[int]]]:
-        return [(one["slug"], one["ranks"]) for one in self.report()["culprits"]]
+        return [(culprit["slug"], culprit["ranks"]) for culprit in self.report()["culprits"]]
 
     def clear(self) -> None:
         for process in self.tasks:

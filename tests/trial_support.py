@@ -40,8 +40,8 @@ class Said(msgspec.Struct):
 
     @property
     def result(self) -> Message:
-        (one,) = (message for message in self.messages if message["event"] == "result")
-        return one
+        (result_message,) = (message for message in self.messages if message["event"] == "result")
+        return result_message
 
     @property
     def phases(self) -> list[tuple[str, int]]:
@@ -78,8 +78,10 @@ def run_group(
             if child == 0:
                 fault = (faults or {}).get(index)
                 own = (drills or {}).get(index)
-                told = order(index, size, **({"drill": {"faults": own}} if own else {}), **more)
-                _be_rank(told, folder, fault)
+                sent_order = order(
+                    index, size, **({"drill": {"faults": own}} if own else {}), **more
+                )
+                _be_rank(sent_order, folder, fault)
             children[child] = index
         return _wait(children, folder, until)
 
@@ -143,6 +145,6 @@ def _phases(folder: Path, size: int) -> list[tuple[str, int] | None]:
     """Return the last phase of each rank."""
     found: list[tuple[str, int] | None] = []
     for index in range(size):
-        said = [m for m in _read(folder / str(index)) if m["event"] == "phase"]
-        found.append((said[-1]["phase"], said[-1]["collective"]) if said else None)
+        phases = [m for m in _read(folder / str(index)) if m["event"] == "phase"]
+        found.append((phases[-1]["phase"], phases[-1]["collective"]) if phases else None)
     return found

@@ -97,8 +97,12 @@ def test_signatures_for_programs_have_the_defaults_of_the_requests() -> None:
         shared = defaults.keys() & signature.keys()
         assert len(shared) > 4, name
         # names may be given as a list there, and () is the empty list
-        wrong = [one for one in shared if (signature[one].default or "") != (defaults[one] or "")]
-        assert [one for one in wrong if signature[one].default != ()] == [], name
+        wrong = [
+            option
+            for option in shared
+            if (signature[option].default or "") != (defaults[option] or "")
+        ]
+        assert [option for option in wrong if signature[option].default != ()] == [], name
 
 
 def test_commands_have_an_option_for_each_field() -> None:

@@ -43,7 +43,7 @@ def test_save_list_and_compare(run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     text = run("baseline", "compare", *HERE, "--format", "json", "--fail-on", "never").stdout
     document = json.loads(text)
     jsonschema.validate(document, schema("baseline-comparison"))
-    changed = [one["fact"] for one in document["changes"]]
+    changed = [change["fact"] for change in document["changes"]]
     assert "environment.variables.CUDA_VISIBLE_DEVICES" in changed
     states = json.loads(
         run("baseline", "list", "--python", sys.executable, "--format", "json").stdout

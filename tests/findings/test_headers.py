@@ -52,9 +52,9 @@ def test_a_fix_of_a_preflight_stands_where_its_commands_stand() -> None:
 
 
 def test_a_node_is_left_out_for_what_breaks_it() -> None:
-    def breaks(**said: object) -> bool:
+    def breaks(**stated: object) -> bool:
         header = {"title": "x", "severity": "error", "family": "cluster"}
-        return Rule("x", **header, preflight=InPreflight(**said)).breaks_node  # type: ignore[arg-type]
+        return Rule("x", **header, preflight=InPreflight(**stated)).breaks_node  # type: ignore[arg-type]
 
     assert breaks()
     assert not breaks(exit_class=4)

@@ -43,7 +43,7 @@ def test_an_update_without_restart() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "section",
     [
         Nvml(init_code=18),
         NvidiaSmi(

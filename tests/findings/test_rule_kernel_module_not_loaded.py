@@ -195,7 +195,7 @@ def test_in_a_container_it_is_the_host() -> None:
     assert all("host" in fix.text for fix in found.fixes)
 
 
-@pytest.mark.parametrize("said", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
+@pytest.mark.parametrize("section", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
 def test_the_driver_says_so_itself(section: Section) -> None:
     assert hit(judge(section)).confidence is Confidence.LIKELY
     quiet(judge(section, EMPTY_BUS))

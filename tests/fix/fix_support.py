@@ -91,8 +91,8 @@ class Index:
             if self.fails:
                 return 500, {}, b"no"
             return 200, {"Content-Type": "application/zip"}, self.wheels[name.replace("%2B", "+")]
-        found = [one for one in self.wheels if one.startswith(f"{name}-")]
-        return page(*(one.replace("+", "%2B") for one in found)) if found else (404, {}, b"")
+        found = [file for file in self.wheels if file.startswith(f"{name}-")]
+        return page(*(file.replace("+", "%2B") for file in found)) if found else (404, {}, b"")
 
 
 @contextlib.contextmanager

@@ -53,7 +53,7 @@ def test_what_is_left_for_whom() -> None:
         finding("gpu-hardware-fault", Fix(text="Replace it.")), finding("unfixable"),
     )  # fmt: skip
     assert found.steps == ()
-    assert [(one.slug, one.who) for one in found.left] == [
+    assert [(fix_left.slug, fix_left.who) for fix_left in found.left] == [
         ("driver-too-old", "administrator"), ("shm-too-small", "you"),
         ("gpu-hardware-fault", "you"),
     ]  # fmt: skip

@@ -136,8 +136,8 @@ def _set(name: str, value: str) -> Callable[[Bench], object]:
 
 def _both(*all_of: Callable[[Bench], object]) -> Callable[[Bench], object]:
     def breaks(bench: Bench) -> None:
-        for one in all_of:
-            one(bench)
+        for break_it in all_of:
+            break_it(bench)
 
     return breaks
 

@@ -510,9 +510,10 @@ class Index:
         found = self._files.get((place, project), [])
         if not found:
             return 404, {}, b""
+        paths = [f"{file.parent.name}/{file.name.replace('+', '%2B')}" for file in found]
         links = [
-            f'<a href="/files/{one.parent.name}/{one.name.replace("+", "%2B")}">{one.name}</a><br/>'
-            for one in found
+            f'<a href="/files/{path}">{file.name}</a><br/>'
+            for path, file in zip(paths, found, strict=True)
         ]
         page = "\n".join(["<!DOCTYPE html>", *links]).encode()
         return 200, {"Content-Type": "text/html"}, page

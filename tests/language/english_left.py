@@ -63,8 +63,8 @@ def _lines(text: str) -> list[str]:
 
 def foreign_words(snapshot: Snapshot) -> str:
     """Return every text in the facts of a machine that gpucheck did not write itself."""
-    said = (" ".join(one.split()) for one in _plain(snapshot.sections))
-    return "\n".join(said)
+    sentences = (" ".join(sentence.split()) for sentence in _plain(snapshot.sections))
+    return "\n".join(sentences)
 
 
 def _plain(value: object) -> Iterator[str]:
@@ -74,13 +74,13 @@ def _plain(value: object) -> Iterator[str]:
     elif isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
-        fields = (one for one in value.__struct_fields__ if one not in _OUR_PHRASES)
+        fields = (field for field in value.__struct_fields__ if field not in _OUR_PHRASES)
         yield from _plain([getattr(value, field) for field in fields])
     elif isinstance(value, dict):
         yield from _plain([*value.keys(), *value.values()])
     elif isinstance(value, list | tuple | set):
-        for one in value:
-            yield from _plain(one)
+        for item in value:
+            yield from _plain(item)
 
 
 def in_chinese(report: Report, **options: object) -> str:

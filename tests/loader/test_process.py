@@ -119,7 +119,7 @@ def test_the_file_counts_not_its_path(tmp_path: Path) -> None:
     top = found.open("/t/top.so")
     assert top.library is not None
     assert top.library.needs["libx.so.1"] is first
-    assert [one.path for one in top.added] == ["/t/top.so"]
+    assert [library.path for library in top.added] == ["/t/top.so"]
 
 
 def test_origin_lib_and_relative_entries(tmp_path: Path) -> None:
@@ -204,7 +204,7 @@ def test_a_failure_leaves_nothing_loaded_and_names_every_lack(tmp_path: Path) ->
         ("libgone.so", "top.so"), ("libgone2.so", "libmid.so"),
     ]  # fmt: skip
     assert opened.lost[0].searched == ("rpath", "ld.so.cache", "default")
-    assert [one.path for one in found.loaded] == before
+    assert [library.path for library in found.loaded] == before
     assert found.loaded_as("libx.so.1") is None
 
 

@@ -88,10 +88,10 @@ def test_packets_that_get_lost_are_counted() -> None:
         source = str(Path(lost_packets.__file__).parents[3])
         sender = net.start(1, [sys.executable, "-c", _SENDS, source])
         try:
-            said, errors = sender.communicate(timeout=90)
+            printed, errors = sender.communicate(timeout=90)
         except subprocess.TimeoutExpired:
             pytest.skip("the connection stood still for too long")
     assert not errors
-    sent, lost = map(int, said.split())
+    sent, lost = map(int, printed.split())
     assert sent > 345  # packets of 1448 bytes
     assert 0.03 < lost / sent < 0.25

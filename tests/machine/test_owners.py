@@ -101,7 +101,7 @@ def test_every_program_that_probes_look_for_is_known() -> None:
         for kind in ("which", "commands")
         for word in entry.get(kind, {})
     }
-    python = {one for one in asked if one.startswith("python")}
+    python = {program for program in asked if program.startswith("python")}
     assert asked - python <= set(PROGRAMS)
 
 

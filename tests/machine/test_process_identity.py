@@ -22,11 +22,11 @@ _SAY += "sys.stdout.write(msgspec.json.encode(own()).decode() + '\\n'); sys.stdo
 _SAY += "time.sleep(60)"
 
 
-def is_soon(one: ProcessIdentity, *wanted: str) -> bool:
+def is_soon(identity: ProcessIdentity, *wanted: str) -> bool:
     end = time.monotonic() + 5
-    while state(one) not in wanted and time.monotonic() < end:
+    while state(identity) not in wanted and time.monotonic() < end:
         time.sleep(0.01)
-    return state(one) in wanted
+    return state(identity) in wanted
 
 
 def test_a_process_is_followed_to_its_end() -> None:

@@ -252,7 +252,7 @@ def test_one_that_no_signal_ends_is_given_up_and_the_others_go_on(
 ) -> None:
     """A process that is stuck in a driver: no signal reaches it."""
     sent: list[tuple[str, int]] = []
-    monkeypatch.setattr(kind, "signal", lambda _self, *said: sent.append(said))
+    monkeypatch.setattr(kind, "signal", lambda _self, *signals: sent.append(signals))
     Patient(tmp_path, monkeypatch, tests={"one": HANG})
     pool = pools.opened(forks=kind is ForkingSpawner)
     stuck = pool.start("a", {"tests": ["one"]}, 0.2)

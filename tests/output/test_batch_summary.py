@@ -43,7 +43,7 @@ def test_every_ticket_that_was_read_counts_once_everywhere(tally: Tally) -> None
 def test_the_tables_for_a_terminal(tally: Tally) -> None:
     lines = batch_summary.text(tally).splitlines()
     assert lines[0] == "7 tickets, 1 could not be read"
-    words = [" ".join(one.split()) for one in lines]
+    words = [" ".join(row.split()) for row in lines]
     assert "broken 4 67 %" in words
     assert any(word.startswith("driver-too-old 3 50 % the driver is too old") for word in words)
     assert "(nothing broken) 1 17 %" in words

@@ -208,7 +208,9 @@ def test_nobody_waited_where_all_passed() -> None:
 
 
 def test_seconds_are_shown_with_who_waited_for_whom() -> None:
-    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
+    chart = next(
+        plot for plot in of_preflight.charts(html_samples.waits()) if plot.key == "durations"
+    )
     assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.caption
     assert "No seconds are known for rank 2." in chart.caption
     assert [row[0].partition(",")[0] for row in chart.rows] == [f"rank {at}" for at in range(4)]
@@ -228,29 +230,31 @@ def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
     steps: list[str], moved: int
 ) -> None:
     """In step 1 of pairs, or of two steps, nothing tells for whom rank 0 waited."""
-    these = list(html_samples.waits().preflight.ranks or ())
+    ranks = list(html_samples.waits().preflight.ranks or ())
     away = html_samples.held_up("enter", moved, enter=58.0)
-    these[0] = msgspec.structs.replace(these[0], held_up=away)
-    chart = durations.chart(these, steps)
+    ranks[0] = msgspec.structs.replace(ranks[0], held_up=away)
+    chart = durations.chart(ranks, steps)
     assert chart is not None
     assert "Ranks 0-1 waited 58.0 s." in chart.caption
 
 
 def test_many_groups_are_cut_in_the_plot_and_said() -> None:
-    these = [
+    ranks = [
         msgspec.structs.replace(
             outcome, status="stopped", held_up=html_samples.held_up("enter", at)
         )
         for at, outcome in enumerate(preflight_samples.ranks(8, 8))
     ]
-    chart = durations.chart(these, [])
+    chart = durations.chart(ranks, [])
     assert chart is not None
     assert len(chart.rows) == 64
     assert "and 24 more" in markup(el("svg", *chart.drawn))
 
 
 def test_a_bar_is_as_long_as_its_seconds() -> None:
-    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
+    chart = next(
+        plot for plot in of_preflight.charts(html_samples.waits()) if plot.key == "durations"
+    )
     boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',
                        markup(el("svg", *chart.drawn)))  # fmt: skip
     ends = [float(x) + float(width) for x, width, kind in boxes if kind != "bar"]
@@ -295,9 +299,9 @@ def test_sustained_at_two_times_is_marked_twice() -> None:
         for _path, result in tests.of("sustained")
     ]
     (chart, *_others) = [
-        one
-        for one in of_selftests.charts(msgspec.structs.replace(tests, results=found))
-        if one.key == "temperature"
+        temperature
+        for temperature in of_selftests.charts(msgspec.structs.replace(tests, results=found))
+        if temperature.key == "temperature"
     ]
     assert chart.caption.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
     assert markup(el("svg", *chart.drawn)).count('class="soft"') == 2

@@ -156,7 +156,7 @@ MACHINES: dict[str, Callable[[Report], str]] = {
 
 
 def _left(text: str, private: list[str]) -> list[str]:
-    return [one for one in private if one.lower() in text.lower()]
+    return [secret for secret in private if secret.lower() in text.lower()]
 
 
 @each(("line", "private"), [*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS], shards=4)
@@ -303,8 +303,8 @@ def _named(snapshot: Snapshot, user: str) -> Snapshot:
 def test_commands_of_a_bundle_stay() -> None:
     def commands(host: str) -> list[str]:
         named = {f"r{at}": {"host": host} for at in (0, 1)}
-        these = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
-        found = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
+        ranks = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
+        found = samples.result(ranks, samples.culprit("rank-hangs", ranks[3], "x"))
         report = Public(found).result().report
         return [
             command for each in report.findings for fix in each.fixes for command in fix.commands
@@ -319,10 +319,10 @@ def test_commands_of_a_bundle_stay() -> None:
 def _preflight(line: str) -> Result:
     """A pre-flight that shows a line of others wherever it can show one."""
     look = Look(state="stopped", python=(line[:300],), error=line[:300])
-    these = samples.ranks(2, 2, r1={"status": "crashed", "detail": line, "look": look})
+    ranks = samples.ranks(2, 2, r1={"status": "crashed", "detail": line, "look": look})
     return samples.result(
-        these,
-        samples.culprit("rank-crashed", these[1], line),
+        ranks,
+        samples.culprit("rank-crashed", ranks[1], line),
         notices=[line], step_notes=[line], stopped_because=line, inconclusive=line,
     )  # fmt: skip
 

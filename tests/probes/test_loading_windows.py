@@ -122,9 +122,9 @@ def test_a_library_in_the_toolkit_or_on_path(tmp_path: Path) -> None:
 )
 def test_a_library_that_is_missing(tmp_path: Path, name: str, by: str) -> None:
     missing = section(host(tmp_path, without(name))).missing
-    assert [(one.soname.lower(), one.needed_by, one.fatal) for one in missing or ()] == [
-        (name, by, True)
-    ]
+    assert [
+        (library.soname.lower(), library.needed_by, library.fatal) for library in missing or ()
+    ] == [(name, by, True)]
 
 
 def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_each_test_says_when_it_began(tmp_path: Path, monkeypatch: pytest.Monkey
     began = [result.began for result in results]
     assert [result.name for result in results] == ["import-torch", *tests]
     assert None not in began
-    assert began == sorted(began, key=lambda one: one or 0.0)
+    assert began == sorted(began, key=lambda seconds: seconds or 0.0)
     assert (began[2] or 0.0) - (began[1] or 0.0) >= 0.25
 
 
@@ -256,8 +256,8 @@ def test_a_gpu_that_is_unfit_is_skipped(tmp_path: Path, monkeypatch: pytest.Monk
 
 
 def test_no_gpu_where_one_has_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
-    patient = Patient(tmp_path, monkeypatch, cuda="12.8", init=said, tests={"one": FINE})
+    error = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    patient = Patient(tmp_path, monkeypatch, cuda="12.8", init=error, tests={"one": FINE})
     found = patient.examine(Wish(expect_gpu=True))
     first = by_name(found, "import-torch")
     assert (first.status, first.kind) == ("failed", "cuda-unavailable")

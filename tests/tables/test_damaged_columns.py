@@ -106,7 +106,10 @@ def _check(machine: str) -> Command:
     return run
 
 
-ALL = {**{line: _typed(line) for line in COMMANDS}, **{one: _check(one) for one in MACHINES}}
+ALL = {
+    **{line: _typed(line) for line in COMMANDS},
+    **{machine: _check(machine) for machine in MACHINES},
+}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +119,7 @@ def readers(folder: Path) -> dict[str, list[str]]:
     sound = Tables.get
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("gpucheck.api.with_tables.refuse_broken", lambda _tables: None)  # reads all
-        for said, command in ALL.items():
+        for command_name, command in ALL.items():
             read: dict[str, None] = {}
 
             def get(self: Tables, cls: Any, read: dict[str, None] = read) -> Any:  # noqa: ANN401
@@ -126,7 +129,7 @@ def readers(folder: Path) -> dict[str, list[str]]:
             patch.setattr(Tables, "get", get)
             command(folder)
             for name in read:
-                found.setdefault(name, []).append(said)
+                found.setdefault(name, []).append(command_name)
     return found
 
 
@@ -171,14 +174,15 @@ def _has_text(value: object) -> bool:
 def _damaged(value: Any, word: str) -> Any:  # noqa: ANN401  # JSON
     """Put a word in the place of a text, or of the first one of several."""
     if isinstance(value, dict):
-        key = next(key for key, one in value.items() if _has_text(one))
+        key = next(key for key, value_of_key in value.items() if _has_text(value_of_key))
         return {**value, key: _damaged(value[key], word)}
     return [word, *value[1:]] if isinstance(value, list) else word
 
 
 def test_these_commands_read_every_table(readers: dict[str, list[str]]) -> None:
     others = {
-        name: [one for one in found if one != "tables check"] for name, found in readers.items()
+        name: [command for command in found if command != "tables check"]
+        for name, found in readers.items()
     }
     assert {name for name in all_tables() if not others.get(name)} <= set(UNREAD)
 
@@ -223,10 +227,10 @@ def _is_refused(file: Path, data: dict[str, Any], at: int, column: str, word: st
     try:
         Tables(file.parent).get(all_tables()[file.stem])
     except TablesError as error:
-        (said,) = error.args
-        assert said.startswith(f"{file}, row {at + 1} does not have the form of a table: ")
-        assert len(said) < 600 + len(str(file))
-        assert "\n" not in said
+        (sentence,) = error.args
+        assert sentence.startswith(f"{file}, row {at + 1} does not have the form of a table: ")
+        assert len(sentence) < 600 + len(str(file))
+        assert "\n" not in sentence
         return True
     return False
 

@@ -149,8 +149,8 @@ def test_a_folder_that_cannot_be_listed_stops_no_other(
 def test_an_empty_ticket_says_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.txt").write_bytes(content)
     (tmp_path / "y.jsonl").write_text(json.dumps({"id": 3, "text": content.decode()}))
-    one, two = answers(tmp_path)
-    assert one["error"].startswith("x is empty: ")
+    first, two = answers(tmp_path)
+    assert first["error"].startswith("x is empty: ")
     assert two["error"].startswith("3 is empty: ")
 
 

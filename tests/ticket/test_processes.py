@@ -122,10 +122,10 @@ def test_a_signal_for_all_of_them_ends_them_without_a_word(
             time.sleep(0.01)
         os.killpg(parent.pid, number)
         try:
-            _out, said = parent.communicate(timeout=30)
+            _out, errors = parent.communicate(timeout=30)
         finally:
             parent.kill()
-    assert (parent.returncode, said) == (status, "")
+    assert (parent.returncode, errors) == (status, "")
     assert len(made) == 2
     assert not any(Path(f"/proc/{path.name}").exists() for path in made)
 

@@ -51,7 +51,7 @@ def test_the_kernels_log() -> None:
     ]
     assert log.fallen_off_bus == ["0000:3b:00.0"]
     assert [oom_kill.process_name for oom_kill in log.oom_kills or ()] == ["python"]
-    assert any("SXid" in one for one in log.nvrm or ())
+    assert any("SXid" in message for message in log.nvrm or ())
     assert (log.xids or [])[1].source("xid") == "line 3"
 
 

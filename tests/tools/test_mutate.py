@@ -52,7 +52,7 @@ def test_every_condition_of_a_function_is_broken_and_nothing_else(source: Path) 
 
 def test_packages_take_turns_and_a_seed_decides(source: Path) -> None:
     chosen = mutate.choose(source, 6, 1)
-    assert [one.file.split("/")[1] for one in chosen] == ["facts", "tables"] * 3
+    assert [mutation.file.split("/")[1] for mutation in chosen] == ["facts", "tables"] * 3
     assert chosen == mutate.choose(source, 6, 1)
     assert chosen != mutate.choose(source, 6, 2)
     assert len(mutate.choose(source, 99, 1)) == 2 * len(BROKEN)  # the worker is not reached

@@ -144,10 +144,10 @@ def test_a_hang_is_named_by_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("ranks_support.LIMIT", 4.0)
     answers = run_ranks(all_reduce, 3, faults={1: before("all_reduce", hang)})
     assert statuses(answers) == ["failed", "timed-out", "failed"]
-    for one in (answers[0], answers[2]):
-        assert one["kind"] == "collective-timeout"
-        assert one["data"]["ranks"] == [1]
-        assert "rank 1 did not enter the all-reduce of 1 fp32 values" in one["detail"]
+    for answer in (answers[0], answers[2]):
+        assert answer["kind"] == "collective-timeout"
+        assert answer["data"]["ranks"] == [1]
+        assert "rank 1 did not enter the all-reduce of 1 fp32 values" in answer["detail"]
     assert answers[1]["stage"] == "all-reduce of 1 fp32 values"
 
 
@@ -181,8 +181,8 @@ def test_a_crash_costs_the_others_their_peer_and_no_more(monkeypatch: pytest.Mon
     impatient(monkeypatch)
     answers = run_ranks(all_reduce, 3, faults={1: before("all_reduce", crash)})
     assert answers[1]["status"] == "crashed"
-    for one in (answers[0], answers[2]):
-        assert one["kind"] in ("peer-lost", "collective-timeout"), one
+    for answer in (answers[0], answers[2]):
+        assert answer["kind"] in ("peer-lost", "collective-timeout"), answer
 
 
 def test_torch_without_distributed_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

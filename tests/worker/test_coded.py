@@ -269,13 +269,13 @@ def test_a_contribution_that_is_missing_in_places_blames_nobody(
 
 
 def test_all_rounds_have_to_agree() -> None:
-    one, other = Blame(1, "missing", 0), Blame(2, "missing", 0)
-    assert agreed([[one], [one]]) == one
-    assert agreed([[one], [other]]) is None
-    assert agreed([[one], []]) is None
-    assert agreed([[one], [None]]) is None
-    assert agreed([[one, one], [one]]) is None
-    assert agreed([[one], [one._replace(fault="doubled")]]) is None
+    first, other = Blame(1, "missing", 0), Blame(2, "missing", 0)
+    assert agreed([[first], [first]]) == first
+    assert agreed([[first], [other]]) is None
+    assert agreed([[first], []]) is None
+    assert agreed([[first], [None]]) is None
+    assert agreed([[first, first], [first]]) is None
+    assert agreed([[first], [first._replace(fault="doubled")]]) is None
     assert agreed([]) is None
 
 

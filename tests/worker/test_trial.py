@@ -174,8 +174,8 @@ def test_a_flipped_bit_names_nobody() -> None:
     for output in run_group(3, faults={1: before(flip_one)}):
         assert output.result["kind"] == "wrong-value"
         assert output.result["data"] == {"sizes": list(SIZES[1:])}
-        said = "all-reduce of 4 KiB: 1 of 1024 sums are wrong, the first at 33: "
-        assert output.result["detail"].startswith(said)
+        detail = "all-reduce of 4 KiB: 1 of 1024 sums are wrong, the first at 33: "
+        assert output.result["detail"].startswith(detail)
         assert output.result["detail"].endswith("instead of 7")
 
 
@@ -205,7 +205,7 @@ def test_the_drill_crash_costs_the_others_their_peer() -> None:
 def test_the_drills_hang_and_stop_never_enter(fault: str) -> None:
     where = [("enter", 1), ("enter", 1), ("connect", 0)]
     group = run_group(3, drills={2: [{"fault": fault}]}, until=where)
-    assert [one.phases[-1] for one in group] == where
+    assert [output.phases[-1] for output in group] == where
     assert all(os.WTERMSIG(output.status) == signal.SIGKILL for output in group)
 
 
@@ -264,10 +264,10 @@ def test_silence_is_not_waited_for_as_long_in_a_small_group(
 
 def run_one(told: dict[str, Any]) -> dict[str, Any]:
     """Run an order that comes to no process group, in this process."""
-    said: list[dict[str, Any]] = []
+    sent: list[dict[str, Any]] = []
     with mock.patch.dict(os.environ):
-        trial.run(torch, told, {}, said.append)
-    (result,) = (one for one in said if one["event"] == "result")
+        trial.run(torch, told, {}, sent.append)
+    (result,) = (message for message in sent if message["event"] == "result")
     return result
 
 
@@ -292,9 +292,9 @@ def test_a_gpu_that_cannot_be_used(kind: str) -> None:
 
 
 def test_the_variables_of_an_order_and_a_watchdog_that_stands_back() -> None:
-    told = order(0, 1, trial="alone", env={"NCCL_P2P_DISABLE": "1"})
+    sent_order = order(0, 1, trial="alone", env={"NCCL_P2P_DISABLE": "1"})
     with mock.patch.dict(os.environ, TORCH_NCCL_BLOCKING_WAIT="1"):
-        trial.run(torch, told, {}, lambda _message: None)
+        trial.run(torch, sent_order, {}, lambda _message: None)
         assert os.environ["NCCL_P2P_DISABLE"] == "1"
         assert os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "0"
         assert "TORCH_NCCL_BLOCKING_WAIT" not in os.environ
@@ -393,10 +393,10 @@ def test_alone_a_wrong_value(fault: Callable[[], None]) -> None:
 def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def run_tests(_torch: Any, told: dict[str, Any], _notes: Any, send: Any) -> None:  # noqa: ANN401
-        (name,) = told["tests"]
+    def run_tests(_torch: Any, sent_order: dict[str, Any], _notes: Any, send: Any) -> None:  # noqa: ANN401
+        (name,) = sent_order["tests"]
         ran.append(name)
-        send({"event": "begin", "test": name, "deadline": told["seconds"][name]})
+        send({"event": "begin", "test": name, "deadline": sent_order["seconds"][name]})
         send({"event": "stage", "text": "a step"})
         is_bad = name == "cublas-matmul"
         send({
@@ -406,16 +406,16 @@ def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(alone, "run_tests", run_tests)
     monkeypatch.setattr(alone, "_rates", lambda _bench: {"fp32 TFLOP/s": 1.0})
-    said: list[dict[str, Any]] = []
-    progress = together.Progress(said.append)
-    told = order(0, 1, trial="alone", device="cuda:1", tests=[])
+    sent: list[dict[str, Any]] = []
+    progress = together.Progress(sent.append)
+    sent_order = order(0, 1, trial="alone", device="cuda:1", tests=[])
     with pytest.raises(Failed) as caught:
-        alone.run(torch, told, {}, said.append, progress)
+        alone.run(torch, sent_order, {}, sent.append, progress)
     assert ran == ["device-placement", "cublas-matmul"]
     assert (caught.value.kind, caught.value.detail) == ("wrong-value", "cublas-matmul: it is off")
     assert caught.value.data == {"at": 7, "test": "cublas-matmul"}
-    assert next(m for m in said if m["event"] == "stage")["text"] == "device-placement: a step"
+    assert next(m for m in sent if m["event"] == "stage")["text"] == "device-placement: a step"
 
     ran.clear()
-    told["tests"] = ["device-placement"]
-    assert alone.run(torch, told, {}, said.append, progress) == {"fp32 TFLOP/s": 1.0}
+    sent_order["tests"] = ["device-placement"]
+    assert alone.run(torch, sent_order, {}, sent.append, progress) == {"fp32 TFLOP/s": 1.0}
