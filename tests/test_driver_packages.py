@@ -144,11 +144,11 @@ def test_the_repository_that_has_the_dependencies_is_added_before_the_driver(
     distribution: str, version: str, needed: str
 ) -> None:
     commands = install(NEW, distribution, version).commands
-    (added,) = (at for at, one in enumerate(commands) if needed in one)
+    (added,) = (at for at, command in enumerate(commands) if needed in command)
     (driver,) = (
         at
-        for at, one in enumerate(commands)
-        if class_of(one) == "interrupts" and ("nvidia-open" in one)
+        for at, command in enumerate(commands)
+        if class_of(command) == "interrupts" and ("nvidia-open" in command)
     )
     assert added < driver
 

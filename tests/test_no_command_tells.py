@@ -46,11 +46,11 @@ Run = Callable[..., str]
 
 def _failed(_host: Host, snapshot: Snapshot, *_more: object, **_options: object) -> Snapshot:
     """Return what a self-test finds that is killed while it prints."""
-    one = SelfTest(
+    result = SelfTest(
         name="matmul", status="crashed", device="cuda:0", stage="copy", kind="cuda-error",
         detail=f"{ERROR}; {LOG}", data={"printed": LOG, "message": LOG},
     )  # fmt: skip
-    return snapshot.with_section(SelfTests(level="quick", devices=["cuda:0"], results=[one]))
+    return snapshot.with_section(SelfTests(level="quick", devices=["cuda:0"], results=[result]))
 
 
 @pytest.fixture(name="run")
@@ -74,7 +74,7 @@ def on_the_planted_machine(
 
 
 def told(text: str) -> list[str]:
-    return [one for one in PRIVATE if one.lower() in text.lower()]
+    return [secret for secret in PRIVATE if secret.lower() in text.lower()]
 
 
 def test_the_machine_is_planted(run: Run) -> None:
@@ -227,7 +227,7 @@ def test_what_a_rank_says_in_a_preflight(tmp_path: Path, form: str, end: str) ->
     files = [*each, tmp_path / "metrics", tmp_path / "record"]
     shown = "\n".join((done.stdout, done.stderr, *packed, *(file.read_text() for file in files)))
     assert "(hidden)" in shown
-    assert [one for one in KEYS if one in shown] == []
+    assert [key for key in KEYS if key in shown] == []
 
 
 def test_msgspec_reads_what_was_told(run: Run) -> None:

@@ -137,9 +137,9 @@ def test_text_json_and_exit_status_say_the_same() -> None:
     found = report(
         torch("2.9.1+cu130", "13.0", CU130), *serving(H100, release="535.183.01", cuda="12.2")
     )
-    told = msgspec.json.decode(render(found))
-    assert told["verdict"] == found.verdict == "broken"
-    assert told["root_causes"] == list(found.root_causes) == ["driver-too-old"]
+    document = msgspec.json.decode(render(found))
+    assert document["verdict"] == found.verdict == "broken"
+    assert document["root_causes"] == list(found.root_causes) == ["driver-too-old"]
     assert found.exit_status("error") == 1
 
 
@@ -262,7 +262,7 @@ def test_no_fix_sets_the_library_path_or_installs_cudnn() -> None:
         report(*serving(H100, release="470.57.02", cuda="11.4")),
         report(*serving(H100), cuda_fails(999), Driver(module_loaded=True, uvm_loaded=False)),
     ]
-    text = "\n".join(said(one) + commands(one) for one in found)
+    text = "\n".join(said(report_found) + commands(report_found) for report_found in found)
     assert "LD_LIBRARY_PATH" not in text
     assert "cudnn" not in text.lower()
     assert "cuda-toolkit" not in text

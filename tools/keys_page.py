@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The page ``docs/describe/facts.md``: every key of ``gpucheck compat`` and the facts that it fills."""
+"""The page ``docs/describe/facts.md``: each key of ``gpucheck compat`` and the facts it fills."""
 
 from gpucheck.describe.keys import ALIASES, KEYS, Key
 from gpucheck.findings import all_rules
@@ -7,8 +7,8 @@ from gpucheck.findings import all_rules
 _HEAD = """\
 # The keys of `gpucheck compat`
 
-`python tools/keys_page.py > docs/describe/facts.md` makes this page from the keys and the headers of the
-findings. Do not edit it by hand.
+`python tools/keys_page.py > docs/describe/facts.md` makes this page from the keys and the headers
+of the findings. Do not edit it by hand.
 
 If a key is absent, nothing is known about it. `none` on the command line and `null` in JSON mean
 that somebody looked for the thing and it is not there. Lists are separated by commas, or their key

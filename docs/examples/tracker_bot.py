@@ -1,7 +1,7 @@
 """Answer a new ticket with ``gpucheck triage --reply``, at most once.
 
-GitHub Actions and GitLab CI start this file for each new ticket: see docs/triage/tracker-bot.md. It needs
-Python 3.10 and nothing else. Only this process knows the token: gpucheck, which reads the
+GitHub Actions and GitLab CI start this file for each new ticket: see docs/triage/tracker-bot.md.
+It needs Python 3.10 and nothing else. Only this process knows the token: gpucheck, which reads the
 ticket, is a child that does not inherit it. The ticket goes to its stdin and nowhere else: never
 into a command line, and never into the log of the job.
 """

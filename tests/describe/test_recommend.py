@@ -28,8 +28,8 @@ RTX_5090 = Card("RTX 5090", "12.0")
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
-def recommend(*cards: Card, **said: str | bool | tuple[Card, ...] | None) -> Recommendation:
-    facts = {"platform": "linux_x86_64", "python": "3.12", **said}
+def recommend(*cards: Card, **known_facts: str | bool | tuple[Card, ...] | None) -> Recommendation:
+    facts = {"platform": "linux_x86_64", "python": "3.12", **known_facts}
     return RECOMMENDER.recommend(Situation(cards=cards, **facts))  # type: ignore[arg-type]
 
 

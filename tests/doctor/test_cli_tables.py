@@ -353,5 +353,9 @@ def test_thousands_of_rows_that_differ_are_paired_by_their_subject(copy: Path) -
     found = _compared("xids", rows("old"), rows("new"))
     assert time.process_time() - begun < 10
     assert len(found) == 6000
-    assert {one.change for one in found} == {"changed"}
-    assert all(one.before["xid"] == one.after["xid"] for one in found if one.before and one.after)
+    assert {change.change for change in found} == {"changed"}
+    assert all(
+        change.before["xid"] == change.after["xid"]
+        for change in found
+        if change.before and change.after
+    )

@@ -184,11 +184,13 @@ def test_one_gpu_of_two_in_mig_mode_without_instances() -> None:
 
 def test_a_mig_instance_in_a_pod() -> None:
     pod = Container(runtime="kubernetes", visible_devices="all", driver_capabilities="all")
-    one = nvml(A100, release="580.95.05", cuda="13.0")
+    nvml_facts = nvml(A100, release="580.95.05", cuda="13.0")
     instance = MigDevice(uuid="MIG-1", device_name="A100 MIG 1g.10gb")
     for devices in ([instance], []):
-        gpu = replace((one.gpus or [])[0], mig_enabled=True, mig_pending=True, mig_devices=devices)
-        found = report(pod, *serving(A100), replace(one, gpus=[gpu]))
+        gpu = replace(
+            (nvml_facts.gpus or [])[0], mig_enabled=True, mig_pending=True, mig_devices=devices
+        )
+        found = report(pod, *serving(A100), replace(nvml_facts, gpus=[gpu]))
         assert found.verdict == "healthy", said(found)
 
 

@@ -24,7 +24,7 @@ the training is slow on this laptop
 
 def test_a_text_that_shows_it_names_it() -> None:
     report = triage(SHOWN)
-    found = next(one for one in report.findings if one.slug == SLUG)
+    found = next(finding for finding in report.findings if finding.slug == SLUG)
     assert found.evidence[0].source.startswith("line ")
     assert found.fixes
     assert SLUG in report.root_causes

@@ -49,7 +49,7 @@ def judged(tests: SelfTests, *more: Any) -> Diagnosis:  # noqa: ANN401
 
 
 def standing(found: Diagnosis) -> list[str]:
-    return [one.slug for one in found.standing if one.severity is Severity.ERROR]
+    return [finding.slug for finding in found.standing if finding.severity is Severity.ERROR]
 
 
 def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401

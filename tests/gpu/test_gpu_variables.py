@@ -115,6 +115,6 @@ def test_a_cudnn_of_the_system_before_that_of_torch(
     assert (checked.report["verdict"] == "healthy") == (program.status == 0), told
     if program.status == 0:
         loading = gpu_runs.facts(checked.report["snapshot"])["loading"]
-        (found,) = [one for one in loading["libraries"] if one["library"] == "cudnn"]
+        (found,) = [fact for fact in loading["libraries"] if fact["library"] == "cudnn"]
         major, minor, patch = (int(part) for part in found["version"].split(".")[:3])
         assert program.out.split() == ["cudnn", str(major * 10000 + minor * 100 + patch)], told

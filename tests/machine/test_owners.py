@@ -79,7 +79,11 @@ def test_a_program_on_path_is_as_foreign_as_a_python(
 
     def told() -> list[tuple[str, int | None]]:
         found = foreign_programs(LiveHost(""), wish)
-        return [(one.program, one.uid) for one in found if one.program.startswith(str(folder))]
+        return [
+            (foreign.program, foreign.uid)
+            for foreign in found
+            if foreign.program.startswith(str(folder))
+        ]
 
     assert told() == []
     os.chown(folder, owner, owner)
@@ -97,7 +101,7 @@ def test_every_program_that_probes_look_for_is_known() -> None:
         for kind in ("which", "commands")
         for word in entry.get(kind, {})
     }
-    python = {one for one in asked if one.startswith("python")}
+    python = {program for program in asked if program.startswith("python")}
     assert asked - python <= set(PROGRAMS)
 
 

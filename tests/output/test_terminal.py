@@ -203,12 +203,12 @@ def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
     bad = failed(name, kind, device=device, data={"status": "CUDNN_STATUS_INTERNAL_ERROR"})
     report = samples.report(samples.SYSTEM, ran(result("device-placement"), bad))
     assert report.root_causes == (slug,)
-    marked = {one.name: one.slugs for one in areas(report) if one.status == "error"}
+    marked = {failing.name: failing.slugs for failing in areas(report) if failing.status == "error"}
     assert marked == ({area: (slug,)} if area else {})
 
 
 def line(machine: str, name: str) -> Area:
-    return next(one for one in areas(test_machines.reported(machine)) if one.name == name)
+    return next(area for area in areas(test_machines.reported(machine)) if area.name == name)
 
 
 @each(

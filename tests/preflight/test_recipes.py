@@ -348,7 +348,11 @@ def test_the_recipes_name_what_there_is() -> None:
 @pytest.mark.slurm
 def test_the_commands_for_a_bad_node_do_what_the_page_says(slurm: Cluster) -> None:
     """Drain, keep others out, resume, run in the reservation, give back: as pasted."""
-    page = (EXAMPLES.parent / "preflight" / "slurm.md").read_text().partition("What to do with a bad node")[2]
+    page = (
+        (EXAMPLES.parent / "preflight" / "slurm.md")
+        .read_text()
+        .partition("What to do with a bad node")[2]
+    )
     commands = [line.strip() for line in page.splitlines() if line.startswith("       ")]
     drain, reserve, resume, check, back = (
         next(one for one in commands if one.startswith(words))

@@ -23,9 +23,9 @@ def test_a_malformed_answer_is_a_bad_answer(
 ) -> None:  # fmt: skip
     patient = Patient(tmp_path, monkeypatch)
     found = patient.examine(python=lying_zygote(tmp_path, {"data": data}))
-    one = by_name(found, "import-torch")
-    assert (one.status, one.kind) == ("crashed", "bad-answer")
-    assert "is not understood" in one.detail
+    rank_result = by_name(found, "import-torch")
+    assert (rank_result.status, rank_result.kind) == ("crashed", "bad-answer")
+    assert "is not understood" in rank_result.detail
 
 
 @pytest.mark.parametrize("notes", [[1], {"import_seconds": "abc"}, {"import_seconds": True}, "x"])

@@ -10,10 +10,10 @@ from gpucheck.ticket.whose_code import innermost
 INSTALLED = "/venv/lib/python3.11/site-packages"
 
 
-def traceback(said: str, file: str = f"{INSTALLED}/vllm/engine.py") -> str:
+def traceback(message: str, file: str = f"{INSTALLED}/vllm/engine.py") -> str:
     return (
         "Traceback (most recent call last):\n"
-        f'  File "{file}", line 7, in step\n    return inner()\n{said}\n'
+        f'  File "{file}", line 7, in step\n    return inner()\n{message}\n'
     )
 
 

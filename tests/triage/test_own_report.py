@@ -36,7 +36,7 @@ OF_TRIAGE: dict[str, Callable[[Report], str]] = {
     "markdown": markdown.render,
     "json": json_format.render,
 }
-SAMPLES = [one.sample for finding in all_messages().values() for one in finding.messages]
+SAMPLES = [message.sample for finding in all_messages().values() for message in finding.messages]
 """Every message that is known; each is tried in one of the forms."""
 
 

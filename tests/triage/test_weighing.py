@@ -9,7 +9,7 @@ from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Line
 from gpucheck.ticket.weighing import of_facts, of_messages
 
-NAMES, POINTS, FITS, SYMPTOM = (Weight(one.level) for one in Strength)
+NAMES, POINTS, FITS, SYMPTOM = (Weight(strength.level) for strength in Strength)
 
 
 def match(strength: Strength, tie_break: int = 0) -> Match:
