@@ -8,7 +8,9 @@ from gpucheck.advice.command_class import class_of, restart_of
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
+from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
@@ -55,12 +57,19 @@ class Interruption(Derived):
     """Adds classes to the commands of a fix, and what to know before those that interrupt."""
 
     def __init__(
-        self, nvml: Nvml, system: System, container: Container, preflight: Preflight
+        self,
+        nvml: Nvml,
+        system: System,
+        container: Container,
+        preflight: Preflight,
+        pci: Pci,
+        limits: LimitsOfProcess,
     ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
         self._preflight = preflight
+        self._may_be_a_node = bool(pci.nvswitches or limits.infiniband_devices)
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -135,11 +144,15 @@ class Interruption(Derived):
         return say("On its GPUs now: {processes}.", processes=processes) if named else ""
 
     def _drain(self) -> tuple[str, ...]:
-        """Return how to drain the node; a drill takes none out of work, and Windows is none."""
+        """Return how to drain the node, where this is one; a drill takes none out of work.
+
+        Outside a job nothing says that a machine belongs to a cluster. Only NVSwitches or
+        InfiniBand make it likely: a workstation's user has never heard of draining.
+        """
         if self._preflight.drill or self._system.os == "windows":
             return ()
         if self._system.under_slurm:
             return (DRAIN_SLURM,)
         if self._container.runtime == "kubernetes":
             return (DRAIN_KUBERNETES,)
-        return (DRAIN_EITHER,)
+        return (DRAIN_EITHER,) if self._may_be_a_node else ()

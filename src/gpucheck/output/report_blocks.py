@@ -7,6 +7,7 @@ from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.blocks import Box, Items, Section, Words, more_about
 from gpucheck.output.fix_words import fixes
+from gpucheck.output.next_step import next_step
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target
 from gpucheck.output.terms import term
 
@@ -39,7 +40,7 @@ def questions(report: Report) -> tuple[Section, ...]:
     if report.verdict != "unknown":
         return ()
     asked = Items(tuple(open_questions(report)))
-    return (Section(say("Open questions"), (asked,), "questions"),)
+    return (Section(say("Open questions"), (asked, *next_step(report)), "questions"),)
 
 
 def examined(report: Report, *, has_checks: bool = False) -> list[tuple[str, str]]:

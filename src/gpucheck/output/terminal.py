@@ -1,22 +1,25 @@
-"""A report for a person at a terminal: the verdict first, then its cause, evidence and fix."""
+"""A report for a person at a terminal: one screen of it, or everything; the verdict comes last.
+
+:mod:`gpucheck.output.one_screen` is the short page. The last line repeats the verdict, because the
+first one may have scrolled away.
+"""
 
 from collections.abc import Iterator
 from typing import TextIO
 
 from gpucheck.engine import Report
 from gpucheck.facts import Facts, builtins
-from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Origin, Snapshot
-from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say
 from gpucheck.language.visible import encodable
-from gpucheck.output import report_blocks
-from gpucheck.output.blocks import Box, Items, Words
+from gpucheck.output import one_screen, report_blocks
+from gpucheck.output.blocks import Items
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.machine_summary import areas
+from gpucheck.output.one_screen import COLUMN, Detail
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
-from gpucheck.output.summary import headline, trailer_of, verdict
+from gpucheck.output.summary import trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
@@ -29,7 +32,6 @@ _ORIGINS: dict[Origin, str] = {
     "pasted": say("pasted machine"),
     "described": say("described machine"),
 }
-_VERDICT_COLUMN = 9  # the longest verdict or severity (warning) and a gap
 _AREA_COLUMNS = 15, 8  # the longest name of an area, the longest state, and gaps
 
 
@@ -64,52 +66,58 @@ def render(
         color: with SGR codes; no meaning depends on them.
         width: columns; 80 if unknown.
     """
+    if not verbose and not quiet:
+        return _one_screen(report, width, color=color)
     page = Page(width, color=color)
     _verdict(page, report)
     if quiet:
         for finding in report.standing:
-            page.labelled(term(finding.severity.value), finding.slug, column=_VERDICT_COLUMN)
+            page.labelled(term(finding.severity.value), finding.slug, column=COLUMN)
         return _ended(page, report)
-    for name, sentence in report_blocks.examined(report, has_checks=verbose > 0):
-        page.labelled(name, sentence, column=_VERDICT_COLUMN, whole="gpucheck --python ")
-    for finding in report.standing:
-        is_cause = finding.slug in report.root_causes[:1]
-        in_full = verbose or is_cause or finding.severity is Severity.ERROR
-        page.write([report_blocks.box(report, finding) if in_full else _in_short(finding)])
+    for name, sentence in report_blocks.examined(report, has_checks=True):
+        page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
+    page.write([report_blocks.box(report, finding) for finding in report.standing])
     page.write(report_blocks.questions(report))
-    _selftests(page, report, verbose)
-    if verbose or report.about == "machine" or report.verdict != "healthy":
-        _areas(page, report)
-    if verbose:
-        _checks(page, report)
-        _probes(page, report.snapshot)
+    _selftests(page, report, in_full=True)
+    _areas(page, report)
+    _checks(page, report)
+    _probes(page, report.snapshot)
     if verbose > 1:
         _facts(page, report.snapshot)
     show_footer(page, report)
     return _ended(page, report)
 
 
+def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
+    """Return the page with as much as fits a screen; its last level if nothing does."""
+    text = ""
+    for detail in Detail:
+        page = Page(width, color=color)
+        _verdict(page, report)
+        one_screen.write(page, report, detail)
+        if detail < Detail.NO_AREAS:
+            _selftests(page, report, in_full=report.about == "self-tests")
+            if report.about == "machine" or report.verdict != "healthy":
+                _areas(page, report)
+        show_footer(page, report)
+        text = _ended(page, report)
+        if one_screen.rows(text, width) <= one_screen.LINES:
+            break
+    return text
+
+
 def _ended(page: Page, report: Report) -> str:
-    """Return the page with its last line."""
+    """Return the page with its last lines: one for programs, then the verdict once more."""
     page.verbatim(trailer_of(report), style="dim")
+    causes = ", ".join(report.root_causes)
+    style = STATES[report.verdict]
+    page.labelled(VERDICTS[report.verdict], causes, column=COLUMN, style=style)
     return page.text()
 
 
 def _verdict(page: Page, report: Report) -> None:
     style = STATES[report.verdict]
-    page.labelled(VERDICTS[report.verdict], verdict(report), column=_VERDICT_COLUMN, style=style)
-
-
-def _in_short(finding: Finding) -> Box:
-    fix = say("Fix: {text}", text=clean(finding.fixes[0].text)) if finding.fixes else ""
-    more = say("More: gpucheck -v, or gpucheck explain {slug}", slug=finding.slug)
-    return Box(
-        heading=finding.slug,
-        severity=finding.severity.value,
-        intro=(Words(headline(finding)),),
-        fixes=(Words(fix, hangs=True),) if fix else (),
-        more=(Words(more),),
-    )
+    page.labelled(VERDICTS[report.verdict], verdict(report), column=COLUMN, style=style)
 
 
 def _areas(page: Page, report: Report) -> None:
@@ -127,7 +135,7 @@ def _areas(page: Page, report: Report) -> None:
         page.columns(cells, in_parts([words, slugs]), indent=2)
 
 
-def _selftests(page: Page, report: Report, verbose: int) -> None:
+def _selftests(page: Page, report: Report, *, in_full: bool) -> None:
     tests = report.snapshot.get(SelfTests)
     if not tests.results:
         return
@@ -139,9 +147,8 @@ def _selftests(page: Page, report: Report, verbose: int) -> None:
             (term(line.status), status_column, _TEST_STYLES.get(line.status, "red")),
         ]
         page.columns(cells, line.words, indent=2)
-    if verbose or report.about == "self-tests":
+    if in_full:
         page.write([Items(tuple(left_out(tests)))])
-    if verbose:
         page.write([Items((*measured(tests), *loaded_otherwise(tests)))], 4)
 
 

@@ -60,7 +60,9 @@ def take_out(text: Text) -> tuple[Text, OwnReport | None]:
             continue
         reports.append(_read(trailer, lines[at]))
         upper = _begin(lines, at, trailer)
-        del lines[upper : at + trailer.lines]
+        end = at + trailer.lines
+        repeated = end < len(lines) and start_of(lines[end].text) == trailer.start
+        del lines[upper : end + repeated]  # a terminal's page ends with the verdict once more
     if reports:
         return Text(lines), _joined(reports[::-1])
     return _without_older(text), None

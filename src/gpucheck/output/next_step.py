@@ -1,0 +1,88 @@
+"""What to do next where the verdict is unknown: no report leaves its reader without a step."""
+
+from gpucheck.engine import Report
+from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.language import say
+from gpucheck.output.blocks import Commands, Words
+
+_OF_GPU = ("pci.", "nvml.gpus")
+_OF_DRIVER = ("nvml.", "cuda_driver.", "driver.", "nvidia_smi.")
+_NO_PYTHON = ("not-found", "not-started")
+
+
+def next_step(report: Report) -> tuple[Words, ...]:
+    """Return what would answer the first open question, with a command to copy; () if none is open.
+
+    Everything else hangs on the first one: without a GPU nobody asks for its driver.
+    """
+    if report.verdict != "unknown" or not report.open_questions:
+        return ()
+    if report.about != "machine" or report.snapshot.origin == "described":
+        return ()
+    fact = report.open_questions[0].fact
+    if fact.startswith(_OF_GPU):
+        text, command = _see_the_gpu(report)
+    elif fact.startswith(_OF_DRIVER):
+        text, command = _see_the_driver(report)
+    elif fact.startswith("torch."):
+        text, command = _see_torch(report)
+    else:
+        text = say("Let the self-tests decide: they load what programs load.")
+        command = "gpucheck selftest"
+    return (Words(text, lead=say("Next"), hangs=True, below=(Commands((command,)),)),)
+
+
+def _see_the_gpu(report: Report) -> tuple[str, str]:
+    system = report.snapshot.get(System)
+    if system.os == "windows":
+        text = say(
+            "See in PowerShell what this PC has. If no NVIDIA GPU is listed, PyTorch runs on the "
+            "CPU here. If one is, install its driver from https://www.nvidia.com/drivers and run "
+            "gpucheck again."
+        )
+        return text, "Get-CimInstance Win32_VideoController | Select-Object Name"
+    if system.wsl:
+        text = say(
+            "Run this in PowerShell. If it lists the GPU, run wsl --update and wsl --shutdown "
+            "there; if not, install the NVIDIA driver of Windows. Then run gpucheck again."
+        )
+        return text, "nvidia-smi"
+    text = say(
+        "See whether there is one. If so, run gpucheck where it may read /sys and /dev: outside a "
+        "sandbox, or as the user whose programs use the GPU."
+    )
+    return text, "lspci | grep -i nvidia"
+
+
+def _see_the_driver(report: Report) -> tuple[str, str]:
+    if report.snapshot.get(System).os == "windows":
+        text = say(
+            "If this lists the GPU, run gpucheck again. If not, restart Windows, then install the "
+            "driver from https://www.nvidia.com/drivers."
+        )
+        return text, "nvidia-smi"
+    text = say(
+        "If this lists the GPU, run gpucheck as the user, and in the container, whose programs use "
+        "it. If it does not answer, a restart brings the driver back; the kernel's log says why."
+    )
+    return text, "timeout 30 nvidia-smi || sudo dmesg | grep -iE 'nvrm|xid'"
+
+
+def _see_torch(report: Report) -> tuple[str, str]:
+    python = report.snapshot.get(Interpreter)
+    if python.status in _NO_PYTHON:
+        text = say(
+            "Name the Python that runs your programs by --python. Run there, this prints its path."
+        )
+        return text, 'python -c "import sys; print(sys.executable)"'
+    if python.status == "too-old":
+        text = say(
+            "Name a Python of 3.8 or newer by --python. Of an older one, gpucheck reads what "
+            "PyTorch itself tells."
+        )
+        return text, "python3 -m torch.utils.collect_env | gpucheck triage -"
+    if report.snapshot.get(TorchBuild).installed is None:
+        return say("Wait longer: the Python may only be slow to start."), "gpucheck --timeout 300"
+    return say("Let PyTorch itself say it."), "gpucheck selftest --tests import-torch"

@@ -1,0 +1,154 @@
+"""What a report says on one screen: the cause, what shows it, the first fix, and the rest in lines.
+
+Terminals scroll, and hardly anybody scrolls back. What does not fit is left out step by step
+(:class:`Detail`), but never the cause, nor the commands that mend it.
+"""
+
+import enum
+from collections.abc import Sequence
+
+from gpucheck.engine import Report
+from gpucheck.facts.claims import CommandClass, Fix, Severity
+from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.findings.form import Finding
+from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
+from gpucheck.language.columns import WIDTH, width_of
+from gpucheck.output import report_blocks
+from gpucheck.output.blocks import Commands, Words
+from gpucheck.output.fix_words import steps
+from gpucheck.output.layout import STATES, Page
+from gpucheck.output.next_step import next_step
+from gpucheck.output.seen import seen
+from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions
+from gpucheck.output.terms import term
+from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
+
+LINES = 24
+"""Lines of a terminal of the usual size (that of a VT100, which windows still open with)."""
+COLUMN = 9  # the longest verdict or severity (warning) and a gap
+_LONGEST_NAMES = 120  # chosen: GPUs of several models fill two lines at most
+_REACH: dict[CommandClass, str] = {
+    "environment": say("This changes your environment."),
+    "machine": say("This changes the machine."),
+    "interrupts": say("This interrupts others."),
+}
+
+
+class Detail(enum.IntEnum):
+    """What is shown; each level leaves out more than the one before it."""
+
+    ALL_FIXES = 0
+    """Everything below in full, and the areas of the machine."""
+    NO_AREAS = 1
+    """The machine in one sentence."""
+    FIRST_FIX = 2
+    """Only the first fix with its commands, the others in words."""
+    CAUSE = 3
+    """Only the cause with its first fix: nothing about the machine, and no further fix."""
+
+
+def write(page: Page, report: Report, detail: Detail) -> None:
+    """Write what stands between the verdict and the last lines."""
+    others = list(report.standing)
+    cause = next((finding for finding in others if finding.slug in report.root_causes[:1]), None)
+    if cause is not None:
+        others.remove(cause)
+        if words := seen(cause):
+            page.labelled(say("Evidence"), words, column=COLUMN)
+        _gap(page, detail)
+        _fixes(page, cause.fixes, detail)
+        _gap(page, detail)
+    for finding in others:
+        _finding(page, finding, detail)
+    _open(page, report)
+    machine = _machine(report) if report.about == "machine" else ""
+    if detail in (Detail.NO_AREAS, Detail.FIRST_FIX) and machine:
+        page.labelled(say("Machine"), machine, column=COLUMN)
+    for name, sentence in report_blocks.examined(report):
+        page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
+    page.labelled(say("More"), _more(report, detail), column=COLUMN)
+
+
+def _open(page: Page, report: Report) -> None:
+    """Write what to do about the first open question, which the verdict has, and any others."""
+    if report.verdict != "unknown":
+        return
+    for step in next_step(report):
+        page.labelled(step.lead, step.text, column=COLUMN, style="bold")
+        page.write(step.below, 0)
+    for question in open_questions(report)[1:]:
+        page.labelled(say("Also"), question, column=COLUMN)
+
+
+def rows(text: str, width: int | None) -> int:
+    """Return how many lines of a terminal a text takes, whose commands are not wrapped."""
+    columns = width or WIDTH
+    return sum(max(1, -(-width_of(line) // columns)) for line in text.splitlines())
+
+
+def _gap(page: Page, detail: Detail) -> None:
+    if detail < Detail.CAUSE:
+        page.blank()
+
+
+def _finding(page: Page, finding: Finding, detail: Detail) -> None:
+    """Write a finding that is not the cause: a note in a line, another one with its fix."""
+    words = bracketed(headline(finding), finding.slug)
+    if finding.severity is Severity.INFO:
+        page.labelled(say("Note"), words, column=COLUMN, style=STATES["note"])
+        return
+    severity = finding.severity.value
+    page.labelled(term(severity), words, column=COLUMN, style=STATES[severity])
+    if detail < Detail.CAUSE:
+        _fixes(page, finding.fixes, detail)
+
+
+def _fixes(page: Page, fixes: Sequence[Fix], detail: Detail) -> None:
+    """Write the first fix with its commands, and the others as long as there is room."""
+    for number, fix in enumerate(fixes, start=1):
+        in_full = number == 1 or detail < Detail.FIRST_FIX
+        if not in_full and detail >= Detail.CAUSE:
+            return
+        name = say("Fix {number}", number=number) if len(fixes) > 1 else say("Fix")
+        words = in_turn([clean(fix.text, LONGEST_WORDS), _reach(fix)])
+        page.labelled(name, words, column=COLUMN, style="bold")
+        if in_full:
+            _steps(page, fix)
+
+
+def _steps(page: Page, fix: Fix) -> None:
+    """Write what to know before the commands, the commands, and how to verify the fix."""
+    for step in steps(fix):
+        match step:
+            case Commands(lines=(command,), lead=lead) if lead:
+                page.labelled(lead, command, column=COLUMN, whole=command)
+            case Words(text=text, lead=lead) if lead:
+                page.labelled(lead, text, column=COLUMN, style=STATES["warning"])
+            case _:
+                page.write([step], 0)
+
+
+def _reach(fix: Fix) -> str:
+    """Return what a fix changes; that it interrupts others is its caution."""
+    return "" if fix.reach is None or fix.cautions else _REACH.get(fix.reach, "")
+
+
+def _machine(report: Report) -> str:
+    """Return the GPUs, the driver and PyTorch, in a sentence that a supporter reads first."""
+    snapshot = report.snapshot
+    names = gpu_names(snapshot)
+    driver, torch = driver_release(snapshot), snapshot.get(TorchBuild)
+    parts = [listing([counted(names)], _LONGEST_NAMES)] if names else []
+    parts += [say("driver {release}", release=clean(driver))] if driver else []
+    parts += [f"PyTorch {clean(torch.version)}"] if torch.version else []
+    return in_clauses(parts)
+
+
+def _more(report: Report, detail: Detail) -> str:
+    """Return which commands show more, and how many fixes that is."""
+    slugs = report.root_causes[:1]
+    explained = [say("gpucheck explain {slug}", slug=slug) for slug in slugs]
+    fixes = [fix for finding in report.causes for fix in finding.fixes]
+    hidden = len(fixes) - 1 if detail is Detail.CAUSE else 0
+    count = say_many(hidden, "{count} more fix", "{count} more fixes") if hidden > 0 else ""
+    return in_series([bracketed("gpucheck -v", count), *explained])

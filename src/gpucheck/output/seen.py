@@ -1,0 +1,104 @@
+"""The evidence of a finding in one sentence, for a page that is read at a glance.
+
+The facts themselves, with the places where they were read, are on the longer pages. A fact without
+a phrase here is left to them.
+"""
+
+import re
+from collections.abc import Iterator
+
+from gpucheck.findings.form import Finding
+from gpucheck.language import Sentence, in_clauses, say
+from gpucheck.output.evidence import evidence
+
+_MOST = 4  # chosen: two lines of a terminal; more is read as a list, which gpucheck -v has
+_LONGEST_VALUE = 90  # chosen: a path or a list beyond it would fill the line alone
+_NUMBER = re.compile(r"\.\d+(?=\.|$)")
+
+_PHRASES: dict[str, Sentence] = {
+    "container.driver_capabilities": say("NVIDIA_DRIVER_CAPABILITIES is {value}"),
+    "container.runtime": say("this is a container of {value}"),
+    "container.visible_devices": say("NVIDIA_VISIBLE_DEVICES is {value}"),
+    "cuda_driver.cuda": say("the driver supports CUDA up to {value}"),
+    "cuda_driver.device_count": say("GPUs that libcuda sees: {value}"),
+    "cuda_driver.devices.compute_capability": say("compute capability {value}"),
+    "cuda_driver.devices.device_name": say("CUDA sees {value}"),
+    "cuda_driver.init_code": say("cuInit returns {value}"),
+    "cuda_driver.library": say("the loaded libcuda is {value}"),
+    "device_nodes.nodes": say("device files: {value}"),
+    "device_nodes.nodes.mode": say("its mode is {value}"),
+    "device_nodes.nodes.opens": say("opening it fails with {value}"),
+    "device_nodes.nodes.path": say("the device file is {value}"),
+    "device_nodes.uid": say("this process runs as user {value}"),
+    "driver.fabric_manager_release": say("the Fabric Manager is {value}"),
+    "driver.libcuda": say("copies of libcuda that the loader finds: {value}"),
+    "driver.libcuda.path": say("the loader finds {value}"),
+    "driver.libcuda.release": say("libcuda is of driver {value}"),
+    "driver.module_files": say("files of the kernel module: {value}"),
+    "driver.module_release": say("the loaded kernel module is {value}"),
+    "driver.packages": say("installed packages: {value}"),
+    "extensions.extensions.codes": say("the extension has code for {value}"),
+    "extensions.extensions.missing_libraries": say("the extension does not find {value}"),
+    "extensions.extensions.missing_symbols": say("nothing here defines {value}"),
+    "extensions.extensions.nowhere": say("nowhere on this machine: {value}"),
+    "interpreter.executable": say("the Python is {value}"),
+    "interpreter.glibc": say("glibc is {value}"),
+    "kernel_log.fallen_off_bus": say("the kernel's log names {value}"),
+    "kernel_log.nvrm": say("the kernel's log says {value}"),
+    "limits.address_space_bytes": say("the limit of addresses is {value}"),
+    "limits.memlock_bytes": say("the limit of locked memory is {value}"),
+    "limits.shm_total_bytes": say("/dev/shm has {value}"),  # noqa: S108  # its size
+    "loading.libraries.version": say("the loader takes {value}"),
+    "nvidia_smi.message": say("nvidia-smi says {value}"),
+    "nvml.driver_release": say("the driver is {value}"),
+    "nvml.gpus": say("NVML sees {value}"),
+    "nvml.gpus.compute_mode": say("the compute mode is {value}"),
+    "nvml.gpus.memory_total_bytes": say("of {value}"),
+    "nvml.gpus.memory_used_bytes": say("memory in use: {value}"),
+    "nvml.gpus.mig_devices": say("MIG instances: {value}"),
+    "nvml.gpus.nvlinks": say("NVLinks that are up: {value}"),
+    "nvml.gpus.processes": say("on the GPU: {value}"),
+    "nvml.gpus.temperature_c": say("{value} °C"),
+    "nvml.gpus.throttle": say("reasons for low clocks: {value}"),
+    "nvml.init_code": say("NVML starts with error {value}"),
+    "packages.distributions.version": say("installed: {value}"),
+    "pci.gpus": say("on the PCI bus: {value}"),
+    "pci.gpus.compute_capability": say("compute capability {value}"),
+    "pci.gpus.link_width": say("lanes in use: {value}"),
+    "pci.gpus.link_width_max": say("lanes of the card: {value}"),
+    "pci.gpus.port_width_max": say("lanes of the slot: {value}"),
+    "pci.gpus.product": say("on the PCI bus: {value}"),
+    "selftests.results.detail": say("the self-test says {value}"),
+    "system.jetson": say("this is a {value}"),
+    "system.kernel": say("the kernel is {value}"),
+    "system.libc": say("the C library is {value}"),
+    "torch.arch_list": say("PyTorch has code for {value}"),
+    "torch.built_for": say("PyTorch is built for {value}"),
+    "torch.cuda": say("PyTorch is built for CUDA {value}"),
+    "torch.nccl": say("PyTorch was built with NCCL {value}"),
+    "torch.version": say("PyTorch is {value}"),
+    "torch.wheel_tag": say("its wheel is for {value}"),
+}
+"""Facts in words, by their paths without numbers of list items. ``value`` is as evidence has it."""
+_VARIABLE = "environment.variables."
+
+
+def seen(finding: Finding) -> str:
+    """Return what shows a finding beyond its headline, "" if no fact of it has words here."""
+    new = [words for words, value in _phrases(finding) if value not in finding.headline]
+    return in_clauses(new[:_MOST])
+
+
+def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Yield the facts in words, each value once, with the value."""
+    values: set[str] = set()
+    for block in evidence(finding):
+        for fact, value, _source in block.lines:
+            if len(value) > _LONGEST_VALUE or value in values:
+                continue
+            values.add(value)
+            if fact.startswith(_VARIABLE):
+                name = fact.removeprefix(_VARIABLE)
+                yield say("{name} is {value}", name=name, value=value), value
+            elif phrase := _PHRASES.get(_NUMBER.sub("", fact)):
+                yield say(phrase.key, value=value), value
