@@ -74,16 +74,16 @@ def _available(snapshot: Snapshot) -> bool:
     """Say what torch would: on ROCm, too, it is called CUDA."""
     cuda, build = snapshot.get(CudaDriver), snapshot.get(TorchBuild).built_for
     works = cuda.init_code == 0 and bool(cuda.device_count)
-    passed = any(one.status == "passed" for one in snapshot.get(SelfTests).results or ())
+    passed = any(result.status == "passed" for result in snapshot.get(SelfTests).results or ())
     return build == "rocm" or (build == "cuda" and (works or passed))
 
 
 def _packages(snapshot: Snapshot) -> list[str]:
     wanted = ("numpy", "torch", "torchvision", "torchaudio", "triton")
     return [
-        f"[pip3] {one.project}=={one.version}"
-        for one in snapshot.get(Packages).distributions or ()
-        if one.project in wanted or (one.project or "").startswith("nvidia-")
+        f"[pip3] {distribution.project}=={distribution.version}"
+        for distribution in snapshot.get(Packages).distributions or ()
+        if distribution.project in wanted or (distribution.project or "").startswith("nvidia-")
     ]
 
 

@@ -86,5 +86,5 @@ def examined(pages: dict[str, str], folder: Path, *, dark: bool) -> list[dict[st
     dom = opened(runner, folder, dark=dark)
     found = re.search(r'<pre id="said">(.*?)</pre>', dom, re.DOTALL)
     assert found is not None, dom[-2000:]
-    said: list[dict[str, object]] = json.loads(unescape(found[1]))
-    return said
+    examinations: list[dict[str, object]] = json.loads(unescape(found[1]))
+    return examinations

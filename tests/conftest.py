@@ -20,7 +20,7 @@ _OF_A_PERSON = re.compile(r"LANG(?:UAGE)?$|LC_|PYTHON(?:PATH|HOME)$|LD_(?:PRELOA
 _OF_A_GPU = re.compile(r"CUDA_VISIBLE_DEVICES$|NCCL_")
 # A worker of xdist has no PYTHONPATH any more, but the folders that its parent began with.
 _PATH = os.environ.setdefault("GPUCHECK_TESTS_BEGAN_WITH", os.environ.get("PYTHONPATH", ""))
-sys.path[:] = [one for one in sys.path if not one or one not in _PATH.split(os.pathsep)]
+sys.path[:] = [entry for entry in sys.path if not entry or entry not in _PATH.split(os.pathsep)]
 for name in [*os.environ]:  # tests look at this Python: nothing around it may decide what they see
     if any(kind.match(name) for kind in (_OF_A_JOB, _OF_A_PERSON, _OF_A_GPU)):
         del os.environ[name]

@@ -148,5 +148,5 @@ class Patient:
 
 def by_name(found: SelfTests, name: str) -> SelfTest:
     """Return the only result of this test."""
-    (one,) = [result for result in found.results or () if result.name == name]
-    return one
+    (result,) = [result for result in found.results or () if result.name == name]
+    return result

@@ -71,17 +71,17 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _done(self, last: str, query: str, body: bytes) -> object:
         """Do what was asked for; ``last`` is the last part of the path."""
-        said = json.loads(body) if body else {}
+        decoded = json.loads(body) if body else {}
         if self.command == "GET" and last in ("comments", "notes"):
             asked = {name: int(values[0]) for name, values in parse_qs(query).items()}
             start = (asked["page"] - 1) * asked["per_page"]
             return self.server.comments[start : start + asked["per_page"]]
         if self.command == "POST" and last in ("comments", "notes"):
-            self.server.comments.append(said)
+            self.server.comments.append(decoded)
         elif self.command == "POST" and last == "labels":
-            self.server.labels += said["labels"]
+            self.server.labels += decoded["labels"]
         elif self.command == "PUT":
-            self.server.labels += said["add_labels"].split(",")
+            self.server.labels += decoded["add_labels"].split(",")
         return {}
 
     def _send(self, status: int, body: bytes, location: str = "") -> None:

@@ -69,12 +69,19 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def culprits(self) -> list[tuple[str, tuple[int, ...]]]:
         """Slug and ranks of each, as the report has them."""
-        return [(one["slug"], tuple(one["ranks"])) for one in self.report.get("culprits") or ()]
+        return [
+            (culprit["slug"], tuple(culprit["ranks"]))
+            for culprit in self.report.get("culprits") or ()
+        ]
 
     @property
     def errors(self) -> list[dict[str, Any]]:
         """The culprits that are errors."""
-        return [one for one in self.report.get("culprits") or () if one["severity"] == "error"]
+        return [
+            culprit
+            for culprit in self.report.get("culprits") or ()
+            if culprit["severity"] == "error"
+        ]
 
 
 def environment(python: str, folder: Path) -> dict[str, str]:
@@ -159,12 +166,12 @@ def run(
         running = []
         for node, command in enumerate(commands(launcher, shape, gate, options, setting.port)):
             with (folder / f"launcher.{node}").open("w") as errors:
-                one = subprocess.Popen(
+                process = subprocess.Popen(
                     command, env=variables, cwd=folder, stdout=subprocess.DEVNULL, stderr=errors
                 )
-            running.append(one)
-        for one in running:
-            one.wait(setting.limit)
+            running.append(process)
+        for process in running:
+            process.wait(setting.limit)
     return read(folder, time.monotonic() - started)
 
 
@@ -172,7 +179,7 @@ def read(folder: Path, seconds: float) -> Gate:
     """Read what a pre-flight has left in its folder."""
     statuses = {int(file.suffix[1:]): int(file.read_text()) for file in folder.glob("status.*")}
     report = folder / "report.json"
-    said = "".join(
+    printed = "".join(
         file.read_text(errors="replace")
         for pattern in ("out.*", "err.*", "launcher.*")
         for file in sorted(folder.glob(pattern))
@@ -181,5 +188,5 @@ def read(folder: Path, seconds: float) -> Gate:
         statuses=statuses,
         report=json.loads(report.read_text()) if report.exists() else {},
         seconds=seconds,
-        said=said,
+        said=printed,
     )

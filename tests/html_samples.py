@@ -59,7 +59,9 @@ def stress() -> Report:
         import_seconds=2.0,
     )  # fmt: skip
     sections = report_samples.healthy().snapshot.sections.values()
-    return report_samples.report(*(one for one in sections if one.name != "selftests"), tests)
+    return report_samples.report(
+        *(section for section in sections if section.name != "selftests"), tests
+    )
 
 
 def held_up(phase: Phase, step: int = 1, **seconds: float) -> HeldUp:
@@ -71,7 +73,7 @@ def held_up(phase: Phase, step: int = 1, **seconds: float) -> HeldUp:
 @functools.cache
 def waits() -> Result:
     """Three ranks waited for one; of the third of them no seconds are known."""
-    these = ranks(
+    job_ranks = ranks(
         2, 2,
         r0={"held_up": held_up("enter", start=0.2, connect=1.3, enter=58.5)},
         r1={"held_up": held_up("enter", start=0.2, connect=2.0, enter=58.0)},
@@ -81,8 +83,8 @@ def waits() -> Result:
             "held_up": held_up("connect", start=0.2, set_device=1.0, connect=60.0),
         },
     )  # fmt: skip
-    said = "never entered the first all-reduce"
-    return result(these, culprit("rank-hangs", these[3], said, "connect"))
+    evidence = "never entered the first all-reduce"
+    return result(job_ranks, culprit("rank-hangs", job_ranks[3], evidence, "connect"))
 
 
 @functools.cache
@@ -103,9 +105,9 @@ def large(nodes: int = 512, per_node: int = 8) -> Result:
         "status": "timed-out", "phase": "connect", "detail": "no answer for 60 s",
         "held_up": held_up("connect", start=0.1, connect=60.0),
     }  # fmt: skip
-    these = ranks(nodes, per_node, **changed)
+    job_ranks = ranks(nodes, per_node, **changed)
     slow = [
-        culprit("gpu-slow", these[at], "fp32 23.1 TFLOP/s, 45 % of the median", "alone",
+        culprit("gpu-slow", job_ranks[at], "fp32 23.1 TFLOP/s, 45 % of the median", "alone",
                 severity=Severity.WARNING)
         for at in range(3 * per_node, 4 * per_node)
     ]  # fmt: skip
@@ -121,8 +123,8 @@ def large(nodes: int = 512, per_node: int = 8) -> Result:
         for at in range(0, nodes, 2)
     ]
     return result(
-        these,
-        culprit("rank-hangs", these[37], "never entered the first all-reduce", "connect"),
+        job_ranks,
+        culprit("rank-hangs", job_ranks[37], "never entered the first all-reduce", "connect"),
         *slow, bandwidths=widths, pair_bandwidths=pairs,
     )  # fmt: skip
 
@@ -130,11 +132,11 @@ def large(nodes: int = 512, per_node: int = 8) -> Result:
 @functools.cache
 def links(nodes: int = 8) -> Result:
     """Every pair of nodes was measured, and one link is slow."""
-    these = ranks(nodes, 8)
+    job_ranks = ranks(nodes, 8)
     pairs = [
-        PairBandwidth(ends=(one, other), of="nodes", size=1 << 27,
-                      busbw=11.2 if (one, other) == (1, 4) else 46.0 + (one * other) % 5)
-        for one in range(nodes) for other in range(one + 1, nodes)
+        PairBandwidth(ends=(end, other), of="nodes", size=1 << 27,
+                      busbw=11.2 if (end, other) == (1, 4) else 46.0 + (end * other) % 5)
+        for end in range(nodes) for other in range(end + 1, nodes)
     ]  # fmt: skip
-    slow = link(these[8], these[32], "link-slow")
-    return result(these, slow, pair_bandwidths=pairs)
+    slow = link(job_ranks[8], job_ranks[32], "link-slow")
+    return result(job_ranks, slow, pair_bandwidths=pairs)

@@ -59,10 +59,10 @@ class Markup(HTMLParser):
 
     def values(self, name: str) -> list[str]:
         """Return the values of an attribute, in order."""
-        return [value for _tag, one, value in self.attributes if one == name]
+        return [value for _tag, attribute, value in self.attributes if attribute == name]
 
     def text(self) -> str:
-        return "\n".join(" ".join(one.split()) for one in self.texts)
+        return "\n".join(" ".join(text.split()) for text in self.texts)
 
 
 def is_sound(text: str) -> Markup:
@@ -71,7 +71,11 @@ def is_sound(text: str) -> Markup:
     assert page.faults == []
     assert text.startswith("<!doctype html>\n<html lang=")
     assert set(page.tags) <= TAGS
-    assert [one for one in page.attributes if one[1] in _LOADS or one[1].startswith("on")] == []
+    assert [
+        attribute
+        for attribute in page.attributes
+        if attribute[1] in _LOADS or attribute[1].startswith("on")
+    ] == []
     assert [page.tags.count(tag) for tag in ("h1", "main", "style", "script")] == [1] * 4
     _has_only_its_own_script(page)
     _headings_are_in_order(page)
@@ -109,5 +113,7 @@ def _headings_are_in_order(page: Markup) -> None:
 def _references_lead_somewhere(page: Markup) -> None:
     named = page.values("id")
     assert len(named) == len(set(named))
-    wanted = {one for name in ("aria-labelledby", "aria-describedby") for one in page.values(name)}
+    wanted = {
+        value for name in ("aria-labelledby", "aria-describedby") for value in page.values(name)
+    }
     assert wanted <= set(named)

@@ -46,9 +46,9 @@ def main(arguments: list[str]) -> None:
         if store and len(store.under("task/")) == place.tasks:
             store.put("over", 1)
     if store:
-        told = store.under("task/")
+        kept = store.under("task/")
         sys.stdout.write(
-            json.dumps([json.loads(told[key]) for key in sorted(told, key=int)]) + "\n"
+            json.dumps([json.loads(kept[key]) for key in sorted(kept, key=int)]) + "\n"
         )
         time.sleep(0.3)  # for the others to hear that it is over
         store.close()

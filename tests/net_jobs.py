@@ -59,7 +59,7 @@ class Job:
         self.begun = time.monotonic()
         self.net = net
         paths = os.pathsep.join([SOURCES, *([str(site)] if site else [])])
-        told = {
+        variables = {
             "WORLD_SIZE": str(world or self.count),
             "MASTER_ADDR": net.master,
             "MASTER_PORT": str(port),
@@ -73,7 +73,7 @@ class Job:
             net.start(
                 host,
                 [*(around or {}).get(host, ()), *command],
-                {**told, "RANK": str(host), **(env or {}).get(host, {})},
+                {**variables, "RANK": str(host), **(env or {}).get(host, {})},
             )
             for host in range(self.count)
         ]
@@ -97,12 +97,17 @@ class Job:
         left = self.begun + seconds - time.monotonic()
         with ThreadPoolExecutor(self.count) as readers:  # a report is longer than what a pipe holds
             try:
-                said = list(readers.map(lambda rank: rank.communicate(timeout=left), self._ranks))
+                outputs = list(
+                    readers.map(lambda rank: rank.communicate(timeout=left), self._ranks)
+                )
             except subprocess.TimeoutExpired:
                 pytest.fail(f"no end within {seconds} s: {self.statuses()}")
-        report: dict[str, Any] = json.loads(said[0][0]) if said[0][0] else {}
-        return self.statuses(), report, [out + errors for out, errors in said]
+        report: dict[str, Any] = json.loads(outputs[0][0]) if outputs[0][0] else {}
+        return self.statuses(), report, [out + errors for out, errors in outputs]
 
 
 def named(report: dict[str, Any]) -> list[tuple[str, tuple[int, ...], bool]]:
-    return [(one["slug"], tuple(one["ranks"]), one["is_link"]) for one in report["culprits"]]
+    return [
+        (culprit["slug"], tuple(culprit["ranks"]), culprit["is_link"])
+        for culprit in report["culprits"]
+    ]

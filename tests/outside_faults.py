@@ -29,11 +29,11 @@ def zygotes(mark: str, rank: int) -> list[int]:
 def children(pid: int) -> list[int]:
     """Return the processes that a process has started itself, and that run."""
     with contextlib.suppress(OSError):
-        return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     with contextlib.suppress(OSError):  # a kernel without that file
         names = (folder.name for folder in Path("/proc").iterdir())
         running = [int(name) for name in names if name.isdecimal()]
-        return [one for one in running if _parent(one) == pid]
+        return [child for child in running if _parent(child) == pid]
     return []
 
 
@@ -60,7 +60,9 @@ def _is_zygote(pid: int) -> bool:
 
 def _is_child_of_its_kind(pid: int) -> bool:
     """Whether its parent forked it: both have the same command line."""
-    mine, theirs = (Path(f"/proc/{one}/cmdline").read_bytes() for one in (pid, _parent(pid)))
+    mine, theirs = (
+        Path(f"/proc/{process}/cmdline").read_bytes() for process in (pid, _parent(pid))
+    )
     return mine == theirs
 
 

@@ -72,9 +72,9 @@ def host() -> RecordedHost:
 
 def _renamed(value: Any) -> Any:  # noqa: ANN401  # what a record holds
     if isinstance(value, dict):
-        return {_renamed(key): _renamed(one) for key, one in value.items()}
+        return {_renamed(key): _renamed(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)([_renamed(one) for one in value])
+        return type(value)([_renamed(item) for item in value])
     if isinstance(value, bytes):
         return value.replace(b"/home/ana", f"/home/{USER}".encode())
     return value.replace("/home/ana", f"/home/{USER}") if isinstance(value, str) else value

@@ -57,7 +57,11 @@ def _is_case(test: pytest.Item, item: Item, slug: str) -> bool:
         return False
     names = {slug, *_machines(slug)}
     parameters = item.values.values()  # a slug, a rule or a message of it, a machine
-    return any(getattr(one, "slug", one) in names for one in parameters if _can_name(one))
+    return any(
+        getattr(parameter, "slug", parameter) in names
+        for parameter in parameters
+        if _can_name(parameter)
+    )
 
 
 def _can_name(parameter: object) -> bool:

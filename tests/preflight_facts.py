@@ -49,21 +49,21 @@ def cpus(nodes: int, each: int) -> Roster:
 
 def facts(roster: Roster, **all_of_them: Any) -> dict[int, TaskFacts]:  # noqa: ANN401  # fields
     """Return what the tasks of a job say when all is alike."""
-    tasks = sorted({one.task for one in roster.ranks})
-    said: dict[str, Any] = {
+    tasks = sorted({rank.task for rank in roster.ranks})
+    fields: dict[str, Any] = {
         "python": "3.11.9", "torch": "2.9.1+cu128", "cuda": "12.8", "cudnn": "9.10.2",
         "nccl": "2.27.5", "driver": "570.124.06", "shm_bytes": 64 << 30, "memlock_bytes": -1,
         "infiniband": [], "variables": {}, **all_of_them,
     }  # fmt: skip
     found = {}
     for task in tasks:
-        mine = [one for one in roster.ranks if one.task == task]
+        mine = [rank for rank in roster.ranks if rank.task == task]
         devices = [
-            Device(index=one.gpu, name=one.model, uuid=one.uuid, pci=one.pci)
-            for one in mine
-            if one.model
+            Device(index=rank.gpu, name=rank.model, uuid=rank.uuid, pci=rank.pci)
+            for rank in mine
+            if rank.model
         ]
-        found[task] = TaskFacts(task=task, host=mine[0].host, devices=devices, **said)
+        found[task] = TaskFacts(task=task, host=mine[0].host, devices=devices, **fields)
     return found
 
 

@@ -24,7 +24,7 @@ def ranks(nodes: int, per_node: int, **changed: dict[str, object]) -> list[RankO
     found = []
     for rank in range(nodes * per_node):
         node, gpu = divmod(rank, per_node)
-        said: dict[str, object] = {
+        fields: dict[str, object] = {
             "rank": rank,
             "task": node,
             "host": f"gpu-{node:04d}",
@@ -37,7 +37,7 @@ def ranks(nodes: int, per_node: int, **changed: dict[str, object]) -> list[RankO
             "rates": {"fp32 TFLOP/s": 51.0 + gpu / 10, "pinned copy to the GPU GB/s": 52.3},
             **changed.get(f"r{rank}", {}),
         }
-        found.append(RankOutcome(**said))  # type: ignore[arg-type]  # fields of many types
+        found.append(RankOutcome(**fields))  # type: ignore[arg-type]  # fields of many types
     return found
 
 
@@ -75,7 +75,8 @@ def link(first: RankOutcome, second: RankOutcome, slug: str = "nccl-timeout") ->
 def node(ranks: list[RankOutcome], slug: str, evidence: str) -> Culprit:
     """Return the entry of all these ranks, which share a host."""
     return Culprit(
-        slug=slug, rank=ranks[0].rank, ranks=tuple(one.rank for one in ranks), host=ranks[0].host,
+        slug=slug, rank=ranks[0].rank, ranks=tuple(outcome.rank for outcome in ranks),
+        host=ranks[0].host,
         hosts=(ranks[0].host or "",), evidence=evidence,
     )  # fmt: skip
 
@@ -91,10 +92,10 @@ def result(
 ) -> Result:
     """Return what a pre-flight with these ranks and culprits shows."""
     known = ranks or []
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         "launcher": "slurm",
         "world_size": len(known),
-        "nodes": len({one.host for one in known}),
+        "nodes": len({outcome.host for outcome in known}),
         "backend": "nccl",
         "culprits": None if ranks is None else list(culprits),
         "ranks": ranks,
@@ -105,7 +106,7 @@ def result(
         "deadline": 300.0,
         **facts,
     }
-    section = Preflight(**said)  # type: ignore[arg-type]  # fields of many types
+    section = Preflight(**fields)  # type: ignore[arg-type]  # fields of many types
     snapshot = report_samples.healthy().snapshot.with_section(section)
     report = make_report(diagnose(snapshot, TABLES), snapshot, ())
     return Result(
@@ -120,7 +121,7 @@ def result(
 
 def _bandwidth(ranks: list[RankOutcome], busbw: float) -> Bandwidth:
     return Bandwidth(
-        collective="all-reduce", ranks=len(ranks), nodes=len({one.host for one in ranks}),
+        collective="all-reduce", ranks=len(ranks), nodes=len({outcome.host for outcome in ranks}),
         size=128 << 20, seconds=0.00057, busbw=busbw,
     )  # fmt: skip
 
@@ -153,12 +154,12 @@ def hang(nodes: int = 8, per_node: int = 8) -> Result:
     stuck: dict[str, object] = {
         "status": "timed-out", "phase": "connect", "detail": "no answer for 60 s",
     }  # fmt: skip
-    these = ranks(nodes, per_node, **{**changed, f"r{bad}": stuck})
+    members = ranks(nodes, per_node, **{**changed, f"r{bad}": stuck})
     words = (
-        f"never entered the first all-reduce, in which {len(these) - 1} other ranks waited; its "
+        f"never entered the first all-reduce, in which {len(members) - 1} other ranks waited; its "
         "last phase was connect"
     )
-    return result(these, culprit("rank-hangs", these[bad], words, "connect"), seconds=71.3)
+    return result(members, culprit("rank-hangs", members[bad], words, "connect"), seconds=71.3)
 
 
 @functools.cache
@@ -168,53 +169,53 @@ def several() -> Result:
         "status": "crashed", "phase": "alone", "detail": "killed by SIGSEGV",
     }  # fmt: skip
     absent: dict[str, object] = {"status": "absent", "phase": "start"}
-    these = ranks(8, 8, r3=crashed, **{f"r{at}": absent for at in range(16, 24)})
+    members = ranks(8, 8, r3=crashed, **{f"r{at}": absent for at in range(16, 24)})
     return result(
-        these,
-        node(these[16:24], "rank-missing", "never registered: it was not started"),
-        culprit("rank-crashed", these[3], "failed alone (signal): killed by SIGSEGV", "alone"),
-        link(these[8], these[32]),
-        culprit("wrong-result", these[61], "its contribution to the sum was wrong (missing)"),
+        members,
+        node(members[16:24], "rank-missing", "never registered: it was not started"),
+        culprit("rank-crashed", members[3], "failed alone (signal): killed by SIGSEGV", "alone"),
+        link(members[8], members[32]),
+        culprit("wrong-result", members[61], "its contribution to the sum was wrong (missing)"),
         culprit(
-            "gpu-slow", these[50], "fp32 23.1 TFLOP/s, 45 % of the median of 60 others", "alone",
+            "gpu-slow", members[50], "fp32 23.1 TFLOP/s, 45 % of the median of 60 others", "alone",
             severity=Severity.WARNING, confidence=Confidence.LIKELY,
         ),
-        node(these[40:48], "ranks-heterogeneous", "torch 2.8.0 here, 2.9.1 on 7 other hosts"),
+        node(members[40:48], "ranks-heterogeneous", "torch 2.8.0 here, 2.9.1 on 7 other hosts"),
     )  # fmt: skip
 
 
 @functools.cache
 def misconfigured() -> Result:
     """A node with another NCCL."""
-    these = ranks(4, 8)
+    members = ranks(4, 8)
     words = "NCCL 2.26.2 here, 2.27.5 on 3 other hosts"
-    return result(these, node(these[8:16], "nccl-version-mismatch", words))
+    return result(members, node(members[8:16], "nccl-version-mismatch", words))
 
 
 @functools.cache
 def slow() -> Result:
     """A GPU that is slow, and no more."""
-    these = ranks(2, 8)
+    members = ranks(2, 8)
     words = "fp32 23.1 TFLOP/s, 45 % of the median of 15 others (51.3)"
-    return result(these, culprit("gpu-slow", these[5], words, "alone"))
+    return result(members, culprit("gpu-slow", members[5], words, "alone"))
 
 
 @functools.cache
 def warned() -> Result:
     """All well but for a warning."""
-    these = ranks(2, 8)
+    members = ranks(2, 8)
     words = "fp32 37.9 TFLOP/s, 74 % of the median of 15 others (51.3)"
-    one = culprit("gpu-slow", these[5], words, "alone", severity=Severity.WARNING)
-    return result(these, one, bandwidths=[_bandwidth(these, 401.0)])
+    slow_gpu = culprit("gpu-slow", members[5], words, "alone", severity=Severity.WARNING)
+    return result(members, slow_gpu, bandwidths=[_bandwidth(members, 401.0)])
 
 
 @functools.cache
 def inconclusive() -> Result:
     """The time was over before anybody could be named."""
     stuck: dict[str, object] = {"status": "timed-out", "phase": "enter"}
-    these = ranks(16, 8, **{f"r{at}": stuck for at in range(128)})
+    members = ranks(16, 8, **{f"r{at}": stuck for at in range(128)})
     why = "8 s were left, too few for the step pairs"
-    return result(these, finished=False, stopped_because=why, seconds=291.0)
+    return result(members, finished=False, stopped_because=why, seconds=291.0)
 
 
 @functools.cache
@@ -226,10 +227,10 @@ def store_lost() -> Result:
 @functools.cache
 def drill() -> Result:
     """A drill that was noticed."""
-    these = ranks(1, 4, r3={"status": "timed-out", "phase": "connect"})
+    members = ranks(1, 4, r3={"status": "timed-out", "phase": "connect"})
     words = "never entered the first all-reduce, in which 3 other ranks waited"
-    one = culprit("rank-hangs", these[3], words, "connect")
-    return result(these, one, drill="hang:rank=3")
+    hanging = culprit("rank-hangs", members[3], words, "connect")
+    return result(members, hanging, drill="hang:rank=3")
 
 
 @functools.cache
@@ -244,8 +245,8 @@ def on_the_cpu() -> Result:
     plain: dict[str, object] = {
         "device": "cpu", "gpu": None, "pci": None, "uuid": None, "model": None, "host": "ci",
     }  # fmt: skip
-    these = ranks(1, 4, **{f"r{at}": plain for at in range(4)})
-    return result(these, backend="gloo", launcher="local", busbw=1.234)
+    members = ranks(1, 4, **{f"r{at}": plain for at in range(4)})
+    return result(members, backend="gloo", launcher="local", busbw=1.234)
 
 
 @functools.cache
@@ -255,19 +256,19 @@ def hostile() -> Result:
         "host": HOSTILE, "status": "crashed", "detail": HOSTILE, "model": HOSTILE,
         "uuid": HOSTILE, "pci": HOSTILE,
     }  # fmt: skip
-    these = ranks(2, 2, r1=evil, r2={"host": "y" * 300, "status": "failed"})
+    members = ranks(2, 2, r1=evil, r2={"host": "y" * 300, "status": "failed"})
     return result(
-        these,
-        culprit("rank-crashed", these[1], HOSTILE),
-        culprit("rank-hangs", these[2], HOSTILE),
-        link(these[1], these[2], "nccl-timeout"),
+        members,
+        culprit("rank-crashed", members[1], HOSTILE),
+        culprit("rank-hangs", members[2], HOSTILE),
+        link(members[1], members[2], "nccl-timeout"),
         launcher="slurm",
     )
 
 
 ALL: dict[str, Callable[[], Result]] = {
-    one.__name__: one
-    for one in (
+    sample.__name__: sample
+    for sample in (
         healthy, one_rank, pair, hang, several, misconfigured, slow, warned, inconclusive,
         store_lost, drill, drill_unnoticed, on_the_cpu, hostile,
     )

@@ -232,11 +232,11 @@ WITHOUT_NVTX = WITH_SPARSELT[:-1]
 WITH_NVSHMEM = (*WITHOUT_NVTX, "nvshmem libnvshmem_host", "cufile libcufile")
 WITH_BUILTINS = (*WITH_NVSHMEM[:3], "cuda_nvrtc libnvrtc-builtins", *WITH_NVSHMEM[3:])
 WITH_CUBLASLT = ("cublas libcublasLt", *WITH_BUILTINS)
-WITHOUT_CURAND = tuple(one for one in WITH_CUBLASLT if "curand" not in one)
+WITHOUT_CURAND = tuple(line for line in WITH_CUBLASLT if "curand" not in line)
 
 
 def _handler(libraries: tuple[str, ...], between: str = "", after: str = "") -> str:
-    pairs = [one.split() for one in libraries]
+    pairs = [line.split() for line in libraries]
     lines = "".join(f'            "{folder}": "{name}.so.*[0-9]",\n' for folder, name in pairs)
     version = "        from torch.version import cuda as cuda_version\n\n" if between else ""
     return (
@@ -261,7 +261,7 @@ def _two_numbers(text: str) -> str:
 
 
 def _list(libraries: tuple[str, ...], parameters: str, given: str = "") -> str:
-    pairs = [one.split() for one in libraries]
+    pairs = [line.split() for line in libraries]
     lines = "".join(f'        ("{folder}", "{name}.so.*[0-9]"),\n' for folder, name in pairs)
     return (
         f"\ndef _preload_cuda_deps({parameters}) -> None:\n"

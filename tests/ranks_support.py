@@ -76,10 +76,10 @@ def _note_stage(folder: Path, rank: int, message: dict[str, Any]) -> None:
     _note(folder, rank, stage=message["text"])
 
 
-def _note(folder: Path, rank: int, **said: Any) -> None:  # noqa: ANN401
+def _note(folder: Path, rank: int, **decoded: Any) -> None:  # noqa: ANN401
     file = folder / "answers" / str(rank)
     before = json.loads(file.read_text()) if file.exists() else {}
-    file.write_text(json.dumps(before | said))
+    file.write_text(json.dumps(before | decoded))
 
 
 def _answer(folder: Path, rank: int, pid: int) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def _answer(folder: Path, rank: int, pid: int) -> dict[str, Any]:
             killed = True
         time.sleep(0.005)
     file = folder / "answers" / str(rank)
-    said: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
-    return {"status": "timed-out" if killed else "crashed"} | said
+    notes: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+    return {"status": "timed-out" if killed else "crashed"} | notes
 
 
 def impatient(monkeypatch: Any) -> None:  # noqa: ANN401  # pytest.MonkeyPatch

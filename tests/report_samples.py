@@ -80,7 +80,7 @@ def report(*sections: Section, runs: ProbeRuns = RUNS) -> Report:
 def torch(version: str = "2.9.1+cu128", **facts: object) -> TorchBuild:
     """Return a sound torch, changed by ``facts``."""
     place = "/home/alice/proj/.venv/lib/python3.11/site-packages/torch"
-    said: dict[str, object] = {
+    fields: dict[str, object] = {
         "installed": True,
         "path": place,
         "version": version,
@@ -98,7 +98,7 @@ def torch(version: str = "2.9.1+cu128", **facts: object) -> TorchBuild:
         "sources": {"*": f"{place}/version.py"},
         **facts,
     }
-    return TorchBuild(**said)  # type: ignore[arg-type]  # fields of many types
+    return TorchBuild(**fields)  # type: ignore[arg-type]  # fields of many types
 
 
 @functools.cache

@@ -120,8 +120,12 @@ def torch_of(version: str, cuda: str = "", **more: Any) -> TorchBuild:  # noqa: 
 def packages(**versions: str | tuple[str, str]) -> Packages:
     """Return installed distributions: name=version, or name=(version, requirement of torch)."""
     found = []
-    for name, said in versions.items():
-        version, requirement = said if isinstance(said, tuple) else (said, None)
+    for name, version_and_requirement in versions.items():
+        version, requirement = (
+            version_and_requirement
+            if isinstance(version_and_requirement, tuple)
+            else (version_and_requirement, None)
+        )
         found.append(
             Distribution(
                 project=name, version=version, location=SITE, torch_requirement=requirement

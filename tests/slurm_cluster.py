@@ -125,8 +125,8 @@ class Cluster:
         end = time.monotonic() + seconds
         while True:
             words = self.run("scontrol", "show", "job", "-o", number).stdout.split()
-            told = dict(word.partition("=")[::2] for word in words)
-            state = told.get("JobState", "")
+            fields = dict(word.partition("=")[::2] for word in words)
+            state = fields.get("JobState", "")
             if state in ("COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL"):
                 return state
             if time.monotonic() > end:
@@ -181,27 +181,27 @@ def cluster(
     with tempfile.TemporaryDirectory(prefix="gate-", dir="/tmp") as name, names_of(known):
         folder = Path(name)
         folder.chmod(0o755)
-        one = Cluster(folder, nodes)
+        started = Cluster(folder, nodes)
         try:
-            _start(one, settings)
-            one.until("idle")
-            yield one
+            _start(started, settings)
+            started.until("idle")
+            yield started
         finally:
-            one.stop()
+            started.stop()
 
 
-def _start(one: Cluster, settings: str) -> None:
-    folder = one.folder
-    for part in ("state", *(f"spool/{node}" for node in one.nodes)):
+def _start(started: Cluster, settings: str) -> None:
+    folder = started.folder
+    for part in ("state", *(f"spool/{node}" for node in started.nodes)):
         (folder / part).mkdir(parents=True)
     key = folder / "munge.key"
     key.write_bytes(os.urandom(128))
     key.chmod(0o600)
-    ports = _free_ports(1 + len(one.nodes))
+    ports = _free_ports(1 + len(started.nodes))
     nodes = "\n".join(
         f"NodeName={node} NodeHostname={socket.gethostname()} NodeAddr={address} Port={port} "
         "CPUs=8 Gres=gpu:8"
-        for (node, address), port in zip(_addresses(one.nodes), ports[1:], strict=True)
+        for (node, address), port in zip(_addresses(started.nodes), ports[1:], strict=True)
     )
     (folder / "slurm.conf").write_text(
         _CONF.format(
@@ -213,17 +213,17 @@ def _start(one: Cluster, settings: str) -> None:
     for number in range(8):
         (folder / f"gpu{number}").touch()
     (folder / "gres.conf").write_text(
-        f"NodeName={','.join(one.nodes)} Name=gpu File={folder}/gpu[0-7]\n"
+        f"NodeName={','.join(started.nodes)} Name=gpu File={folder}/gpu[0-7]\n"
     )
     places = {"key-file": "key", "socket": "socket", "pid-file": "pid", "seed-file": "seed"}
     options = [f"--{option}={folder}/munge.{end}" for option, end in places.items()]
-    one.start_daemon(
+    started.start_daemon(
         "munged", "munged", "--foreground", "--force", *options, f"--log-file={folder}/munge.log"
     )
     _wait_for(folder / "munge.socket")
-    one.start_daemon("slurmctld", "slurmctld", "-D", "-c")
-    for node in one.nodes:
-        one.start_daemon(node, "slurmd", "-D", "-N", node)
+    started.start_daemon("slurmctld", "slurmctld", "-D", "-c")
+    for node in started.nodes:
+        started.start_daemon(node, "slurmd", "-D", "-N", node)
 
 
 def _addresses(nodes: Sequence[str]) -> list[tuple[str, str]]:

@@ -91,10 +91,10 @@ def test_a_saved_snapshot_is_valid_and_equal_to_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("form", ["json", "markdown", "html"])
 def test_who_keeps_a_report_may_keep_its_paths(form: str) -> None:
     here = str(Path(sys.prefix))
-    for words, said in ((), "pseudonyms"), (("--no-redact",), "are real: keep this for yourself"):
+    for words, note in ((), "pseudonyms"), (("--no-redact",), "are real: keep this for yourself"):
         shown = run(*HERE, "--format", form, "--fail-on", "never", *words).stdout
         assert (here in shown) == bool(words)
-        assert form == "json" or said in shown
+        assert form == "json" or note in shown
     if form == "json":
         jsonschema.validate(json.loads(shown), schema("report"))
         assert json.loads(shown)["snapshot"]["redacted"] is False

@@ -69,18 +69,20 @@ def test_an_example_is_a_command_line_that_is_understood(
 
 
 def test_no_long_sentence_stands_in_the_help_of_every_command() -> None:
-    said = Counter(
+    counter = Counter(
         option.help
         for command in ALL.values()
         for option in command.params
         if isinstance(option, click.Option) and option.help and not option.hidden
     )
-    everywhere = [words for words, times in said.items() if times > len(ALL) // 2]
+    everywhere = [words for words, times in counter.items() if times > len(ALL) // 2]
     assert all(len(words.split()) < _MOST_WORDS for words in everywhere), everywhere
 
 
 def test_v_says_what_it_adds_or_is_not_shown() -> None:
     for path, command in ALL.items():
         shown = CliRunner().invoke(gpucheck, [*path, "--help"]).stdout
-        verbose = next((one for one in command.params if one.name == "verbose"), None)
+        verbose = next(
+            (parameter for parameter in command.params if parameter.name == "verbose"), None
+        )
         assert ("--verbose" in shown) == (verbose is not None and not getattr(verbose, "hidden", 0))

@@ -124,7 +124,7 @@ def test_what_is_missing_is_exit_status_3_with_the_option_that_supplies_it() -> 
     found = as_json("--gpu", "RTX 5090", "--os", "linux", "--arch", "x86_64")
     assert (found["outcome"], found["build"], found["commands"]) == ("unknown", None, [])
     assert found["would_fit"][0]["build"] == "cu132"
-    assert [one["driver"] for one in found["choices"]] == ["580.65.06", "570"]
+    assert [choice["driver"] for choice in found["choices"]] == ["580.65.06", "570"]
     assert found["choices"][1]["commands"][-1].endswith("/whl/cu128")
 
 

@@ -102,12 +102,14 @@ def test_without_torch_nothing_can_be_tested(tmp_path: Path) -> None:
 def test_the_list_names_the_self_tests() -> None:
     listed = json.loads(run("list", "--format", "json").stdout)["selftests"]
     assert listed[0]["name"] == "import-torch"
-    assert {"cublas-matmul", "cudnn-convolution"} <= {one["name"] for one in listed}
+    assert {"cublas-matmul", "cudnn-convolution"} <= {listed_test["name"] for listed_test in listed}
 
 
 @pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="no torch here")
 def test_the_quick_level_passes_on_a_real_torch() -> None:
     report = json.loads(run("selftest", *HERE, "--device", "cpu", "--format", "json").stdout)
-    results = {one["name"]: (one["status"], one["detail"]) for one in report["selftests"]}
+    results = {
+        result["name"]: (result["status"], result["detail"]) for result in report["selftests"]
+    }
     assert {status for status, _detail in results.values()} <= {"passed", "skipped"}, results
     assert results["cublas-matmul"][0] == "passed"

@@ -123,7 +123,7 @@ def test_it_says_which_formats_were_read_and_what_they_gave() -> None:
     assert "Python traceback" in run(text=FORMATS).stdout.splitlines()[-2]
     pasted = json.loads(run("--format", "json", text=FORMATS).stdout)["snapshot"]["facts"]["pasted"]
     assert {"collect_env", "Python traceback"} <= set(pasted["readers"])
-    (found,) = [one for one in pasted["taken"] if one["format"] == "Python traceback"]
+    (found,) = [taken for taken in pasted["taken"] if taken["format"] == "Python traceback"]
     assert (found["first_line"], found["last_line"], found["messages"]) == (1, 4, 1)
 
 
@@ -234,7 +234,7 @@ def test_batch(tmp_path: Path) -> None:
     assert run("--batch", str(tmp_path / "absent")).exit_code == 2
     partly = run("--batch", str(tmp_path), str(tmp_path / "absent"))
     assert partly.exit_code == 0
-    assert [bool(json.loads(one).get("error")) for one in partly.stdout.splitlines()] == [
+    assert [bool(json.loads(line).get("error")) for line in partly.stdout.splitlines()] == [
         False, True
     ]  # fmt: skip
 

@@ -30,7 +30,7 @@ def on_a_terminal(columns: int, *args: str) -> list[str]:
         [sys.executable, "-m", "gpucheck", *args], stdout=theirs, stderr=theirs, env=env
     ):
         os.close(theirs)
-        said = bytearray()
+        printed = bytearray()
         while True:
             try:
                 part = os.read(ours, 65536)
@@ -38,9 +38,9 @@ def on_a_terminal(columns: int, *args: str) -> list[str]:
                 break
             if not part:
                 break
-            said += part
+            printed += part
     os.close(ours)
-    return SGR.sub("", said.decode()).replace("\r\n", "\n").splitlines()
+    return SGR.sub("", printed.decode()).replace("\r\n", "\n").splitlines()
 
 
 @pytest.mark.process

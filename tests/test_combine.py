@@ -21,8 +21,8 @@ def rule(slug: str, **header: object) -> Rule:
 
 
 def claim(slug: str, weight: Weight | None = None, **more: object) -> Claim:
-    said = {name: more.pop(name) for name in ("severity", "confidence") if name in more}
-    hit = Hit(headline=f"{slug} it is", evidence=(), fixes=(Fix(text="mend it"),), **said)  # type: ignore[arg-type]
+    rated = {name: more.pop(name) for name in ("severity", "confidence") if name in more}
+    hit = Hit(headline=f"{slug} it is", evidence=(), fixes=(Fix(text="mend it"),), **rated)  # type: ignore[arg-type]
     return Claim(slug=slug, hit=hit, weight=weight, **more)  # type: ignore[arg-type]
 
 
@@ -34,19 +34,19 @@ def judged(
     rules: list[Rule], results: list[CheckResult], claims: tuple[Claim, ...] = (), **seen: object
 ) -> Diagnosis:
     here = snapshot(*seen.values())  # type: ignore[arg-type]  # sections
-    by_slug = {one.slug: one for one in results}
-    return combine({one.slug: one for one in rules}, by_slug, claims, here, TABLES)
+    by_slug = {result.slug: result for result in results}
+    return combine({own_rule.slug: own_rule for own_rule in rules}, by_slug, claims, here, TABLES)
 
 
 def texts(weights: dict[str, Weight], **header: object) -> Diagnosis:
     """Return what comes of a text whose messages weigh so much."""
     rules = [rule(slug, **header) for slug in weights]
     results: list[CheckResult] = [outcome(slug, Outcome.NOT_APPLICABLE) for slug in weights]
-    return judged(rules, results, tuple(claim(*one) for one in weights.items()))
+    return judged(rules, results, tuple(claim(*arguments) for arguments in weights.items()))
 
 
 def standing(found: Diagnosis) -> list[str]:
-    return [one.slug for one in found.standing]
+    return [finding.slug for finding in found.standing]
 
 
 def test_a_symptom_stands_unless_the_check_has_looked_and_is_fine() -> None:
@@ -71,7 +71,7 @@ def test_a_place_speaks_before_the_check() -> None:
     seen = Claim(slug="a", hit=Hit(headline="there", evidence=(), fixes=()), place="rank 5")
     for here in (claim("a"), outcome("a", Outcome.FINE), outcome("a", Outcome.CRASHED)):
         found = judged([rule("a", refuted_by=("sum",))], [here], (seen,), tests=PASSED)
-        assert [one.headline for one in found.findings] == ["there"]
+        assert [finding.headline for finding in found.findings] == ["there"]
 
 
 def test_a_claim_about_a_rule_that_was_not_asked_is_left_out() -> None:
@@ -91,8 +91,8 @@ def test_a_cuda_that_started_disproves_what_facts_say_and_no_message_names() -> 
 def test_what_is_weaker_than_the_first_is_suppressed() -> None:
     found = texts({"a": POINTS._replace(agreed=True), "b": NAMES, "c": NAMES})
     assert standing(found) == ["b", "c"]
-    assert [one.silenced_by for one in found.findings] == [None, None, "b"]
-    assert {one.slug: one.outcome for one in found.checks}["a"] is Outcome.SILENCED
+    assert [finding.silenced_by for finding in found.findings] == [None, None, "b"]
+    assert {check.slug: check.outcome for check in found.checks}["a"] is Outcome.SILENCED
 
 
 def test_findings_of_the_same_strength_stand_in_the_order_of_their_weight() -> None:

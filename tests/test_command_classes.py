@@ -83,9 +83,9 @@ def test_every_command_of_messages_and_headers_has_a_class() -> None:
         for there in (False, True)
         for command in fix.plain(on_windows=there).commands
     }
-    commands |= {one for rule in all_rules().values() for one in rule.preflight.commands}
+    commands |= {command for rule in all_rules().values() for command in rule.preflight.commands}
     assert len(commands) > 80
-    assert {one for one in commands if class_of(one) is None} == set()
+    assert {command for command in commands if class_of(command) is None} == set()
 
 
 @EACH

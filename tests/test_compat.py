@@ -371,13 +371,13 @@ def test_a_batch_takes_no_words(tmp_path: Path) -> None:
     ],
 )
 def test_a_build_that_was_not_judged_is_not_said_to_work(words: tuple[str, ...]) -> None:
-    said = run("os=linux", *words).stdout
-    assert said.startswith("HEALTHY  Nothing in the given facts shows a problem.")
+    printed = run("os=linux", *words).stdout
+    assert printed.startswith("HEALTHY  Nothing in the given facts shows a problem.")
 
 
 def test_a_build_that_was_judged_is_said_to_work() -> None:
-    said = run("os=linux", "torch=2.5.1", "gpu=RTX 4090", "driver=550.54.15").stdout
-    assert said.startswith("HEALTHY  PyTorch 2.5.1 can use GeForce RTX 4090")
+    printed = run("os=linux", "torch=2.5.1", "gpu=RTX 4090", "driver=550.54.15").stdout
+    assert printed.startswith("HEALTHY  PyTorch 2.5.1 can use GeForce RTX 4090")
 
 
 @each("xid", ["48", "79"])

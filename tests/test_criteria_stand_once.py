@@ -23,18 +23,18 @@ SIZES = [-1, 0, 64 << 10, 8 * MIB, 64 * MIB - 1, 64 * MIB, 512 * MIB - 1, 512 * 
 
 @each("size", SIZES)
 def test_locked_memory(size: int) -> None:
-    said = LimitsOfProcess(memlock_bytes=size, infiniband_devices=["mlx5_0"])
-    alone = ask("memlock-too-low", said, UBUNTU, NO_CONTAINER, nvml(H100))
+    local_limits = LimitsOfProcess(memlock_bytes=size, infiniband_devices=["mlx5_0"])
+    alone = ask("memlock-too-low", local_limits, UBUNTU, NO_CONTAINER, nvml(H100))
     two = gpus(2, 1)
-    told = facts(two, infiniband=["mlx5_0/1 ACTIVE"], memlock_bytes=size)
-    together = limits.locked_memory(two, told)
+    node_facts = facts(two, infiniband=["mlx5_0/1 ACTIVE"], memlock_bytes=size)
+    together = limits.locked_memory(two, node_facts)
     assert isinstance(alone, Hit) == bool(together)
 
 
 @each("size", SIZES)
 def test_shared_memory(size: int) -> None:
-    said = LimitsOfProcess(shm_total_bytes=size)
-    alone = ask("shm-too-small", said, UBUNTU, DOCKER, NO_VARIABLES, nvml(A100, A100))
+    local_limits = LimitsOfProcess(shm_total_bytes=size)
+    alone = ask("shm-too-small", local_limits, UBUNTU, DOCKER, NO_VARIABLES, nvml(A100, A100))
     two = gpus(1, 2)
     together = limits.shared_memory(two, facts(two, shm_bytes=size))
     assert isinstance(alone, Hit) == bool(together)
@@ -52,15 +52,15 @@ def test_shared_memory(size: int) -> None:
     ],
 )
 def test_nvlinks(links: list[int], lost: set[int]) -> None:
-    these = [
-        NvmlGpu(index=at, device_name=H100, nvlinks=[one < up for one in range(18)])
+    nvml_gpus = [
+        NvmlGpu(index=at, device_name=H100, nvlinks=[link < up for link in range(18)])
         for at, up in enumerate(links)
     ]
-    alone = ask("nvlink-down", nvml_of(these), Pci(nvswitches=0))
+    alone = ask("nvlink-down", nvml_of(nvml_gpus), Pci(nvswitches=0))
     roster = gpus(1, len(links))
-    told = facts(roster, nvlinks={uuid(at): up for at, up in enumerate(links)})
-    together = limits.nvlinks_down(roster, told, Severity.WARNING)
-    assert {one.rank for one in together} == lost
+    node_facts = facts(roster, nvlinks={uuid(at): up for at, up in enumerate(links)})
+    together = limits.nvlinks_down(roster, node_facts, Severity.WARNING)
+    assert {culprit.rank for culprit in together} == lost
     assert isinstance(alone, Hit) == bool(lost)
 
 

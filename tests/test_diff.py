@@ -52,8 +52,8 @@ def test_hashes_that_were_compared_in_one_run_only_are_no_change() -> None:
     asked = WheelHashes(altered=[], compared=5, left_out="")
     assert diff(asked, WheelHashes(problems={"*": "with -v only"})) == []
     assert diff(Request(hash_seconds=10.0), Request()) == []
-    one = AlteredLibrary(library="libcudnn.so.9", path="/a")
-    assert diff(asked, WheelHashes(altered=[one], compared=5, left_out="")) != []
+    altered = AlteredLibrary(library="libcudnn.so.9", path="/a")
+    assert diff(asked, WheelHashes(altered=[altered], compared=5, left_out="")) != []
 
 
 def test_a_fact_that_changed() -> None:

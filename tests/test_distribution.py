@@ -85,8 +85,8 @@ def test_a_wheel_carries_the_same_messages_as_json(unpacked: Path) -> None:
 def test_triage_works_from_a_wheel(unpacked: Path, tmp_path: Path) -> None:
     text = tmp_path / "ticket.txt"
     text.write_text("RuntimeError: CUDA error: out of memory\n")
-    said = _printed(unpacked, "-m", "gpucheck", "triage", "--fail-on", "never", str(text))
-    assert "[out-of-memory]" in said
+    printed = _printed(unpacked, "-m", "gpucheck", "triage", "--fail-on", "never", str(text))
+    assert "[out-of-memory]" in printed
 
 
 def test_an_sdist_carries_what_makes_the_messages_of_a_wheel(built: Path) -> None:

@@ -41,7 +41,8 @@ def rules(monkeypatch: pytest.MonkeyPatch) -> Rules:
 
     def put(*made: Rule) -> None:
         monkeypatch.setattr(
-            "gpucheck.engine.diagnosis.all_rules", lambda: {one.slug: one for one in made}
+            "gpucheck.engine.diagnosis.all_rules",
+            lambda: {section.slug: section for section in made},
         )
 
     return put
@@ -126,10 +127,10 @@ def test_evidence_carries_the_value_and_its_source(rules: Rules) -> None:
     facts = ("nvml.driver_release", "nvml.gpus.0.device_name", "torch.installed")
     rules(fires("hit", Hit(headline="x", evidence=facts, fixes=())))
     (finding,) = diagnose(snapshot(nvml(A100), NO_TORCH)).findings
-    said = {one.fact: (one.value, one.source) for one in finding.evidence}
-    assert said["nvml.driver_release"] == ("580.95.05", "NVML")
-    assert said["nvml.gpus.0.device_name"] == (A100, "NVML")
-    assert said["torch.installed"] == (False, "")
+    quoted = {evidence.fact: (evidence.value, evidence.source) for evidence in finding.evidence}
+    assert quoted["nvml.driver_release"] == ("580.95.05", "NVML")
+    assert quoted["nvml.gpus.0.device_name"] == (A100, "NVML")
+    assert quoted["torch.installed"] == (False, "")
 
 
 def test_evidence_that_does_not_exist_is_a_crash_of_the_rule(rules: Rules) -> None:

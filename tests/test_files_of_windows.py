@@ -52,8 +52,8 @@ def test_each_line_of_a_batch_is_judged(tmp_path: Path, encoding: str, *, by_std
     file.write_bytes(data)
     done = run("compat", "--batch", "-" if by_stdin else str(file), stdin=data)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
-    assert [one["id"] for one in answers] == ["first", "\u0a0a\u0d0a", "last"]
-    assert all(one["root_causes"] == ["driver-too-old"] for one in answers)
+    assert [answer["id"] for answer in answers] == ["first", "\u0a0a\u0d0a", "last"]
+    assert all(answer["root_causes"] == ["driver-too-old"] for answer in answers)
 
 
 def test_described_facts_are_read(tmp_path: Path, encoding: str) -> None:

@@ -364,8 +364,10 @@ def on_bus(capability: str) -> Pci:
 
 def several(*capabilities: str) -> Pci:
     gpus = [
-        PciGpu(address=f"0000:0{at}:00.0", product=f"board {one}", compute_capability=one)
-        for at, one in enumerate(capabilities)
+        PciGpu(
+            address=f"0000:0{at}:00.0", product=f"board {capability}", compute_capability=capability
+        )
+        for at, capability in enumerate(capabilities)
     ]
     return Pci(gpus=gpus, nvswitches=0, jetson_gpu="")
 

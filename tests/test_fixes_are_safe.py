@@ -65,9 +65,9 @@ def test_a_reply_names_no_command_that_its_reader_may_not_have() -> None:
 
 
 def test_a_reply_guesses_nothing() -> None:
-    commands = [(slug, one) for slug, fix in of_messages() for one in fix.commands]
-    assert [one for one in commands if _GUESSED.search(one[1])] == []
-    assert [one for one in commands if _TORCH_UNPINNED.search(one[1])] == []
+    commands = [(slug, command) for slug, fix in of_messages() for command in fix.commands]
+    assert [command for command in commands if _GUESSED.search(command[1])] == []
+    assert [command for command in commands if _TORCH_UNPINNED.search(command[1])] == []
 
 
 def test_a_reply_removes_nothing() -> None:
@@ -79,19 +79,22 @@ def test_a_reply_removes_nothing() -> None:
 def test_what_is_uninstalled_is_installed_by_the_same_fix(name: str) -> None:
     for finding in reported(name).findings:
         for fix in finding.fixes:
-            at = [n for n, one in enumerate(fix.commands) if " uninstall " in one]
+            at = [n for n, command in enumerate(fix.commands) if " uninstall " in command]
             asked_for = re.search(r"\bremove the\b|^Uninstall ", fix.text)
             if at and not asked_for:
                 later = fix.commands[at[-1] + 1 :]
-                assert any(re.search(r" install .*==", one) for one in later), (name, fix)
+                assert any(re.search(r" install .*==", command) for command in later), (name, fix)
 
 
 @EACH
 def test_a_fix_for_a_machine_guesses_nothing(name: str) -> None:
     for finding in reported(name).findings:
         for fix in finding.fixes:
-            assert not any(_GUESSED.search(one) for one in fix.commands), (finding.slug, fix)
-            assert not any(_TORCH_UNPINNED.search(one) for one in fix.commands)
+            assert not any(_GUESSED.search(command) for command in fix.commands), (
+                finding.slug,
+                fix,
+            )
+            assert not any(_TORCH_UNPINNED.search(command) for command in fix.commands)
 
 
 def _says(file: Path) -> bool:
@@ -163,6 +166,6 @@ def test_the_driver_that_a_build_needs_stands_beside_it_in_every_form() -> None:
 def test_conda_takes_no_dependent_along(name: str) -> None:
     for finding in reported(name).findings:
         for fix in finding.fixes:
-            removed = [one for one in fix.commands if one.startswith("conda remove")]
-            assert all(" --force " in one for one in removed)
+            removed = [command for command in fix.commands if command.startswith("conda remove")]
+            assert all(" --force " in command for command in removed)
             assert not removed or "depend on it stay" in fix.text

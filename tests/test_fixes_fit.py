@@ -69,13 +69,15 @@ def described(machine: Snapshot, left_out: str) -> dict[str, Any]:
     system, python = machine.get(System), machine.get(Interpreter)
     driver, gpus = machine.get(Nvml), machine.get(Nvml).gpus or machine.get(Pci).gpus or []
     capabilities = [gpu.compute_capability for gpu in gpus if gpu.compute_capability]
-    codes = {one: f"sm_{one.replace('.', '')})" for one in capabilities}
+    codes = {capability: f"sm_{capability.replace('.', '')})" for capability in capabilities}
     version = ".".join((python.version or "").split(".")[:2])
     facts = {
         "os": "wsl2" if system.wsl else system.os,
         "arch": system.machine,
         "glibc": python.glibc or system.glibc if system.os == "linux" else None,
-        "compute_capability": [one for one in capabilities if codes[one] not in left_out],
+        "compute_capability": [
+            capability for capability in capabilities if codes[capability] not in left_out
+        ],
         "driver": driver.driver_release or machine.get(Driver).module_release,
         "driver_cuda": driver.cuda,
         "python": version + ("t" if python.free_threaded else ""),
@@ -108,7 +110,7 @@ def test_every_torch_proposed_to_a_recorded_machine_runs_there() -> None:
 
 
 def test_what_is_called_the_newest_is_the_newest() -> None:
-    said = []
+    stated_newest = []
     for name in NAMES:
         report = reported(name)
         facts: MachineFacts = supply(MachineFacts, report.snapshot, TABLES)
@@ -120,13 +122,13 @@ def test_what_is_called_the_newest_is_the_newest() -> None:
                     newest = Recommender(TABLES).recommend(situation).best
                     assert newest is not None
                     assert f"PyTorch {newest.torch} " in fix.text
-                    said.append(name)
+                    stated_newest.append(name)
                 elif found := re.search(
                     r"the newest release that runs on it is torch ([0-9.]+)", fix.text
                 ):
                     assert found[1] != next(proposals(fix))[0]
-                    said.append(name)
-    assert len(said) >= 3
+                    stated_newest.append(name)
+    assert len(stated_newest) >= 3
 
 
 def test_every_torch_proposed_to_a_described_machine_runs_there() -> None:

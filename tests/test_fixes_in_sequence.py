@@ -32,9 +32,9 @@ class Place:
         python, torch = machine.get(Interpreter), machine.get(TorchBuild)
         user = python.user_site or ""
         self.packages: list[tuple[str, str]] = [
-            ("user" if user and (one.path or "").startswith(user) else "env", "torch")
-            for one in torch.installs or ()
-            if one.kind == "package"
+            ("user" if user and (install.path or "").startswith(user) else "env", "torch")
+            for install in torch.installs or ()
+            if install.kind == "package"
         ]
         self.variables: dict[str, str] = {}
 
@@ -46,7 +46,7 @@ class Place:
             words, hidden = words[3:], None
         if words[0] == "export":
             self.variables.update(
-                {one.partition("=")[0]: one.partition("=")[2] for one in words[1:]}
+                {word.partition("=")[0]: word.partition("=")[2] for word in words[1:]}
             )
         elif words[0] == "unset":
             for name in words[1:]:
@@ -96,8 +96,8 @@ def test_pasted_in_sequence_no_fix_undoes_another(name: str) -> None:
         for command in fix.commands:
             if not command.startswith("printf"):
                 place.run(command)
-        lost = {one for one in made if one not in place.variables} if made else set()
-        gone = {one for one in before & {"torch"} if one not in place.found()}
+        lost = {change for change in made if change not in place.variables} if made else set()
+        gone = {project for project in before & {"torch"} if project not in place.found()}
         assert not lost, (fix, lost)
         assert not gone, (fix, gone)
         made.update(place.variables)

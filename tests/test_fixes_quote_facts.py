@@ -83,7 +83,7 @@ def commands(document: dict[str, Any]) -> list[str]:
 
 def printed(report: Report) -> list[str]:
     fixes = [fix for finding in report.findings for fix in finding.fixes]
-    return [one for fix in fixes for one in (*fix.commands, fix.verify)]
+    return [command for fix in fixes for command in (*fix.commands, fix.verify)]
 
 
 def kinds(document: dict[str, Any]) -> Iterator[list[Path_]]:
@@ -216,9 +216,11 @@ def ranks(*kinds: str, **more: Any) -> list[SelfTest]:  # noqa: ANN401
     ]
 
 
-@pytest.mark.parametrize("section", [*saved()], ids=lambda one: one.name)
+@pytest.mark.parametrize("section", [*saved()], ids=lambda case: case.name)
 def test_no_text_of_a_saved_report_is_executed(section: Section) -> None:
     document = snapshot(UBUNTU, nvml(A100, A100), section).as_json()
     for paths in kinds(document):
         check(document, paths)
-    assert any("gpucheck selftest" in one or "NodeName=" in one for one in commands(document))
+    assert any(
+        "gpucheck selftest" in command or "NodeName=" in command for command in commands(document)
+    )

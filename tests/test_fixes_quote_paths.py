@@ -49,7 +49,7 @@ def test_a_path_is_one_word_for_a_posix_shell(name: str) -> None:
             assert shlex.quote(word) in command or shlex.quote(value) in command, command
 
 
-@each("name", [one for one in machine_files.names() if "windows" in one])
+@each("name", [name for name in machine_files.names() if "windows" in name])
 def test_a_path_is_in_quotes_for_cmd_and_powershell(name: str) -> None:
     for command in commands(name, {"C:\\Users\\ana": EVIL_ON_WINDOWS}):
         assert "calc" not in _QUOTED.sub("", command), command
@@ -57,6 +57,6 @@ def test_a_path_is_in_quotes_for_cmd_and_powershell(name: str) -> None:
 
 def test_some_commands_have_such_paths() -> None:
     found = list(commands("torch-py-shadow", {"/home/ana": EVIL}))
-    assert any(EVIL in "".join(shlex.split(one)) for one in found)
+    assert any(EVIL in "".join(shlex.split(command)) for command in found)
     found = list(commands("windows-cpu-build", {"C:\\Users\\ana": EVIL_ON_WINDOWS}))
-    assert any(EVIL_ON_WINDOWS in one for one in found)
+    assert any(EVIL_ON_WINDOWS in command for command in found)

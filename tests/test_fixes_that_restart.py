@@ -108,13 +108,17 @@ def test_every_fix_of_a_message_that_asks_for_a_restart_says_so() -> None:
     ]
     asking = [(slug, fix) for slug, fix in fixes if asks(str(fix.text))]
     assert len({slug for slug, _fix in asking}) >= 6
-    assert [one for one in asking if not (one[1].restart or restart_of(one[1].commands))] == []
+    assert [
+        slug_and_fix
+        for slug_and_fix in asking
+        if not (slug_and_fix[1].restart or restart_of(slug_and_fix[1].commands))
+    ] == []
 
 
 def test_every_header_that_asks_for_a_restart_says_so() -> None:
     headers = {slug: rule.preflight for slug, rule in all_rules().items() if rule.preflight.fix}
-    asking = {slug for slug, one in headers.items() if asks(str(one.fix))}
-    assert asking == {slug for slug, one in headers.items() if one.restart}
+    asking = {slug for slug, in_preflight in headers.items() if asks(str(in_preflight.fix))}
+    assert asking == {slug for slug, in_preflight in headers.items() if in_preflight.restart}
     assert asking >= {"rank-hangs", "nvlink-down"}
 
 
@@ -124,8 +128,8 @@ def test_every_fix_for_a_machine_that_asks_for_a_restart_says_so(name: str) -> N
         for fix in finding.fixes:
             with speaking("zh"):
                 translated = spoken(fix.text)
-            said = not any(words in fix.text for words in NO_FIX)
-            if said and (ENGLISH.search(fix.text) or CHINESE.search(translated)):
+            has_fix = not any(words in fix.text for words in NO_FIX)
+            if has_fix and (ENGLISH.search(fix.text) or CHINESE.search(translated)):
                 assert fix.restart, (finding.slug, fix)
             if fix.restart and fix.restart != "session":
                 assert fix.reach == "interrupts", (finding.slug, fix)

@@ -88,9 +88,9 @@ def run_jit(folder: Path, monkeypatch: pytest.MonkeyPatch) -> SelfTest:
     wish = Wish(tests=("jit",), devices=("cpu",), timeout=240.0)
     launcher = Launcher(LiveHost().supervise, sys.executable, wish, tests)
     monkeypatch.setattr(launcher, "_confirm", lambda: None)  # it would hang a second time
-    ((_path, one),) = launcher.run().of("jit")
-    assert marker.exists(), one
-    return one
+    ((_path, result),) = launcher.run().of("jit")
+    assert marker.exists(), result
+    return result
 
 
 @pytest.mark.parametrize("stage", ["torch.compile", "building an extension"])
@@ -98,9 +98,9 @@ def test_nothing_of_it_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, st
     if stage != "torch.compile":
         (tmp_path / "sitecustomize.py").write_text(WITHOUT_COMPILE)
     monkeypatch.setenv(MARK, mark := f"{os.getpid()}-{stage}")
-    one = run_jit(tmp_path, monkeypatch)
-    assert (one.status, one.kind, one.stage) == ("timed-out", "timed-out", stage), one
-    assert f"in: {stage}" in one.detail
-    assert "Current thread" in one.data["printed"]
+    result = run_jit(tmp_path, monkeypatch)
+    assert (result.status, result.kind, result.stage) == ("timed-out", "timed-out", stage), result
+    assert f"in: {stage}" in result.detail
+    assert "Current thread" in result.data["printed"]
     monkeypatch.delenv(MARK)
     assert wait_until(lambda: not alive(mark), 10), "a compiler stayed behind"

@@ -37,7 +37,7 @@ def test_where_it_was_followed_or_nobody_asked_it_is_not_open(loading: Loading) 
 
 def test_a_cpu_build_has_no_such_question() -> None:
     questions = report(CPU_BUILD, *serving(A100), UNKNOWN).open_questions
-    assert QUESTION not in [one.question for one in questions]
+    assert QUESTION not in [open_question.question for open_question in questions]
 
 
 def test_a_self_test_that_passed_answers_it() -> None:

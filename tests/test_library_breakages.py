@@ -199,7 +199,11 @@ BROKEN = [
 ]  # fmt: skip
 
 
-@each(("breakage", "slug", "headline", "fix"), BROKEN, ids=[one[0].__name__[1:] for one in BROKEN])
+@each(
+    ("breakage", "slug", "headline", "fix"),
+    BROKEN,
+    ids=[breakage[0].__name__[1:] for breakage in BROKEN],
+)
 def test_a_breakage_has_one_name_and_its_fix(
     breakage: Break, slug: str, headline: str, fix: str
 ) -> None:
@@ -207,10 +211,10 @@ def test_a_breakage_has_one_name_and_its_fix(
     breakage(copy)
     report = copy.report()
     assert report.root_causes == (slug,), story(report)
-    finding = next(one for one in report.standing if one.slug == slug)
+    finding = next(standing for standing in report.standing if standing.slug == slug)
     assert headline in finding.headline
-    said = [text for one in finding.fixes for text in (one.text, *one.commands)]
-    assert fix in "\n".join(said)
+    texts = [text for one_fix in finding.fixes for text in (one_fix.text, *one_fix.commands)]
+    assert fix in "\n".join(texts)
     crashed = [check for check in report.checks if check.outcome.value == "crashed"]
     assert crashed == []
 

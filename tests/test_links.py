@@ -31,7 +31,7 @@ def anchors(file: Path) -> frozenset[str]:
     found: list[str] = []
     for heading in _HEADING.findall(text):
         name = anchor(heading)
-        before = sum(one == name for one in found)
+        before = sum(link == name for link in found)
         found.append(f"{name}-{before}" if before else name)
     return frozenset((*found, *_ID.findall(text)))
 

@@ -24,8 +24,8 @@ def test_types_and_style_are_checked_for_the_lowest_python_that_is_supported() -
 
 def _required() -> dict[str, Requirement]:
     block = _said(r"(?s)^dependencies = \[(.*?)^\]")
-    found = [Requirement(one) for one in re.findall(r'"(.+?)",', block)]
-    return {one.name: one for one in found}
+    found = [Requirement(line) for line in re.findall(r'"(.+?)",', block)]
+    return {requirement.name: requirement for requirement in found}
 
 
 def _pinned(file: str) -> dict[str, Version]:
@@ -37,16 +37,18 @@ def _pinned(file: str) -> dict[str, Version]:
 def test_the_lowest_releases_are_the_lower_bounds() -> None:
     lowest = _pinned("tests/lowest.txt")
     assert lowest.keys() == _required().keys()
-    for name, one in _required().items():
-        (bound,) = (Version(each.version) for each in one.specifier if each.operator == ">=")
+    for name, requirement in _required().items():
+        (bound,) = (
+            Version(each.version) for each in requirement.specifier if each.operator == ">="
+        )
         assert lowest[name].release[: len(bound.release)] == bound.release
 
 
 def test_every_requirement_has_an_upper_bound_and_a_release_with_hashes() -> None:
     tried = _pinned("requirements.txt")
     assert tried.keys() == _required().keys()
-    for name, one in _required().items():
-        assert any(each.operator == "<" for each in one.specifier)
-        assert tried[name] in one.specifier
+    for name, requirement in _required().items():
+        assert any(each.operator == "<" for each in requirement.specifier)
+        assert tried[name] in requirement.specifier
     text = (ROOT / "requirements.txt").read_text(encoding="utf-8")
     assert all("--hash=sha256:" in part for part in re.split(r"(?m)^[a-z-]+==", text)[1:])

@@ -240,7 +240,7 @@ def test_any_other_index_has_a_pseudonym_in_a_report() -> None:
     assert "acme" not in text
     assert "team-x" not in text
     assert report["snapshot"]["facts"]["package_sources"]["pip_index"].endswith("/simple")
-    (fixed,) = (one for one in report["findings"] if one["slug"] == "torch-cpu-only")
+    (fixed,) = (finding for finding in report["findings"] if finding["slug"] == "torch-cpu-only")
     assert report["snapshot"]["facts"]["package_sources"]["pip_index"] in fixed["fixes"][0]["text"]
 
 

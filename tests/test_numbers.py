@@ -50,7 +50,7 @@ def test_no_other_place_asks_isdigit_before_int() -> None:
 
 def _called(function: ast.FunctionDef) -> list[str]:
     calls = [node.func for node in ast.walk(function) if isinstance(node, ast.Call)]
-    return [ast.unparse(one).rpartition(".")[2] for one in calls]
+    return [ast.unparse(call).rpartition(".")[2] for call in calls]
 
 
 @pytest.mark.parametrize("mask", ["²", "9" * 5000])

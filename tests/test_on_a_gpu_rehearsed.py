@@ -49,8 +49,8 @@ def rehearse(folder: Path, *more: str, before: Sequence[str] = (), **env: str) -
 
 
 def step(report: Any, name: str) -> Any:  # noqa: ANN401
-    (one,) = [each for each in report["steps"] if each["name"] == name]
-    return one
+    (saved_step,) = [each for each in report["steps"] if each["name"] == name]
+    return saved_step
 
 
 ON_THE_MACHINE = frozenset(
@@ -352,12 +352,14 @@ def test_every_self_test_and_every_module_of_tests_is_run(tmp_path: Path) -> Non
     steps = on_a_gpu.steps(a_run(tmp_path), ())
     words = [" ".join(each.command) for each in steps]
     for level in ("quick", "standard"):
-        assert any(f"selftest --python {sys.executable} --level {level}" in one for one in words)
+        assert any(f"selftest --python {sys.executable} --level {level}" in word for word in words)
     named = {name for name, header in headers().items() if not header.levels}
-    assert named == {name for name in named if any(f"--tests {name}" in one for one in words)}
+    assert named == {name for name in named if any(f"--tests {name}" in word for word in words)}
     assert "sustained" in words[-1]
     modules = sorted(each.name for each in (Path(__file__).parent / "gpu").glob("test_*.py"))
-    tested = sorted(Path(one).name for each in steps for one in each.command if one.endswith(".py"))
+    tested = sorted(
+        Path(word).name for each in steps for word in each.command if word.endswith(".py")
+    )
     assert [name for name in tested if name.startswith("test_")] == modules
 
 
@@ -390,8 +392,8 @@ def test_what_a_step_printed_is_saved_as_it_ends(tmp_path: Path) -> None:
     run.take(on_a_gpu.Step("told", 5, ("sh", "-c", "echo seen; echo GPU-8a2f3c61-0b8d >&2")))
     run.take(on_a_gpu.Step("private", 5, ("echo", "hidden"), saved="facts", private=True))
     (line,) = (tmp_path / "outputs.jsonl").read_text().splitlines()
-    told = json.loads(line)
-    assert (told["name"], told["out"], told["err"]) == ("told", "seen\n", "GPU-UUID\n")
+    saved = json.loads(line)
+    assert (saved["name"], saved["out"], saved["err"]) == ("told", "seen\n", "GPU-UUID\n")
     assert (tmp_path / "facts.json").read_text() == "hidden\n"
 
 
@@ -410,14 +412,14 @@ def test_tests_that_are_ended_have_no_results_of_others(tmp_path: Path) -> None:
 def test_a_query_that_is_refused_is_asked_field_by_field(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fewer = {field: said for field, said in h100_support.SMI.items() if field != "power.draw"}
+    fewer = {field: value for field, value in h100_support.SMI.items() if field != "power.draw"}
     h100_support.stand_in_smi(tmp_path / "bin", fewer, gpus=2)
     monkeypatch.setenv("PATH", str(tmp_path / "bin"), prepend=os.pathsep)
-    assert on_a_gpu_ask.smi() == {field: [said, said] for field, said in fewer.items()}
+    assert on_a_gpu_ask.smi() == {field: [value, value] for field, value in fewer.items()}
     (tmp_path / "all").mkdir()
     h100_support.stand_in_smi(tmp_path / "all" / "bin", h100_support.SMI)
     monkeypatch.setenv("PATH", str(tmp_path / "all" / "bin"), prepend=os.pathsep)
-    assert on_a_gpu_ask.smi() == {field: [said] for field, said in h100_support.SMI.items()}
+    assert on_a_gpu_ask.smi() == {field: [value] for field, value in h100_support.SMI.items()}
     assert set(h100_support.SMI) == set(on_a_gpu_ask.SMI_FIELDS)
 
 
@@ -425,8 +427,8 @@ def test_names_are_taken_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "gethostname", lambda: "train7.lab.example")
     monkeypatch.setattr(Path, "home", lambda: Path("/home/alice"))
     monkeypatch.setattr("getpass.getuser", lambda: "alice")
-    said = "alice@train7: /home/alice/venv on train7.lab.example, GPU-8a2f3c61-0b8d, retrain71"
-    assert on_a_gpu.scrubbed({"a": [said, 7]}) == {
+    text = "alice@train7: /home/alice/venv on train7.lab.example, GPU-8a2f3c61-0b8d, retrain71"
+    assert on_a_gpu.scrubbed({"a": [text, 7]}) == {
         "a": ["USER@HOST: HOME/venv on HOST, GPU-UUID, retrain71", 7]
     }
 
@@ -472,9 +474,9 @@ def rows(part: str = "", key: str = "", value: Any = None) -> dict[str, bool | N
 
 
 def test_facts_beside_what_others_say() -> None:
-    said = rows()
-    assert [fact for fact, agrees in said.items() if agrees is False] == []
-    assert [fact for fact, agrees in said.items() if agrees] == [
+    compared_rows = rows()
+    assert [fact for fact, agrees in compared_rows.items() if agrees is False] == []
+    assert [fact for fact, agrees in compared_rows.items() if agrees] == [
         "nvml.gpus, how many", "nvml.driver_release", "nvml.gpus.0.device_name",
         "nvml.gpus.0.pci_address", "nvml.gpus.0.memory_total_bytes", "nvml.gpus.0.mig_enabled",
         "nvml.gpus.0.power_limit_w", "cuda_driver.cuda", "cuda_driver, usable",
@@ -486,7 +488,7 @@ def test_facts_beside_what_others_say() -> None:
         "nvml.gpus.0, memory for programs",
         "packages.distributions", "toolkits.selected_version", "toolkits.compilers, cc",
     ]  # fmt: skip
-    assert said["nvml.gpus.0.ecc_enabled"] is None
+    assert compared_rows["nvml.gpus.0.ecc_enabled"] is None
 
 
 @pytest.mark.parametrize(
@@ -529,5 +531,5 @@ def test_nothing_known_is_nothing_wrong() -> None:
     ("number", "version"), [(91900, "9.19.0"), (8902, "8.9.2"), (90100, "9.1.0")]
 )
 def test_the_number_of_cudnn_is_a_version(number: int, version: str) -> None:
-    said = {row.fact: row.other for row in facts_of.compared({}, {"torch": {"cudnn": number}})}
-    assert said["torch.cudnn"] == version
+    versions = {row.fact: row.other for row in facts_of.compared({}, {"torch": {"cudnn": number}})}
+    assert versions["torch.cudnn"] == version

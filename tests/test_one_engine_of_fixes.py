@@ -58,7 +58,7 @@ class Facts(NamedTuple):
 
 def product() -> list[Facts]:
     every = itertools.product(GPUS, DRIVERS, PLATFORMS, PYTHONS, BUILDS)
-    return [Facts(*one) for one in itertools.islice(every, 0, None, EVERY)]
+    return [Facts(*facts) for facts in itertools.islice(every, 0, None, EVERY)]
 
 
 @cache
@@ -103,9 +103,9 @@ def installed(commands: Iterator[str] | list[str] | tuple[str, ...]) -> list[str
     for command in commands:
         words = shlex.split(command, posix=False)
         if "install" in words:
-            told = words[words.index("install") + 1 :]
-            if any(word.startswith("torch==") for word in told):
-                return told
+            arguments = words[words.index("install") + 1 :]
+            if any(word.startswith("torch==") for word in arguments):
+                return arguments
     return None
 
 
@@ -113,9 +113,9 @@ def advised(report: Report) -> tuple[str, list[list[str]]]:
     """Return the root cause, and what its fixes install, each once."""
     if not report.root_causes or report.root_causes[0] not in INSTALLS:
         return "", []
-    cause = next(one for one in report.findings if one.slug == report.root_causes[0])
-    told = (installed(fix.commands) for fix in cause.fixes)
-    return cause.slug, [words for words in told if words and not words[-1].endswith("/cpu")]
+    cause = next(finding for finding in report.findings if finding.slug == report.root_causes[0])
+    installs = (installed(fix.commands) for fix in cause.fixes)
+    return cause.slug, [words for words in installs if words and not words[-1].endswith("/cpu")]
 
 
 def recommended(facts: Facts, release: str, tool: Tool = "pip") -> list[list[str]]:
@@ -141,9 +141,9 @@ def linted(facts: Facts) -> tuple[str, list[str]]:
     python = facts.python and ".".join(facts.python.split(".")[:2])
     target = Target(gpus=(facts.gpu,), driver=facts.driver or "", python=python or "")
     found = lint("requirements.txt", text.encode(), target, tables()).complaints
-    for one in found:
-        if one.rule in INSTALLS:
-            return one.rule, one.fix.partition(" Write: ")[2].split()
+    for complaint in found:
+        if complaint.rule in INSTALLS:
+            return complaint.rule, complaint.fix.partition(" Write: ")[2].split()
     return "", []
 
 
@@ -155,10 +155,10 @@ def without_index(words: list[str]) -> list[str]:
 def agrees(fixes: list[list[str]], answers: list[list[str]]) -> bool:
     if len(fixes) != len(answers):
         return False
-    for told, answer in zip(fixes, answers, strict=True):
-        if without_index(told) != without_index(answer):
+    for fix, answer in zip(fixes, answers, strict=True):
+        if without_index(fix) != without_index(answer):
             return False
-        if "--index-url" in answer and told != answer:
+        if "--index-url" in answer and fix != answer:
             return False
     return True
 
@@ -239,7 +239,7 @@ def test_check_tells_uv_to_install_what_it_tells_pip() -> None:
         by_another = msgspec.structs.replace(python, kind="uv", has_pip=False)
         again = test_machines.judged(report.snapshot.with_section(by_another))
         assert advised(again)[0] == cause, name
-        for told, words in zip(advised(again)[1], by_pip, strict=True):
+        for advised_words, words in zip(advised(again)[1], by_pip, strict=True):
             # uv does not read the index in pip's configuration, so it is named.
-            assert for_pip(told)[: len(words)] == words, name
+            assert for_pip(advised_words)[: len(words)] == words, name
     assert compared > 10

@@ -46,15 +46,15 @@ def test_output_for_stdout_stands_between_what_others_write(
     before, *written, after = (tmp_path / "log").read_text().splitlines()
     assert (before, after) == ("before", "after")
     assert json.loads("\n".join(written))["findings"]
-    assert sorted(one.name for one in tmp_path.iterdir()) == ["fds", "link", "log"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["fds", "link", "log"]
 
 
 def test_what_is_in_the_file_stays(tmp_path: Path) -> None:
     (tmp_path / "log").write_text("before\n")
     in_shell(tmp_path, '"$@" list -o /dev/stdout >> log; "$@" list -o /dev/fd/7 7>> log')
-    said = (tmp_path / "log").read_text()
-    assert said.startswith("before\n")
-    assert said.count("gpu-fallen-off-bus") == 2  # commands
+    logged = (tmp_path / "log").read_text()
+    assert logged.startswith("before\n")
+    assert logged.count("gpu-fallen-off-bus") == 2  # commands
 
 
 def test_a_socket_is_written_into_as_well(tmp_path: Path) -> None:
@@ -95,7 +95,7 @@ def test_files_of_a_preflight_are_written_into_their_descriptors(
     add_line(name, "{}")
     owner(b"after\n")
     assert file.read_text() == "before\n0\n{}\nafter\n"
-    assert [one.name for one in file.parent.iterdir()] == ["log"]
+    assert [path.name for path in file.parent.iterdir()] == ["log"]
 
 
 def test_the_open_file_of_another_process_keeps_what_it_has(tmp_path: Path) -> None:

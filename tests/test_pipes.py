@@ -72,18 +72,18 @@ def test_pipes_of_a_shell_are_read_and_written(tmp_path: Path) -> None:
     facts = json.dumps({"torch": "2.6.0", "driver": "470.82"})
     batch = json.dumps({"id": "a", "facts": json.loads(facts)})
     for given, words in ((facts, "compat --facts"), (batch, "compat --batch")):
-        told = run(script=f'"$0" "$@" {words} <(echo \'{given}\')').stdout
-        assert "driver-too-old" in told
-        told = run(script=f'echo \'{given}\' | "$0" "$@" {words} /dev/stdin').stdout
-        assert "driver-too-old" in told
+        printed = run(script=f'"$0" "$@" {words} <(echo \'{given}\')').stdout
+        assert "driver-too-old" in printed
+        printed = run(script=f'echo \'{given}\' | "$0" "$@" {words} /dev/stdin').stdout
+        assert "driver-too-old" in printed
     saved = tmp_path / "out"
     run(script=f'"$0" "$@" explain gpu-slow -o >(cat >{saved}); wait $!')
     assert saved.read_text(encoding="utf-8").startswith("gpu-slow")
     os.mkfifo(tmp_path / "named")
-    told = run(
+    printed = run(
         script=f'cd {tmp_path}; cat named & "$0" "$@" explain gpu-slow -o named; wait'
     ).stdout
-    assert told.startswith("gpu-slow")
+    assert printed.startswith("gpu-slow")
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="a device of Unix")

@@ -70,7 +70,7 @@ PHRASES = {
     r"\b(?:a|the) pass refutes\b": "if it passes, ...",
 }
 """What is refused, as a pattern, and the plain words for it."""
-_ANY = re.compile("|".join(f"(?:{one})" for one in PHRASES), re.IGNORECASE)
+_ANY = re.compile("|".join(f"(?:{phrase})" for phrase in PHRASES), re.IGNORECASE)
 _BROKEN = re.compile(r'"\s*\n\s*[frb]?"|\n[ \t]*(?:#:? ?|- )?')
 """Where a sentence goes on in another line: of a string in parts, a comment, a paragraph."""
 _SUFFIXES = (".py", ".md", ".yml", ".yaml", ".sh", ".sbatch")

@@ -38,10 +38,10 @@ def test_so_many_ranks_add_up(ranks: int, tests: tuple[str, ...]) -> None:
         timeout=60,
     )  # fmt: skip
     report = json.loads(done.stdout)
-    results = [one for one in report["selftests"] if one["name"] in tests]
-    assert sorted((one["name"], one["rank"], one["status"]) for one in results) == sorted(
-        (name, rank, "passed") for name in tests for rank in range(ranks)
-    ), results
+    results = [result for result in report["selftests"] if result["name"] in tests]
+    assert sorted(
+        (result["name"], result["rank"], result["status"]) for result in results
+    ) == sorted((name, rank, "passed") for name in tests for rank in range(ranks)), results
     assert done.returncode == 0
 
 
@@ -102,7 +102,7 @@ def test_the_rank_that_is_to_blame_alone_is_red(
     """The fault is put under torch.distributed of one rank by a sitecustomize."""
     monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
     results = run_faulty(tmp_path, monkeypatch, fault, watched=False)
-    assert [one.status for one in results] == ["skipped", status, "skipped"], results
+    assert [result.status for result in results] == ["skipped", status, "skipped"], results
     assert words in results[1].detail
     assert results[0].kind == "stopped"
 
@@ -112,12 +112,12 @@ def test_ranks_that_abort_because_they_lost_one_are_not_to_blame(
 ) -> None:
     """With gloo's own words on a lost connection, and an end like that of NCCL's watchdog."""
     results = run_faulty(tmp_path, monkeypatch, "os.kill(os.getpid(), 11)", watched=True)
-    assert [one.status for one in results] == ["skipped", "crashed", "skipped"], results
+    assert [result.status for result in results] == ["skipped", "crashed", "skipped"], results
     assert "killed by SIGSEGV" in results[1].detail
-    for one in (results[0], results[2]):
-        assert one.detail == "stopped: rank 1 on cpu had crashed"
-        assert one.data["signal"] == "SIGABRT"
-        assert "Connection" in one.data["saw"]
+    for result in (results[0], results[2]):
+        assert result.detail == "stopped: rank 1 on cpu had crashed"
+        assert result.data["signal"] == "SIGABRT"
+        assert "Connection" in result.data["saw"]
 
 
 def run_faulty(
@@ -131,4 +131,4 @@ def run_faulty(
     tests["all-reduce"] = msgspec.structs.replace(tests["all-reduce"], seconds={"quick": 9.0})
     wish = Wish(tests=("all-reduce",), devices=("cpu",), ranks=3)
     found = Launcher(LiveHost().supervise, sys.executable, wish, tests).run()
-    return [one for _path, one in found.of("all-reduce")]
+    return [result for _path, result in found.of("all-reduce")]

@@ -28,8 +28,8 @@ RTX_5090 = Card("RTX 5090", "12.0")
 PYTHONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
-def recommend(*cards: Card, **said: str | bool | tuple[Card, ...] | None) -> Recommendation:
-    facts = {"platform": "linux_x86_64", "python": "3.12", **said}
+def recommend(*cards: Card, **known_facts: str | bool | tuple[Card, ...] | None) -> Recommendation:
+    facts = {"platform": "linux_x86_64", "python": "3.12", **known_facts}
     return RECOMMENDER.recommend(Situation(cards=cards, **facts))  # type: ignore[arg-type]
 
 
@@ -45,7 +45,7 @@ def why_nothing(found: Recommendation) -> str:
 
 
 @each(
-    ("cards", "said", "torch", "build"),
+    ("cards", "given", "torch", "build"),
     [
         ((GTX_1080,), {"driver": "580.95.05"}, "2.14.1", "cu126"),
         ((GTX_1080,), {"driver": "580"}, "2.14.1", "cu126"),
@@ -66,8 +66,8 @@ def why_nothing(found: Recommendation) -> str:
         ((), {"driver": "390.157"}, "2.15.0", "cpu"),
     ],
 )
-def test_best(cards: tuple[Card, ...], said: dict[str, str], torch: str, build: str) -> None:
-    offer = best(recommend(*cards, **said))
+def test_best(cards: tuple[Card, ...], given: dict[str, str], torch: str, build: str) -> None:
+    offer = best(recommend(*cards, **given))
     assert (offer.torch, offer.build) == (torch, build)
 
 

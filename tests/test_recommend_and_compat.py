@@ -45,7 +45,7 @@ def test_both_answers_agree_about_pythons_boards_and_names(script: Any) -> None:
 def test_everything_is_described(script: Any) -> None:  # noqa: ANN401
     assert {"3.13t", "3.14t", "3.8"} <= set(script.pythons())
     assert {"3.5", "7.5", "8.7", "11.0", "12.1"} <= set(script.capabilities())
-    assert {one.name for one in script.SYSTEMS} == {
+    assert {system.name for system in script.SYSTEMS} == {
         "linux x86_64", "linux aarch64", "windows", "wsl2",
     }  # fmt: skip
     given = script.drivers("linux")
@@ -54,7 +54,7 @@ def test_everything_is_described(script: Any) -> None:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(
-    ("system", "capability", "driver", "python", "build", "said"),
+    ("system", "capability", "driver", "python", "build", "compat_says"),
     [
         ("linux x86_64", "9.0", "580", "3.13", "2.15.0+cu132", "healthy"),
         ("windows", "7.5", "450", "3.9", "2.6.0+cu118", "healthy"),
@@ -70,17 +70,17 @@ def test_where_they_once_differed(  # one argument for each fact
     driver: str,
     python: str,
     build: str,
-    said: str,
+    compat_says: str,
 ) -> None:
-    where = next(one for one in script.SYSTEMS if one.name == system)
+    where = next(known_system for known_system in script.SYSTEMS if known_system.name == system)
     given = script.Driver(driver)
     torch, _, kind = build.partition("+")
-    assert script.verdict(where, capability, given, python, torch, kind) == said
+    assert script.verdict(where, capability, given, python, torch, kind) == compat_says
     asked = script.situation(where, capability, given, python, build)
-    assert (script.recommender().recommend(asked).best is not None) is (said == "healthy")
+    assert (script.recommender().recommend(asked).best is not None) is (compat_says == "healthy")
 
 
 def test_a_gpu_of_a_board_makes_no_board_of_a_mac(script: Any) -> None:  # noqa: ANN401
     macos = script.Surroundings("macos", (("os", "macos"),), "macos_arm64", "linux")
-    said = script.verdict(macos, "11.0", script.Driver("580.150"), "3.11", "2.2.2", "cu121")
-    assert said != "healthy"
+    verdict = script.verdict(macos, "11.0", script.Driver("580.150"), "3.11", "2.2.2", "cu121")
+    assert verdict != "healthy"

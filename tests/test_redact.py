@@ -109,15 +109,17 @@ def test_channels_of_conda() -> None:
 )
 def test_what_everybody_can_download_keeps_its_name(name: str) -> None:
     section = Extensions(extensions=[Extension(package=name)])
-    assert [one.package for one in redacted(section).get(Extensions).extensions or ()] == [name]
+    assert [
+        extension.package for extension in redacted(section).get(Extensions).extensions or ()
+    ] == [name]
 
 
 def test_the_same_is_found_in_a_snapshot_without_names_of_packages() -> None:
     torch = TorchBuild(installed=True, version="2.9.1+cu130", built_for="cuda", cuda="13.0")
     python = Interpreter(status="ok", version="3.11.9", free_threaded=False)
     before = snapshot(ALICE, torch, python, Extensions(extensions=[OWN, PUBLIC]))
-    found = {one.slug: one for one in diagnose(before, TABLES).findings}
-    again = {one.slug: one for one in diagnose(redact(before), TABLES).findings}
+    found = {finding.slug: finding for finding in diagnose(before, TABLES).findings}
+    again = {finding.slug: finding for finding in diagnose(redact(before), TABLES).findings}
     assert "extension-abi-mismatch" in found
     assert found.keys() == again.keys()
     headline = found["extension-abi-mismatch"].headline
@@ -475,10 +477,12 @@ def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
     private = collected.snapshot
     public = redact(private)
     before, after = diagnose(private, TABLES), diagnose(public, TABLES)
-    assert [(one.slug, one.outcome) for one in after.checks] == [
-        (one.slug, one.outcome) for one in before.checks
+    assert [(check.slug, check.outcome) for check in after.checks] == [
+        (check.slug, check.outcome) for check in before.checks
     ]
-    assert [one.slug for one in after.findings] == [one.slug for one in before.findings]
+    assert [finding.slug for finding in after.findings] == [
+        finding.slug for finding in before.findings
+    ]
     text = msgspec.json.encode(public.as_json(), enc_hook=plain).decode()
     assert [
         value
@@ -489,12 +493,14 @@ def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
 
 def test_a_name_that_stands_alone_in_a_sentence_is_hidden() -> None:
     """A parameter of a sentence has no blanks around it, by which words of a text are told."""
-    said = say("{host} did not answer {user}", host="gpu-box-7", user=say("{user}", user="alice"))
-    found = redacted(ALICE, Nvml(problems={"gpus": said})).get(Nvml).problem("gpus")
+    sentence = say(
+        "{host} did not answer {user}", host="gpu-box-7", user=say("{user}", user="alice")
+    )
+    found = redacted(ALICE, Nvml(problems={"gpus": sentence})).get(Nvml).problem("gpus")
     assert "gpu-box-7" not in found
     assert "alice" not in found
     assert " did not answer " in found
-    headline = redaction(snapshot(ALICE)).text(said)
+    headline = redaction(snapshot(ALICE)).text(sentence)
     assert "gpu-box-7" not in headline
     assert "alice" not in headline
 

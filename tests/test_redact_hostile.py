@@ -40,10 +40,10 @@ def unguarded(monkeypatch: pytest.MonkeyPatch) -> None:
 @each("uuid", ODD, shards=2)
 @each("mask", ODD)
 def test_lists_of_devices_with_odd_uuids(uuid: str, mask: str) -> None:
-    one = Nvml(gpus=[NvmlGpu(index=0, uuid=uuid, mig_devices=[MigDevice(uuid=mask)])])
+    nvml_facts = Nvml(gpus=[NvmlGpu(index=0, uuid=uuid, mig_devices=[MigDevice(uuid=mask)])])
     two = CudaDriver(devices=[CudaDevice(uuid=mask)])
     variables = Environment(variables={"CUDA_VISIBLE_DEVICES": mask})
-    found = redact(snapshot(one, two, variables))
+    found = redact(snapshot(nvml_facts, two, variables))
     assert "8f2c1c55" not in repr(found.as_json())
 
 
@@ -121,7 +121,7 @@ def test_arbitrary_machines() -> None:
         machine = snapshot(
             System(os="linux", user=user, hostname=host, home=f"/home/{user}"),
             Environment(variables={"CUDA_VISIBLE_DEVICES": mask, "LD_LIBRARY_PATH": paths}),
-            Nvml(gpus=[NvmlGpu(uuid=one) for one in mask.split(",")]),
+            Nvml(gpus=[NvmlGpu(uuid=word) for word in mask.split(",")]),
         )
         redact(machine)
         redact_text(f"{text} {mask} {paths}", machine)

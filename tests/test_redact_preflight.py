@@ -32,12 +32,12 @@ def test_hosts_and_uuids_have_the_same_stand_in_wherever_they_stand() -> None:
 
 
 def test_what_a_bandwidth_was_compared_with_is_a_text_like_any_other() -> None:
-    one = Bandwidth(
+    bandwidth = Bandwidth(
         collective="all-reduce", ranks=2, nodes=1, size=4, seconds=1.0, busbw=1.0,
         compared_with="what /home/alice/base.json has",
     )  # fmt: skip
-    shown = redact(snapshot(Preflight(bandwidths=[one]))).get(Preflight)
-    assert "alice" not in (shown.bandwidths or [one])[0].compared_with
+    shown = redact(snapshot(Preflight(bandwidths=[bandwidth]))).get(Preflight)
+    assert "alice" not in (shown.bandwidths or [bandwidth])[0].compared_with
 
 
 def test_of_an_unknown_uuid_the_start_is_replaced_that_somebody_chose() -> None:

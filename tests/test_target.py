@@ -43,7 +43,7 @@ def host(
 
 def chosen(door: RecordedHost, python: str | None = None, this: ThisProcess = TOOL) -> list[str]:
     found = choose(door, TargetWish(python=python), this)
-    return [f"{one.executable} | {one.chosen_by}" for one in found]
+    return [f"{candidate.executable} | {candidate.chosen_by}" for candidate in found]
 
 
 EVERYTHING = {
@@ -111,8 +111,8 @@ def test_the_alias_of_the_store_is_no_interpreter() -> None:
         def run(self, _argv: list[str], timeout: float, mark: str) -> Answer[Ran]:
             assert timeout
             assert mark
-            said = "Python was not found; run without arguments to install from the Store"
-            return Answer(Ran(status=9009, out="", err=said), "python.exe")
+            message = "Python was not found; run without arguments to install from the Store"
+            return Answer(Ran(status=9009, out="", err=message), "python.exe")
 
     reply = ask(cast("Host", Door()), "python.exe")
     assert reply.status == "not-found"

@@ -36,13 +36,13 @@ FACES: dict[str, Callable[[Report], str]] = {
 
 def _wrapped(text: str) -> str:
     """Break lines between words, as a mailer does."""
-    return "\n".join("\n".join(textwrap.wrap(one, 60) or [""]) for one in text.splitlines())
+    return "\n".join("\n".join(textwrap.wrap(line, 60) or [""]) for line in text.splitlines())
 
 
 def _cut(text: str) -> str:
     """Break lines after 72 columns, in the middle of a word, as a terminal does."""
     return "\n".join(
-        one[at : at + 72] for one in text.splitlines() for at in range(0, max(1, len(one)), 72)
+        line[at : at + 72] for line in text.splitlines() for at in range(0, max(1, len(line)), 72)
     )
 
 
@@ -83,7 +83,9 @@ def test_every_face_is_read_back(name: str, face: str) -> None:
 @each("name", preflight_samples.ALL)
 def test_every_pre_flight_is_read_back(name: str) -> None:
     result = preflight_samples.ALL[name]()
-    causes = () if words.drill_words(result) else tuple(one.slug for one in words.causes(result))
+    causes = (
+        () if words.drill_words(result) else tuple(cause.slug for cause in words.causes(result))
+    )
     for text in (preflight_text.render(result, verbose=1), preflight_markdown.render(result)):
         assert MARK in text.splitlines()[-1]
         found = {form: pasted(paste(text)).root_causes for form, paste in PASTED.items()}
@@ -113,7 +115,7 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
 
 
 @each(
-    "said",
+    "line",
     [
         MARK,
         f"{MARK} verdict=fine causes=none start=0000",
@@ -126,17 +128,17 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
         f"gpucheck-report/2 {LINE.partition(' ')[2]}",
     ],
 )
-def test_what_is_no_trailer_says_nothing(said: str) -> None:
-    assert parse([said]) is None
+def test_what_is_no_trailer_says_nothing(line: str) -> None:
+    assert parse([line]) is None
     found = triage(
-        f"BROKEN\n{said}\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+        f"BROKEN\n{line}\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     )
     assert found.root_causes[:1] == ("out-of-memory",)
 
 
 def test_a_slug_that_nobody_knows_is_ignored() -> None:
-    said = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
-    assert triage(f"BROKEN\n{said}\n").root_causes == ("driver-too-old",)
+    lines = trailer("broken", ("made-up", "driver-too-old"), "BROKEN")
+    assert triage(f"BROKEN\n{lines}\n").root_causes == ("driver-too-old",)
     assert triage(f"BROKEN\n{trailer('broken', ('made-up',), 'BROKEN')}\n").root_causes == ()
 
 

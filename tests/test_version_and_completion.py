@@ -64,7 +64,7 @@ def offered(line: str, **env: str) -> list[str]:
     )  # fmt: skip
     loaded = {part.rpartition("|")[2].strip() for part in done.stderr.splitlines()}
     ours = ("findings", "engine", "probes", "machine.base")
-    assert not loaded & {"mcp", *(f"gpucheck.{one}" for one in ours)}
+    assert not loaded & {"mcp", *(f"gpucheck.{package}" for package in ours)}
     return done.stdout.splitlines()
 
 

@@ -70,12 +70,12 @@ class Job:
         return found
 
     def culprits(self) -> list[tuple[str, list[int]]]:
-        return [(one["slug"], one["ranks"]) for one in self.report()["culprits"]]
+        return [(culprit["slug"], culprit["ranks"]) for culprit in self.report()["culprits"]]
 
     def clear(self) -> None:
-        for one in self.tasks:
-            one.kill()
-            one.communicate()
+        for process in self.tasks:
+            process.kill()
+            process.communicate()
 
 
 def _is_zygote(pid: int) -> bool:

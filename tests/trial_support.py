@@ -40,8 +40,8 @@ class Said(msgspec.Struct):
 
     @property
     def result(self) -> Message:
-        (one,) = (message for message in self.messages if message["event"] == "result")
-        return one
+        (result_message,) = (message for message in self.messages if message["event"] == "result")
+        return result_message
 
     @property
     def phases(self) -> list[tuple[str, int]]:
@@ -78,21 +78,23 @@ def run_group(
             if child == 0:
                 fault = (faults or {}).get(index)
                 own = (drills or {}).get(index)
-                told = order(index, size, **({"drill": {"faults": own}} if own else {}), **more)
-                _be_rank(told, folder, fault)
+                sent_order = order(
+                    index, size, **({"drill": {"faults": own}} if own else {}), **more
+                )
+                _be_rank(sent_order, folder, fault)
             children[child] = index
         return _wait(children, folder, until)
 
 
-def _be_rank(told: Message, folder: Path, fault: Fault | None) -> NoReturn:
+def _be_rank(message: Message, folder: Path, fault: Fault | None) -> NoReturn:
     try:
         faulthandler.disable()  # pytest's: a crash that is made on purpose is no news
-        said = (folder / str(told["index"])).open("w", buffering=1)
+        stream = (folder / str(message["index"])).open("w", buffering=1)
         if fault is not None:
             fault()
-        if told["index"] and told["trial"] == "collective" and told["store"] is None:
-            told["store"] = {"host": "127.0.0.1", "port": _port(folder)}
-        trial.run(torch, told, {}, lambda message: print(json.dumps(message), file=said))
+        if message["index"] and message["trial"] == "collective" and message["store"] is None:
+            message["store"] = {"host": "127.0.0.1", "port": _port(folder)}
+        trial.run(torch, message, {}, lambda message: print(json.dumps(message), file=stream))
     finally:
         os._exit(0)
 
@@ -134,7 +136,7 @@ def _wait(
                 os.kill(child, signal.SIGKILL)
         time.sleep(0.002)
     group = [found[index] for index in range(len(children))]
-    if not hang_rightly and any(one.status == signal.SIGKILL for one in group):
+    if not hang_rightly and any(output.status == signal.SIGKILL for output in group):
         raise AssertionError("ranks hung:\n" + "\n".join(map(repr, group)))
     return group
 
@@ -143,6 +145,6 @@ def _phases(folder: Path, size: int) -> list[tuple[str, int] | None]:
     """Return the last phase of each rank."""
     found: list[tuple[str, int] | None] = []
     for index in range(size):
-        said = [m for m in _read(folder / str(index)) if m["event"] == "phase"]
-        found.append((said[-1]["phase"], said[-1]["collective"]) if said else None)
+        phases = [m for m in _read(folder / str(index)) if m["event"] == "phase"]
+        found.append((phases[-1]["phase"], phases[-1]["collective"]) if phases else None)
     return found

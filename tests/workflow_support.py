@@ -22,7 +22,7 @@ def tool(name: str) -> str:
 def complaints(*command: object) -> str:
     """Return what a linter says about a file that it refuses, "" about one that it accepts."""
     done = subprocess.run(
-        [str(one) for one in command], capture_output=True, text=True, timeout=60, check=False
+        [str(word) for word in command], capture_output=True, text=True, timeout=60, check=False
     )
     return done.stdout + done.stderr if done.returncode else ""
 

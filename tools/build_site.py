@@ -43,18 +43,18 @@ def build(out: Path, url: str = "") -> list[str]:
     shutil.rmtree(out, ignore_errors=True)
     if translations.is_stale():
         translations.compile_all()
-    said: list[str] = []
+    warnings: list[str] = []
     for language in LANGUAGES:
         with tempfile.TemporaryDirectory() as folder:
             sources.write(Path(folder, "source"), language)
-            said += _html(Path(folder), out, language, url)
+            warnings += _html(Path(folder), out, language, url)
     missing = [
         f"{place} is missing"
         for name in sources.in_both_languages()
         for place in (f"{name}.html", f"zh/{name}.html")
         if not (out / place).is_file()
     ]
-    return [*said, *missing, *check.problems(out.resolve(), url)]
+    return [*warnings, *missing, *check.problems(out.resolve(), url)]
 
 
 def _html(folder: Path, out: Path, language: Language, url: str) -> list[str]:

@@ -105,7 +105,9 @@ def cut(
     wanted = {path: _wanted(host, elf, sonames, undefined) for path, elf in elves.items()}
     for path in extensions:
         every = undefined_symbols(host, elves[path]).value or []
-        wanted[path] += [one for one in every if is_of_torch(one.name) and one not in wanted[path]]
+        wanted[path] += [
+            symbol for symbol in every if is_of_torch(symbol.name) and symbol not in wanted[path]
+        ]
     names = sorted({symbol.name for symbols in wanted.values() for symbol in symbols})
     elves = {path: _moved(elf, moved) for path, elf in elves.items()}
     return {path: _cut_one(host, elf, wanted[path], names) for path, elf in elves.items()}

@@ -82,7 +82,7 @@ class Notes:
 def key_of(error: BaseException) -> str:
     """Return what two failures of the same cause have in common."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [one for one in frames if f"{os.sep}gpucheck{os.sep}" in one.filename] or frames
+    own = [frame for frame in frames if f"{os.sep}gpucheck{os.sep}" in frame.filename] or frames
     place = f"{Path(own[-1].filename).name}:{own[-1].name}" if own else ""
     return f"{type(error).__name__} {place}"
 
@@ -168,20 +168,20 @@ class Child:
             sys.stdout.flush()
             os._exit(0)  # atheris would call it a crash
         self._count += 1
-        key, told = guarded(self._target, data)
+        key, report = guarded(self._target, data)
         if key and key not in self._seen and len(self._seen) < _MOST_FAILURES:
             self._seen.add(key)
-            suspect(self._out, self._target.name, data, key, told)
+            suspect(self._out, self._target.name, data, key, report)
 
 
-def suspect(out: Path, name: str, data: bytes, key: str, told: str) -> None:
+def suspect(out: Path, name: str, data: bytes, key: str, report: str) -> None:
     """Keep an input that failed until it has failed in a fresh process, too."""
     folder = out / "suspects" / name
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / hashlib.sha1(data, usedforsecurity=False).hexdigest()[:12]
     file.write_bytes(data)
     file.with_suffix(".txt").write_text(
-        f"{key}\n{told}", encoding="utf-8", errors="backslashreplace"
+        f"{key}\n{report}", encoding="utf-8", errors="backslashreplace"
     )
 
 
@@ -205,14 +205,14 @@ def shrunk(target: Target, data: bytes, key: str) -> bytes:
 def replay(target: Target, file: Path) -> None:
     """Try one input in this fresh process; print the key of its failure and keep it smaller."""
     data = file.read_bytes()[:LARGEST]
-    key, told = guarded(target, data)
+    key, report = guarded(target, data)
     if not key:
         return
     if not key.startswith(("HangError", "TooMuchError")):
         data = shrunk(target, data, key)
-        key, told = guarded(target, data)
+        key, report = guarded(target, data)
         file.with_suffix(".small").write_bytes(data)
-    print(key, told, sep="\n")
+    print(key, report, sep="\n")
 
 
 def figures_in(out: Path) -> dict[str, Any]:
@@ -225,8 +225,8 @@ def figures_in(out: Path) -> dict[str, Any]:
 def table(figures: dict[str, Any]) -> str:
     """Return the figures as a table of Markdown, as ``docs/evidence.md`` has it."""
     rows = [
-        (name, one["inputs"], one["cpu_seconds"] / 3600, len(one["failures"]))
-        for name, one in sorted(figures.items())
+        (name, figure["inputs"], figure["cpu_seconds"] / 3600, len(figure["failures"]))
+        for name, figure in sorted(figures.items())
     ]
     rows.append(("all", *(sum(column) for column in list(zip(*rows, strict=True))[1:])))
     lines = [f"| {name} | {n:,} | {hours:.2f} | {bad} |" for name, n, hours, bad in rows]
@@ -286,16 +286,16 @@ class Parent:
             self._used[name] += seconds / 20  # a child that dies at once must not go on for ever
         failures = self._confirmed(name)
         figures = figures_in(self._out)
-        one = figures.setdefault(name, {"inputs": 0, "cpu_seconds": 0.0, "failures": {}})
-        one["inputs"] += count
-        one["cpu_seconds"] += used
-        one["failures"] |= failures
+        figure = figures.setdefault(name, {"inputs": 0, "cpu_seconds": 0.0, "failures": {}})
+        figure["inputs"] += count
+        figure["cpu_seconds"] += used
+        figure["failures"] |= failures
         file = self._out / _FIGURES
         new = file.with_suffix(".new")
         new.write_text(json.dumps(figures, indent=1, sort_keys=True) + "\n", encoding="utf-8")
         new.replace(file)
-        said = f"{name}: {count:,} inputs in {used:.0f} s, {len(failures)} failures"
-        print(time.strftime("%H:%M:%S"), said, *failures, sep="  ", flush=True)
+        summary = f"{name}: {count:,} inputs in {used:.0f} s, {len(failures)} failures"
+        print(time.strftime("%H:%M:%S"), summary, *failures, sep="  ", flush=True)
 
     def _confirmed(self, name: str) -> dict[str, str]:
         """Try what failed once more, each in a fresh process; keep one input of each failure."""
@@ -304,12 +304,12 @@ class Parent:
         for file in sorted((self._out / "suspects" / name).glob("*")):
             if file.suffix or not file.is_file():
                 continue
-            key, told = _replayed(name, file)
+            key, report = _replayed(name, file)
             if key:
                 folder.mkdir(parents=True, exist_ok=True)
                 small = file.with_suffix(".small")
                 (small if small.is_file() else file).replace(folder / file.name)
-                (folder / f"{file.name}.txt").write_text(f"{key}\n{told}", encoding="utf-8")
+                (folder / f"{file.name}.txt").write_text(f"{key}\n{report}", encoding="utf-8")
                 found[key] = file.name
             for rest in (file, file.with_suffix(".txt"), file.with_suffix(".small")):
                 rest.unlink(missing_ok=True)
@@ -327,8 +327,8 @@ def _replayed(name: str, file: Path) -> tuple[str, str]:
         return "hangs", ""
     if ran.returncode < 0:
         return f"killed by signal {-ran.returncode}", ran.stderr[-2000:]
-    key, _, told = ran.stdout.partition("\n")
-    return key, told
+    key, _, report = ran.stdout.partition("\n")
+    return key, report
 
 
 def _watched(started: "subprocess.Popen[bytes]", notes: Notes, seconds: float) -> str:
@@ -356,8 +356,8 @@ def _watched(started: "subprocess.Popen[bytes]", notes: Notes, seconds: float) -
 def _cpu(pid: int) -> float:
     """Return the seconds of processor time of a process."""
     with contextlib.suppress(OSError, ValueError):
-        said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-        return (int(said[11]) + int(said[12])) / os.sysconf("SC_CLK_TCK")
+        fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
     return 0.0
 
 
@@ -372,38 +372,38 @@ def main() -> None:
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--seconds", type=float, default=60.0, help=argparse.SUPPRESS)
     parser.add_argument("--replay", type=Path, help=argparse.SUPPRESS)
-    said = parser.parse_args()
-    if said.child:
-        _be_child(said)
+    options = parser.parse_args()
+    if options.child:
+        _be_child(options)
         return
     names = list(all_targets())
-    for name in said.target or ():
+    for name in options.target or ():
         if name not in names:
             parser.error(f"there is no target {name!r}; these are: {', '.join(names)}")
-    out = said.out.resolve()
-    if said.figures:
+    out = options.out.resolve()
+    if options.figures:
         print(table(figures_in(out)))
         return
     out.mkdir(parents=True, exist_ok=True)
-    seed = random.SystemRandom().randrange(1 << 30) if said.seed is None else said.seed
+    seed = random.SystemRandom().randrange(1 << 30) if options.seed is None else options.seed
     print(f"seed {seed}", flush=True)
-    Parent(out, said.target or names, said.hours, seed).run()
+    Parent(out, options.target or names, options.hours, seed).run()
     print(table(figures_in(out)), flush=True)
 
 
-def _be_child(said: argparse.Namespace) -> None:
+def _be_child(options: argparse.Namespace) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if said.replay:
-        replay(all_targets()[said.child], said.replay)
+    if options.replay:
+        replay(all_targets()[options.child], options.replay)
         return
     try:
         import atheris  # noqa: PLC0415  # an optional tool
     except ImportError:
         atheris = None
     with contextlib.nullcontext() if atheris is None else atheris.instrument_imports(["gpucheck"]):
-        target = all_targets()[said.child]
-    Child(target, said.out, said.seconds, said.seed).run(atheris)
+        target = all_targets()[options.child]
+    Child(target, options.out, options.seconds, options.seed).run(atheris)
 
 
 if __name__ == "__main__":

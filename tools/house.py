@@ -56,7 +56,9 @@ def modules(source: Path) -> dict[str, Module]:
         text = path.read_text(encoding="utf-8")
         found[name] = Module(name, text, ast.parse(text))
     for module in found.values():
-        module.imports = {one for one in _imported(module.tree, found) if one != module.name}
+        module.imports = {
+            imported for imported in _imported(module.tree, found) if imported != module.name
+        }
     return found
 
 
@@ -74,7 +76,7 @@ def strata(root: Path) -> list[set[str]]:
     """Return the packages of each stratum, the highest first."""
     settings = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
     contracts = settings["tool"]["importlinter"]["contracts"]
-    layers = next(one["layers"] for one in contracts if one["type"] == "layers")
+    layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
     return [{name.strip() for name in layer.split("|")} for layer in layers]
 
 
@@ -85,7 +87,9 @@ def arrows_up(found: dict[str, Module], layers: list[set[str]]) -> list[tuple[st
         if "." not in name:
             return len(layers)  # the public face
         package = ".".join(name.split(".")[:2])
-        return next((len(layers) - 1 - at for at, one in enumerate(layers) if package in one), None)
+        return next(
+            (len(layers) - 1 - at for at, layer in enumerate(layers) if package in layer), None
+        )
 
     arrows = []
     for module in found.values():
@@ -102,7 +106,7 @@ def circles(found: dict[str, Module]) -> list[list[str]]:
     edges: dict[str, set[str]] = defaultdict(set)
     for module in found.values():
         own = ".".join(module.name.split(".")[:2])
-        edges[own] |= {".".join(one.split(".")[:2]) for one in module.imports} - {own}
+        edges[own] |= {".".join(imported.split(".")[:2]) for imported in module.imports} - {own}
     face = next(iter(found)).split(".")[0]
 
     def reached(start: str) -> set[str]:

@@ -93,26 +93,26 @@ def _blob(path: str, data: bytes, blobs: dict[str, bytes]) -> str:
 
 def _said(struct: msgspec.Struct) -> Table:
     """Return what a struct says beyond its defaults."""
-    said = {}
+    stated = {}
     for field in msgspec.structs.fields(struct):
         value = getattr(struct, field.name)
         if value != field.default:
-            said[field.name] = list(value) if isinstance(value, tuple) else value
-    return said
+            stated[field.name] = list(value) if isinstance(value, tuple) else value
+    return stated
 
 
 def _stat(stat: Stat) -> str | Table:
-    said = _said(stat)
-    kind = said["kind"]
-    if said.get("mode", 0) == MODES.get(kind, 0):
-        said.pop("mode", None)
+    stated = _said(stat)
+    kind = stated["kind"]
+    if stated.get("mode", 0) == MODES.get(kind, 0):
+        stated.pop("mode", None)
     else:
-        said["mode"] = Octal(stat.mode)
-    if said == {"kind": kind}:
+        stated["mode"] = Octal(stat.mode)
+    if stated == {"kind": kind}:
         return stat.kind
-    if kind == ("character" if "device" in said else "file"):
-        del said["kind"]
-    return said
+    if kind == ("character" if "device" in stated else "file"):
+        del stated["kind"]
+    return stated
 
 
 def difference(base: Sections, own: Sections) -> Table:
@@ -142,7 +142,7 @@ def difference(base: Sections, own: Sections) -> Table:
 def abbreviated(document: Table, folders: Mapping[str, str]) -> Table:
     """Return what ``difference`` makes with the names of folders in its paths."""
     result = {
-        name: {_short(path, folders): one for path, one in table.items()}
+        name: {_short(path, folders): entry for path, entry in table.items()}
         if name in BY_PATH
         else table
         for name, table in document.items()
@@ -236,7 +236,7 @@ def _change(base: Any, own: Any, depth: int) -> tuple[Any, list[str]]:  # noqa: 
         if key in base and depth > 1:
             change, below = _change_within(base[key], value, depth - 1)
         changes[key] = change
-        lost += [f"{key}.{one}" for one in below or ()]
+        lost += [f"{key}.{inner}" for inner in below or ()]
     return {key: value for key, value in changes.items() if value != {} or own[key] == {}}, lost
 
 
@@ -254,7 +254,7 @@ def _change_within(base: Any, own: Any, depth: int) -> tuple[Any, list[str]]:  #
         change, below = _change(base[number], element, depth - 1)
         if change:
             changes[str(number)] = change
-        lost += [f"{number}.{one}" for one in below]
+        lost += [f"{number}.{inner}" for inner in below]
     whole = shortened(own)
     if cost({"x": {"y": changes, "lost": lost}}) > cost({"x": {"y": whole}}):
         return whole, []
@@ -262,13 +262,13 @@ def _change_within(base: Any, own: Any, depth: int) -> tuple[Any, list[str]]:  #
 
 
 def _records(value: Any) -> bool:  # noqa: ANN401  # JSON-like
-    return isinstance(value, list) and value != [] and all(isinstance(one, dict) for one in value)
+    return isinstance(value, list) and value != [] and all(isinstance(item, dict) for item in value)
 
 
 def shortened(value: Any) -> Any:  # noqa: ANN401  # JSON-like
     """Return a table in which elements of lists are like ones before them."""
     if isinstance(value, dict):
-        return {key: shortened(one) for key, one in value.items()}
+        return {key: shortened(item) for key, item in value.items()}
     if not _records(value):
         return value
     return [_like_before(element, value[:number]) for number, element in enumerate(value)]
@@ -277,7 +277,10 @@ def shortened(value: Any) -> Any:  # noqa: ANN401  # JSON-like
 def _like_before(element: Table, before: list[Table]) -> Table:
     """Return an element of a list by what it has otherwise than one before it."""
     ways = [
-        {"like": number, **{key: one for key, one in element.items() if other.get(key) != one}}
+        {
+            "like": number,
+            **{key: field for key, field in element.items() if other.get(key) != field},
+        }
         for number, other in enumerate(before)
         if other.keys() <= element.keys() and len(other) > _SHORT
     ]

@@ -86,9 +86,9 @@ def _text(readme: str) -> str:
 def said_like(own: Sections, base: Sections) -> Table:
     """Return what a machine's file says below ``like``."""
     instead = instead_of(base, own)
-    said = said_instead(base, instead)
-    folders = {**said.get("folders", {}), **own.get("folders", {})}
-    document = abbreviated(difference(said, own), folders)
+    reached = said_instead(base, instead)
+    folders = {**reached.get("folders", {}), **own.get("folders", {})}
+    document = abbreviated(difference(reached, own), folders)
     return {**({"instead": instead} if instead else {}), **document}
 
 

@@ -39,10 +39,10 @@ def instead_of(base: Sections, own: Sections) -> dict[str, str]:
 
     def reached(instead: dict[str, str]) -> float:
         try:
-            said = said_instead(base, instead)
+            replaced = said_instead(base, instead)
         except ValueError:  # one is a part of another and replaces nothing any more
             return math.inf
-        return cost({"instead": instead, **difference(said, own)})
+        return cost({"instead": instead, **difference(replaced, own)})
 
     best = reached({})
     alone = {pair: reached(dict([pair])) for pair in _candidates(base, own)}
@@ -78,11 +78,11 @@ def _texts(value: Any) -> Iterator[str]:  # noqa: ANN401  # JSON-like
         yield value
     elif isinstance(value, dict):
         yield from value
-        for one in value.values():
-            yield from _texts(one)
+        for item in value.values():
+            yield from _texts(item)
     elif isinstance(value, list):
-        for one in value:
-            yield from _texts(one)
+        for item in value:
+            yield from _texts(item)
 
 
 def _is_said_twice(word: str, texts: list[str]) -> bool:

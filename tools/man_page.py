@@ -69,16 +69,16 @@ def page(name: str, ctx: click.Context, every: list[tuple[str, click.Context]]) 
     ]
     if ctx.parent is None:
         lines += [".SH ENVIRONMENT"]
-        for variable, said in _ENVIRONMENT:
-            lines += [".TP", f".B {literal(variable)}", text(said)]
+        for variable, meaning in _ENVIRONMENT:
+            lines += [".TP", f".B {literal(variable)}", text(meaning)]
     others = [other for other, _ctx in every if other != name]
     linked = ", ".join(rf"\fB{literal(other)}\fP({_SECTION})" for other in others)
     return "\n".join((*lines, ".SH SEE ALSO", linked)) + "\n"
 
 
-def paragraphs(said: str) -> Iterator[str]:
+def paragraphs(words: str) -> Iterator[str]:
     """Yield paragraphs as lines of roff."""
-    for part in filter(None, said.split("\n\n")):
+    for part in filter(None, words.split("\n\n")):
         yield ".PP"
         yield text(part)
 
@@ -93,10 +93,10 @@ def options(ctx: click.Context) -> Iterator[str]:
     shown = [record for record, _param in records if record is not None]
     if shown:
         yield ".SH OPTIONS"
-    for names, said in shown:
+    for names, help_text in shown:
         yield ".TP"
         yield rf"\fB{literal(names)}\fP"
-        yield text(said)
+        yield text(help_text)
 
 
 def below(ctx: click.Context) -> Iterator[str]:
@@ -119,19 +119,21 @@ def examples(ctx: click.Context) -> Iterator[str]:
         yield from (".SH EXAMPLES", ".nf", *(literal(line.strip()) for line in found), ".fi")
 
 
-def text(said: str) -> str:
+def text(words: str) -> str:
     """Return words that may be filled, without anything that roff would act on."""
-    return escaped(" ".join(said.replace("\b", "").split()))
+    return escaped(" ".join(words.replace("\b", "").split()))
 
 
-def literal(said: str) -> str:
+def literal(words: str) -> str:
     """Return words that are typed as they are: a hyphen is a minus sign."""
-    return escaped(said)
+    return escaped(words)
 
 
-def escaped(said: str) -> str:
+def escaped(words: str) -> str:
     """Return text in which no character means anything to roff."""
-    safe = said.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    safe = (
+        words.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq").replace("`", "\\(ga")
+    )
     safe = safe.replace("^", "\\(ha").replace("~", "\\(ti")
     return re.sub(r"^\.", r"\\&.", safe)
 
@@ -142,8 +144,8 @@ def main() -> None:
         sys.exit("usage: python tools/man_page.py FOLDER")
     folder = Path(sys.argv[1])
     folder.mkdir(parents=True, exist_ok=True)
-    for name, said in pages().items():
-        (folder / name).write_text(said, encoding="utf-8")
+    for name, page_text in pages().items():
+        (folder / name).write_text(page_text, encoding="utf-8")
         print(folder / name)
 
 

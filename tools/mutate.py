@@ -94,8 +94,14 @@ def main() -> int:
 def caught_before(chosen: list[Mutation], report: Path) -> list[Mutation]:
     """Return those that were caught earlier: the others cannot get worse."""
     before = json.loads(report.read_text())
-    caught = {(one["file"], one["start"], one["after"]) for one in before if one["by"]}
-    return [one for one in chosen if (one.file, one.start, one.after) in caught]
+    caught = {
+        (mutation["file"], mutation["start"], mutation["after"])
+        for mutation in before
+        if mutation["by"]
+    }
+    return [
+        mutation for mutation in chosen if (mutation.file, mutation.start, mutation.after) in caught
+    ]
 
 
 def _shown(mutation: Mutation) -> str:
@@ -105,7 +111,7 @@ def _shown(mutation: Mutation) -> str:
 
 def _write(mutations: list[Mutation], out: Path | None) -> None:
     if out is not None:
-        out.write_text(json.dumps([asdict(one) for one in mutations], indent=1) + "\n")
+        out.write_text(json.dumps([asdict(mutation) for mutation in mutations], indent=1) + "\n")
 
 
 def _copy_tree(to: Path) -> None:
@@ -127,10 +133,10 @@ def choose(source: Path, count: int, seed: int) -> list[Mutation]:
     """Return mutations of all packages in turn: the same ones for the same sources and seed."""
     chance = random.Random(seed)  # noqa: S311  # nothing secret
     packages = []
-    for package in sorted(one for one in source.iterdir() if (one / "__init__.py").is_file()):
+    for package in sorted(path for path in source.iterdir() if (path / "__init__.py").is_file()):
         if package.name not in NOT_REACHED:
             files = sorted(package.rglob("*.py"))
-            found = [one for file in files for one in mutations(file, source.parent)]
+            found = [mutation for file in files for mutation in mutations(file, source.parent)]
             chance.shuffle(found)
             packages.append(found)
     longest = max(map(len, packages), default=0)
@@ -264,7 +270,7 @@ def _pytest(copy: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 def _confirm(mutations: list[Mutation], copy: Path) -> None:
     """Take back what a test has caught that fails without a mutation as well."""
-    names = sorted({one.by for one in mutations if one.by.startswith("tests/")})
+    names = sorted({mutation.by for mutation in mutations if mutation.by.startswith("tests/")})
     failing = set(_FAILED.findall(_pytest(copy, *names).stdout)) if names else set()
     for mutation in mutations:
         if mutation.by in failing:

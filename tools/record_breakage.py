@@ -66,9 +66,9 @@ def main() -> int:
     parser.add_argument("--variable", action="append", default=[], metavar="NAME=VALUE")
     arguments = parser.parse_args()
     head = machine_files.parsed(arguments.head.read_text(encoding="utf-8"))
-    beside = dict(one.split("=", 1) for one in arguments.beside)
+    beside = dict(pair.split("=", 1) for pair in arguments.beside)
     recording = record(Environment(arguments.environment), arguments.around, beside)
-    recording.env.update(one.split("=", 1) for one in arguments.variable)
+    recording.env.update(pair.split("=", 1) for pair in arguments.variable)
     about, expect = head["about"], head["expect"]
     file = write(arguments.machine, recording, like=None, about=about, expect=expect)
     sys.stdout.write(f"{file}: {file.stat().st_size} bytes\n")
@@ -96,8 +96,8 @@ class Environment:
         self.program = str(Path(self.python).resolve())
         opens = Tables().get(RuntimeOpens)
         loading = loading_probe.collect(self.host, self.interpreter, self.torch, opens)
-        for one in loading.runtime_opened or ():
-            self._process.open(one.path or one.soname)  # with what it needs
+        for opened in loading.runtime_opened or ():
+            self._process.open(opened.path or opened.soname)  # with what it needs
         self.extensions = self._extensions(loading)
 
     def folders_of_program(self) -> list[str]:
@@ -134,7 +134,7 @@ class Environment:
         own += [str(path) for path in self.site.glob("torch/_C.*.so")]
         for path in own:
             self._process.open(path)
-        loaded = [one.real_path for one in self._process.loaded]
+        loaded = [library.real_path for library in self._process.loaded]
         paths = dict.fromkeys([self.program, *loaded, *own, *self.extensions])
         return [path for path in paths if read_elf(self.host, path).value is not None]
 
@@ -150,7 +150,9 @@ class Environment:
 
     def soname(self, path: str) -> str:
         """Return the name by which others need a loaded library; "" for one that is not loaded."""
-        found = (one.elf.soname for one in self._process.loaded if one.real_path == path)
+        found = (
+            library.elf.soname for library in self._process.loaded if library.real_path == path
+        )
         return next(found, "")
 
 
@@ -252,7 +254,7 @@ class _Machine:
         paths = environment.libraries()
         data = cut_elf.cut(
             environment.host,
-            [*paths, *(one for one in beside if one not in paths)],
+            [*paths, *(library for library in beside if library not in paths)],
             "^nccl",
             extensions=environment.extensions,
             moved=self._moved,
@@ -331,8 +333,8 @@ class _Machine:
         files = self.recording.files
         config = f"{self._prefix}/pyvenv.cfg"
         if config in files:
-            said = files[config].decode().replace(self._old_version, new.version or "")
-            self.write(config, said.replace(f"python{old}", f"python{major}.{minor}"))
+            edited = files[config].decode().replace(self._old_version, new.version or "")
+            self.write(config, edited.replace(f"python{old}", f"python{major}.{minor}"))
         for name in ("libc.so.6", "libstdc++.so.6"):
             written = f"{_SYSTEM}/{name}"
             other = f"{_SYSTEM.removeprefix('/usr')}/{name}"

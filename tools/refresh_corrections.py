@@ -67,7 +67,7 @@ def _of_torch(rows: Iterable[dict[str, Any]], there: list[PageFile]) -> Iterator
         if version not in wheels:
             yield f"{place}: the index has no wheel of it"
             continue
-        says = {SpecifierSet(one) for one in required[version] if one}
+        says = {SpecifierSet(specifier) for specifier in required[version] if specifier}
         if len(says) == 1 and SpecifierSet(row["requires_python"]) not in says:
             yield f"{place}: requires_python is {row['requires_python']}, {says.pop()} on the index"
         for platform in sorted({*row["pythons"], *wheels[version]}):
@@ -82,14 +82,14 @@ def _of_triton(rows: Iterable[dict[str, Any]], there: list[PageFile]) -> Iterato
     wheels, _required = _wheels(there)
     for row in rows:
         pythons = wheels.get(Version(row["triton"]), {}).get("linux_x86_64", set())
-        plain = (one for one in pythons if one != _STABLE and not one.endswith("t"))
+        plain = (python for python in pythons if python != _STABLE and not python.endswith("t"))
         ordered = sorted(plain, key=numbers)
-        said = (row["python_first"], row["python_last"])
-        last = said[1] if _STABLE in pythons else None
+        stated = (row["python_first"], row["python_last"])
+        last = stated[1] if _STABLE in pythons else None
         ends = (ordered[0], last or ordered[-1]) if ordered else None
-        if ends is not None and ends != said:
+        if ends is not None and ends != stated:
             yield (
-                f"triton {row['triton']}: Pythons {said[0]} to {said[1]}, "
+                f"triton {row['triton']}: Pythons {stated[0]} to {stated[1]}, "
                 f"{ends[0]} to {ends[1]} on the index"
             )
 
@@ -110,12 +110,12 @@ def _wheels(
     """Return the Pythons that have a wheel, by release and platform, and what each requires."""
     wheels: dict[Version, Pythons] = {}
     required: dict[Version, set[str | None]] = {}
-    for one in there:
+    for file in there:
         try:
-            _name, version, _build, tags = parse_wheel_filename(one.filename)
+            _name, version, _build, tags = parse_wheel_filename(file.filename)
         except (InvalidWheelFilename, ValueError):
             continue
-        required.setdefault(version, set()).add(one.requires_python)
+        required.setdefault(version, set()).add(file.requires_python)
         for tag in tags:
             python = _python(tag.interpreter, tag.abi)
             for platform, pattern in _PLATFORMS.items():

@@ -233,7 +233,7 @@ def applying(requires: Sequence[str], platform: str) -> Iterator[Requirement]:
     for text in requires:
         requirement = Requirement(text)
         marker = requirement.marker
-        if marker is None or any(marker.evaluate(one) for one in environments):
+        if marker is None or any(marker.evaluate(values) for values in environments):
             yield requirement
 
 

@@ -122,7 +122,7 @@ def weekly(body: Path, today: str, runner: Run = run, read: Read = read_files) -
         path.write_text(after, encoding="utf-8")
     if any(diffs):
         _raise_version(today)
-    sources = sorted({title for one in proposals for title in one.sources.values()})
+    sources = sorted({title for each in proposals for title in each.sources.values()})
     body.write_text(pull_request("\n".join(filter(None, diffs)), sources, looks), encoding="utf-8")
     return 0
 

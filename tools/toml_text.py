@@ -47,11 +47,11 @@ def _table(path: tuple[str, ...], table: Mapping[str, Any]) -> Iterator[str]:
 def _needs_heading(path: tuple[str, ...], key: str, value: Any) -> bool:  # noqa: ANN401  # JSON-like
     if isinstance(value, Mapping):
         room = max(_WIDTH - len(_key(key)) - 3, _RECORD)
-        nested = any(isinstance(one, Mapping) for one in value.values())
+        nested = any(isinstance(item, Mapping) for item in value.values())
         return not path or nested or not _fits(value, room)
-    if not _is_list(value) or not value or not all(isinstance(one, Mapping) for one in value):
+    if not _is_list(value) or not value or not all(isinstance(item, Mapping) for item in value):
         return False
-    return not all(_fits(one, _WIDTH - 3) for one in value)
+    return not all(_fits(item, _WIDTH - 3) for item in value)
 
 
 def _fits(value: Any, room: int) -> bool:  # noqa: ANN401  # JSON-like
@@ -62,8 +62,8 @@ def _has_lines(value: Any) -> bool:  # noqa: ANN401  # JSON-like
     if isinstance(value, str):
         return "\n" in value[:-1]
     if isinstance(value, Mapping):
-        return any(_has_lines(one) for one in value.values())
-    return _is_list(value) and any(_has_lines(one) for one in value)
+        return any(_has_lines(item) for item in value.values())
+    return _is_list(value) and any(_has_lines(item) for item in value)
 
 
 def _value(value: Any, used: int) -> str:  # noqa: ANN401  # JSON-like
@@ -71,7 +71,7 @@ def _value(value: Any, used: int) -> str:  # noqa: ANN401  # JSON-like
     if isinstance(value, str):
         return _text(value)
     if _is_list(value) and value and not _fits(value, _WIDTH - used):
-        return "[\n" + "".join(f"  {_in_line(one)},\n" for one in value) + "]"
+        return "[\n" + "".join(f"  {_in_line(item)},\n" for item in value) + "]"
     return _in_line(value)
 
 
@@ -81,7 +81,7 @@ def _in_line(value: Any) -> str:  # noqa: ANN401  # JSON-like
             return "{}"
         return "{ " + ", ".join(f"{_key(key)} = {_in_line(value[key])}" for key in value) + " }"
     if _is_list(value):
-        return "[" + ", ".join(_in_line(one) for one in value) + "]"
+        return "[" + ", ".join(_in_line(item) for item in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Octal):

@@ -195,8 +195,8 @@ def read(file: Path, language: str) -> Catalog:
     """Return the catalogue in a file; an empty one if there is no such file."""
     if not file.exists():
         return Catalog(locale=language)
-    with file.open("rb") as said:
-        return read_po(said, locale=language)
+    with file.open("rb") as source:
+        return read_po(source, locale=language)
 
 
 def write(file: Path, catalog: Catalog) -> None:
@@ -217,9 +217,9 @@ def update() -> None:
     found = templates()
     for language in LANGUAGES:
         known = {
-            _key(one): one.string
-            for _file, one in messages(language)
-            if any(_forms(one)) and not one.fuzzy
+            _key(message): message.string
+            for _file, message in messages(language)
+            if any(_forms(message)) and not message.fuzzy
         }
         for part, keys in found.items():
             template = Catalog()
@@ -268,7 +268,7 @@ def fill(given: dict[str, str]) -> int:
     for language in LANGUAGES:
         for file in files(language):
             catalog = read(file, language)
-            taken = [one for one in catalog if one.id and _first(one.id) in given]
+            taken = [message for message in catalog if message.id and _first(message.id) in given]
             for message in taken:
                 words = given[_first(message.id)]
                 message.string = words if isinstance(message.id, str) else (words,)
@@ -284,12 +284,12 @@ def faults() -> list[str]:
     found = templates()
     wrong = []
     for language in LANGUAGES:
-        said: dict[str, set[tuple[str, ...]]] = defaultdict(set)
+        translated: dict[str, set[tuple[str, ...]]] = defaultdict(set)
         there: dict[str, set[Key]] = defaultdict(set)
         for file, message in messages(language):
             part = file.relative_to(FOLDER / language).with_suffix("").as_posix()
             there[part].add(_key(message))
-            said[_first(message.id)].add(_forms(message))
+            translated[_first(message.id)].add(_forms(message))
             wrong += [f"{part}: {why}: {_first(message.id)!r}" for why in _wrong_with(message)]
         for part in sorted(found.keys() | there.keys()):
             gone, new = (
@@ -300,7 +300,7 @@ def faults() -> list[str]:
             wrong += [f"{part}: not in the catalogue: {key!r}" for key in sorted(map(str, new))]
         wrong += [
             f"{language}: two translations of {key!r}"
-            for key, forms in said.items()
+            for key, forms in translated.items()
             if len(forms) > 1
         ]
     return wrong
@@ -343,8 +343,8 @@ def _first(key: str | Iterable[str]) -> str:
 
 
 def _forms(message: Message) -> tuple[str, ...]:
-    said = message.string
-    return (said,) if isinstance(said, str) else tuple(said or ())
+    translated = message.string
+    return (translated,) if isinstance(translated, str) else tuple(translated or ())
 
 
 def compiled(language: str) -> Catalog:

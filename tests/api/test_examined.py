@@ -27,10 +27,10 @@ def same(name: str) -> None:
     snapshot = test_machines.reported(name).snapshot
     again = decode(written(snapshot), is_own=True)
     assert with_said(again.as_json()) == with_said(snapshot.as_json())
-    told = test_machines.judged(snapshot)
-    assert test_machines.judged(again).root_causes == told.root_causes
+    report = test_machines.judged(snapshot)
+    assert test_machines.judged(again).root_causes == report.root_causes
     assert with_said(test_machines.judged(again).as_json()["checks"]) == with_said(
-        told.as_json()["checks"]
+        report.as_json()["checks"]
     )
 
 
@@ -47,19 +47,19 @@ def test_so_does_every_machine() -> None:
 
 def test_sentences_in_lists_and_what_a_file_of_others_may_not_have() -> None:
     base: Snapshot = test_machines.reported(SOME[0]).snapshot
-    one = say("{name} cannot be written in UTF-8.", name="x")
+    first = say("{name} cannot be written in UTF-8.", name="x")
     request = replace(base.get(Request), wheel_mirror="https://mirror.example/whl")
-    snapshot = base.with_sections([Preflight(notices=["plain", one]), request])
+    snapshot = base.with_sections([Preflight(notices=["plain", first]), request])
     again = decode(written(snapshot), is_own=True)
     plain, sentence = again.get(Preflight).notices or []
-    assert (plain, as_said(sentence)) == ("plain", as_said(one))
+    assert (plain, as_said(sentence)) == ("plain", as_said(first))
     assert again.get(Request) == request
     assert decode(written(snapshot)).get(Request).wheel_mirror == ""
 
 
 def answered(reply: Reply) -> Snapshot:
-    said = b"printed before" + MARK + msgspec.msgpack.encode(reply) + MARK
-    return _understood(said, MARK, lambda: "")
+    printed = b"printed before" + MARK + msgspec.msgpack.encode(reply) + MARK
+    return _understood(printed, MARK, lambda: "")
 
 
 def test_a_reply_is_a_snapshot_a_refusal_or_a_fault() -> None:
@@ -74,10 +74,10 @@ def test_a_reply_is_a_snapshot_a_refusal_or_a_fault() -> None:
         answered(Reply(fault="KeyError: 'x'"))
 
 
-@each("said", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
-def test_what_is_damaged_is_one_sentence(said: bytes) -> None:
+@each("printed", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
+def test_what_is_damaged_is_one_sentence(printed: bytes) -> None:
     with pytest.raises(NoAnswerError) as error:
-        _understood(said, MARK, lambda: "first\nlast\x1b")
+        _understood(printed, MARK, lambda: "first\nlast\x1b")
     assert "\n" not in str(error.value)
 
 

@@ -62,12 +62,17 @@ def test_a_check_is_that_of_the_command(capfd: pytest.CaptureFixture[str]) -> No
          "never", "--python", sys.executable, "--skip", "kernel_log"],
         capture_output=True, check=True,
     )  # fmt: skip
-    said, own = json.loads(done.stdout), json.loads(json.dumps(report.as_data()))
+    by_command, own = json.loads(done.stdout), json.loads(json.dumps(report.as_data()))
     for key in ("schema", "verdict", "root_causes", "findings", "open_questions"):
-        assert own[key] == said[key], key
-    outcomes = [[(one["slug"], one["outcome"]) for one in each["checks"]] for each in (own, said)]
+        assert own[key] == by_command[key], key
+    outcomes = [
+        [(check["slug"], check["outcome"]) for check in each["checks"]]
+        for each in (own, by_command)
+    ]
     assert outcomes[0] == outcomes[1]
-    assert [one["name"] for one in own["probes"]] == [one["name"] for one in said["probes"]]
+    assert [probe["name"] for probe in own["probes"]] == [
+        probe["name"] for probe in by_command["probes"]
+    ]
 
 
 @process
@@ -107,10 +112,10 @@ def test_several_threads_at_once() -> None:
         threading.Thread(target=lambda: found.append(static(only="driver-missing").verdict))
         for _ in range(3)
     ]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
     assert found == ["healthy"] * 3
 
 
@@ -198,12 +203,12 @@ def test_a_check_interrupted_before_its_process_is_known_leaves_none(
 def test_a_process_that_is_never_told_what_to_examine_ends() -> None:
     """A program may be interrupted between the start and the order, and keep the pipe open."""
     code = "from gpucheck.api import examiner; examiner._PATIENCE = 0.2; examiner.main()"
-    told = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
+    popen = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE)
     try:
-        assert told.wait(30) == 1
+        assert popen.wait(30) == 1
     finally:
-        told.kill()
-        told.communicate()
+        popen.kill()
+        popen.communicate()
 
 
 @process
@@ -236,12 +241,14 @@ def test_a_killed_program_takes_its_check_with_it(tmp_path: Path) -> None:
 
 @process
 def test_signal_handlers_and_threads_stay_as_they_were() -> None:
-    handlers = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
+    handlers = [
+        signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+    ]
     before = set(threading.enumerate())
     begun = time.monotonic()
     static(only="driver-missing")
     assert time.monotonic() - begun < 60
-    now = [signal.getsignal(one) for one in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
+    now = [signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)]
     assert now == handlers
     assert set(threading.enumerate()) == before
 
@@ -251,7 +258,7 @@ def test_self_tests_alone() -> None:
     report = gpucheck.selftest(devices="cpu", tests=("import-torch", "cublas-matmul"))
     assert report.about == "self-tests"
     results = report.snapshot.get(SelfTests).results or []
-    assert {(one.name, one.status) for one in results} == {
+    assert {(result.name, result.status) for result in results} == {
         ("import-torch", "passed"), ("cublas-matmul", "passed"),
     }  # fmt: skip
 

@@ -63,7 +63,7 @@ def test_questions_at_the_same_time() -> None:
     assert fixes
     assert cause.structured_content["root_causes"] == ["gpu-too-new-for-torch"]
     assert page.content[0].text.startswith("driver-too-old: ")
-    assert not any(one.is_error for one in (here, what_if, cause, page))
+    assert not any(answer.is_error for answer in (here, what_if, cause, page))
 
 
 @pytest.mark.parametrize(
@@ -101,9 +101,9 @@ def test_half_of_a_character_is_answered(name: str, arguments: str) -> None:
 def test_nothing_in_an_answer_is_hidden() -> None:
     text = "RuntimeError: CUDA error: out of memory \U000e0041\U000e0042\ufe0f\u3164\u202e"
     _tools, answer = ask(("triage", {"text": text}))
-    told = answer.content[0].text + json.dumps(answer.structured_content, ensure_ascii=False)
-    assert "out of memory" in told
-    assert [char for char in told if not is_visible(char) and char != "\n"] == []
+    printed = answer.content[0].text + json.dumps(answer.structured_content, ensure_ascii=False)
+    assert "out of memory" in printed
+    assert [char for char in printed if not is_visible(char) and char != "\n"] == []
 
 
 def test_a_refusal_is_one_sentence() -> None:
@@ -115,10 +115,10 @@ def test_a_refusal_is_one_sentence() -> None:
         options=("--lang", "zh"),
     )
     words = ["unknown field `python`", "Did you mean driver-too-old?", "empty", "no question"]
-    for one, expected in zip(refused, words, strict=True):
-        assert one.is_error
-        assert expected in one.content[0].text
-        assert "\n" not in one.content[0].text
+    for answer, expected in zip(refused, words, strict=True):
+        assert answer.is_error
+        assert expected in answer.content[0].text
+        assert "\n" not in answer.content[0].text
 
 
 def test_it_ends_with_its_stdin() -> None:

@@ -97,13 +97,17 @@ def test_signatures_for_programs_have_the_defaults_of_the_requests() -> None:
         shared = defaults.keys() & signature.keys()
         assert len(shared) > 4, name
         # names may be given as a list there, and () is the empty list
-        wrong = [one for one in shared if (signature[one].default or "") != (defaults[one] or "")]
-        assert [one for one in wrong if signature[one].default != ()] == [], name
+        wrong = [
+            option
+            for option in shared
+            if (signature[option].default or "") != (defaults[option] or "")
+        ]
+        assert [option for option in wrong if signature[option].default != ()] == [], name
 
 
 def test_commands_have_an_option_for_each_field() -> None:
     for name, kind in REQUESTS.items():
         command = group.get_command(click.Context(group), name)
         assert command is not None
-        options = {one.name for one in command.params}
+        options = {parameter.name for parameter in command.params}
         assert {field.name for field in fields(kind) if field.option} <= options, name

@@ -104,9 +104,9 @@ def test_a_notebook_shows_the_page_of_a_text() -> None:
 
 def test_a_notebook_says_what_is_not_judged() -> None:
     report = gpucheck.compat(driver="580.65.06", gpu="H100", torch="2.9.1")
-    said = "Not judged by this version: <b> (no table knows it)."
+    sentence = "Not judged by this version: <b> (no table knows it)."
     page = is_sound(framed_page(check_report(report, {"<b>": "no table knows it"})._repr_html_()))
-    assert said in page.texts
+    assert sentence in page.texts
     assert "Not judged" not in report._repr_html_()
 
 

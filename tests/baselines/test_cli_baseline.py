@@ -43,13 +43,13 @@ def test_save_list_and_compare(run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     text = run("baseline", "compare", *HERE, "--format", "json", "--fail-on", "never").stdout
     document = json.loads(text)
     jsonschema.validate(document, schema("baseline-comparison"))
-    changed = [one["fact"] for one in document["changes"]]
+    changed = [change["fact"] for change in document["changes"]]
     assert "environment.variables.CUDA_VISIBLE_DEVICES" in changed
     states = json.loads(
         run("baseline", "list", "--python", sys.executable, "--format", "json").stdout
     )
     jsonschema.validate(states, schema("baselines"))
-    assert [one["note"] for one in states["states"]] == ["good"]
+    assert [state["note"] for state in states["states"]] == ["good"]
 
 
 def test_a_state_that_does_not_work_is_not_kept(run: Any, tmp_path: Path) -> None:  # noqa: ANN401

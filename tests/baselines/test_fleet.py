@@ -56,7 +56,7 @@ def test_where_nothing_is_usual_or_known_nobody_differs(releases: tuple[str | No
 
 def test_a_package_that_is_missing_is_a_difference_only_where_packages_are_known() -> None:
     def host(name: str, *versions: str) -> State:
-        found = [Distribution(project="torchvision", version=one) for one in versions]
+        found = [Distribution(project="torchvision", version=version) for version in versions]
         return _host(name, _with_driver("580.65.06").with_section(Packages(distributions=found)))
 
     nobody_knows = _host("n3", _with_driver("580.65.06").with_section(Packages()))
@@ -67,7 +67,7 @@ def test_a_package_that_is_missing_is_a_difference_only_where_packages_are_known
         nobody_knows,
         host("n4", "0.24.0"),
     ]
-    found = {one.fact: one.hosts for one in differences(fleet)}
+    found = {difference.fact: difference.hosts for difference in differences(fleet)}
     assert found["packages.distributions.torchvision.version"] == {"n2": None}
 
 
@@ -94,4 +94,6 @@ def test_a_key_that_ends_like_a_size_may_hold_a_text() -> None:
         return _host(name, reported(MACHINE).snapshot.with_section(torch))
 
     found = differences([host("a", "1.0"), host("b", "1.0"), host("c", "2.0")])
-    assert {one.fact: one.hosts for one in found} == {"torch.pins.foo_bytes": {"c": "2.0"}}
+    assert {difference.fact: difference.hosts for difference in found} == {
+        "torch.pins.foo_bytes": {"c": "2.0"}
+    }

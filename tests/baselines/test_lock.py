@@ -50,8 +50,8 @@ def test_it_is_read_again() -> None:
 
 
 def test_conda_pins_builds() -> None:
-    said = ["pytorch 2.5.1 py3.12_cuda12.4_cudnn9.1.0_0 pytorch", "a;rm 1 2 3"]
-    text = lock.text(_environment(distributions=[], conda_packages=said), "conda")
+    lines = ["pytorch 2.5.1 py3.12_cuda12.4_cudnn9.1.0_0 pytorch", "a;rm 1 2 3"]
+    text = lock.text(_environment(distributions=[], conda_packages=lines), "conda")
     assert text.splitlines()[-1] == "pytorch=2.5.1=py3.12_cuda12.4_cudnn9.1.0_0"
     with pytest.raises(LockError, match="no packages of conda"):
         lock.text(_environment(distributions=DISTRIBUTIONS, conda_packages=[]), "conda")
@@ -121,6 +121,6 @@ def test_the_name_of_the_file_is_one_word_of_the_command(tmp_path: Path, managed
     target = msgspec.structs.replace(snapshot.get(Interpreter), externally_managed=managed)
     wish = RecommendRequest(like=str(file), gpu=(), driver="580.65.06")
     shown = Recommending(wish, TABLES, lambda: snapshot.with_section(target)).shown()
-    said = [str(one) for one in (*shown.commands, *shown.notes) if "my lock" in one]
-    assert len(said) == 1
-    assert f"-r '{file}'" in said[0]
+    named = [str(command) for command in (*shown.commands, *shown.notes) if "my lock" in command]
+    assert len(named) == 1
+    assert f"-r '{file}'" in named[0]

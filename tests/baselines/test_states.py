@@ -124,10 +124,10 @@ def test_a_signal_leaves_no_file_that_is_not_whole(
     fleet.mkdir()
     before = store.save_for_fleet(_at(4), fleet, "").read_bytes()
 
-    def told(*_: object) -> object:
+    def stopped(*_: object) -> object:
         raise stop
 
-    monkeypatch.setattr(Path, moment, told)
+    monkeypatch.setattr(Path, moment, stopped)
     for save, folder in ((store.save, own), (store.save_for_fleet, fleet)):
         with pytest.raises(type(stop)):
             save(_at(5), folder, "")
@@ -145,11 +145,11 @@ def test_a_file_that_is_no_state_is_passed_over(tmp_path: Path) -> None:
 def test_each_host_and_environment_has_its_own_folder() -> None:
     env = {"HOME": "/home/ana"}
     first, second = (reported(name).snapshot for name in (MACHINE, "cvd-empty"))
-    one = store.own_folder(env, first)
-    assert one.parent == Path("/home/ana/.local/state/gpucheck/known-good")
+    path = store.own_folder(env, first)
+    assert path.parent == Path("/home/ana/.local/state/gpucheck/known-good")
     assert store.own_folder({**env, "XDG_STATE_HOME": "/state"}, first).is_relative_to("/state")
     other = second.with_section(System(hostname="../../etc"))
-    assert store.own_folder(env, other).parent == one.parent
+    assert store.own_folder(env, other).parent == path.parent
     with pytest.raises(store.BaselineError, match="HOME"):
         store.own_folder({}, first)
 
@@ -207,7 +207,7 @@ def test_a_state_may_come_from_a_pipe(tmp_path: Path) -> None:
     for thread in (writer, reader):
         thread.start()
     reader.join(30)
-    assert [one.taken for one in found] == ["2026-11-23T10:05:00+00:00"]
+    assert [state.taken for state in found] == ["2026-11-23T10:05:00+00:00"]
 
 
 def test_the_place_of_an_environment_may_be_any_text() -> None:

@@ -117,7 +117,7 @@ def test_the_symbols_of_real_files(path: str) -> None:
             if s.entry.st_shndx != "SHN_UNDEF" and s.name and s.entry.st_info.bind != "STB_LOCAL"
             and (not numbers or numbers[at] != "VER_NDX_LOCAL")
         }  # fmt: skip
-    assert {one.name for one in ours} == undefined
+    assert {symbol.name for symbol in ours} == undefined
     asked = {*sorted(defined)[:100], "no_such_function", "another_one"}
     missing = missing_symbols(HOST, read(path), asked).value
     assert missing == {"no_such_function", "another_one"}

@@ -62,10 +62,10 @@ def test_no_fault_of_the_machine_is_a_fault_of_gpucheck(fault: Fault, stand: Sta
     words = words or stand.check("--timeout", str(fault.seconds), *fault.options)
     with changing(stand.file(fault.changes)) if fault.changes else contextlib.nullcontext():
         ended = stand.run(words, fault.start)
-    said = (ended.out[-_END:] + ended.err[-_END:]).decode(errors="replace")
-    assert not any(word in said for word in _INTERNAL), said
-    assert ended.status in fault.statuses, said
-    assert fault.says in said
+    printed = (ended.out[-_END:] + ended.err[-_END:]).decode(errors="replace")
+    assert not any(word in printed for word in _INTERNAL), printed
+    assert ended.status in fault.statuses, printed
+    assert fault.says in printed
     assert ended.seconds < fault.seconds + _SLACK
     if fault.writes:
         _judge(fault, json.loads(ended.out))

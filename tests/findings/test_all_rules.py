@@ -131,7 +131,7 @@ def fact_exists(path: str) -> bool:
 def inner(kind: Any) -> Any:  # noqa: ANN401  # a type form
     """Return what an optional type is when it is not None; dict for any dictionary."""
     if isinstance(kind, types.UnionType) or typing.get_origin(kind) is typing.Union:
-        kind = next(one for one in typing.get_args(kind) if one is not type(None))
+        kind = next(argument for argument in typing.get_args(kind) if argument is not type(None))
     return dict if typing.get_origin(kind) is dict else kind
 
 

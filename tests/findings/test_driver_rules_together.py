@@ -54,10 +54,10 @@ def test_no_rules_suppress_each_other() -> None:
         seen: set[str] = set()
         left = [*rules[slug].suppressed_by]
         while left:
-            one = left.pop()
-            if one not in seen and one in rules:
-                seen.add(one)
-                left += rules[one].suppressed_by
+            reached_slug = left.pop()
+            if reached_slug not in seen and reached_slug in rules:
+                seen.add(reached_slug)
+                left += rules[reached_slug].suppressed_by
         return seen
 
     assert [slug for slug in rules if slug in reached(slug)] == []

@@ -15,17 +15,19 @@ RULES = all_rules()
 
 @each("failure", get_args(GroupFailure))
 def test_every_failure_of_a_group_is_of_one_finding(failure: GroupFailure) -> None:
-    of_ranks = [slug for slug, one in RULES.items() if failure in one.preflight.of_ranks]
-    of_links = [slug for slug, one in RULES.items() if failure in one.preflight.of_links]
+    of_ranks = [slug for slug, rule in RULES.items() if failure in rule.preflight.of_ranks]
+    of_links = [slug for slug, rule in RULES.items() if failure in rule.preflight.of_links]
     assert (of_ranks, of_links) == ([naming.of_rank(failure)], [naming.of_link(failure)])
 
 
 def test_a_way_that_is_not_found_is_of_one_finding() -> None:
-    assert [slug for slug, one in RULES.items() if one.preflight.is_of_ways] == [naming.of_route()]
+    assert [slug for slug, rule in RULES.items() if rule.preflight.is_of_ways] == [
+        naming.of_route()
+    ]
 
 
 def test_every_control_run_that_passes_is_of_one_finding() -> None:
-    named = [name for one in RULES.values() for name in one.preflight.passes_without]
+    named = [name for rule in RULES.values() for name in rule.preflight.passes_without]
     assert len(named) == len(set(named))
     assert set(named) <= VARIABLES | {"gloo"}
     assert naming.of_control_run(ControlRun(env={}, backend="gloo")) == "nccl-transport-broken"
@@ -45,14 +47,14 @@ def test_what_a_library_names_has_messages() -> None:
 
 def test_a_fix_of_a_preflight_stands_where_its_commands_stand() -> None:
     assert [
-        slug for slug, one in RULES.items() if one.preflight.commands and not one.preflight.fix
+        slug for slug, rule in RULES.items() if rule.preflight.commands and not rule.preflight.fix
     ] == []
 
 
 def test_a_node_is_left_out_for_what_breaks_it() -> None:
-    def breaks(**said: object) -> bool:
+    def breaks(**stated: object) -> bool:
         header = {"title": "x", "severity": "error", "family": "cluster"}
-        return Rule("x", **header, preflight=InPreflight(**said)).breaks_node  # type: ignore[arg-type]
+        return Rule("x", **header, preflight=InPreflight(**stated)).breaks_node  # type: ignore[arg-type]
 
     assert breaks()
     assert not breaks(exit_class=4)

@@ -33,28 +33,30 @@ def judged(tests: SelfTests, build: Any = BUILD, gpu: str = A100) -> Diagnosis: 
 
 
 def standing(found: Diagnosis) -> list[str]:
-    return sorted(one.slug for one in found.standing if one.slug in (NEW, OLD, "selftest-failed"))
+    return sorted(
+        finding.slug for finding in found.standing if finding.slug in (NEW, OLD, "selftest-failed")
+    )
 
 
 def test_a_gpu_that_the_list_covers_leaves_both_possible() -> None:
     found = judged(refused("8.0"))
     assert standing(found) == [NEW, OLD]
-    for one in found.findings:
-        if one.slug in (NEW, OLD):
-            assert one.confidence is Confidence.POSSIBLE
-            assert NEW in one.headline
-            assert OLD in one.headline
-            assert "selftests.results.2.detail" in [each.fact for each in one.evidence]
-            assert any("--tests training-step" in fix.commands[0] for fix in one.fixes)
+    for finding in found.findings:
+        if finding.slug in (NEW, OLD):
+            assert finding.confidence is Confidence.POSSIBLE
+            assert NEW in finding.headline
+            assert OLD in finding.headline
+            assert "selftests.results.2.detail" in [each.fact for each in finding.evidence]
+            assert any("--tests training-step" in fix.commands[0] for fix in finding.fixes)
 
 
 @pytest.mark.parametrize(("capability", "slug"), [("5.2", OLD), ("13.0", NEW)])
 def test_the_capability_that_torch_sees_tells_which(capability: str, slug: str) -> None:
     found = judged(refused(capability))
     assert standing(found) == [slug]
-    (one,) = [each for each in found.findings if each.slug == slug]
-    assert one.confidence is Confidence.LIKELY
-    assert capability in one.headline
+    (finding,) = [each for each in found.findings if each.slug == slug]
+    assert finding.confidence is Confidence.LIKELY
+    assert capability in finding.headline
 
 
 def test_a_build_of_which_no_code_is_known_leaves_both_possible() -> None:
@@ -66,7 +68,9 @@ def test_what_the_tables_explain_already_is_said_once() -> None:
     old_build = torch("2.6.0+cu124", "12.4", arch_list=["sm_80", "sm_90"])
     found = judged(refused("12.0"), old_build, RTX_5090)
     assert standing(found) == [NEW]
-    assert "CUDA 12.8 or newer" in next(one.headline for one in found.standing if one.slug == NEW)
+    assert "CUDA 12.8 or newer" in next(
+        finding.headline for finding in found.standing if finding.slug == NEW
+    )
 
 
 @each(

@@ -63,7 +63,7 @@ def test_every_slug_can_be_carried_by_a_culprit(slug: str) -> None:
             ("import-torch", "device-placement", "cublas-matmul", "cudnn-convolution")]),
     )  # fmt: skip
     diagnosis = diagnose(snapshot(seen(culprit), *here), TABLES)
-    (found,) = [one for one in diagnosis.findings if one.slug == slug]
+    (found,) = [finding for finding in diagnosis.findings if finding.slug == slug]
     assert "seen to fail" in found.headline
     assert found.fixes
 
@@ -79,9 +79,11 @@ def test_a_claim_has_a_place() -> None:
 
 def test_what_was_seen_elsewhere_speaks_in_place_of_what_is_known_here() -> None:
     here = snapshot(seen(Culprit(slug="torch-missing", host="node1", evidence="gone")), NO_TORCH)
-    (found,) = [one for one in diagnose(here, TABLES).findings if one.slug == "torch-missing"]
+    (found,) = [
+        finding for finding in diagnose(here, TABLES).findings if finding.slug == "torch-missing"
+    ]
     assert found.headline.endswith("host node1: gone")
-    assert [one.fact for one in found.evidence] == ["preflight.culprits.0.evidence"]
+    assert [evidence.fact for evidence in found.evidence] == ["preflight.culprits.0.evidence"]
 
 
 def test_a_rank_is_named_with_all_that_leads_to_it() -> None:
@@ -92,7 +94,7 @@ def test_a_rank_is_named_with_all_that_leads_to_it() -> None:
     )
     assert found.evidence == ("preflight.culprits.0.evidence",)
     diagnosis = diagnose(snapshot(seen(HANGS)), TABLES)
-    (stuck,) = [one for one in diagnosis.findings if one.slug == "rank-hangs"]
+    (stuck,) = [finding for finding in diagnosis.findings if finding.slug == "rank-hangs"]
     assert stuck.evidence[0].value == "it never entered the all-reduce"
     assert stuck.evidence[0].source == "gpucheck preflight"
 
@@ -136,7 +138,7 @@ def test_under_slurm_a_broken_node_is_drained_and_left_out() -> None:
     assert "scontrol update NodeName=node1 State=DRAIN Reason='gpucheck: rank-hangs'" in given
     assert "srun --exclude=node1 COMMAND" in given
     elsewhere = hit("rank-hangs", seen(HANGS, launcher="kubernetes"))
-    assert not any("scontrol" in one for one in commands(elsewhere))
+    assert not any("scontrol" in command for command in commands(elsewhere))
     assert any("--exclude-file" in fix.text for fix in elsewhere.fixes)
 
 
@@ -153,7 +155,7 @@ def test_under_slurm_a_broken_node_is_drained_and_left_out() -> None:
 )
 def test_no_node_is_drained_that_is_not_surely_to_blame(culprit: Culprit) -> None:
     found = hit(culprit.slug, seen(culprit, launcher="slurm"))
-    assert not any("scontrol" in one for one in commands(found))
+    assert not any("scontrol" in command for command in commands(found))
     assert found.fixes
 
 
@@ -231,7 +233,7 @@ def test_every_control_run_is_known_to_the_findings() -> None:
 def test_many_hosts_stand_in_a_file_not_in_a_command() -> None:
     many = [Culprit(slug="rank-crashed", host=f"n{n}", hosts=(f"n{n}",)) for n in range(40)]
     found = hit("rank-crashed", seen(*many, launcher="slurm"))
-    assert not any("scontrol" in one for one in commands(found))
+    assert not any("scontrol" in command for command in commands(found))
     assert "n0 and 39 more" in found.fixes[0].text
 
 
@@ -289,8 +291,8 @@ def test_a_redacted_report_names_no_host_and_no_gpu() -> None:
     text = str(bare.get(Preflight)) + redaction(full).text(headline)
     for private in ("node0", "node1", UUIDS[5]):
         assert private not in text
-    assert {one.slug for one in diagnose(bare, TABLES).findings} == {
-        one.slug for one in diagnose(full, TABLES).findings
+    assert {finding.slug for finding in diagnose(bare, TABLES).findings} == {
+        finding.slug for finding in diagnose(full, TABLES).findings
     }
 
 
@@ -337,11 +339,13 @@ def test_a_saved_report_keeps_what_gpucheck_knows_against_it(
 def test_a_saved_report_keeps_its_way_and_its_control_run() -> None:
     way = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000}
     off = {"NCCL_P2P_DISABLE": "1"}
-    for one in (
+    for culprit in (
         Culprit(slug="nccl-network-interface", host="n1", data=of_group(way=way)),
         Culprit(slug="nccl-p2p-broken", host="n1", data=of_group(variables=off)),
     ):
-        assert hit(one.slug, read_again(one)).fixes == hit(one.slug, seen(one)).fixes
+        assert (
+            hit(culprit.slug, read_again(culprit)).fixes == hit(culprit.slug, seen(culprit)).fixes
+        )
 
 
 def test_a_saved_snapshot_keeps_it() -> None:

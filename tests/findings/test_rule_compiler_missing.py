@@ -32,13 +32,19 @@ VLLM = Packages(distributions=[Distribution(project="vllm", version="0.11.0")], 
 
 
 def with_compilers(*commands_: str, headers: bool | None = True) -> Toolkits:
-    found = [Compiler(command=one, path=f"/usr/bin/{one}", version="13.2.0") for one in commands_]
+    found = [
+        Compiler(command=command, path=f"/usr/bin/{command}", version="13.2.0")
+        for command in commands_
+    ]
     return Toolkits(toolkits=[], compilers=found, python_headers=headers)
 
 
 def judge(*more: Section) -> Judgement:
-    usual = {one.name: one for one in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))}
-    sections = {**usual, **{one.name: one for one in more}}
+    usual = {
+        section.name: section
+        for section in (LINUX, HOST, NO_VARIABLES, CUDA_TORCH, PYTHON, on_bus(A100))
+    }
+    sections = {**usual, **{section.name: section for section in more}}
     return ask("compiler-missing", *sections.values())
 
 

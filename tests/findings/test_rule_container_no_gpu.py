@@ -165,7 +165,7 @@ def test_no_device_in_a_container_of_which_little_more_is_known() -> None:
     ],
 )
 def test_another_reason_for_no_device_speaks_against_it(other: Section) -> None:
-    sections = {type(one): one for one in (*TOLD, other)}
+    sections = {type(section): section for section in (*TOLD, other)}
     try:
         judged = judge(*sections.values())
     except UnknownFactError:

@@ -46,7 +46,7 @@ def test_what_only_permissions_hide_is_not_installed_again() -> None:
         ("libcublasLt.so.12", "/v/nvidia/cublas/lib/libcublasLt.so.12"),
         ("libcusparse.so.12", "/v/nvidia/cusparse"),
     )
-    found = judge(*(unreadable(*one) for one in hidden), lost("libcufft.so.11"))
+    found = judge(*(unreadable(*arguments) for arguments in hidden), lost("libcufft.so.11"))
     assert isinstance(found, Hit)
     assert found.headline.startswith(
         "libtorch_cuda.so needs libcublas.so.12; the file exists, but the permissions of "

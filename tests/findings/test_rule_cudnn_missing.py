@@ -36,11 +36,11 @@ def judge(
 
 
 def gone(library: str, project: str = "nvidia-cudnn-cu12", state: str = "missing") -> NvidiaWheels:
-    one = DamagedLibrary(
+    damaged = DamagedLibrary(
         project=project, version="9.10.2.21", library=library, path=CUDNN_PATH, state=state,  # type: ignore[arg-type]
         recorded_size=10, size=0, sources={"*": "RECORD"},
     )  # fmt: skip
-    return wheels(damaged=[one])
+    return wheels(damaged=[damaged])
 
 
 def test_the_wheel_was_removed() -> None:
@@ -135,14 +135,14 @@ def test_a_part_that_only_permissions_hide() -> None:
 @pytest.mark.parametrize("library", ["libcudnn_engines_tensor_ir.so.9", "libcudnn_ext.so.9"])
 def test_a_part_that_the_release_in_its_place_never_had_is_not_gone(library: str) -> None:
     """CuDNN 9.10.2 put whole in the place of the pinned 9.26: cudnn-version-mismatch tells it."""
-    one = DamagedLibrary(
+    damaged = DamagedLibrary(
         project="nvidia-cudnn-cu12", version="9.26.0.51", library=library, path=CUDNN_PATH,
         state="missing", recorded_size=10, size=0, sources={"*": "RECORD"},
     )  # fmt: skip
-    fine(judge(loads(cudnn("9.10.2")), wheels(damaged=[one])))
-    hit(judge(loads(cudnn("9.26.0")), wheels(damaged=[one])))
-    hit(judge(loads(cudnn("9.24.0")), wheels(damaged=[one])))
-    hit(judge(loads(cudnn(None)), wheels(damaged=[one])))
+    fine(judge(loads(cudnn("9.10.2")), wheels(damaged=[damaged])))
+    hit(judge(loads(cudnn("9.26.0")), wheels(damaged=[damaged])))
+    hit(judge(loads(cudnn("9.24.0")), wheels(damaged=[damaged])))
+    hit(judge(loads(cudnn(None)), wheels(damaged=[damaged])))
 
 
 def test_a_part_that_every_release_has_is_gone_whatever_is_in_its_place() -> None:

@@ -30,11 +30,13 @@ SKIP = "PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK"
 
 
 def judge(copy: LoadedLibrary | None, torch: TorchBuild | None = None, *more: Section) -> Judgement:
-    loading = next((one for one in more if isinstance(one, Loading)), None)
+    loading = next((section for section in more if isinstance(section, Loading)), None)
     if loading is None:
         more = (*more, loads(*([copy] if copy else [])))
-    names = {type(one) for one in more}
-    usual = [one for one in (wheels(), UBUNTU, VENV, NO_VARIABLES) if type(one) not in names]
+    names = {type(section) for section in more}
+    usual = [
+        section for section in (wheels(), UBUNTU, VENV, NO_VARIABLES) if type(section) not in names
+    ]
     return ask(SLUG, torch or torch_291(), *usual, *more)
 
 
@@ -137,8 +139,8 @@ def test_a_part_of_which_only_the_major_release_is_known() -> None:
     for part in unknown:
         with pytest.raises(UnknownFactError, match="libcudnn_cnn"):
             judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part]))
-        told = copy_of("libcudnn_ops.so.9", "/opt/cudnn/lib/libcudnn_ops.so.9", "9.1.0")
-        answer = hit(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part, told])))
+        library = copy_of("libcudnn_ops.so.9", "/opt/cudnn/lib/libcudnn_ops.so.9", "9.1.0")
+        answer = hit(judge(None, None, loads(cudnn("9.10.2"), runtime_opened=[part, library])))
         assert "9.1.0 (/opt/cudnn/lib/libcudnn_ops.so.9)" in answer.headline
 
 

@@ -36,8 +36,8 @@ def judge(*sections: Section) -> Judgement:
 def slurm_nodes(*opens: str) -> DeviceNodes:
     control = DeviceNode(path="/dev/nvidiactl", is_device=True, mode="0666", opens="opens")
     numbered = [
-        DeviceNode(path=f"/dev/nvidia{at}", is_device=True, mode="0666", opens=one)  # type: ignore[arg-type]  # one of OpenResult
-        for at, one in enumerate(opens)
+        DeviceNode(path=f"/dev/nvidia{at}", is_device=True, mode="0666", opens=result)  # type: ignore[arg-type]  # one of OpenResult
+        for at, result in enumerate(opens)
     ]
     return DeviceNodes(nodes=[control, *numbered], uid=1000)
 

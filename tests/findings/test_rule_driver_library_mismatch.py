@@ -43,7 +43,7 @@ def test_an_update_without_restart() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "section",
     [
         Nvml(init_code=18),
         NvidiaSmi(
@@ -54,8 +54,8 @@ def test_an_update_without_restart() -> None:
         cuda_fails(803),
     ],
 )
-def test_one_word_of_the_driver_is_enough(said: Section) -> None:
-    assert hit(judge(said)).confidence is Confidence.CERTAIN
+def test_one_word_of_the_driver_is_enough(section: Section) -> None:
+    assert hit(judge(section)).confidence is Confidence.CERTAIN
 
 
 def test_files_alone_where_nobody_could_ask() -> None:

@@ -86,7 +86,9 @@ def test_libcuda_is_installed_in_exactly_the_release_of_the_module(
     fix = _without_libcuda(LINUX, packages, "535.183.01")
     assert "libcuda 535.183.01, exactly the release" in fix.text
     assert fix.commands[0] == "cat /proc/driver/nvidia/version"
-    assert any(one.startswith("apt-cache madison libnvidia-compute-535 ") for one in fix.commands)
+    assert any(
+        command.startswith("apt-cache madison libnvidia-compute-535 ") for command in fix.commands
+    )
     assert fix.commands[-1] == f"sudo apt-get install -y '{package}=535.183.01-*'"
 
 
@@ -126,7 +128,7 @@ def test_no_release_is_installed_that_may_differ_from_the_module(
     )
     fix = _without_libcuda(system, packages, release)
     assert "exactly the release of the loaded kernel module" in fix.text
-    assert {class_of(one) for one in fix.commands} == {"reads"}
+    assert {class_of(command) for command in fix.commands} == {"reads"}
 
 
 def test_an_installed_driver() -> None:

@@ -139,11 +139,11 @@ def test_the_strings_of_another_abi_are_the_cause() -> None:
 
 
 def test_a_cuda_extension_beside_a_cpu_build() -> None:
-    one = file(symbols=("c10::cuda::device_count",), libraries=("libc10_cuda.so",))
-    found = hit(judge(one, torch=CPU))
+    extension = file(symbols=("c10::cuda::device_count",), libraries=("libc10_cuda.so",))
+    found = hit(judge(extension, torch=CPU))
     assert "is a CPU build" in found.headline
     assert found.severity is Severity.ERROR
-    assert hit(judge(one, torch=CPU, more=(EMPTY_BUS,))).severity is Severity.WARNING
+    assert hit(judge(extension, torch=CPU, more=(EMPTY_BUS,))).severity is Severity.WARNING
 
 
 def test_the_library_of_an_old_torch() -> None:
@@ -152,14 +152,14 @@ def test_the_library_of_an_old_torch() -> None:
 
 
 def test_another_cuda_whose_runtime_is_not_there() -> None:
-    one = file(libraries=("libcudart.so.11.0",), cuda="11")
-    found = hit(judge(one))
+    extension = file(libraries=("libcudart.so.11.0",), cuda="11")
+    found = hit(judge(extension))
     assert "compiled for CUDA 11, and the loader does not find libcudart.so.11.0" in (
         found.headline
     )
     assert found.confidence is Confidence.CERTAIN
     stray = packages(Distribution(project="nvidia-cuda-runtime-cu11", version="11.8.89"))
-    assert hit(judge(one, more=(stray,))).confidence is Confidence.LIKELY
+    assert hit(judge(extension, more=(stray,))).confidence is Confidence.LIKELY
 
 
 def test_another_cuda_whose_runtime_is_found_is_fine() -> None:
@@ -200,12 +200,12 @@ def test_what_is_not_linked_with_torch_is_told_and_never_blamed() -> None:
 
 
 def test_a_package_that_loads_its_cuda_itself_leaves_the_question_open() -> None:
-    one = file(libraries=("libcudart.so.11.0",), cuda="11", loads=True)
+    extension = file(libraries=("libcudart.so.11.0",), cuda="11", loads=True)
     with pytest.raises(UnknownFactError, match="may load it itself") as raised:
-        judge(one)
+        judge(extension)
     assert raised.value.fact == "extensions.extensions.0.loads_missing"
-    quiet(judge(replace(one, cuda="12")))
-    hit(judge(replace(one, missing_symbols=[DECREF], missing_symbol_count=1)))
+    quiet(judge(replace(extension, cuda="12")))
+    hit(judge(replace(extension, missing_symbols=[DECREF], missing_symbol_count=1)))
 
 
 def test_the_part_for_torch_of_a_package_that_does_without_is_mentioned() -> None:
@@ -245,8 +245,10 @@ def test_variants_for_other_releases_of_torch_are_not_for_this_one(
 
     def variant(kind: str) -> Extension:
         name = f"torch_c_dlpack_ext/libtorch_c_dlpack_addon_torch{release}-{kind}.so"
-        one = file("torch-c-dlpack-ext", name=name, symbols=(DECREF,), cuda="")
-        return replace(one, variant_of="torch_c_dlpack_ext/libtorch_c_dlpack_addon_torch##.so")
+        extension = file("torch-c-dlpack-ext", name=name, symbols=(DECREF,), cuda="")
+        return replace(
+            extension, variant_of="torch_c_dlpack_ext/libtorch_c_dlpack_addon_torch##.so"
+        )
 
     answer = judge(variant("cpu"), variant("cuda"))
     if severity is None:

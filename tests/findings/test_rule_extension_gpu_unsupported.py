@@ -114,13 +114,13 @@ def test_ptx_runs_only_where_the_driver_compiles_it(
     built_with: str | None, torch: str, *, quietly: bool
 ) -> None:
     """The driver here supports CUDA up to 12.2, and nothing but the PTX fits this GPU."""
-    one = replace(file("sm_80", "compute_90"), built_with=built_with)
+    extension = replace(file("sm_80", "compute_90"), built_with=built_with)
     build = replace(TORCH, cuda=torch)
     if quietly:
-        quiet(judge(one, torch=build))
+        quiet(judge(extension, torch=build))
         return
     with pytest.raises(UnknownFactError, match=r"extensions\.extensions\.0\.built_with"):
-        judge(one, torch=build)
+        judge(extension, torch=build)
 
 
 @pytest.mark.parametrize("codes", [("sm_90a",), ("compute_90a",), ("sm_100a", "sm_90a")])

@@ -66,7 +66,7 @@ def test_the_driver_is_named_only_where_it_is_too_old_by_itself() -> None:
 
 def test_only_lines_of_cuda_compat_become_comments() -> None:
     found = hit(judge(cuda_fails(804), Driver(libcuda=[libcuda(kind="compat")])))
-    (script,) = (one for one in found.fixes[0].commands if " sed " in one)
+    (script,) = (command for command in found.fixes[0].commands if " sed " in command)
     (pattern,) = re.findall(r"'s,(.*),#&,'", script)
     assert re.fullmatch(pattern, "/usr/local/cuda-13.0/compat")
     assert not re.fullmatch(pattern, "# /usr/local/cuda-13.0/compat")

@@ -85,11 +85,11 @@ def test_a_gcc_too_old_for_torch() -> None:
     [("2.9.1", "8.5.0", "9.1.0"), ("2.11.0", "8.5.0", "9.4.0"), ("2.12.1", "9.4.0", "10.2.1")],
 )
 def test_the_oldest_gcc_by_release_of_torch(torch: str, refused: str, taken: str) -> None:
-    one = replace(TORCH, version=f"{torch}+cu128")
-    found = hit(judge(tools("12.8", ("gcc", refused)), one))
+    torch_build = replace(TORCH, version=f"{torch}+cu128")
+    found = hit(judge(tools("12.8", ("gcc", refused)), torch_build))
     assert f"gcc {refused} is too old for torch {torch}+cu128" in found.headline
     assert f"gcc {taken.partition('.')[0]} or newer" in found.headline
-    quiet(judge(tools("12.8", ("gcc", taken)), one))
+    quiet(judge(tools("12.8", ("gcc", taken)), torch_build))
 
 
 def test_an_old_torch_takes_an_old_gcc() -> None:

@@ -127,9 +127,9 @@ def test_the_kernel_command_line_keeps_it_out(manager: str, expected: str) -> No
     assert "not loaded: the kernel command line blocks it (" in found.headline
     (fix,) = found.fixes
     assert BLOCKING in fix.text
-    assert any(one.endswith(expected) for one in fix.commands)
+    assert any(command.endswith(expected) for command in fix.commands)
     assert fix.commands[-1] == "sudo reboot"
-    assert not any("modprobe nvidia" in one for one in fix.commands)
+    assert not any("modprobe nvidia" in command for command in fix.commands)
 
 
 def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
@@ -141,7 +141,7 @@ def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
     assert "modprobe.d and the kernel command line block it (" in found.headline
     first, second = found.fixes
     assert first.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
-    assert any(one.endswith(" /etc/modprobe.d/no.conf") for one in first.commands)
+    assert any(command.endswith(" /etc/modprobe.d/no.conf") for command in first.commands)
     assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
 
 
@@ -195,10 +195,10 @@ def test_in_a_container_it_is_the_host() -> None:
     assert all("host" in fix.text for fix in found.fixes)
 
 
-@pytest.mark.parametrize("said", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
-def test_the_driver_says_so_itself(said: Section) -> None:
-    assert hit(judge(said)).confidence is Confidence.LIKELY
-    quiet(judge(said, EMPTY_BUS))
+@pytest.mark.parametrize("section", [Nvml(init_code=9), NvidiaSmi(found=True, message=MESSAGE)])
+def test_the_driver_says_so_itself(section: Section) -> None:
+    assert hit(judge(section)).confidence is Confidence.LIKELY
+    quiet(judge(section, EMPTY_BUS))
 
 
 @each(

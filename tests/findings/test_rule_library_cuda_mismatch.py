@@ -182,7 +182,7 @@ def of_onnx_runtime(owner: str) -> Judgement:
     both = ["onnxruntime", "onnxruntime-gpu"]
     shared = SharedLibrary(library="state.so", path="/env/state.so", projects=both, owner=owner)
     installed = Packages(
-        distributions=[Distribution(project=one, version="1.23.2") for one in both]
+        distributions=[Distribution(project=project, version="1.23.2") for project in both]
     )
     wheels = NvidiaWheels(pins=[], damaged=[], shared=[shared])
     return ask(

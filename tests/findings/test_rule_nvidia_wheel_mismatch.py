@@ -43,11 +43,11 @@ def judge(
 
 def damaged(library: str, project: str, **more: Any) -> NvidiaWheels:  # noqa: ANN401  # fields
     fields: dict[str, Any] = {"state": "missing", "size": 0, "recorded_size": 100, **more}
-    one = DamagedLibrary(
+    damaged_library = DamagedLibrary(
         project=project, version="1.0", library=library, path=f"{SITE}/nvidia/x/lib/{library}",
         sources={"*": "RECORD"}, **fields,
     )  # fmt: skip
-    return wheels(damaged=[one])
+    return wheels(damaged=[damaged_library])
 
 
 def test_all_as_pinned_is_fine() -> None:
@@ -147,11 +147,11 @@ def test_a_library_of_another_size_is_information() -> None:
 
 
 def altered(project: str) -> WheelHashes:
-    one = AlteredLibrary(
+    altered_library = AlteredLibrary(
         project=project, version="11.3", library="libcufft.so.11", path=f"{SITE}/libcufft.so.11",
         sha256="ab12", sources={"*": "RECORD"},
     )  # fmt: skip
-    return WheelHashes(altered=[one], compared=5, left_out="", sources={"*": "RECORD"})
+    return WheelHashes(altered=[altered_library], compared=5, left_out="", sources={"*": "RECORD"})
 
 
 def test_a_library_of_another_content_is_a_warning() -> None:

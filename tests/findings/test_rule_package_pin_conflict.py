@@ -41,12 +41,12 @@ class Package:
 def judge(*found: Package, torch: TorchBuild = TORCH) -> Judgement:
     distributions = [
         Distribution(
-            project=one.name,
-            version=one.version,
-            requirements=one.requires,
-            installer=one.installer,
+            project=package.name,
+            version=package.version,
+            requirements=package.requires,
+            installer=package.installer,
         )
-        for one in found
+        for package in found
     ]
     return ask(SLUG, torch, Packages(distributions=distributions), VENV, UBUNTU)
 

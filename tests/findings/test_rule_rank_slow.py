@@ -39,7 +39,7 @@ def test_a_limit_on_processor_time_is_to_be_raised() -> None:
     held = msgspec.structs.replace(LATE, data=limit)
     preflight = Preflight(culprits=[held], ranks=RANKS, finished=True)
     (found,) = diagnose(snapshot(preflight), TABLES).findings
-    assert [one.text for one in found.fixes] == [RAISE_THE_LIMIT.text]
+    assert [fix.text for fix in found.fixes] == [RAISE_THE_LIMIT.text]
 
 
 def test_nothing_else_shows_it() -> None:

@@ -69,8 +69,8 @@ def test_it_stays_silent_when_all_passed_or_none_was_run() -> None:
 
 
 def test_a_provider_that_lacks_a_library() -> None:
-    said = "libcublasLt.so.13: cannot open shared object file: No such file or directory"
-    bad = failed("onnx-export", "provider-not-loaded", detail=said, data={"loader": said})
+    detail = "libcublasLt.so.13: cannot open shared object file: No such file or directory"
+    bad = failed("onnx-export", "provider-not-loaded", detail=detail, data={"loader": detail})
     found = ask(SLUG, ran(bad))
     assert isinstance(found, Hit)
     assert "libcublasLt.so.13" in found.headline

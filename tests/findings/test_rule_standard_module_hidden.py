@@ -36,7 +36,7 @@ def test_nothing_hides_one() -> None:
 def looked(folder: Path, monkeypatch: pytest.MonkeyPatch, *before: str) -> list[str]:
     monkeypatch.chdir(folder)
     found = hiding_modules(LiveHost(), [*before, str(folder), "/usr/lib/python3.11"]).value
-    return [Path(one).name for one in found or ()]
+    return [Path(path).name for path in found or ()]
 
 
 def with_files(folder: Path, *names: str) -> Path:

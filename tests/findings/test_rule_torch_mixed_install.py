@@ -36,7 +36,7 @@ CONDA = msgspec.structs.replace(VENV, kind="conda")
 
 
 def installed(*installs: TorchInstall, **more: object) -> TorchBuild:
-    first = next((one for one in installs if one.kind == "package"), OWN)
+    first = next((install for install in installs if install.kind == "package"), OWN)
     torch = torch_of(first.version or "2.6.0", "12.4", installs=list(installs), path=first.path)
     return msgspec.structs.replace(torch, **more)
 
@@ -248,10 +248,12 @@ def test_an_archive_behind_the_installed_torch_is_fine() -> None:
 
 def test_a_uv_environment_gets_the_index_that_no_variable_overrides() -> None:
     uv = msgspec.structs.replace(VENV, kind="uv", has_pip=False)
-    two = installed(OWN, leftovers=[f"{SITE}/torch-{one}.dist-info" for one in ("2.4.0", "2.6.0")])
+    two = installed(
+        OWN, leftovers=[f"{SITE}/torch-{version}.dist-info" for version in ("2.4.0", "2.6.0")]
+    )
     torch = msgspec.structs.replace(two, version="2.6.0+cpu", metadata_version="2.6.0+cpu", cuda="",
                                     built_for="cpu")  # fmt: skip
     found = hit(judge(torch, uv))
-    (command,) = [one for one in commands(found) if " install " in one]
+    (command,) = [command for command in commands(found) if " install " in command]
     assert "--default-index https://download.pytorch.org/whl/cpu" in command
     assert "--index-url" not in command

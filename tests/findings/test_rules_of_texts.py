@@ -16,7 +16,7 @@ EACH = each("slug", TEXTS)
 @EACH
 def test_a_text_that_shows_it_names_it(slug: str) -> None:
     report = triage(TEXTS[slug][0])
-    found = next(one for one in report.findings if one.slug == slug)
+    found = next(finding for finding in report.findings if finding.slug == slug)
     assert found.evidence[0].source.startswith("line ")
     assert found.fixes
     assert slug in report.root_causes

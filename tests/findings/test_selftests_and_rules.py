@@ -73,8 +73,8 @@ def test_an_error_of_a_self_test_points_at_the_cause(slug: str, code: int) -> No
 
 
 def test_a_gpu_in_exclusive_mode_that_is_taken() -> None:
-    one = nvml(A100).gpus or []
-    gpu = msgspec.structs.replace(one[0], compute_mode="exclusive-process", processes=[])
+    gpus = nvml(A100).gpus or []
+    gpu = msgspec.structs.replace(gpus[0], compute_mode="exclusive-process", processes=[])
     held = Nvml(init_code=0, gpus=[gpu])
     taken = ran(failed("device-placement", "cuda-error", data={"cuda_code": 46}))
     found = ask("compute-mode-exclusive", *MACHINE, held, cuda_sees(A100), taken)
@@ -162,8 +162,8 @@ def test_a_convolution_refutes_what_it_uses_of_cudnn(
 
 def test_a_warned_of_cudnn_is_not_refuted() -> None:
     """PyTorch was told not to compare: a convolution does not use what the older cuDNN lacks."""
-    told = Environment(variables={"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"})
-    machine = (LINUX, HOST, told, on_bus(A100), TORCH, MODULE, NODES, wheels())
+    environment = Environment(variables={"PYTORCH_SKIP_CUDNN_COMPATIBILITY_CHECK": "1"})
+    machine = (LINUX, HOST, environment, on_bus(A100), TORCH, MODULE, NODES, wheels())
     kind, _reason = outcome("cudnn-version-mismatch", *machine, loads(cudnn("9.1.0")), PASSED)
     assert kind is Outcome.FIRED
 
@@ -182,7 +182,7 @@ def test_a_warned_of_cudnn_is_not_refuted() -> None:
 def test_each_kind_has_one_finding(kind: str, slug: str) -> None:
     facts = snapshot(*MACHINE, nvml(A100), cuda_sees(A100), ran(failed("memory", kind)))
     found = [finding.slug for finding in diagnose(facts, TABLES).findings]
-    assert [one for one in found if one in KINDS_BELONG_TO] == [slug]
+    assert [kind_of_test for kind_of_test in found if kind_of_test in KINDS_BELONG_TO] == [slug]
 
 
 KINDS_BELONG_TO = ("wrong-result", "selftest-failed", "compiler-missing", "out-of-memory")

@@ -91,8 +91,8 @@ class Index:
             if self.fails:
                 return 500, {}, b"no"
             return 200, {"Content-Type": "application/zip"}, self.wheels[name.replace("%2B", "+")]
-        found = [one for one in self.wheels if one.startswith(f"{name}-")]
-        return page(*(one.replace("+", "%2B") for one in found)) if found else (404, {}, b"")
+        found = [file for file in self.wheels if file.startswith(f"{name}-")]
+        return page(*(file.replace("+", "%2B") for file in found)) if found else (404, {}, b"")
 
 
 @contextlib.contextmanager
@@ -150,8 +150,8 @@ class Lab:
 
     def versions(self) -> dict[str, str]:
         """Return what is installed: by name, the version."""
-        infos = (one.name.removesuffix(".dist-info") for one in self.site.glob("*.dist-info"))
-        return {name: version for name, _, version in (one.rpartition("-") for one in infos)
+        infos = (path.name.removesuffix(".dist-info") for path in self.site.glob("*.dist-info"))
+        return {name: version for name, _, version in (info.rpartition("-") for info in infos)
                 if name.startswith("torch")}  # fmt: skip
 
     def imports(self, what: str = "torch, torchvision") -> bool:
@@ -164,9 +164,9 @@ class Lab:
     def contents(self) -> dict[str, bytes]:
         """Return every file of the packages but what Python compiles."""
         return {
-            str(one.relative_to(self.site)): one.read_bytes()
-            for one in self.site.rglob("*")
-            if one.is_file() and one.suffix != ".pyc"
+            str(path.relative_to(self.site)): path.read_bytes()
+            for path in self.site.rglob("*")
+            if path.is_file() and path.suffix != ".pyc"
         }
 
     def states(self) -> list[Path]:

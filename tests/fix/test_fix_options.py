@@ -11,8 +11,8 @@ from gpucheck.cli import gpucheck
 
 @each("words", [["--fix"], ["check", "--fix"], ["--no-selftest", "--fix"], ["fix"]])
 def test_fix_is_an_option_of_check_too(words: list[str]) -> None:
-    said = CliRunner().invoke(gpucheck, [*words, "--help"]).output
-    assert said.startswith("Usage: gpucheck fix")
+    help_text = CliRunner().invoke(gpucheck, [*words, "--help"]).output
+    assert help_text.startswith("Usage: gpucheck fix")
 
 
 def test_the_help_of_check_names_it() -> None:

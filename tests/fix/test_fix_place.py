@@ -43,8 +43,8 @@ def test_a_virtual_environment(tmp_path: Path) -> None:
 
 def test_a_python_that_another_program_manages(tmp_path: Path) -> None:
     own = target(tmp_path / "env")
-    for said in (True, None):
-        assert "Another program manages" in why_not(replace(own, externally_managed=said))
+    for managed in (True, None):
+        assert "Another program manages" in why_not(replace(own, externally_managed=managed))
 
 
 def test_the_python_of_the_system(tmp_path: Path) -> None:

@@ -42,8 +42,8 @@ def made(*findings: Finding, place: Place | None = PLACE, refused: str = "") -> 
 
 def test_the_first_fix_that_may_be_run() -> None:
     found = made(finding("driver-too-old", ROOT, TORCH))
-    assert [one.slugs for one in found.steps] == [("driver-too-old",)]
-    assert [one.text for one in found.steps[0].commands] == list(TORCH.commands)
+    assert [step.slugs for step in found.steps] == [("driver-too-old",)]
+    assert [command.text for command in found.steps[0].commands] == list(TORCH.commands)
     assert found.left == ()
 
 
@@ -53,7 +53,7 @@ def test_what_is_left_for_whom() -> None:
         finding("gpu-hardware-fault", Fix(text="Replace it.")), finding("unfixable"),
     )  # fmt: skip
     assert found.steps == ()
-    assert [(one.slug, one.who) for one in found.left] == [
+    assert [(fix_left.slug, fix_left.who) for fix_left in found.left] == [
         ("driver-too-old", "administrator"), ("shm-too-small", "you"),
         ("gpu-hardware-fault", "you"),
     ]  # fmt: skip
@@ -66,13 +66,13 @@ def test_a_fix_half_of_which_is_not_run_is_not_begun() -> None:
 
 def test_one_step_for_two_findings_with_the_same_fix() -> None:
     found = made(finding("a", TORCH), finding("b", TORCH))
-    assert [one.slugs for one in found.steps] == [("a", "b")]
+    assert [step.slugs for step in found.steps] == [("a", "b")]
 
 
 def test_nothing_that_was_worked_out_for_another_torch() -> None:
     found = made(finding("a", TORCH), finding("b", NUMPY))
-    assert [one.slugs for one in found.steps] == [("a",)]
-    assert [(one.slug, one.who) for one in found.left] == [("b", "later")]
+    assert [step.slugs for step in found.steps] == [("a",)]
+    assert [(fix_left.slug, fix_left.who) for fix_left in found.left] == [("b", "later")]
 
 
 def test_notes_and_suppressed_findings_are_left_alone() -> None:
@@ -82,7 +82,9 @@ def test_notes_and_suppressed_findings_are_left_alone() -> None:
 
 def test_without_a_place_everything_is_left_with_the_reason() -> None:
     found = made(finding("a", TORCH), place=None, refused="It is locked.")
-    assert [(one.who, one.reason) for one in found.left] == [("you", "It is locked.")]
+    assert [(fix_left.who, fix_left.reason) for fix_left in found.left] == [
+        ("you", "It is locked.")
+    ]
 
 
 def test_a_program_that_is_not_there_runs_nothing() -> None:
@@ -121,7 +123,7 @@ def test_with_lock_the_tool_of_the_project_is_run(tmp_path: Path) -> None:
     )
     report = replace(samples.old_driver(), findings=(finding("a", fix),))
     (step,) = plan(report, PLACE, project, lambda _name: True, lock=True).steps
-    assert [one.text for one in step.commands] == [
+    assert [command.text for command in step.commands] == [
         f"uv add --project {tmp_path} --index pytorch-cpu=https://x.org/whl/cpu torch==2.6.0"
     ]
 
@@ -130,7 +132,7 @@ def test_packages_that_gpucheck_runs_on_are_left_alone() -> None:
     own = Fix(text="Msgspec.", commands=(f"{PIP} install msgspec==0.20",), classes=("environment",))
     inside = replace(PLACE, holds_gpucheck=True)
     found = made(finding("a", own), finding("b", TORCH), place=inside)
-    assert [one.slugs for one in found.steps] == [("b",)]
-    assert [(one.slug, one.who) for one in found.left] == [("a", "you")]
+    assert [step.slugs for step in found.steps] == [("b",)]
+    assert [(fix_left.slug, fix_left.who) for fix_left in found.left] == [("a", "you")]
     assert "uses itself" in found.left[0].reason
-    assert [one.slugs for one in made(finding("a", own)).steps] == [("a",)]
+    assert [step.slugs for step in made(finding("a", own)).steps] == [("a",)]

@@ -68,7 +68,7 @@ def test_a_cure_and_the_way_back(broken: Lab) -> None:
     document = json.loads(ran.stdout)
     jsonschema.validate(document, schema("fix"))
     assert document["result"]["gone"] == ["torch-companion-mismatch"]
-    assert [one["status"] for one in document["steps"]] == ["done"]
+    assert [step["status"] for step in document["steps"]] == ["done"]
     assert broken.versions() == CURED
     assert broken.imports()
     state = Path(document["state"])
@@ -139,15 +139,15 @@ def at_a_terminal(lab: Lab, *words: str) -> Iterator[tuple[int, "subprocess.Pope
 
 
 def read_until(terminal: int, words: str) -> str:
-    said, end = "", time.monotonic() + SLOW
-    while words not in said and time.monotonic() < end:
+    printed, end = "", time.monotonic() + SLOW
+    while words not in printed and time.monotonic() < end:
         if select.select([terminal], [], [], 0.1)[0]:
             try:
-                said += os.read(terminal, 65536).decode()
+                printed += os.read(terminal, 65536).decode()
             except OSError:  # the other side is closed
                 break
-    assert words in said, said
-    return said
+    assert words in printed, printed
+    return printed
 
 
 def test_a_step_that_is_declined_is_not_run(broken: Lab) -> None:
@@ -179,8 +179,8 @@ def test_a_finding_that_stays_is_told_and_the_way_back_offered(broken: Lab) -> N
             time.sleep(0.01)
         text = metadata.read_text().replace("2.6.0", "2.1.0")
         metadata.write_text(text)
-        said = read_until(terminal, "[y/n]")
-        assert "did not work out" in said
+        printed = read_until(terminal, "[y/n]")
+        assert "did not work out" in printed
         os.write(terminal, b"y\n")
         read_until(terminal, "Everything was put back")
         assert process.wait(SLOW) == 1
@@ -198,10 +198,10 @@ def test_ctrl_c_says_where_it_stopped_and_how_to_go_on(broken: Lab) -> None:
         time.sleep(0.02)
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    _out, said = process.communicate(timeout=SLOW)
+    _out, errors = process.communicate(timeout=SLOW)
     assert process.returncode == 130
-    assert "interrupted in step 1" in said
-    assert "gpucheck fix --continue" in said
+    assert "interrupted in step 1" in errors
+    assert "gpucheck fix --continue" in errors
     broken.index.delay = 0.0
     again = broken.fix("--yes")
     assert again.returncode == 2
@@ -222,8 +222,8 @@ def journal_of(lab: Lab) -> Journal:
         shlex.join([str(lab.python), "-m", "pip", "uninstall", "-y", "torchvision"]),
         shlex.join([str(lab.python), "-m", "pip", "install", f"torchvision=={RIGHT}"]),
     )
-    found = [runnable(one, place) for one in texts]
-    commands = tuple(one for one in found if one is not None)
+    found = [runnable(text, place) for text in texts]
+    commands = tuple(command for command in found if command is not None)
     return Journal(place=place, steps=[Step(slugs=("x",), text="x", changes=(), commands=commands)])
 
 

@@ -43,11 +43,11 @@ def tree(place: Place) -> Tree:
     """Return what every path has."""
     found: Tree = {}
     for root in (*place.packages, place.scripts):
-        for one in Path(root).rglob("*"):
-            if one.is_symlink():
-                found[str(one)] = f"-> {one.readlink()}"
-            elif one.is_file():
-                found[str(one)] = one.read_bytes()
+        for path in Path(root).rglob("*"):
+            if path.is_symlink():
+                found[str(path)] = f"-> {path.readlink()}"
+            elif path.is_file():
+                found[str(path)] = path.read_bytes()
     return found
 
 
@@ -163,7 +163,7 @@ def test_two_states_stay_and_never_an_empty_one(tmp_path: Path) -> None:
         journal.status = "planned" if number == "3" else "done"
         journals.write(folder, journal)
     state.forget_old(journal.place, folder)
-    assert [one.name for one in journals.folders(journal.place)] == ["fix-4", "fix-2"]
+    assert [path.name for path in journals.folders(journal.place)] == ["fix-4", "fix-2"]
 
 
 def test_a_journal_of_somebody_else_moves_and_runs_nothing(tmp_path: Path) -> None:

@@ -193,8 +193,8 @@ def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]
     if path:
         yield path
     if isinstance(value, dict | list):
-        for key, one in value.items() if isinstance(value, dict) else enumerate(value):
-            yield from _places(one, (*path, key))
+        for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _places(item, (*path, key))
 
 
 def _at(value: Any, path: Sequence[Any]) -> Any:  # noqa: ANN401

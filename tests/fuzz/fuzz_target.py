@@ -44,7 +44,9 @@ def none_crashed(checks: Iterable[Check]) -> None:
     Raises:
         AssertionError: one did.
     """
-    crashed = [f"{one.slug}: {one.reason}" for one in checks if one.outcome is Outcome.CRASHED]
+    crashed = [
+        f"{check.slug}: {check.reason}" for check in checks if check.outcome is Outcome.CRASHED
+    ]
     assert not crashed, crashed
 
 

@@ -66,8 +66,8 @@ def _drills(data: bytes) -> None:
     with contextlib.suppress(ValueError):
         found = drill.parse(data.decode("utf-8", "surrogateescape").split("\n"))
         found.problem(8)
-        for one in found.faults:
-            found.for_worker(one.rank)
+        for fault in found.faults:
+            found.for_worker(fault.rank)
 
 
 def _page(data: bytes) -> None:
@@ -93,12 +93,14 @@ def _asked() -> list[bytes]:
         ["list", {"text": ""}],
     ]  # fmt: skip
     assert {name for name, _ in found} == set(QUESTIONS) - {"check"}
-    return [json.dumps(one).encode() for one in found]
+    return [json.dumps(request).encode() for request in found]
 
 
 def _records() -> list[bytes]:
     results = [preflight_samples.hang(2, 2), preflight_samples.several()]
-    lines = [line(one, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode() for one in results]
+    lines = [
+        line(result, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode() for result in results
+    ]
     return [b"\n".join(lines), *lines]
 
 
@@ -116,7 +118,7 @@ _WHEELS = ("torch-2.9.1-cp312-cp312-win_amd64.whl", "!torch-2.12.0-cp312-cp312-w
 
 
 def _pages() -> list[bytes]:
-    files = [{"filename": one, "yanked": one == _WHEELS[1]} for one in _WHEELS]
+    files = [{"filename": name, "yanked": name == _WHEELS[1]} for name in _WHEELS]
     as_json = json.dumps({"meta": {"api-version": "1.1"}, "files": files}).encode()
     return [b"text/html\n" + page(*_WHEELS)[2], JSON.encode() + b"\n" + as_json]
 

@@ -43,14 +43,14 @@ def _read_elf(data: bytes) -> None:
     if answer.value is None:
         assert answer.problem
         return
-    one = answer.value
+    read_elf = answer.value
     for result in (
-        elf.undefined_symbols(host, one),
-        elf.undefined_symbols(host, one, one.needed),
-        elf.missing_symbols(host, one, _NAMES),
-        elf.symbol_data(host, one, "a", 64),
-        elf.sections(host, one),
-        device_code(host, one),
+        elf.undefined_symbols(host, read_elf),
+        elf.undefined_symbols(host, read_elf, read_elf.needed),
+        elf.missing_symbols(host, read_elf, _NAMES),
+        elf.symbol_data(host, read_elf, "a", 64),
+        elf.sections(host, read_elf),
+        device_code(host, read_elf),
     ):
         assert result.value is not None or result.problem or result.missing
 

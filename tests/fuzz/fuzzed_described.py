@@ -57,10 +57,10 @@ def _words(data: bytes) -> None:
 def _launcher(data: bytes) -> None:
     """An environment and the options beside it; refused by EntranceError."""
     try:
-        said = msgspec.json.decode(data, type=tuple[dict[str, str], str, int | None])
+        decoded = msgspec.json.decode(data, type=tuple[dict[str, str], str, int | None])
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return
-    variables, master, nodes = said
+    variables, master, nodes = decoded
     with contextlib.suppress(EntranceError):
         entrance.find(variables, entrance.Wish(master=master, nodes=nodes, pid=777))
     with contextlib.suppress(EntranceError):
@@ -164,7 +164,7 @@ def _environments() -> list[bytes]:
     each: list[dict[str, str]] = [srun, torchrun, open_mpi, mpich, pod, {}, {**srun, **mpich},
                                   {**torchrun, **srun}, {**srun, **open_mpi}]  # fmt: skip
     wishes: tuple[tuple[str, int | None], ...] = (("", None), ("n1:29500", 2), ("[::1]:80", 1))
-    return [json.dumps([one, *wish]).encode() for one in each for wish in wishes]
+    return [json.dumps([document, *wish]).encode() for document in each for wish in wishes]
 
 
 _LISTS = [

@@ -45,9 +45,9 @@ def _recording(data: bytes) -> Recording | None:
     """Return what the input says; None if a record folder could not say it."""
     try:
         refuse_long_numbers(data)
-        said = json.loads(data)
-        texts = said.pop("texts", {})
-        recording = msgspec.convert(said, Recording, strict=True)
+        decoded = json.loads(data)
+        texts = decoded.pop("texts", {})
+        recording = msgspec.convert(decoded, Recording, strict=True)
         for path, text in texts.items():
             recording.files[path] = text.encode("utf-8", "surrogateescape")
     except (ValueError, RecursionError, AttributeError, TypeError, msgspec.ValidationError):
@@ -74,7 +74,7 @@ def _machines() -> list[bytes]:
             for path, parts in recording.ranges.items()
         }
         found.append(json.dumps(plain).encode())
-    return [one for one in found if len(one) < LARGEST]
+    return [data for data in found if len(data) < LARGEST]
 
 
 TARGETS = (Target("machines", _machine, _machines, "json"),)

@@ -99,13 +99,13 @@ class _Job:
 def _job(data: bytes) -> None:
     """Task 0 among tasks that lie: it judges, and its judgement can be shown."""
     try:
-        said = json.loads(data)
+        decoded = json.loads(data)
     except (ValueError, RecursionError):
         return
-    if not isinstance(said, dict):
+    if not isinstance(decoded, dict):
         return
-    cuda = bool(said.get("cuda"))
-    job = _Job(said)
+    cuda = bool(decoded.get("cuda"))
+    job = _Job(decoded)
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
         wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
@@ -147,24 +147,26 @@ def _show(result: Result) -> None:
 def _meeting(data: bytes) -> None:
     """A deputy among tasks that lie, and a task whose deputy lies: a verdict is of task 0 only."""
     try:
-        said = json.loads(data)
+        decoded = json.loads(data)
     except (ValueError, RecursionError):
         return
-    if not isinstance(said, dict) or not isinstance(said.get("said"), dict):
+    if not isinstance(decoded, dict) or not isinstance(decoded.get("said"), dict):
         return
-    texts = {name: json.dumps(one).encode() for name, one in said.items() if name != "said"}
+    texts = {
+        name: json.dumps(document).encode() for name, document in decoded.items() if name != "said"
+    }
     known = messages.DEPUTIES.read(texts.get("deputies", b""))
     there = messages.ATTENDEES.read(texts.get("roll", b""))
     if not isinstance(known, Deputies) or not isinstance(there, Attendees):
         return
-    voices = {task: json.dumps(one).encode() for task, one in said["said"].items()}
+    voices = {task: json.dumps(document).encode() for task, document in decoded["said"].items()}
     found = judged(_TASKS, known.host, there, voices)
     if found is None:
         return
-    assert {host for one in found.verdict.culprits for host in one.hosts} <= {known.host}
-    told = messages.VERDICT.read(texts.get("verdict", b""))
-    if isinstance(told, Verdict) and is_about_task_0(told, found.loss):
-        assert {one.host for one in told.culprits} <= {known.host}
+    assert {host for culprit in found.verdict.culprits for host in culprit.hosts} <= {known.host}
+    verdict = messages.VERDICT.read(texts.get("verdict", b""))
+    if isinstance(verdict, Verdict) and is_about_task_0(verdict, found.loss):
+        assert {culprit.host for culprit in verdict.culprits} <= {known.host}
 
 
 class _Wire:
@@ -246,13 +248,13 @@ def _client(data: bytes) -> None:
         rest = meeting.rest
     except attempt.AttemptError:
         rest = data
-    one = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
+    store_client = client.StoreClient(cast("socket.socket", _Socket(rest)), b"")
     heard: list[object] = []
-    one.add("a", heard.append)
-    one.get("b", 1.0, heard.append)
-    one.ping()
-    one.pump()
-    assert one.lost  # the connection has come to its end
+    store_client.add("a", heard.append)
+    store_client.get("b", 1.0, heard.append)
+    store_client.ping()
+    store_client.pump()
+    assert store_client.lost  # the connection has come to its end
 
 
 _SOUND: dict[str, dict[str, Any]] = {
@@ -273,13 +275,13 @@ def _jobs() -> list[bytes]:
             one = result(0, chance)
             del one["rank"]
             results.append(one)
-        said: dict[str, Any] = {"cuda": bool(at % 2), messages.RESULTS.name: results}
+        fields: dict[str, Any] = {"cuda": bool(at % 2), messages.RESULTS.name: results}
         for task in _LIARS:
             for topic in _HEARD:
                 sound = _SOUND[topic.name]
                 own = {**sound, "facts": facts(task)} if "facts" in sound else sound
-                said[f"{topic.name}/{task}"] = own
-        found.append(json.dumps(said).encode())
+                fields[f"{topic.name}/{task}"] = own
+        found.append(json.dumps(fields).encode())
     return found
 
 
@@ -313,7 +315,7 @@ def _messages() -> list[bytes]:
         deputies(), roll(), survivor(2), deputys_verdict(), {"message": "refusal", "host": "n1",
         "why": "w"},
     ]  # fmt: skip
-    return [json.dumps(one).encode() for one in (*_SOUND.values(), *others)]
+    return [json.dumps(document).encode() for document in (*_SOUND.values(), *others)]
 
 
 _REQUESTS = [

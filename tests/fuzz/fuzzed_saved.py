@@ -96,7 +96,7 @@ def _texts(snapshot: Snapshot) -> list[str]:
 
 
 def _snapshots() -> list[bytes]:
-    return [_small(one) for one in machines()]
+    return [_small(snapshot) for snapshot in machines()]
 
 
 def _small(snapshot: Snapshot) -> bytes:
@@ -106,8 +106,8 @@ def _small(snapshot: Snapshot) -> bytes:
 
 def _said(value: object) -> object:
     if isinstance(value, dict):
-        return {key: _said(one) for key, one in value.items() if one not in (None, {}, ())}
-    return [_said(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _said(item) for key, item in value.items() if item not in (None, {}, ())}
+    return [_said(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 _FORGED = json.dumps(

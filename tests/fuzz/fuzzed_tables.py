@@ -71,8 +71,8 @@ def _uncrashed(**fields: Any) -> Check:  # noqa: ANN401  # the fields of a check
 def _table(data: bytes) -> tuple[str, bytes]:
     """Return the name of the table, and its content with the rows of the input."""
     try:
-        said = json.loads(data)
-        name = said["table"]
+        decoded = json.loads(data)
+        name = decoded["table"]
         whole = (
             json.loads((_SOURCE / f"{name}.json").read_bytes()) if name in all_tables() else None
         )
@@ -80,12 +80,12 @@ def _table(data: bytes) -> tuple[str, bytes]:
         return "driver_branches", data
     if whole is None:
         return "driver_branches", data
-    rows, sources = said.get("rows"), said.get("sources")
+    rows, sources = decoded.get("rows"), decoded.get("sources")
     if isinstance(rows, list):
-        said["rows"] = [*rows, *whole["rows"][len(rows) :]]
+        decoded["rows"] = [*rows, *whole["rows"][len(rows) :]]
     if isinstance(sources, dict):
-        said["sources"] = {**whole["sources"], **sources}
-    return name, json.dumps(said).encode("utf-8", "surrogatepass")
+        decoded["sources"] = {**whole["sources"], **sources}
+    return name, json.dumps(decoded).encode("utf-8", "surrogatepass")
 
 
 def _some_rows() -> list[bytes]:

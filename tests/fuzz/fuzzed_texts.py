@@ -71,9 +71,13 @@ def _samples() -> list[bytes]:
         for name, value in vars(pasted_samples).items()
         if name.isupper() and isinstance(value, str)
     ]
-    messages = [message.sample for one in all_messages().values() for message in one.messages]
+    messages = [
+        message.sample
+        for finding_messages in all_messages().values()
+        for message in finding_messages.messages
+    ]
     grouped = ["\n".join(messages[at : at + 6]) for at in range(0, len(messages), 6)]
-    return [one.encode() for one in (*pasted, *grouped)] + [
+    return [text.encode() for text in (*pasted, *grouped)] + [
         gzip.compress(pasted_samples.OF_2025.encode()),
         pasted_samples.NEW.encode("utf-16"),
         pasted_samples.COMMANDS.encode() + "错误：找不到 CUDA 驱动程序".encode("gbk"),
@@ -95,7 +99,7 @@ def _own_reports() -> list[bytes]:
         "> " + json.dumps(report_samples.healthy().as_json(), indent=1).replace("\n", "\n> ")
     )
     line = trailer("broken", ("driver-too-old", "nccl-timeout"), "BROKEN   The driver is too old")
-    return [one.encode()[:20_000] for one in (*found, f"BROKEN  x\n{line}")]
+    return [text.encode()[:20_000] for text in (*found, f"BROKEN  x\n{line}")]
 
 
 def _batch() -> list[bytes]:

@@ -49,7 +49,7 @@ def _texts(data: object) -> list[str]:
     if isinstance(data, str):
         return [data]
     inner = data.values() if isinstance(data, dict) else data if isinstance(data, list) else ()
-    return [text for one in inner for text in _texts(one)]
+    return [text for item in inner for text in _texts(item)]
 
 
 def _printed(data: bytes) -> None:
@@ -100,7 +100,7 @@ _ENDS = [
     {"event": "ended", "signal": 0, "status": 1, "printed": "RuntimeError: CUDA error\n"},
     {"event": "ended", "signal": 9, "status": 0, "printed": ""},
 ]
-_ANSWERS = [json.dumps(one).encode() for one in (_PASSED, _MEASURED, _FLIGHT, *_ENDS)]
+_ANSWERS = [json.dumps(document).encode() for document in (_PASSED, _MEASURED, _FLIGHT, *_ENDS)]
 _OUTPUT = [
     b"""do_freezer_trap
 [<0>] futex_wait_queue+0x60/0x90

@@ -127,14 +127,15 @@ def by_test(report: Json) -> dict[str, list[Json]]:
 
 def wrong(result: Json) -> list[str]:
     """Return what is wrong with the result of a self-test that should have passed."""
-    said = f"{result['name']} on {result['device']}"
+    place = f"{result['name']} on {result['device']}"
     if result["status"] != "passed":
         words = ("status", "kind", "stage", "detail", "data")
-        return [f"{said}: " + "; ".join(str(result[word]) for word in words)]
+        return [f"{place}: " + "; ".join(str(result[word]) for word in words)]
     found = []
-    for one in result["measurements"]:
-        if one["value"] is None:
-            found.append(f"{said}: {one['name']} is not finite")
-        elif one["bound"] is not None and one["value"] > one["bound"]:
-            found.append(f"{said}: {one['name']} is {one['value']}, over {one['bound']}")
+    for measurement in result["measurements"]:
+        name, value, bound = (measurement[key] for key in ("name", "value", "bound"))
+        if value is None:
+            found.append(f"{place}: {name} is not finite")
+        elif bound is not None and value > bound:
+            found.append(f"{place}: {name} is {value}, over {bound}")
     return found

@@ -55,11 +55,11 @@ def test_a_gpu_that_torch_uses_is_not_called_broken() -> None:
     if gpu_runs.asked()["torch"].get("sum") != 9.0 and not gpu_runs.ON_CPU:
         pytest.skip(f"torch cannot use the GPU: {gpu_runs.asked()['errors']}")
     report = gpu_runs.printed("check")
-    said = [(each["slug"], each["severity"], each["headline"]) for each in report["findings"]]
+    reported = [(each["slug"], each["severity"], each["headline"]) for each in report["findings"]]
     if gpu_runs.ON_CPU:
-        assert set(report["root_causes"]) <= {"no-nvidia-gpu"}, said
+        assert set(report["root_causes"]) <= {"no-nvidia-gpu"}, reported
     else:
-        assert (report["verdict"], report["root_causes"]) == ("healthy", []), said
+        assert (report["verdict"], report["root_causes"]) == ("healthy", []), reported
     assert report["open_questions"] == []
 
 

@@ -156,8 +156,8 @@ def test_a_kernel_that_faults_in_another_program(tmp_path: Path) -> None:
         pytest.skip(f"nvcc does not build it: {built.err[:500]}")
     assert gpu_runs.run(program).status == 0  # it has seen the illegal address
     report = gpu_runs.gpucheck("--no-selftest").report
-    said = [(each["slug"], each["headline"]) for each in report["findings"]]
-    assert (report["verdict"], report["root_causes"]) == ("healthy", []), said
+    reported = [(each["slug"], each["headline"]) for each in report["findings"]]
+    assert (report["verdict"], report["root_causes"]) == ("healthy", []), reported
 
 
 def broken_by(fault: str, folder: Path, *words: str) -> gpu_runs.Done:
@@ -192,7 +192,9 @@ def test_a_self_test_that_fails(
     if kind == "cuda-error":
         assert matmul["data"]["cuda_code"] == 710  # a device-side assert
     # What comes after it has a fresh process, and passes.
-    assert [fault for one in results["device-placement"] for fault in gpu_runs.wrong(one)] == []
+    assert [
+        fault for result in results["device-placement"] for fault in gpu_runs.wrong(result)
+    ] == []
     causes = done.report["root_causes"]
     if not (gpu_runs.ON_CPU and "no-nvidia-gpu" in causes):  # said of a CUDA build without a GPU
         assert causes == [slug]

@@ -31,8 +31,8 @@ def test_they_ran_on_every_gpu() -> None:
 def test_import_torch_saw_what_torch_sees() -> None:
     (result,) = gpu_runs.by_test(gpu_runs.printed("quick"))["import-torch"]
     torch = gpu_runs.asked()["torch"]
-    said = [(each["name"], each["compute_capability"]) for each in result["data"]["devices"]]
-    assert said == [(each["name"], each["capability"]) for each in torch["devices"]]
+    devices = [(each["name"], each["compute_capability"]) for each in result["data"]["devices"]]
+    assert devices == [(each["name"], each["capability"]) for each in torch["devices"]]
     assert (result["data"]["torch"], result["data"]["cuda"]) == (torch["version"], torch["cuda"])
     assert result["data"].get("cudnn") == torch.get("cudnn")
     assert "loaded_otherwise" not in result["data"]

@@ -57,10 +57,10 @@ def test_no_other_self_test_is_at_the_standard_level() -> None:
 
 def test_no_share_of_the_vendors_peak_is_impossible() -> None:
     shares = {
-        one["name"]: one["value"]
+        measurement["name"]: measurement["value"]
         for result in gpu_runs.by_test(gpu_runs.printed("standard"))["cublas-matmul"]
-        for one in result["measurements"]
-        if one["unit"] == "%"
+        for measurement in result["measurements"]
+        if measurement["unit"] == "%"
     }
     if not shares:
         pytest.skip("the tables have no confirmed rates of this GPU")
@@ -75,10 +75,10 @@ def test_the_rates_are_those_of_torch() -> None:
     theirs = on_a_gpu_facts.last_json(done.out)
     assert theirs, done.err
     ours = {
-        one["name"].removesuffix(" rate"): one["value"]
+        measurement["name"].removesuffix(" rate"): measurement["value"]
         for result in gpu_runs.by_test(gpu_runs.printed("standard"))["cublas-matmul"]
-        for one in result["measurements"]
-        if one["name"].endswith(" rate") and result["device"] == "cuda:0"
+        for measurement in result["measurements"]
+        if measurement["name"].endswith(" rate") and result["device"] == "cuda:0"
     }
     # The numbers that are multiplied differ, and with them the clocks under the power limit.
     wrong = {

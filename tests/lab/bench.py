@@ -76,8 +76,8 @@ class Bench:
     def copy_of(cls, template: "Bench", folder: Path) -> "Bench":
         """Return another one with the same environment, in a folder of its own."""
         bench = cls(folder, template.index)
-        for one in (bench.home, bench.work):
-            one.mkdir(parents=True)
+        for path in (bench.home, bench.work):
+            path.mkdir(parents=True)
         shutil.copytree(
             template.prefix, bench.prefix, symlinks=True, copy_function=_copied_or_linked
         )
@@ -134,7 +134,7 @@ class Printed:
 
     def new_python(self) -> str:
         """Return the Python of a new environment that the commands make; "" if they make none."""
-        made = any(" -m venv " in one for one in self.commands())
+        made = any(" -m venv " in command for command in self.commands())
         return "~/gpu-env/bin/python" if made else ""
 
     def commands(self) -> list[str]:
@@ -160,8 +160,8 @@ def ask(bench: Bench, *options: str, after: Sequence[str] = (), python: str = ""
     """
     target = python or shlex.quote(str(bench.prefix))
     words = f"{GPUCHECK.name} --python {target} --wheel-mirror {bench.index}/whl"
-    said = bench.shell(*after, f"{words} {' '.join(options)}; echo status=$?")
-    text, _, status = said.stdout.rpartition("status=")
+    finished = bench.shell(*after, f"{words} {' '.join(options)}; echo status=$?")
+    text, _, status = finished.stdout.rpartition("status=")
     causes = text.rpartition("causes=")[2].split()[:1]
     slugs = tuple(causes[0].split(",")) if causes and "causes=" in text else ()
-    return Printed(int(status), tuple(one for one in slugs if one and one != "-"), text)
+    return Printed(int(status), tuple(slug for slug in slugs if slug and slug != "-"), text)

@@ -136,8 +136,8 @@ def _set(name: str, value: str) -> Callable[[Bench], object]:
 
 def _both(*all_of: Callable[[Bench], object]) -> Callable[[Bench], object]:
     def breaks(bench: Bench) -> None:
-        for one in all_of:
-            one(bench)
+        for break_it in all_of:
+            break_it(bench)
 
     return breaks
 
@@ -162,7 +162,7 @@ def _of_another_user(bench: Bench) -> None:
     """Give the environment to another user; root can no longer write there."""
     (bench.site / "typing_extensions.py").unlink()
     for folder, _, files in os.walk(bench.prefix):
-        for path in (Path(folder), *(Path(folder) / one for one in files)):
+        for path in (Path(folder), *(Path(folder) / file for file in files)):
             os.chown(path, 12345, 12345, follow_symlinks=False)
     bench.before = ("setpriv", "--bounding-set=-dac_override,-dac_read_search,-fowner")
 

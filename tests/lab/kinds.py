@@ -56,9 +56,9 @@ def prefix_of(bench: Bench) -> None:
     shutil.copy2(_BASE / "bin" / f"python3.{sys.version_info.minor}", bench.python)
     library = bench.prefix / _LIBRARY
     library.mkdir(parents=True)
-    for one in (_BASE / _LIBRARY).iterdir():
-        if one.name not in ("site-packages", "EXTERNALLY-MANAGED"):
-            (library / one.name).symlink_to(one)
+    for path in (_BASE / _LIBRARY).iterdir():
+        if path.name not in ("site-packages", "EXTERNALLY-MANAGED"):
+            (library / path.name).symlink_to(path)
     bench.site.mkdir()
     shutil.copytree(_pip(), bench.site / "pip", copy_function=os.link)
 

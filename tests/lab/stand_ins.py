@@ -138,7 +138,7 @@ class Wheel:
         """Write the wheel into a folder."""
         info = f"{self.project.replace('-', '_')}-{self.version}.dist-info"
         lines = ["Metadata-Version: 2.1", f"Name: {self.project}", f"Version: {self.version}"]
-        lines += [f"Requires-Dist: {one}" for one in self.requires]
+        lines += [f"Requires-Dist: {require}" for require in self.requires]
         files = {
             **self.files,
             f"{info}/METADATA": ("\n".join(lines) + "\n").encode(),
@@ -172,7 +172,7 @@ def _compiled(
     flags = ["-shared", "-fPIC", "-O1", f"-I{sysconfig.get_paths()['include']}"]
     flags += [f"-Wl,-soname,{soname or name}", f"-Wl,-rpath,{rpath}", "-Wl,--no-as-needed"]
     words = ["cc", *flags, "-o", str(target), "-x", "c", "-", "-x", "none"]
-    words += [str(folder / one) for one in links]
+    words += [str(folder / link) for link in links]
     subprocess.run(words, input=source.encode(), check=True)
     return target.read_bytes()
 
@@ -510,9 +510,10 @@ class Index:
         found = self._files.get((place, project), [])
         if not found:
             return 404, {}, b""
+        paths = [f"{file.parent.name}/{file.name.replace('+', '%2B')}" for file in found]
         links = [
-            f'<a href="/files/{one.parent.name}/{one.name.replace("+", "%2B")}">{one.name}</a><br/>'
-            for one in found
+            f'<a href="/files/{path}">{file.name}</a><br/>'
+            for path, file in zip(paths, found, strict=True)
         ]
         page = "\n".join(["<!DOCTYPE html>", *links]).encode()
         return 200, {"Content-Type": "text/html"}, page

@@ -91,4 +91,4 @@ def show(bench: Bench, case: broken.Broken, python: str = "") -> str:
 
 def settings(commands: list[str]) -> list[str]:
     """Return the commands that change the shell of the user, which a new one does not know."""
-    return [one for one in commands if one.startswith(("export ", "unset ", "ulimit "))]
+    return [command for command in commands if command.startswith(("export ", "unset ", "ulimit "))]

@@ -46,7 +46,7 @@ _BY_FIX = (
     "uv-package-gone", "pip-missing", "constraint", "torchaudio", "xformers", "cudnn-wheel-gone",
     "cudart-removed", "triton-gone", "onnxruntime-over-gpu",
 )  # fmt: skip
-_CASES = [one for one in broken.ALL if one.name in _BY_FIX]
+_CASES = [breakage for breakage in broken.ALL if breakage.name in _BY_FIX]
 
 
 def _in_tier(case: broken.Broken) -> ParameterSet:
@@ -111,8 +111,8 @@ def test_gpucheck_fix_mends_them(
 ) -> None:
     bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
     assert "all-is-well" not in bench.shell(show(bench, case)).stdout
-    said = fixed(bench, "gpucheck", *case.options)
-    assert said.endswith("status=0\n"), said
+    outcome = fixed(bench, "gpucheck", *case.options)
+    assert outcome.endswith("status=0\n"), outcome
     assert "all-is-well" in bench.shell(show(bench, case)).stdout
 
 
@@ -120,7 +120,7 @@ def test_gpucheck_fix_mends_them(
 def test_gpucheck_fix_mends_the_environment_that_it_is_installed_in(
     index: str, templates: dict[str, Bench], tmp_path: Path
 ) -> None:
-    case = next(one for one in broken.ALL if one.name == "typing-extensions-gone")
+    case = next(breakage for breakage in broken.ALL if breakage.name == "typing-extensions-gone")
     bench = broken_bench(case, template_of(case.kind, index, templates), tmp_path)
     for module in (gpucheck, click, msgspec, packaging):
         folder = Path(module.__file__ or "").parent
@@ -128,8 +128,8 @@ def test_gpucheck_fix_mends_the_environment_that_it_is_installed_in(
     shutil.copy2(pynvml.__file__, bench.site)
     tables = Path(gpucheck.__file__).parents[2] / "compat_tables"
     program = f"GPUCHECK_TABLES={shlex.quote(str(tables))} {bench.python} -m gpucheck"
-    said = fixed(bench, program, *case.options)
-    assert said.endswith("status=0\n"), said
+    outcome = fixed(bench, program, *case.options)
+    assert outcome.endswith("status=0\n"), outcome
     assert "all-is-well" in bench.shell(show(bench, case)).stdout
     back = bench.shell(f"{program} fix --undo --python {bench.prefix}; echo status=$?").stdout
     assert back.endswith("status=0\n"), back

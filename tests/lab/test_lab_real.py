@@ -53,11 +53,11 @@ def _project(name: str) -> str:
 def _answer(path: str) -> Reply:
     """Answer pip for ``/simple`` and for the index of each build, which have the same files."""
     words = [word for word in path.replace("%2B", "+").partition("?")[0].split("/") if word]
-    files = {one.name: one for one in Path(WHEELS).glob("*.whl")}
+    files = {wheel.name: wheel for wheel in Path(WHEELS).glob("*.whl")}
     if words[0] == "files":
         return 200, {}, files[words[-1]].read_bytes()
-    found = [one for one in files if _project(one.partition("-")[0]) == _project(words[-1])]
-    links = [f'<a href="/files/{one.replace("+", "%2B")}">{one}</a><br/>' for one in found]
+    found = [file for file in files if _project(file.partition("-")[0]) == _project(words[-1])]
+    links = [f'<a href="/files/{file.replace("+", "%2B")}">{file}</a><br/>' for file in found]
     page = "\n".join(["<!DOCTYPE html>", *links]).encode()
     return (200, {"Content-Type": "text/html"}, page) if found else (404, {}, b"")
 

@@ -37,9 +37,11 @@ _PARTS = re.compile(r"[,:;]")
 def english_left(text: str, foreign: str) -> list[str]:
     """Return runs of English words that nothing foreign (a message, a file's content) has said."""
     lines = _lines(text)
-    runs = (one[0].strip(" ,:;") for line in lines for one in _SENTENCE.finditer(line))
+    runs = (match[0].strip(" ,:;") for line in lines for match in _SENTENCE.finditer(line))
     left = [run for run in runs if not all(part.strip() in foreign for part in _PARTS.split(run))]
-    small = (one[0] for line in lines if _HAN.search(line) for one in _SMALL_WORD.finditer(line))
+    small = (
+        match[0] for line in lines if _HAN.search(line) for match in _SMALL_WORD.finditer(line)
+    )
     return left + [words for words in small if words.strip(".,:;") not in foreign]
 
 
@@ -49,7 +51,7 @@ def half_width_left(text: str, foreign: str) -> list[str]:
     The rule is in docs/translations.md. It is for real translations: the pseudo one keeps signs.
     """
     lines = (line.strip() for line in _lines(text) if _HAN.search(line))
-    found = (one[0].strip() for line in lines for one in _HALF_WIDTH.finditer(line))
+    found = (match[0].strip() for line in lines for match in _HALF_WIDTH.finditer(line))
     return [words for words in found if words not in foreign]
 
 
@@ -61,8 +63,8 @@ def _lines(text: str) -> list[str]:
 
 def foreign_words(snapshot: Snapshot) -> str:
     """Return every text in the facts of a machine that gpucheck did not write itself."""
-    said = (" ".join(one.split()) for one in _plain(snapshot.sections))
-    return "\n".join(said)
+    sentences = (" ".join(sentence.split()) for sentence in _plain(snapshot.sections))
+    return "\n".join(sentences)
 
 
 def _plain(value: object) -> Iterator[str]:
@@ -72,13 +74,13 @@ def _plain(value: object) -> Iterator[str]:
     elif isinstance(value, str):
         yield value
     elif isinstance(value, msgspec.Struct):
-        fields = (one for one in value.__struct_fields__ if one not in _OUR_PHRASES)
+        fields = (field for field in value.__struct_fields__ if field not in _OUR_PHRASES)
         yield from _plain([getattr(value, field) for field in fields])
     elif isinstance(value, dict):
         yield from _plain([*value.keys(), *value.values()])
     elif isinstance(value, list | tuple | set):
-        for one in value:
-            yield from _plain(one)
+        for item in value:
+            yield from _plain(item)
 
 
 def in_chinese(report: Report, **options: object) -> str:

@@ -5,29 +5,29 @@ from collections.abc import Iterator
 
 def foreign_in(*documents: object) -> str:
     """Return what the documents have that gpucheck's output did not say itself."""
-    return "\n".join(text for one in documents for text in _unsaid(one))
+    return "\n".join(text for document in documents for text in _unsaid(document))
 
 
 def _unsaid(data: object) -> Iterator[str]:
     if isinstance(data, dict):
-        said = data.get("said", {})
+        templates = data.get("said", {})
         for key, value in data.items():
             if key != "said":
                 yield key
-                yield from _filling(said[key]) if key in said else _unsaid(value)
+                yield from _filling(templates[key]) if key in templates else _unsaid(value)
     elif isinstance(data, list):
-        for one in data:
-            yield from _unsaid(one)
+        for item in data:
+            yield from _unsaid(item)
     elif isinstance(data, str):
         yield " ".join(data.split())
 
 
-def _filling(said: object) -> Iterator[str]:
-    if isinstance(said, dict) and "key" in said:
-        for part in said["params"].values():
+def _filling(template: object) -> Iterator[str]:
+    if isinstance(template, dict) and "key" in template:
+        for part in template["params"].values():
             yield from _filling(part)
-    elif isinstance(said, dict | list):
-        for part in said.values() if isinstance(said, dict) else said:
+    elif isinstance(template, dict | list):
+        for part in template.values() if isinstance(template, dict) else template:
             yield from _filling(part)
-    elif isinstance(said, str):
-        yield " ".join(said.split())
+    elif isinstance(template, str):
+        yield " ".join(template.split())

@@ -65,8 +65,8 @@ def test_no_translation_says_more_than_its_parameters(language: str) -> None:
     for _file, message in translations.messages(language):
         if "{" not in str(message.id) or (" {" in str(message.id) and '"' in str(message.id)):
             continue  # without parameters braces are only braces
-        said = message.string
-        for form in (said,) if isinstance(said, str) else said or ():
+        translation = message.string
+        for form in (translation,) if isinstance(translation, str) else translation or ():
             fields = [name for _t, name, _s, _c in string.Formatter().parse(form or "") if name]
             assert all(name.isidentifier() for name in fields), form
 
@@ -82,11 +82,11 @@ def test_what_is_missing_fuzzy_or_malformed_is_told(
         encoding="utf-8",
     )
     monkeypatch.setattr(translations, "FOLDER", tmp_path)
-    told = "\n".join(one for one in translations.faults() if one.startswith("engine"))
-    assert "other parameters ['because', 'why']" in told
-    assert "not in the code: 'gone'" in told
-    assert "fuzzy" in told
-    assert "not in the catalogue: 'Is there an NVIDIA GPU?'" in told
+    faults = "\n".join(fault for fault in translations.faults() if fault.startswith("engine"))
+    assert "other parameters ['because', 'why']" in faults
+    assert "not in the code: 'gone'" in faults
+    assert "fuzzy" in faults
+    assert "not in the catalogue: 'Is there an NVIDIA GPU?'" in faults
 
 
 def test_a_sentence_that_moved_keeps_its_translation(

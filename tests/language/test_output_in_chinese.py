@@ -113,7 +113,7 @@ def test_a_list_in_a_translated_paragraph_keeps_its_items(monkeypatch: pytest.Mo
     assert template == "Causes: - one thing that goes on - another"
     for words in ("原因： - 甲 - 乙", "原因：- 甲；- 乙", "原因：\n- 甲\n- 乙"):
         monkeypatch.setattr(pages, "spoken", {template: words}.get)
-        assert [one.rstrip("；") for one in pages._in_words(page).split("\n")] == [  # noqa: SLF001
+        assert [word.rstrip("；") for word in pages._in_words(page).split("\n")] == [  # noqa: SLF001
             "原因：", "- 甲", "- 乙",
         ]  # fmt: skip
     monkeypatch.setattr(pages, "spoken", {template: "只有一句。"}.get)
@@ -122,7 +122,7 @@ def test_a_list_in_a_translated_paragraph_keeps_its_items(monkeypatch: pytest.Mo
 
 def test_the_list(run: Run) -> None:
     text = run("list", "--lang", "zh")
-    missing = " ".join(str(one) for one in _listed() if translations_lack(one))
+    missing = " ".join(str(sentence) for sentence in _listed() if translations_lack(sentence))
     assert english_left(text, missing) == []
     starts = {
         width_of(line[: line.index(found[0])])
@@ -161,7 +161,7 @@ def test_a_report_is_said_as_a_whole(name: str, form: str, monkeypatch: pytest.M
     foreign = foreign_in(with_said(report.as_json()), with_said(public(report).as_json()))
     foreign += foreign_words(report.snapshot)
     lines = html.unescape(text).splitlines() if form in ("junit", "html") else [text]
-    assert [one for line in lines for one in english_left(line, foreign)] == []
+    assert [word for line in lines for word in english_left(line, foreign)] == []
 
 
 @each("words", _COMMANDS, ids=" ".join)
@@ -203,7 +203,7 @@ def test_a_diff(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     english = run("diff", old, new, "-v")
     foreign = foreign_in(
         json.loads(run("diff", old, new, "--format", "json")),
-        *(json.loads(Path(one).read_text("utf-8")) for one in (old, new)),
+        *(json.loads(Path(file).read_text("utf-8")) for file in (old, new)),
     )
     pseudo.use(monkeypatch)
     text = run("diff", old, new, "-v", "--lang", "zh")

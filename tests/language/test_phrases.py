@@ -19,9 +19,9 @@ def test_a_phrase_at_the_beginning_has_a_capital_and_keeps_its_key() -> None:
 
 
 def test_how_many_more_there_are_is_said_only_if_there_are_some() -> None:
-    one = say("a rank died")
-    assert and_more(one, 0) is one
-    more = and_more(one, 2)
+    sentence = say("a rank died")
+    assert and_more(sentence, 0) is sentence
+    more = and_more(sentence, 2)
     assert more == "a rank died (and 2 more)"
     with speaking("zh"):
         assert spoken(more).endswith("（另有 2 处）")

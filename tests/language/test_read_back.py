@@ -47,7 +47,7 @@ def without_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return a document as versions wrote it that had no ``said``."""
     if isinstance(data, dict):
         return {key: without_said(value) for key, value in data.items() if key != "said"}
-    return [without_said(one) for one in data] if isinstance(data, list) else data
+    return [without_said(item) for item in data] if isinstance(data, list) else data
 
 
 @each("sentence", _SENTENCES)
@@ -55,14 +55,14 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
     data = {"why": sentence, "list": [sentence, "other"], "problems": {"a": sentence, "b": "x"}}
     back = with_sentences(json.loads(json_text(data)))
     assert back == data
-    for one in (back["why"], back["list"][0], back["problems"]["a"]):
-        assert isinstance(one, Sentence)
-        assert as_said(one) == as_said(sentence)
-    assert [type(one) for one in (back["list"][1], back["problems"]["b"])] == [str, str]
+    for sentence_back in (back["why"], back["list"][0], back["problems"]["a"]):
+        assert isinstance(sentence_back, Sentence)
+        assert as_said(sentence_back) == as_said(sentence)
+    assert [type(part) for part in (back["list"][1], back["problems"]["b"])] == [str, str]
 
 
 @each(
-    "said",
+    "template",
     [
         {"key": "{x.__class__}", "params": {"x": "my text"}},
         {"key": "{x[0]}", "params": {"x": "my text"}},
@@ -82,10 +82,10 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
         {"params": {}}, [], ["my text"], "my text", 5, None,
     ],
 )  # fmt: skip
-def test_a_forged_sentence_stays_text(said: object) -> None:
-    assert type(said_again("my text", said)) is str
-    assert type(said_again("", said)) is str
-    back = with_sentences({"why": "my text", "said": {"why": said}})
+def test_a_forged_sentence_stays_text(template: object) -> None:
+    assert type(said_again("my text", template)) is str
+    assert type(said_again("", template)) is str
+    back = with_sentences({"why": "my text", "said": {"why": template}})
     assert back == {"why": "my text"}
 
 
@@ -108,13 +108,13 @@ def test_one_without_the_parameters_of_its_translation_is_shown_in_english(
 
 
 def test_sentences_within_sentences_do_not_multiply() -> None:
-    said: Any = "x"
+    template: Any = "x"
     for _ in range(60):
-        said = {"key": "{a}{a}{a}{a}", "params": {"a": said}}
-    assert type(said_again("x" * 4**6, said)) is str
+        template = {"key": "{a}{a}{a}{a}", "params": {"a": template}}
+    assert type(said_again("x" * 4**6, template)) is str
     for _ in range(300):
-        said = {"key": "{a}", "params": {"a": said}}
-    assert type(said_again("x", said)) is str
+        template = {"key": "{a}", "params": {"a": template}}
+    assert type(said_again("x", template)) is str
 
 
 def test_a_fact_that_is_called_said_stays_one() -> None:
@@ -178,6 +178,8 @@ def test_the_culprits_of_a_saved_preflight_are_told_in_chinese() -> None:
     with speaking("zh"):
         text = terminal.render(judge_saved(back, TABLES), verbose=1, width=120)
     culprits = preflight.culprits or ()  # type: ignore[attr-defined]
-    foreign = "\n".join((*(one.evidence for one in culprits), "the first on PATH"))  # invented
+    foreign = "\n".join(
+        (*(culprit.evidence for culprit in culprits), "the first on PATH")
+    )  # invented
     assert english_left(text, foreign) == []
     assert half_width_left(text, foreign) == []

@@ -31,7 +31,7 @@ def gpu(**state: int) -> Nvml:
     return nvml_gpu(NvmlGpu(index=0, device_name="NVIDIA A100-SXM4-80GB", **state))  # type: ignore[arg-type]
 
 
-@each("phrases", translations.IN_SENTENCES, ids=lambda one: one.table)
+@each("phrases", translations.IN_SENTENCES, ids=lambda phrases: phrases.table)
 def test_a_field_with_phrases_is_one_of_its_table(phrases: translations.Phrases) -> None:
     rows = TABLES.get(all_tables()[phrases.table]).rows
     in_rows = {getattr(row, phrases.field, None) for row in rows}
@@ -41,7 +41,7 @@ def test_a_field_with_phrases_is_one_of_its_table(phrases: translations.Phrases)
 
 
 def test_rows_that_no_sentence_mentions_are_left_out() -> None:
-    found = {phrase for one in translations.IN_SENTENCES for phrase in one.found()}
+    found = {phrase for phrases in translations.IN_SENTENCES for phrase in phrases.found()}
     assert not found & {"ok", "out of memory", "no data", "time-out"}
 
 
@@ -107,8 +107,8 @@ def test_why_a_list_of_code_is_unconfirmed_is_told_in_chinese() -> None:
 
 
 def test_programs_get_the_name_of_an_xid_in_english() -> None:
-    said = as_said(hit(ask(FAULT, LINUX, HOST, XID_48)).headline)
-    assert "Double Bit ECC Error" in json.dumps(said)
+    encoded = as_said(hit(ask(FAULT, LINUX, HOST, XID_48)).headline)
+    assert "Double Bit ECC Error" in json.dumps(encoded)
 
 
 def test_phrases_of_other_tables_stay_english(tmp_path: Path) -> None:

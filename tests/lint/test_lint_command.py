@@ -154,7 +154,7 @@ def test_the_hook_of_pre_commit_runs_this_command() -> None:
     (hook,) = yaml.safe_load((root / ".pre-commit-hooks.yaml").read_text(encoding="utf-8"))
     assert hook["entry"] == f"gpucheck {COMMAND.name}"
     assert (hook["id"], hook["language"]) == ("gpucheck-lint", "python")
-    assert any(one.startswith("pyyaml") for one in hook["additional_dependencies"])
+    assert any(dependency.startswith("pyyaml") for dependency in hook["additional_dependencies"])
 
 
 def test_a_package_that_a_range_leaves_out_comes_with_one_that_fits(file: Path) -> None:

@@ -185,7 +185,7 @@ def test_only_what_is_certain_is_reported(case: Case) -> None:
         target = {}
     done = lint(case.name, case.text.encode(), Target(**target), TABLES)
     assert done.kind
-    assert tuple(sorted(one.rule for one in done.complaints)) == case.found
+    assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
 
 
 def test_aliases_that_merge_themselves_are_refused() -> None:
@@ -237,7 +237,7 @@ LINES = {
 @pytest.mark.parametrize("case", LINES.values(), ids=LINES)
 def test_a_fault_stands_at_the_line_of_its_package(case: LineCase) -> None:
     found = lint(case.name, case.text.encode(), Target(), TABLES).complaints
-    assert [one.line for one in found] == case.lines
+    assert [complaint.line for complaint in found] == case.lines
 
 
 @pytest.mark.parametrize("name", ["pyproject.toml", "pixi.toml"])

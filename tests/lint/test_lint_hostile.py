@@ -130,7 +130,7 @@ def test_each_compose_file_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None
     files = [(f"{n}.compose.yml", b"services: {a: {image: x}} # %d" % n) for n in range(9)]
     files.append(("9.compose.yml", b"services: ["))
     for file in files:
-        others = tuple(one for one in files if one != file)
+        others = tuple(other for other in files if other != file)
         with contextlib.suppress(UnreadableError):
             lint(*file, TARGET, TABLES, Beside(files=others, readable=True))
     assert sorted(read) == [name for name, _ in files]
@@ -170,8 +170,8 @@ def test_aliases_are_followed_one_by_one() -> None:
 
 def test_aliases_that_multiply_are_refused() -> None:
     bomb = "kind: Pod\na: &a [x, x, x, x, x, x, x, x, x, x]\n"
-    for one, other in zip("abcdefghi", "bcdefghij", strict=True):
-        bomb += f"{other}: &{other} [{', '.join([f'*{one}'] * 10)}]\n"
+    for inner, outer in zip("abcdefghi", "bcdefghij", strict=True):
+        bomb += f"{outer}: &{outer} [{', '.join([f'*{inner}'] * 10)}]\n"
     with pytest.raises(UnreadableError, match="nested too deeply"):
         lint("pod.yaml", bomb.encode(), TARGET, TABLES)
 

@@ -33,8 +33,8 @@ def docker(platform: str, torch: str = "2.6.0", *, image: str = "python:3.11-sli
 
 
 def service(platform: str) -> str:
-    said = f"    platform: {platform}\n" if platform else ""
-    return f"services:\n  a:\n    image: {TORCH_IMAGE}\n    gpus: all\n{said}"
+    platform_line = f"    platform: {platform}\n" if platform else ""
+    return f"services:\n  a:\n    image: {TORCH_IMAGE}\n    gpus: all\n{platform_line}"
 
 
 def pod(spec: str) -> str:
@@ -53,8 +53,8 @@ def affinity(values: str) -> str:
 
 
 def pixi(platforms: str) -> str:
-    said = f"[workspace]\nplatforms = [{platforms}]\n" if platforms else ""
-    return f'{said}[pypi-dependencies]\ntorch = "==2.6.0"\n'
+    workspace = f"[workspace]\nplatforms = [{platforms}]\n" if platforms else ""
+    return f'{workspace}[pypi-dependencies]\ntorch = "==2.6.0"\n'
 
 
 CASES = {
@@ -129,6 +129,6 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_a_file_is_judged_for_the_processor_that_it_names(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
-    assert tuple(sorted(one.rule for one in done.complaints)) == case.found
+    assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
     assert case.unjudged in " ".join(done.unjudged)
     assert bool(case.unjudged) == bool(done.unjudged)

@@ -360,13 +360,18 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_a_rule_fires_only_where_it_is_certain(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
-    found = [f"{one.line} {one.severity.value} {one.rule}" for one in done.complaints]
+    found = [
+        f"{complaint.line} {complaint.severity.value} {complaint.rule}"
+        for complaint in done.complaints
+    ]
     assert done.kind or case.name == "pod.yaml"
     assert tuple(found) == case.found
 
 
 def test_every_fault_has_a_sentence_and_a_fix() -> None:
     for case in CASES.values():
-        for one in lint(case.name, case.text.encode(), Target(**case.target), TABLES).complaints:
-            assert one.sentence.endswith(".")
-            assert one.fix
+        for complaint in lint(
+            case.name, case.text.encode(), Target(**case.target), TABLES
+        ).complaints:
+            assert complaint.sentence.endswith(".")
+            assert complaint.fix

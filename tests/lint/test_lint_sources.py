@@ -247,7 +247,7 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_what_is_installed_from_where(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
-    assert tuple(sorted(one.rule for one in done.complaints)) == case.found
+    assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
 
 
 @each(

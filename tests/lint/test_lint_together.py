@@ -26,7 +26,7 @@ def run(*files: Path, form: str = "terminal") -> Result:
 
 
 def rules(*files: Path) -> list[str]:
-    return [one["rule"] for one in json.loads(run(*files, form="json").stdout)["findings"]]
+    return [finding["rule"] for finding in json.loads(run(*files, form="json").stdout)["findings"]]
 
 
 @pytest.fixture(name="project")

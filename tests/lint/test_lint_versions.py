@@ -115,4 +115,4 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_every_part_of_a_version_counts(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
-    assert tuple(sorted(one.rule for one in done.complaints)) == case.found
+    assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found

@@ -82,4 +82,4 @@ CASES = {
 @each("case", CASES.values(), ids=CASES)
 def test_only_what_needs_a_gpu_is_reported(case: Case) -> None:
     done = lint(case.name, case.text.encode(), Target(), TABLES)
-    assert tuple(one.rule for one in done.complaints) == case.found
+    assert tuple(complaint.rule for complaint in done.complaints) == case.found

@@ -59,7 +59,7 @@ def taken(found: Process, opened: str, name: str) -> tuple[str, str]:
 def test_the_start_of_a_process(tmp_path: Path) -> None:
     found = process(tmp_path, {})
     assert found.problem == ""
-    assert [one.path for one in found.loaded] == [
+    assert [library.path for library in found.loaded] == [
         PYTHON, LOADER, "/lib/x86_64-linux-gnu/libc.so.6",
     ]  # fmt: skip
     assert found.loaded[2].via == "default"
@@ -119,7 +119,7 @@ def test_the_file_counts_not_its_path(tmp_path: Path) -> None:
     top = found.open("/t/top.so")
     assert top.library is not None
     assert top.library.needs["libx.so.1"] is first
-    assert [one.path for one in top.added] == ["/t/top.so"]
+    assert [library.path for library in top.added] == ["/t/top.so"]
 
 
 def test_origin_lib_and_relative_entries(tmp_path: Path) -> None:
@@ -197,14 +197,14 @@ def test_a_failure_leaves_nothing_loaded_and_names_every_lack(tmp_path: Path) ->
         "/t/libmid.so": elf("libgone2.so", soname="libmid.so"),
     }
     found = process(tmp_path, files)
-    before = [one.path for one in found.loaded]
+    before = [library.path for library in found.loaded]
     opened = found.open("/t/top.so")
     assert opened.library is None
     assert [(lost.name, lost.needed_by) for lost in opened.lost] == [
         ("libgone.so", "top.so"), ("libgone2.so", "libmid.so"),
     ]  # fmt: skip
     assert opened.lost[0].searched == ("rpath", "ld.so.cache", "default")
-    assert [one.path for one in found.loaded] == before
+    assert [library.path for library in found.loaded] == before
     assert found.loaded_as("libx.so.1") is None
 
 
@@ -216,7 +216,7 @@ def test_needs_are_met_breadth_first(tmp_path: Path) -> None:
         **COPIES,
     }
     opened = process(tmp_path, files).open("/t/top.so")
-    assert [one.path for one in opened.added] == [
+    assert [library.path for library in opened.added] == [
         "/t/top.so", "/t/libone.so", "/t/libtwo.so", B,
     ]  # fmt: skip
     assert opened.added[3].needed_by == "libone.so"
@@ -227,13 +227,13 @@ def test_ld_preload(tmp_path: Path, separator: str) -> None:
     files = {**COPIES, "/t/top.so": elf("libx.so.1", rpath="/a"), "/p/liby.so": elf()}
     env = {"LD_PRELOAD": separator.join(("/p/liby.so", B, "/p/gone.so"))}
     found = process(tmp_path, files, env=env)
-    assert [one.path for one in found.loaded][2:4] == ["/p/liby.so", B]
+    assert [library.path for library in found.loaded][2:4] == ["/p/liby.so", B]
     assert taken(found, "/t/top.so", "libx.so.1") == (B, "LD_PRELOAD")
 
 
 def test_the_file_of_preloads(tmp_path: Path) -> None:
     found = process(tmp_path, COPIES, texts={"/etc/ld.so.preload": f"# a comment\n{A} \n"})
-    assert [(one.path, one.via) for one in found.loaded][2] == (A, "ld.so.preload")
+    assert [(library.path, library.via) for library in found.loaded][2] == (A, "ld.so.preload")
 
 
 def test_without_default_folders(tmp_path: Path) -> None:
@@ -272,7 +272,7 @@ def test_a_circle_of_needs_ends(tmp_path: Path) -> None:
         "/t/libb.so": elf("liba.so", soname="libb.so", rpath="/t"),
     }
     opened = process(tmp_path, files).open("/t/liba.so")
-    assert [one.path for one in opened.added] == ["/t/liba.so", "/t/libb.so"]
+    assert [library.path for library in opened.added] == ["/t/liba.so", "/t/libb.so"]
 
 
 @pytest.mark.process
@@ -288,7 +288,7 @@ def test_the_start_of_this_very_interpreter() -> None:
         [sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=True
     ).stdout
     mapped = {line[line.find("/") :] for line in maps.splitlines() if ".so" in line}
-    predicted = {os.path.realpath(one.path) for one in found.loaded if not one.is_main}
+    predicted = {os.path.realpath(library.path) for library in found.loaded if not library.is_main}
     assert predicted <= mapped
     assert {path for path in mapped - predicted if "lib-dynload" not in path} == set()
 
@@ -332,7 +332,9 @@ def test_against_the_real_loader(tmp_path: Path) -> None:
             )  # fmt: skip
             host = _WithVariable(variable)
             opened = Process(host, sys.executable).open(path)
-            found = [os.path.realpath(one.path) for one in opened.added if "libx" in one.path]
+            found = [
+                os.path.realpath(library.path) for library in opened.added if "libx" in library.path
+            ]
             assert found == ([ran.stdout.strip()] if ran.returncode == 0 else []), name
             assert (opened.library is None) == (ran.returncode != 0), name
 

@@ -276,5 +276,5 @@ def test_signals_are_held_back_no_longer() -> None:
     while children.names():
         heard += children.wait(time.monotonic() + 0.25)
     assert signal.pthread_sigmask(signal.SIG_BLOCK, ()) == before
-    said = next(event for event in heard if isinstance(event, Said))
-    assert said.data == str(sorted(before)).encode()
+    output = next(event for event in heard if isinstance(event, Said))
+    assert output.data == str(sorted(before)).encode()

@@ -31,7 +31,9 @@ def test_packets_that_arrive_are_counted(connected: tuple[socket.socket, socket.
     for _ in range(3):
         here.sendall(b"x")
         assert there.recv(9) == b"x"
-    found = {(one.here, one.there): one for one in lost_packets.lost_packets(os.getpid())}
+    found = {
+        (packets.here, packets.there): packets for packets in lost_packets.lost_packets(os.getpid())
+    }
     assert found["127.0.0.1", "127.0.0.2"] == LostPackets("127.0.0.1", "127.0.0.2", 3, 0, 0)
     assert found["127.0.0.2", "127.0.0.1"].sent == 0
 
@@ -86,10 +88,10 @@ def test_packets_that_get_lost_are_counted() -> None:
         source = str(Path(lost_packets.__file__).parents[3])
         sender = net.start(1, [sys.executable, "-c", _SENDS, source])
         try:
-            said, errors = sender.communicate(timeout=90)
+            printed, errors = sender.communicate(timeout=90)
         except subprocess.TimeoutExpired:
             pytest.skip("the connection stood still for too long")
     assert not errors
-    sent, lost = map(int, said.split())
+    sent, lost = map(int, printed.split())
     assert sent > 345  # packets of 1448 bytes
     assert 0.03 < lost / sent < 0.25

@@ -71,7 +71,9 @@ def test_a_stopped_process_is_seen_twice_and_continued_to_its_end(
     assert sent == [TERMINATE, CONTINUE]
     assert sleeper.wait(10) == -TERMINATE
     assert process.looks is not None
-    assert [one.state for one in process.looks.worker if one is not None] == ["T", "T"]
+    assert [
+        process_look.state for process_look in process.looks.worker if process_look is not None
+    ] == ["T", "T"]
     assert process.looks.zygote == (None, None)
 
 

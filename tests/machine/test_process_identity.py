@@ -22,27 +22,27 @@ _SAY += "sys.stdout.write(msgspec.json.encode(own()).decode() + '\\n'); sys.stdo
 _SAY += "time.sleep(60)"
 
 
-def is_soon(one: ProcessIdentity, *wanted: str) -> bool:
+def is_soon(identity: ProcessIdentity, *wanted: str) -> bool:
     end = time.monotonic() + 5
-    while state(one) not in wanted and time.monotonic() < end:
+    while state(identity) not in wanted and time.monotonic() < end:
         time.sleep(0.01)
-    return state(one) in wanted
+    return state(identity) in wanted
 
 
 def test_a_process_is_followed_to_its_end() -> None:
     child = subprocess.Popen([sys.executable, "-c", _SAY], stdout=subprocess.PIPE)
     try:
         assert child.stdout is not None
-        one = msgspec.json.decode(child.stdout.readline(), type=ProcessIdentity)
-        assert one.pid == child.pid
-        assert is_soon(one, "S", "R")
+        identity = msgspec.json.decode(child.stdout.readline(), type=ProcessIdentity)
+        assert identity.pid == child.pid
+        assert is_soon(identity, "S", "R")
         child.send_signal(signal.SIGSTOP)
-        assert is_soon(one, "T")
+        assert is_soon(identity, "T")
     finally:
         child.kill()
-    assert is_soon(one, ""), "a zombie has ended, too"
+    assert is_soon(identity, ""), "a zombie has ended, too"
     child.communicate()
-    assert state(one) == ""
+    assert state(identity) == ""
 
 
 def test_its_number_alone_is_not_the_process() -> None:

@@ -37,16 +37,16 @@ made.end()
 def program(seconds: float, life: float) -> "Iterator[subprocess.Popen[str]]":
     """A program that is woken after some seconds, and would end by itself after its life."""
     text = _PROGRAM.format(src=SRC, seconds=seconds, life=life)
-    one = subprocess.Popen(
+    process = subprocess.Popen(
         [sys.executable, "-c", text], stdout=subprocess.PIPE, text=True, start_new_session=True
     )
-    assert one.stdout is not None
-    assert one.stdout.readline() == "ready\n"
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
     try:
-        yield one
+        yield process
     finally:
-        one.kill()
-        one.communicate()
+        process.kill()
+        process.communicate()
 
 
 def gone(pid: int) -> bool:
@@ -57,22 +57,22 @@ def gone(pid: int) -> bool:
 
 
 def test_a_stopped_process_is_continued_and_ends() -> None:
-    with program(1.0, 0.5) as one:
-        (watcher,) = children(one.pid)
-        one.send_signal(signal.SIGSTOP)
-        assert one.wait(10) == 0
+    with program(1.0, 0.5) as process:
+        (watcher,) = children(process.pid)
+        process.send_signal(signal.SIGSTOP)
+        assert process.wait(10) == 0
         assert gone(watcher)
 
 
 def test_a_process_that_is_stopped_again_is_killed() -> None:
-    with program(0.5, 60) as one:
-        one.send_signal(signal.SIGSTOP)
+    with program(0.5, 60) as process:
+        process.send_signal(signal.SIGSTOP)
         end = time.monotonic() + 20
-        while one.poll() is None and time.monotonic() < end:
-            if state(one.pid) != "T":
-                one.send_signal(signal.SIGSTOP)
+        while process.poll() is None and time.monotonic() < end:
+            if state(process.pid) != "T":
+                process.send_signal(signal.SIGSTOP)
             time.sleep(0.02)
-        assert one.wait(1) == -signal.SIGKILL
+        assert process.wait(1) == -signal.SIGKILL
 
 
 def test_the_guard_of_a_preflight_stands_before_anything_is_imported() -> None:
@@ -81,8 +81,10 @@ def test_the_guard_of_a_preflight_stands_before_anything_is_imported() -> None:
         f"import sys; sys.path.insert(0, {SRC!r}); before = set(sys.modules)\n"
         "from gpucheck.machine import waker; print(*sorted(set(sys.modules) - before))"
     )
-    said = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True)
-    assert said.stdout.split() == ["gpucheck", "gpucheck.machine", "gpucheck.machine.waker"]
+    finished = subprocess.run(
+        [sys.executable, "-c", text], capture_output=True, text=True, check=True
+    )
+    assert finished.stdout.split() == ["gpucheck", "gpucheck.machine", "gpucheck.machine.waker"]
 
 
 @pytest.mark.parametrize(
@@ -117,7 +119,7 @@ def test_which_command_line_is_guarded(
 
 
 def test_without_a_limit_it_is_that_of_the_command() -> None:
-    (option,) = (one for one in COMMAND.params if one.name == "timeout")
+    (option,) = (parameter for parameter in COMMAND.params if parameter.name == "timeout")
     assert option.default == waker.USUAL_SECONDS
 
 
@@ -126,35 +128,35 @@ def test_a_preflight_that_is_stopped_at_once_ends() -> None:
     command = [sys.executable, "-m", "gpucheck", "preflight", "--timeout", "10", "--device", "cpu"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
-    ) as one:
-        while not children(one.pid):
-            assert one.poll() is None
-        one.send_signal(signal.SIGSTOP)
-        (watcher,) = children(one.pid)
+    ) as process:
+        while not children(process.pid):
+            assert process.poll() is None
+        process.send_signal(signal.SIGSTOP)
+        (watcher,) = children(process.pid)
         try:
-            assert one.wait(40) == 3
+            assert process.wait(40) == 3
         finally:
-            one.kill()
-        one.communicate()
+            process.kill()
+        process.communicate()
     assert gone(watcher)
 
 
 def test_a_process_that_runs_is_left_alone() -> None:
-    with program(0.1, 3.0) as one:
-        assert one.wait(10) == 0
+    with program(0.1, 3.0) as process:
+        assert process.wait(10) == 0
 
 
 def test_it_ends_with_a_process_that_was_killed() -> None:
-    with program(60, 60) as one:
-        (watcher,) = children(one.pid)
-        one.kill()
-        one.wait(5)
+    with program(60, 60) as process:
+        (watcher,) = children(process.pid)
+        process.kill()
+        process.wait(5)
         assert gone(watcher)
 
 
 def test_it_holds_no_stream_open() -> None:
-    with program(60, 60) as one:
-        (watcher,) = children(one.pid)
+    with program(60, 60) as process:
+        (watcher,) = children(process.pid)
         files = Path(f"/proc/{watcher}/fd")
         end = time.monotonic() + 5
         while any(files.iterdir()) and time.monotonic() < end:
@@ -164,9 +166,9 @@ def test_it_holds_no_stream_open() -> None:
 
 def test_a_group_that_is_stopped_as_a_whole_stays_so() -> None:
     """As by Ctrl-Z: who stopped it continues it."""
-    with program(0.5, 0.2) as one:
-        os.killpg(one.pid, signal.SIGSTOP)
+    with program(0.5, 0.2) as process:
+        os.killpg(process.pid, signal.SIGSTOP)
         time.sleep(3.0)
-        assert state(one.pid) == "T"
-        os.killpg(one.pid, signal.SIGCONT)
-        assert one.wait(5) == 0
+        assert state(process.pid) == "T"
+        os.killpg(process.pid, signal.SIGCONT)
+        assert process.wait(5) == 0

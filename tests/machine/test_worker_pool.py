@@ -140,11 +140,11 @@ class TestWorkerProcess:
         clock.now += 0.2
         process.push(lambda _number: None)
         process.push(lambda _number: None)
-        assert [one.lost for one in process.looks.lost_packets] == [98]
+        assert [packets.lost for packets in process.looks.lost_packets] == [98]
         clock.now += 14
         process.push(lambda _number: None)
         assert process.looks.is_begun
-        assert [one.lost for one in process.looks.lost_packets] == [98], "closed by then"
+        assert [packets.lost for packets in process.looks.lost_packets] == [98], "closed by then"
 
     def test_one_that_is_gone_is_left_alone(self, clock: Clock) -> None:
         process, sent = WorkerProcess("a", 10.0, 1000.0, 2.0), list[int]()
@@ -221,12 +221,12 @@ def test_workers_answer_and_end(
     pool = pools.opened(forks=forks)
     assert pool.own_import_seconds == (0 if forks else 30)
     workers = [pool.start(key, ORDER, 30.0) for key in ("a", "b")]
-    pools.until(pool, lambda: all(one.is_gone for one in workers))
+    pools.until(pool, lambda: all(process.is_gone for process in workers))
     for key in ("a", "b"):
         assert "census" in pools.ears.events(key)
         assert pools.ears.said[key][-1]["status"] == 0
-    assert [one.stopped_for for one in workers] == [None, None]
-    assert all(one.pid for one in workers)
+    assert [process.stopped_for for process in workers] == [None, None]
+    assert all(process.pid for process in workers)
 
 
 @pytest.mark.parametrize("forks", [True, False])
@@ -252,7 +252,7 @@ def test_one_that_no_signal_ends_is_given_up_and_the_others_go_on(
 ) -> None:
     """A process that is stuck in a driver: no signal reaches it."""
     sent: list[tuple[str, int]] = []
-    monkeypatch.setattr(kind, "signal", lambda _self, *said: sent.append(said))
+    monkeypatch.setattr(kind, "signal", lambda _self, *signals: sent.append(signals))
     Patient(tmp_path, monkeypatch, tests={"one": HANG})
     pool = pools.opened(forks=kind is ForkingSpawner)
     stuck = pool.start("a", {"tests": ["one"]}, 0.2)
@@ -273,7 +273,7 @@ def test_when_the_zygote_dies_so_do_its_workers(
     workers = [
         pool.start(key, {"tests": [name]}, 30.0) for key, name in (("a", "one"), ("b", "two"))
     ]
-    pools.until(pool, lambda: all(one.is_gone for one in workers))
+    pools.until(pool, lambda: all(process.is_gone for process in workers))
     assert {pools.ears.said[key][-1]["signal"] for key in ("a", "b")} == {9}
     late = pool.start("c", ORDER, 30.0)
     assert late.is_gone
@@ -351,10 +351,10 @@ def test_what_a_process_printed_is_kept_from_its_stack_on() -> None:
     assert found.data["nccl_warnings"] == ["no"]
 
 
-@pytest.mark.parametrize("said", [r'"\ud800"', r'"{\"event\": \"\\ud800\"}"'])
-def test_half_a_character_from_a_lying_zygote_ends_nothing(said: str) -> None:
+@pytest.mark.parametrize("answer", [r'"\ud800"', r'"{\"event\": \"\\ud800\"}"'])
+def test_half_a_character_from_a_lying_zygote_ends_nothing(answer: str) -> None:
     """Nobody wrote the worker's side: any code in the target interpreter may speak for it."""
-    line = f'{{"event": "said", "worker": "a", "said": {said}}}'
+    line = f'{{"event": "said", "worker": "a", "said": {answer}}}'
     spawner = ForkingSpawner(
         LiveHost().supervise,
         [sys.executable, "-c", f"import sys; m = sys.argv[1]; print(m + {line!r} + m)"],

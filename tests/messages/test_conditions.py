@@ -20,7 +20,7 @@ def literals(finding: FindingMessages) -> set[tuple[str, str]]:
         (message.name, literal)
         for message in finding.messages
         for condition in (*message.beside, *filter(None, [message.unless]))
-        for literal in (*condition.any_of, *condition.said)
+        for literal in (*condition.any_of, *condition.outside_code)
     }
 
 

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.every_finding
 LONGEST_LINE = 4096
 SLOWEST = 0.5
 """Seconds of one search in one hostile line, on a busy machine."""
-ALL = [(slug, one) for slug, finding in all_messages().items() for one in finding.messages]
+ALL = [(slug, message) for slug, finding in all_messages().items() for message in finding.messages]
 EACH_FINDING = each("slug", all_messages())
 
 
@@ -32,7 +32,7 @@ def test_every_file_speaks_of_a_rule(slug: str) -> None:
     assert slug in all_rules()
     assert finding.fixes
     assert all(fix.text.isascii() for fix in finding.fixes)
-    names = [one.name for one in finding.messages]
+    names = [message.name for message in finding.messages]
     assert len(names) == len(set(names))
 
 
@@ -50,7 +50,9 @@ def test_patterns_and_samples_stand_in_one_line(slug: str) -> None:
     lines = (AUTHORED / f"{slug.replace('-', '_')}.toml").read_text().splitlines()
     for key in ("literal", "says", "sample", "other"):
         assert sum(line.startswith(f"{key} = ") for line in lines) == len(_of(slug).messages)
-    given = [one for one in _of(slug).messages if one.pattern != re.escape(one.literal)]
+    given = [
+        message for message in _of(slug).messages if message.pattern != re.escape(message.literal)
+    ]
     assert sum(line.startswith("pattern = ") for line in lines) >= len(given)
 
 
@@ -60,7 +62,10 @@ def test_each_section_starts_with_the_strongest(slug: str) -> None:
     text = (AUTHORED / f"{slug.replace('-', '_')}.toml").read_text()
     for section in text.split("\n# --- "):
         names = re.findall(r'^\[\[message\]\]\n(?:#.*\n)*name = "(.+)"$', section, re.MULTILINE)
-        ranks = [next(one.rank for one in _of(slug).messages if one.name == name) for name in names]
+        ranks = [
+            next(message.rank for message in _of(slug).messages if message.name == name)
+            for name in names
+        ]
         assert ranks == sorted(ranks, reverse=True)
 
 
@@ -91,16 +96,16 @@ def _mistakes(slug: str, message: Message) -> Iterator[str]:
 
 @EACH_FINDING
 def test_each_finds_its_sample_and_not_the_other_line(slug: str) -> None:
-    found = {one.name: list(_mistakes(slug, one)) for one in _of(slug).messages}
+    found = {message.name: list(_mistakes(slug, message)) for message in _of(slug).messages}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
 def _can_be_met(message: Message) -> bool:
     for condition in (*message.beside, *filter(None, [message.unless])):
-        literals = (*condition.any_of, *condition.said)
+        literals = (*condition.any_of, *condition.outside_code)
         if not (literals or condition.words or condition.facts):
             return False
-        if not all(literals) or any(one != one.lower() for one in literals):
+        if not all(literals) or any(literal != literal.lower() for literal in literals):
             return False
         if any(runs(word) != {word} for word in condition.words):
             return False
@@ -112,12 +117,12 @@ def _can_be_met(message: Message) -> bool:
 
 @EACH_FINDING
 def test_conditions_can_be_met(slug: str) -> None:
-    assert [one.name for one in _of(slug).messages if not _can_be_met(one)] == []
+    assert [message.name for message in _of(slug).messages if not _can_be_met(message)] == []
 
 
 @EACH_FINDING
 def test_patterns_are_linear_in_form(slug: str) -> None:
-    found = {one.name: list(faults(parsed(one.pattern))) for one in _of(slug).messages}
+    found = {message.name: list(faults(parsed(message.pattern))) for message in _of(slug).messages}
     assert {name: wrong for name, wrong in found.items() if wrong} == {}
 
 
@@ -131,11 +136,13 @@ def _puts_words_into_a_command(message: Message) -> bool:
 
 @EACH_FINDING
 def test_only_numbers_get_into_a_command(slug: str) -> None:
-    assert [one.name for one in _of(slug).messages if _puts_words_into_a_command(one)] == []
+    assert [
+        message.name for message in _of(slug).messages if _puts_words_into_a_command(message)
+    ] == []
 
 
 @pytest.mark.hostile
-@each(("slug", "message"), ALL, ids=[f"{slug}-{one.name}" for slug, one in ALL])
+@each(("slug", "message"), ALL, ids=[f"{slug}-{message.name}" for slug, message in ALL])
 def test_it_is_quick_on_hostile_lines(slug: str, message: Message) -> None:
     del slug
     pattern = compiled(message.pattern)
@@ -158,6 +165,6 @@ def hostile(message: Message) -> Iterator[str]:
 def test_no_message_serves_two_findings_by_mistake() -> None:
     """The same pattern with the same rank under two slugs could not be told apart."""
     seen: dict[tuple[object, ...], str] = {}
-    for slug, one in ALL:
-        key = (re.sub(r"\s+", " ", one.pattern), one.rank, one.beside, one.unless)
+    for slug, message in ALL:
+        key = (re.sub(r"\s+", " ", message.pattern), message.rank, message.beside, message.unless)
         assert seen.setdefault(key, slug) == slug

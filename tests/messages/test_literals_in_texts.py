@@ -56,9 +56,11 @@ def test_the_lines_of_any_literal_in_any_text() -> None:
             lines[5] += "\nab1ab"
         text = Text([Line(at, line) for at, line in enumerate(lines)])
         literals = tuple("".join(chance.choices(letters, k=chance.randrange(1, 7))) for _ in "123")
-        assert set(text.held(literals)) == {one for one in literals if one in text.lower}
+        assert set(text.held(literals)) == {
+            literal for literal in literals if literal in text.lower
+        }
         most = chance.randrange(1, 6)
-        of_each = [[at for at, one in enumerate(lines) if literal in one] for literal in literals]
+        of_each = [[at for at, line in enumerate(lines) if literal in line] for literal in literals]
         assert text.find(*literals) == sorted({at for found in of_each for at in found})
         assert text.find(*literals, most=most) == sorted(
             {at for found in of_each for at in found[:most]}

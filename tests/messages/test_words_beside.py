@@ -74,7 +74,7 @@ _LINES = {
 
 def _message(key: str) -> Message:
     slug, name = key.split()
-    return next(one for one in all_messages()[slug].messages if one.name == name)
+    return next(message for message in all_messages()[slug].messages if message.name == name)
 
 
 @each(("key", "line"), [(key, line) for key, lines in _LINES.items() for line in lines])

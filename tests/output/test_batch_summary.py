@@ -35,7 +35,7 @@ def test_every_ticket_that_was_read_counts_once_everywhere(tally: Tally) -> None
     assert (tally.tickets, tally.not_read) == (7, 1)
     for counts in (tally.verdicts, tally.owners):
         assert sum(counts.values()) == 6
-    assert sum(one.tickets for one in tally.causes) == 6
+    assert sum(cause_count.tickets for cause_count in tally.causes) == 6
     assert list(tally.verdicts) == ["broken", "healthy", "unknown"]
     assert (tally.causes[0].cause, tally.causes[0].tickets) == ("driver-too-old", 3)
 
@@ -43,12 +43,12 @@ def test_every_ticket_that_was_read_counts_once_everywhere(tally: Tally) -> None
 def test_the_tables_for_a_terminal(tally: Tally) -> None:
     lines = batch_summary.text(tally).splitlines()
     assert lines[0] == "7 tickets, 1 could not be read"
-    words = [" ".join(one.split()) for one in lines]
+    words = [" ".join(row.split()) for row in lines]
     assert "broken 4 67 %" in words
-    assert any(one.startswith("driver-too-old 3 50 % the driver is too old") for one in words)
+    assert any(word.startswith("driver-too-old 3 50 % the driver is too old") for word in words)
     assert "(nothing broken) 1 17 %" in words
     assert "(no cause found) 1 17 %" in words
-    assert any(one.startswith("environment 3 50 %") for one in words)
+    assert any(word.startswith("environment 3 50 %") for word in words)
 
 
 def test_a_cause_with_several_owners_is_named_with_each() -> None:
@@ -66,7 +66,7 @@ def test_csv(tally: Tally) -> None:
     assert {
         "counted": "cause", "name": "driver-too-old", "owner": "environment", "tickets": "3"
     } in rows  # fmt: skip
-    assert {one["counted"] for one in rows} == {"all", "not-read", "verdict", "owner", "cause"}
+    assert {row["counted"] for row in rows} == {"all", "not-read", "verdict", "owner", "cause"}
 
 
 def test_json_has_its_schema(tally: Tally) -> None:

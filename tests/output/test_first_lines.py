@@ -38,7 +38,7 @@ def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:
 
 def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
     report = reported("library-mismatch")
-    waiting = [one.slug for one in report.findings if one.silenced_by]
+    waiting = [finding.slug for finding in report.findings if finding.silenced_by]
     assert waiting == ["driver-branch-end-of-life"]
     assert "This also explains" not in terminal.render(report)
     assert "This also explains: selftest" in terminal.render(reported("nccl-p2p-hangs"))

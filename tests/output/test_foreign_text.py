@@ -103,31 +103,33 @@ def preflights(word: str) -> list[Result]:
     """Return pre-flights in which others have said nothing but this word."""
     evil = {"host": word, "detail": word, "model": word, "uuid": word, "pci": word, "device": word,
             "rates": {word: 1.0}, "address": word}  # fmt: skip
-    these = ranks(2, 2, r1={**evil, "status": "crashed"}, r2={**evil, "status": "failed"})
+    job_ranks = ranks(2, 2, r1={**evil, "status": "crashed"}, r2={**evil, "status": "failed"})
     width = Bandwidth(collective=word, ranks=4, nodes=2, size=8, seconds=1.0, busbw=1.0,
                       compared_with=word, share=0.5)  # fmt: skip
-    said: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "launcher": word, "drill": word, "notices": [word], "inconclusive": word, "steps": [word],
         "stopped_because": word, "bandwidths": [width],
     }  # fmt: skip
     return [
-        result(these, culprit(word, these[1], word), node(these[2:], word, word), **said),
-        result(these, culprit("rank-hangs", these[1], word), **said),
-        result(these, **{**said, "drill": ""}),
+        result(
+            job_ranks, culprit(word, job_ranks[1], word), node(job_ranks[2:], word, word), **fields
+        ),
+        result(job_ranks, culprit("rank-hangs", job_ranks[1], word), **fields),
+        result(job_ranks, **{**fields, "drill": ""}),
         result(None, store_lost=word),
     ]
 
 
 TEXT: dict[str, Callable[[Report], str]] = {
-    "terminal": lambda one: terminal.render(one, verbose=2),
-    "terminal-color": lambda one: terminal.render(one, verbose=2, color=True),
-    "terminal-quiet": lambda one: terminal.render(one, quiet=True),
-    "triage": lambda one: ticket_text.render(one, lines=True, color=True),
+    "terminal": lambda report: terminal.render(report, verbose=2),
+    "terminal-color": lambda report: terminal.render(report, verbose=2, color=True),
+    "terminal-quiet": lambda report: terminal.render(report, quiet=True),
+    "triage": lambda report: ticket_text.render(report, lines=True, color=True),
 }
 MARKDOWN: dict[str, Callable[[Report], str]] = {
     "markdown": markdown.render,
     "reply": ticket_reply.reply,
-    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+    "reply-zh": lambda report: ticket_reply.reply(report, "zh"),
 }
 
 
@@ -175,7 +177,7 @@ def test_reports(word: str) -> None:
 def forged(data: Any, word: str) -> Any:  # noqa: ANN401  # JSON-like data
     """Return a document in which each sentence has this word as its template."""
     if isinstance(data, list):
-        return [forged(one, word) for one in data]
+        return [forged(item, word) for item in data]
     if not isinstance(data, dict):
         return data
     if not isinstance(data.get("said"), dict):
@@ -266,7 +268,7 @@ def test_the_plots_of_selftests(word: str) -> None:
         )
         for one in tests.results or ()
     ]  # fmt: skip
-    load = [msgspec.structs.replace(one, device_name=word) for one in tests.under_load or ()]
+    load = [msgspec.structs.replace(gpu, device_name=word) for gpu in tests.under_load or ()]
     evil = msgspec.structs.replace(tests, results=results, under_load=load)
     snapshot = stress.snapshot.with_section(evil)
     is_harmless_html(html_report.render(msgspec.structs.replace(stress, snapshot=snapshot)))

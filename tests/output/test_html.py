@@ -123,10 +123,13 @@ def test_the_worst_page_of_4096_ranks_is_small() -> None:
     result = html_samples.large()
     words = "x" * 5000
     bad = [
-        msgspec.structs.replace(one, status="crashed", detail=f"{one.rank}{words}")
-        for one in result.preflight.ranks or ()
+        msgspec.structs.replace(outcome, status="crashed", detail=f"{outcome.rank}{words}")
+        for outcome in result.preflight.ranks or ()
     ]
-    found = [preflight_samples.culprit("rank-crashed", one, f"{one.rank}{words}") for one in bad]
+    found = [
+        preflight_samples.culprit("rank-crashed", outcome, f"{outcome.rank}{words}")
+        for outcome in bad
+    ]
     worst = msgspec.structs.replace(
         html_samples.links(64).preflight, ranks=bad, culprits=found, notices=[words] * 500,
         looks=[words] * 500, step_notes=[words] * 500,
@@ -138,13 +141,13 @@ def test_the_worst_page_of_4096_ranks_is_small() -> None:
 
 def test_plots_of_selftests_are_only_where_there_are_figures() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    assert [one.key for one in of_selftests.charts(tests)] == [
+    assert [chart.key for chart in of_selftests.charts(tests)] == [
         "copies", "busbw", "rates", "temperature", "memory",
     ]  # fmt: skip
     assert list(of_selftests.charts(SelfTests())) == []
     broken = [
-        msgspec.structs.replace(one, measurements=[], data={"rates": "no list"})
-        for one in tests.results or ()
+        msgspec.structs.replace(result, measurements=[], data={"rates": "no list"})
+        for result in tests.results or ()
     ]
     assert list(of_selftests.charts(SelfTests(results=broken))) == []
 
@@ -152,8 +155,8 @@ def test_plots_of_selftests_are_only_where_there_are_figures() -> None:
 def test_a_plot_says_what_it_shows_and_has_its_figures() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     copies, busbw, *_others = of_selftests.charts(tests)
-    assert "12 pairs" in copies.said
-    assert "cuda:1 to cuda:3: 24.7" in copies.said
+    assert "12 pairs" in copies.caption
+    assert "cuda:1 to cuda:3: 24.7" in copies.caption
     assert ("cuda:3", "cuda:1", "24.7", "") in copies.rows
     assert ("128 MiB", "221", "177") in busbw.rows
     for chart in of_selftests.charts(tests):
@@ -165,7 +168,9 @@ def test_a_plot_says_what_it_shows_and_has_its_figures() -> None:
 
 def test_a_link_that_a_finding_names_has_a_cross() -> None:
     (found,) = (
-        one for one in of_preflight.charts(html_samples.links()) if one.key == "pairs-of-nodes"
+        chart
+        for chart in of_preflight.charts(html_samples.links())
+        if chart.key == "pairs-of-nodes"
     )
     assert sum(row[3] == "named" for row in found.rows) == 1
     assert found.rows[0] == ("gpu-0001", "gpu-0004", "11.2", "named")
@@ -174,16 +179,18 @@ def test_a_link_that_a_finding_names_has_a_cross() -> None:
 
 def test_many_ends_share_cells() -> None:
     (found,) = (
-        one for one in of_preflight.charts(html_samples.links(64)) if one.key == "pairs-of-nodes"
+        chart
+        for chart in of_preflight.charts(html_samples.links(64))
+        if chart.key == "pairs-of-nodes"
     )
-    assert "Each cell stands for 3 by 3 ends" in found.said
+    assert "Each cell stands for 3 by 3 ends" in found.caption
     assert markup(el("svg", *found.drawn)).count("<rect") < 600
 
 
 def test_slow_ranks_are_named_and_marked() -> None:
     values = {f"rank {at}": 50.0 + at / 100 for at in range(200)} | {"rank 7": 20.0}
     chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 7"], "ranks")
-    assert "Slow: rank 7." in chart.said
+    assert "Slow: rank 7." in chart.caption
     drawn = markup(el("svg", *chart.drawn))
     assert "▼" in drawn
     assert "rank 7: 20" in drawn
@@ -196,9 +203,11 @@ def test_nobody_waited_where_all_passed() -> None:
 
 
 def test_seconds_are_shown_with_who_waited_for_whom() -> None:
-    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
-    assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.said
-    assert "No seconds are known for rank 2." in chart.said
+    chart = next(
+        plot for plot in of_preflight.charts(html_samples.waits()) if plot.key == "durations"
+    )
+    assert "Ranks 0-1 waited 58.0 to 58.5 s for rank 3." in chart.caption
+    assert "No seconds are known for rank 2." in chart.caption
     assert [row[0].partition(",")[0] for row in chart.rows] == [f"rank {at}" for at in range(4)]
     assert chart.rows[0][1:] == (
         "stopped", "step 2 (together): start 0.2 s, connect 1.3 s, enter 58.5 s; 60.0 s in all",
@@ -216,27 +225,31 @@ def test_nobody_is_said_to_wait_for_a_rank_of_another_group_or_step(
     steps: list[str], moved: int
 ) -> None:
     """In step 1 of pairs, or of two steps, nothing tells for whom rank 0 waited."""
-    these = list(html_samples.waits().preflight.ranks or ())
+    ranks = list(html_samples.waits().preflight.ranks or ())
     away = html_samples.held_up("enter", moved, enter=58.0)
-    these[0] = msgspec.structs.replace(these[0], held_up=away)
-    chart = durations.chart(these, steps)
+    ranks[0] = msgspec.structs.replace(ranks[0], held_up=away)
+    chart = durations.chart(ranks, steps)
     assert chart is not None
-    assert "Ranks 0-1 waited 58.0 s." in chart.said
+    assert "Ranks 0-1 waited 58.0 s." in chart.caption
 
 
 def test_many_groups_are_cut_in_the_plot_and_said() -> None:
-    these = [
-        msgspec.structs.replace(one, status="stopped", held_up=html_samples.held_up("enter", at))
-        for at, one in enumerate(preflight_samples.ranks(8, 8))
+    ranks = [
+        msgspec.structs.replace(
+            outcome, status="stopped", held_up=html_samples.held_up("enter", at)
+        )
+        for at, outcome in enumerate(preflight_samples.ranks(8, 8))
     ]
-    chart = durations.chart(these, [])
+    chart = durations.chart(ranks, [])
     assert chart is not None
     assert len(chart.rows) == 64
     assert "and 24 more" in markup(el("svg", *chart.drawn))
 
 
 def test_a_bar_is_as_long_as_its_seconds() -> None:
-    chart = next(one for one in of_preflight.charts(html_samples.waits()) if one.key == "durations")
+    chart = next(
+        plot for plot in of_preflight.charts(html_samples.waits()) if plot.key == "durations"
+    )
     boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',
                        markup(el("svg", *chart.drawn)))  # fmt: skip
     ends = [float(x) + float(width) for x, width, kind in boxes if kind != "bar"]
@@ -249,14 +262,16 @@ def test_a_bar_is_as_long_as_its_seconds() -> None:
 
 def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    charts = {one.key: one for one in of_selftests.charts(tests)}
+    charts = {chart.key: chart for chart in of_selftests.charts(tests)}
     for key in ("temperature", "memory"):
-        assert charts[key].said.endswith("The self-test sustained ran in the seconds 12 to 43.3.")
+        assert charts[key].caption.endswith(
+            "The self-test sustained ran in the seconds 12 to 43.3."
+        )
         assert markup(el("svg", *charts[key].drawn)).count('class="soft"') == 1
-    found = [msgspec.structs.replace(one, began=None) for one in tests.results or ()]
+    found = [msgspec.structs.replace(result, began=None) for result in tests.results or ()]
     of_old = msgspec.structs.replace(tests, results=found)
-    charts = {one.key: one for one in of_selftests.charts(of_old)}
-    assert charts["memory"].said.endswith(
+    charts = {chart.key: chart for chart in of_selftests.charts(of_old)}
+    assert charts["memory"].caption.endswith(
         "The report does not say when the self-test sustained ran."
     )
     assert 'class="soft"' not in markup(el("svg", *charts["memory"].drawn))
@@ -264,10 +279,10 @@ def test_the_time_of_sustained_is_marked_in_the_courses() -> None:
 
 def test_where_sustained_was_skipped_nothing_is_marked() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
-    found = [msgspec.structs.replace(one, status="skipped") for one in tests.results or ()]
+    found = [msgspec.structs.replace(result, status="skipped") for result in tests.results or ()]
     charts = of_selftests.charts(msgspec.structs.replace(tests, results=found))
-    (memory,) = (one for one in charts if one.key == "memory")
-    assert "sustained" not in memory.said
+    (memory,) = (chart for chart in charts if chart.key == "memory")
+    assert "sustained" not in memory.caption
     assert 'class="soft"' not in markup(el("svg", *memory.drawn))
 
 
@@ -275,20 +290,20 @@ def test_sustained_at_two_times_is_marked_twice() -> None:
     tests = html_samples.stress().snapshot.get(SelfTests)
     times = iter((2.0, 20.0, 21.0, 1e18))
     found = [
-        msgspec.structs.replace(one, began=next(times), seconds=5.0)
-        for _path, one in tests.of("sustained")
+        msgspec.structs.replace(result, began=next(times), seconds=5.0)
+        for _path, result in tests.of("sustained")
     ]
     (chart, *_others) = [
-        one
-        for one in of_selftests.charts(msgspec.structs.replace(tests, results=found))
-        if one.key == "temperature"
+        temperature
+        for temperature in of_selftests.charts(msgspec.structs.replace(tests, results=found))
+        if temperature.key == "temperature"
     ]
-    assert chart.said.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
+    assert chart.caption.endswith("The self-test sustained ran in the seconds 2 to 7 and 20 to 26.")
     assert markup(el("svg", *chart.drawn)).count('class="soft"') == 2
 
 
 def test_a_report_without_seconds_says_so() -> None:
-    charts = {one.key: one.said for one in of_preflight.charts(preflight_samples.hang())}
+    charts = {chart.key: chart.caption for chart in of_preflight.charts(preflight_samples.hang())}
     assert "durations" not in charts
     assert "does not say how many seconds" in charts["phases"]
 
@@ -299,8 +314,8 @@ def test_seconds_of_a_foreign_report_are_held_to_their_form() -> None:
     with pytest.raises(msgspec.ValidationError):
         html_samples.held_up("enter", elsewhere=1.0)
     far = [
-        msgspec.structs.replace(one, held_up=html_samples.held_up("enter", 7, enter=0.0))
-        for one in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
+        msgspec.structs.replace(outcome, held_up=html_samples.held_up("enter", 7, enter=0.0))
+        for outcome in preflight_samples.ranks(8, 8, r0={"status": "crashed", "phase": "enter"})
     ]
     chart = durations.chart(far, ["alone"])
     assert chart is not None
@@ -327,7 +342,7 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     assert 2 <= len(marks) <= 9
     assert marks[0] <= min(values) + 1e-9
     assert marks[-1] >= max(values) - 1e-9
-    points = [(float(at), one) for at, one in enumerate(values)]
+    points = [(float(at), value) for at, value in enumerate(values)]
     chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.Line("f", points)])
     assert "nan" not in markup(el("svg", *chart.drawn))
 
@@ -338,22 +353,22 @@ def test_a_saved_report_may_have_any_number(number: float) -> None:
     tests = stress.snapshot.get(SelfTests)
     results = [
         msgspec.structs.replace(
-            one,
-            data={"rates": [number, *one.data.get("rates", [])]},
+            result,
+            data={"rates": [number, *result.data.get("rates", [])]},
             measurements=[
                 msgspec.structs.replace(each, value=number if at % 2 else each.value)
-                for at, each in enumerate(one.measurements)
+                for at, each in enumerate(result.measurements)
                 if number < 10**300
             ],
         )
-        for one in tests.results or ()
+        for result in tests.results or ()
     ]
     load = [
         msgspec.structs.replace(
-            one, course=[Moment(seconds=1.0, temperature_c=5), *one.course,
+            gpu, course=[Moment(seconds=1.0, temperature_c=5), *gpu.course,
                          Moment(seconds=number, temperature_c=7, memory_used_bytes=10**400)]
         )
-        for one in tests.under_load or ()
+        for gpu in tests.under_load or ()
     ]  # fmt: skip
     wild = msgspec.structs.replace(tests, results=results, under_load=load)
     for chart in of_selftests.charts(wild):
@@ -367,9 +382,9 @@ def test_a_diff_is_redacted_with_common_pseudonyms() -> None:
     system = msgspec.structs.replace(old.get(System), user="bob", kernel="6.8.0-99-generic")
     new = old.with_section(system)
     both = redact_together(old, new)
-    before, after = (judge_machine(one, TABLES) for one in both)
+    before, after = (judge_machine(snapshot, TABLES) for snapshot in both)
     changes = compare(*both)
-    assert {one.fact for one in changes} == {"system.user", "system.kernel"}
+    assert {change.fact for change in changes} == {"system.user", "system.kernel"}
     page = is_sound(diff.render(before, after, changes))
     assert "alice" not in page.text()
     assert "bob" not in page.text()

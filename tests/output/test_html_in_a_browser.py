@@ -51,21 +51,21 @@ def pages() -> dict[str, str]:
 
 @pytest.mark.parametrize("theme", ["light", "dark"])
 def test_axe_finds_nothing(theme: str, tmp_path: Path) -> None:
-    those, dark = pages(), theme == "dark"
-    said = examined(those, tmp_path, dark=dark)
-    assert [one["name"] for one in said] == list(those)
-    assert {one["dark"] for one in said} == {dark}
-    for one in said:
-        assert one["violations"] == [], one["name"]
+    all_pages, dark = pages(), theme == "dark"
+    examinations = examined(all_pages, tmp_path, dark=dark)
+    assert [examination["name"] for examination in examinations] == list(all_pages)
+    assert {examination["dark"] for examination in examinations} == {dark}
+    for examination in examinations:
+        assert examination["violations"] == [], examination["name"]
 
 
 def test_axe_finds_what_is_wrong(tmp_path: Path) -> None:
     text = pages()["diff"]
     poor = text.replace("--dim: #55606b", "--dim: #c0c4c8").replace(' lang="en"', "")
-    (said,) = examined({"poor": poor}, tmp_path, dark=False)
-    found = said["violations"]
+    (examination,) = examined({"poor": poor}, tmp_path, dark=False)
+    found = examination["violations"]
     assert isinstance(found, list)
-    assert {one["id"] for one in found} >= {"color-contrast", "html-has-lang"}
+    assert {violation["id"] for violation in found} >= {"color-contrast", "html-has-lang"}
 
 
 def test_its_own_script_runs_and_no_other(tmp_path: Path) -> None:

@@ -55,8 +55,8 @@ def test_real_reports_are_valid(name: str) -> None:
     check("snapshot", report["snapshot"])
     for finding in report["findings"]:
         check("finding", finding)
-    for one in report["checks"]:
-        check("check", one)
+    for check_data in report["checks"]:
+        check("check", check_data)
     for probe in report["probes"]:
         check("probe", probe)
 
@@ -229,7 +229,7 @@ def test_a_line_of_a_batch(missing: str) -> None:
     ):
         check("batch-line", value)
     for value in (
-        {key: one for key, one in line.items() if key != missing},
+        {key: field_value for key, field_value in line.items() if key != missing},
         {**line, "confidence": "sure"},
         {**line, "error": 1},
     ):

@@ -102,9 +102,9 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
 def test_what_must_not_be_pasted_together_is_in_two_blocks(
     commands: tuple[str, str], classes: tuple[CommandClass, ...]
 ) -> None:
-    these = fixes([Fix(text="Do it.", commands=commands, classes=classes)])
-    _text, first, then, second, _verify = written(these)
+    blocks = fixes([Fix(text="Do it.", commands=commands, classes=classes)])
+    _text, first, then, second, _verify = written(blocks)
     assert (first, second) == (block(commands[:1]), block(commands[1:]))
     assert then == "Then, once that is clear:"
-    page = rendered(el("div", *parts.written(these)))
+    page = rendered(el("div", *parts.written(blocks)))
     assert page.index(commands[0].split()[-1]) < page.index(then) < page.index(commands[1])

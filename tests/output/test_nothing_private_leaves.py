@@ -132,9 +132,9 @@ WHOLE_LINES = [
 """Forms that begin at the start of a line, or end with it."""
 ERROR = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
 TICKETS: dict[str, Callable[[Report], str]] = {
-    "terminal": lambda one: ticket_text.render(one, lines=True),
+    "terminal": lambda report: ticket_text.render(report, lines=True),
     "reply": ticket_reply.reply,
-    "reply-zh": lambda one: ticket_reply.reply(one, "zh"),
+    "reply-zh": lambda report: ticket_reply.reply(report, "zh"),
     "markdown": markdown.render,
     "html": html_report.render,
     "json": json_format.render,
@@ -145,12 +145,12 @@ MACHINES: dict[str, Callable[[Report], str]] = {
     "html": html_report.render,
     "json": json_format.render,
     "junit": junit.render,
-    "collect": lambda one: json_text(redact(one.snapshot).as_json()),
+    "collect": lambda result: json_text(redact(result.snapshot).as_json()),
 }
 
 
 def _left(text: str, private: list[str]) -> list[str]:
-    return [one for one in private if one.lower() in text.lower()]
+    return [secret for secret in private if secret.lower() in text.lower()]
 
 
 @each(("line", "private"), [*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS], shards=4)
@@ -183,7 +183,9 @@ def test_all_lines_in_all_formats() -> None:
         Interpreter(status="signal", problems={"*": lines}),
     )
     private = [
-        one for _line, words in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS) for one in words
+        word
+        for _line, words in (*LINES, *MORE_LINES, *OF_PROGRAMS, *OF_SCHEDULERS)
+        for word in words
     ]
     for name, render in MACHINES.items():
         assert _left(render(report), private) == [], name
@@ -295,10 +297,12 @@ def _named(snapshot: Snapshot, user: str) -> Snapshot:
 def test_commands_of_a_bundle_stay() -> None:
     def commands(host: str) -> list[str]:
         named = {f"r{at}": {"host": host} for at in (0, 1)}
-        these = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
-        found = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
+        ranks = samples.ranks(2, 2, **named)  # type: ignore[arg-type]  # fields of many types
+        found = samples.result(ranks, samples.culprit("rank-hangs", ranks[3], "x"))
         report = Public(found).result().report
-        return [one for each in report.findings for fix in each.fixes for one in fix.commands]
+        return [
+            command for each in report.findings for fix in each.fixes for command in fix.commands
+        ]
 
     usual = commands("qx7zkw")
     words = set(re.findall(r"\b[a-z]{3,}\b", " ".join(usual))) | {"install", "pip"}
@@ -309,10 +313,10 @@ def test_commands_of_a_bundle_stay() -> None:
 def _preflight(line: str) -> Result:
     """A pre-flight that shows a line of others wherever it can show one."""
     look = Look(state="stopped", python=(line[:300],), error=line[:300])
-    these = samples.ranks(2, 2, r1={"status": "crashed", "detail": line, "look": look})
+    ranks = samples.ranks(2, 2, r1={"status": "crashed", "detail": line, "look": look})
     return samples.result(
-        these,
-        samples.culprit("rank-crashed", these[1], line),
+        ranks,
+        samples.culprit("rank-crashed", ranks[1], line),
         notices=[line], step_notes=[line], stopped_because=line, inconclusive=line,
     )  # fmt: skip
 

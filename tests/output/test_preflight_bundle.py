@@ -39,13 +39,15 @@ def files_of(result: Result, history: list[StepResult] | None = None) -> Mapping
 
 
 def test_both_forms_hold_the_same_files() -> None:
-    packed, said = bundle("/somewhere/x.zip", samples.hang())
+    packed, sentence = bundle("/somewhere/x.zip", samples.hang())
     assert list(unpacked(packed)) == _FILES
-    assert said == f"x.zip has {', '.join(_FILES)}, all of it redacted"
+    assert sentence == f"x.zip has {', '.join(_FILES)}, all of it redacted"
     for name in ("x.tar.gz", "X.TGZ"):
         with tarfile.open(fileobj=io.BytesIO(bundle(name, samples.hang())[0])) as archive:
-            assert [Path(one).name for one in archive.getnames()] == _FILES
-            assert {Path(one).parts[0] for one in archive.getnames()} == {"gpucheck-preflight"}
+            assert [Path(member).name for member in archive.getnames()] == _FILES
+            assert {Path(member).parts[0] for member in archive.getnames()} == {
+                "gpucheck-preflight"
+            }
 
 
 @each("name", ["hang", "several", "misconfigured", "slow", "warned"])
@@ -62,10 +64,10 @@ def test_triage_of_the_report_inside_names_the_same_cause(name: str, tmp_path: P
 
 
 def test_nothing_of_the_cluster_leaves_it() -> None:
-    these = samples.ranks(2, 8, r3={"status": "crashed", "detail": "on gpu-0001, /home/alice/x.so"})
+    ranks = samples.ranks(2, 8, r3={"status": "crashed", "detail": "on gpu-0001, /home/alice/x.so"})
     words = f"gpu-0000 and gpu-0001 differ: {samples.uuid(3)}, /home/alice/venv/lib/x.so"
     result = samples.result(
-        these, samples.culprit("rank-crashed", these[3], words), samples.link(these[0], these[9])
+        ranks, samples.culprit("rank-crashed", ranks[3], words), samples.link(ranks[0], ranks[9])
     )
     detail = f"GPU {samples.uuid(4)} of gpu-0000: /home/alice/train.py"
     failed = RankResult(rank=4, status="failed", detail=detail, data={"printed": [detail]})
@@ -78,8 +80,13 @@ def test_nothing_of_the_cluster_leaves_it() -> None:
     lines = [json.loads(line) for line in files["ranks.jsonl"].splitlines()]
     assert len(lines) == 16
     assert len({line["host"] for line in lines}) == 2
-    told = json.loads(files["steps.jsonl"])
-    assert (told["step"], told["number"], told["rank"], told["status"]) == ("alone", 0, 4, "failed")
+    saved_step = json.loads(files["steps.jsonl"])
+    assert (saved_step["step"], saved_step["number"], saved_step["rank"], saved_step["status"]) == (
+        "alone",
+        0,
+        4,
+        "failed",
+    )
     assert lines[0]["host"] in files["report.txt"]
 
 
@@ -88,11 +95,11 @@ def test_what_a_rank_printed_before_it_was_ended_is_redacted() -> None:
         "error": "OSError: no route to gpu-0001, /home/alice/x.so",
         "python": ["alice/x.py:1 f"],
     }
-    these = samples.ranks(2, 8, r3={"status": "timed-out", "look": msgspec.convert(look, Look)})
+    ranks = samples.ranks(2, 8, r3={"status": "timed-out", "look": msgspec.convert(look, Look)})
     failed = RankResult(rank=3, status="timed-out", look=msgspec.convert(look, Look))
     step = Step(number=0, kind="alone", groups=((3,),), backend="nccl", seconds=30)
     history = [StepResult(step=step, results={3: failed})]
-    result = samples.result(these, samples.culprit("rank-hangs", these[3], "x"))
+    result = samples.result(ranks, samples.culprit("rank-hangs", ranks[3], "x"))
     text = "".join(files_of(result, history).values())
     assert text.count("OSError: no route to") > 1
     assert "gpu-0001" not in text
@@ -102,12 +109,12 @@ def test_what_a_rank_printed_before_it_was_ended_is_redacted() -> None:
 def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
     """Nodes are called n1, and a launcher may say master."""
     named = {"r0": {"host": "n1"}, "r1": {"host": "master"}, "r2": {"host": "copy"}}
-    these = samples.ranks(3, 1, **named)  # type: ignore[arg-type]  # fields of many types
+    ranks = samples.ranks(3, 1, **named)  # type: ignore[arg-type]  # fields of many types
     words = "n1 differs from master, copy and n12; rank 1 (host n1)"
-    one = msgspec.structs.replace(
-        samples.culprit("rank-crashed", these[0], words), data=OwnFailure(printed="on n1")
+    culprit = msgspec.structs.replace(
+        samples.culprit("rank-crashed", ranks[0], words), data=OwnFailure(printed="on n1")
     )
-    files = files_of(samples.result(these, one))
+    files = files_of(samples.result(ranks, culprit))
     text = " ".join(files["report.txt"].split())
     assert "host2 differs from host3, host4 and n12; rank 1 (host host2)" in text
     for file in files.values():
@@ -119,17 +126,17 @@ def test_names_that_could_be_any_word_have_stand_ins_as_well() -> None:
 def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
     """In a fix as well, whose words were redacted once already."""
     named = {f"r{at}": {"host": f"host{at + 1}", "address": f"10.77.0.{at + 1}"} for at in range(4)}
-    these = samples.ranks(4, 1, **named)  # type: ignore[arg-type]  # fields of many types
+    ranks = samples.ranks(4, 1, **named)  # type: ignore[arg-type]  # fields of many types
     route = Route(
         near="host3", near_address="10.77.0.3", far="host2", address="10.77.0.2", port=4000
     )
     cut_off = FailedGroup(kind="store", group=[1, 2], route=route)
-    said = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
-    one = msgspec.structs.replace(
-        samples.link(these[1], these[2], slug="nccl-network-interface"),
-        evidence=said, addresses=("10.77.0.3", "10.77.0.2"), data=cut_off,
+    detail = "rank 2 did not reach rank 1 at 10.77.0.2 port 4000"
+    culprit = msgspec.structs.replace(
+        samples.link(ranks[1], ranks[2], slug="nccl-network-interface"),
+        evidence=detail, addresses=("10.77.0.3", "10.77.0.2"), data=cut_off,
     )  # fmt: skip
-    files = files_of(samples.result(these, one))
+    files = files_of(samples.result(ranks, culprit))
     for name, text in files.items():
         assert "10.77.0" not in text, name
     report = json.loads(files["report.json"])
@@ -142,12 +149,12 @@ def test_hosts_whose_names_are_stand_ins_of_others_are_not_mixed_up() -> None:
 
 
 def test_addresses_of_peers_have_stand_ins_and_versions_have_none() -> None:
-    these = samples.ranks(2, 2)
-    said = (
+    ranks = samples.ranks(2, 2)
+    detail = (
         "connect [10.4.7.9]:51234 and [fd00::12]:80 failed, 10.4.7.9 too; 127.0.0.1:80; "
         "cuDNN 9.10.2.21"
     )
-    files = files_of(samples.result(these, samples.culprit("rank-hangs", these[3], said)))
+    files = files_of(samples.result(ranks, samples.culprit("rank-hangs", ranks[3], detail)))
     shown = " ".join(files["report.txt"].split())
     assert re.search(
         r"\[(address\d)\]:51234 and \[address\d\]:80 failed, \1 too; 127.0.0.1:80; cuDNN 9.10.2.21",

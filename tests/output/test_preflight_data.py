@@ -59,15 +59,15 @@ def test_json_has_what_a_script_needs_at_its_top() -> None:
     assert culprit["slug"] == "rank-hangs"
     assert culprit["confidence"] == "certain"
     assert "never entered" in culprit["evidence"]
-    assert [one["rank"] for one in found["ranks"]] == list(range(64))
+    assert [rank["rank"] for rank in found["ranks"]] == list(range(64))
     assert found["ranks"][37]["status"] == "timed-out"
     assert found["snapshot"]["redacted"] is False
 
 
 def test_json_keeps_the_order_of_the_culprits() -> None:
-    said = samples.several().preflight.culprits or []
-    assert [one["slug"] for one in as_json(samples.several())["culprits"]] == [
-        one.slug for one in said
+    culprits = samples.several().preflight.culprits or []
+    assert [culprit["slug"] for culprit in as_json(samples.several())["culprits"]] == [
+        culprit.slug for culprit in culprits
     ]
 
 
@@ -98,17 +98,17 @@ def test_a_drill_is_loud_in_every_format() -> None:
 
 
 def test_a_drill_shows_no_command_that_takes_a_node_out_of_work() -> None:
-    these = samples.ranks(4, 8)
-    bad = samples.culprit("rank-hangs", these[9], "never entered")
-    drill, real = samples.result(these, bad, drill="hang:rank=9"), samples.result(these, bad)
+    ranks = samples.ranks(4, 8)
+    bad = samples.culprit("rank-hangs", ranks[9], "never entered")
+    drill, real = samples.result(ranks, bad, drill="hang:rank=9"), samples.result(ranks, bad)
     for face in (preflight_json, preflight_markdown, preflight_junit):
         assert "scontrol update" in face.render(real)
         assert "scontrol update" not in face.render(drill)
 
 
 def test_what_no_reader_of_json_takes_is_replaced() -> None:
-    these = samples.ranks(1, 1, r0={"host": "a\udc80b", "rates": {"fp32 TFLOP/s": float("nan")}})
-    found = as_json(samples.result(these))
+    ranks = samples.ranks(1, 1, r0={"host": "a\udc80b", "rates": {"fp32 TFLOP/s": float("nan")}})
+    found = as_json(samples.result(ranks))
     assert found["ranks"][0]["host"] == "a?b"
     assert found["ranks"][0]["rates"] == {"fp32 TFLOP/s": None}
 
@@ -166,10 +166,10 @@ def test_junit_says_what_each_step_found_where_the_schema_has_room_for_it() -> N
 
 
 def test_a_notice_is_said_and_is_no_fault() -> None:
-    said = "gpu-0001: 6 of its 8 GPUs have no rank and got no test (GPU 2, 3, 4, 5, 6, 7)"
+    notice = "gpu-0001: 6 of its 8 GPUs have no rank and got no test (GPU 2, 3, 4, 5, 6, 7)"
     good = samples.result(samples.ranks(1, 2))
     noted = msgspec.structs.replace(
-        good, preflight=msgspec.structs.replace(good.preflight, notices=[said])
+        good, preflight=msgspec.structs.replace(good.preflight, notices=[notice])
     )
     assert noted.ending.status == 0
     for face in (preflight_json, preflight_junit, preflight_markdown, preflight_text):
@@ -249,21 +249,21 @@ def test_metrics_do_not_grow_with_the_ranks() -> None:
     few = len(preflight_metrics.render(samples.hang(1, 8)).splitlines())
     many = len(preflight_metrics.render(samples.hang(1250, 8)).splitlines())
     assert few == many
-    these = samples.ranks(125, 8)
-    culprits = [samples.culprit("rank-crashed", one, "killed") for one in these]
+    ranks = samples.ranks(125, 8)
+    culprits = [samples.culprit("rank-crashed", outcome, "killed") for outcome in ranks]
     pairs = [
         Bandwidth(collective="all-reduce", ranks=2, nodes=2, size=size, seconds=0.1, busbw=1.0)
         for size in range(1000)
     ]
-    result = samples.result(these, *culprits, bandwidths=pairs)
+    result = samples.result(ranks, *culprits, bandwidths=pairs)
     assert len(preflight_metrics.render(result).splitlines()) < 200
     assert metrics(result)["gpucheck_preflight_culprits"] == 1000
 
 
 def test_series_of_the_same_labels_stand_there_once() -> None:
-    these = samples.ranks(1, 2)
-    one = samples.culprit("rank-crashed", these[0], "one thing")
-    metrics(samples.result(these, one, msgspec.structs.replace(one, evidence="another")))
+    ranks = samples.ranks(1, 2)
+    culprit = samples.culprit("rank-crashed", ranks[0], "one thing")
+    metrics(samples.result(ranks, culprit, msgspec.structs.replace(culprit, evidence="another")))
 
 
 @pytest.mark.process
@@ -280,10 +280,10 @@ def test_promtool_has_nothing_to_say(name: str) -> None:
 
 
 def test_a_warning_is_no_failure_of_its_rank() -> None:
-    these = samples.ranks(1, 2)
+    job_ranks = samples.ranks(1, 2)
     warned = samples.culprit(
-        "gpu-slow", these[1], "74 %", "alone", severity=Severity.WARNING,
+        "gpu-slow", job_ranks[1], "74 %", "alone", severity=Severity.WARNING,
         confidence=Confidence.LIKELY,
     )  # fmt: skip
-    ranks = suites(preflight_junit.render(samples.result(these, warned)))
+    ranks = suites(preflight_junit.render(samples.result(job_ranks, warned)))
     assert ranks["gpucheck.preflight.ranks"].get("failures") == "0"

@@ -65,8 +65,8 @@ def test_every_culprit_is_said_before_any_fix() -> None:
     assert "[rank-missing] - and 5 more findings" in text
     fix = text.index("Fix 1")
     link = "the link between rank 8 (host gpu-0001) and rank 32 (host gpu-0004)"
-    for said in ("[rank-crashed]", "[wrong-result]", "[ranks-heterogeneous]", "[gpu-slow]", link):
-        assert text.index(said) < fix, said
+    for word in ("[rank-crashed]", "[wrong-result]", "[ranks-heterogeneous]", "[gpu-slow]", link):
+        assert text.index(word) < fix, word
     assert "45 % of the median of 60 others (likely) [gpu-slow]" in text
     assert "gpu-0002: 8 absent (ranks 16-23)" in text
     assert "and 55 more passed" in text
@@ -106,17 +106,17 @@ def test_what_is_open_says_what_to_do_next() -> None:
 
 
 def test_something_open_beside_a_culprit_is_said() -> None:
-    these = samples.ranks(8, 8)
-    one = samples.culprit("rank-hangs", these[3], "never entered")
-    text = one_line(samples.result(these, one, inconclusive="ranks 8 and 9 fail together"))
+    ranks = samples.ranks(8, 8)
+    culprit = samples.culprit("rank-hangs", ranks[3], "never entered")
+    text = one_line(samples.result(ranks, culprit, inconclusive="ranks 8 and 9 fail together"))
     assert "Still open: ranks 8 and 9 fail together" in text
 
 
 def test_a_drill_is_loud_at_both_ends_and_takes_nobody_out_of_work() -> None:
-    these = samples.ranks(4, 8)
-    bad = samples.culprit("rank-hangs", these[9], "never entered")
+    ranks = samples.ranks(4, 8)
+    bad = samples.culprit("rank-hangs", ranks[9], "never entered")
     for result in (samples.drill(), samples.drill_unnoticed(),
-                   samples.result(these, bad, drill="hang:rank=9")):  # fmt: skip
+                   samples.result(ranks, bad, drill="hang:rank=9")):  # fmt: skip
         for quiet in (False, True):
             lines = render(result, quiet=quiet, width=100).splitlines()
             assert lines[0].startswith("THIS IS A DRILL: ")
@@ -168,9 +168,9 @@ def test_at_most_a_screen_for_any_number_of_ranks(nodes: int, per_node: int) -> 
 
 def test_a_screen_is_enough_when_everybody_fails() -> None:
     failed: dict[str, object] = {"status": "crashed", "phase": "alone", "detail": "SIGSEGV"}
-    these = samples.ranks(1250, 8, **{f"r{at}": failed for at in range(10_000)})
-    culprits = [samples.culprit("rank-crashed", one, "killed by SIGSEGV") for one in these]
-    text = render(samples.result(these, *culprits), width=80)
+    ranks = samples.ranks(1250, 8, **{f"r{at}": failed for at in range(10_000)})
+    culprits = [samples.culprit("rank-crashed", outcome, "killed by SIGSEGV") for outcome in ranks]
+    text = render(samples.result(ranks, *culprits), width=80)
     assert len(text.splitlines()) <= 2 * _SCREEN
     assert "and 9,999 more findings" in text
     assert "and 9,991 more: --format json has all" in text
@@ -195,16 +195,16 @@ def test_the_time_grows_with_the_number_of_ranks_and_no_faster() -> None:
 
 
 def test_many_culprits_of_a_kind_are_counted() -> None:
-    these = samples.ranks(4, 8)
-    culprits = [samples.culprit("rank-crashed", one, "killed") for one in these[:20]]
-    text = one_line(samples.result(these, *culprits))
+    ranks = samples.ranks(4, 8)
+    culprits = [samples.culprit("rank-crashed", outcome, "killed") for outcome in ranks[:20]]
+    text = one_line(samples.result(ranks, *culprits))
     assert "[rank-crashed] - and 19 more findings" in text
     assert "and 11 more: --format json has all" in text
 
 
 def test_a_culprit_that_no_rule_knows_is_shown_all_the_same() -> None:
-    these = samples.ranks(2, 2)
-    text = one_line(samples.result(these, samples.culprit("brand-new", these[2], "something new")))
+    ranks = samples.ranks(2, 2)
+    text = one_line(samples.result(ranks, samples.culprit("brand-new", ranks[2], "something new")))
     assert text.startswith("BROKEN rank 2 = host gpu-0001, GPU 0")
     assert "something new [brand-new]" in text
 
@@ -259,8 +259,8 @@ def test_pasted_into_triage_it_names_the_same_cause(name: str) -> None:
 
 
 def test_a_lesser_confidence_is_said() -> None:
-    one = Culprit(slug="x", ranks=(3,), evidence="it failed", confidence=Confidence.POSSIBLE)
-    assert words.sentence(one) == "rank 3: it failed (possible)"
+    culprit = Culprit(slug="x", ranks=(3,), evidence="it failed", confidence=Confidence.POSSIBLE)
+    assert words.sentence(culprit) == "rank 3: it failed (possible)"
 
 
 def test_every_status_of_a_rank_has_its_place() -> None:

@@ -142,13 +142,13 @@ def test_verbose_lists_checks_probes_and_then_facts() -> None:
 
 
 def test_undecided_checks_are_where_the_report_says() -> None:
-    def told(verbose: int) -> str:
+    def footer(verbose: int) -> str:
         report = test_machines.reported("application-xids-only")
         return " ".join(terminal.render(report, verbose=verbose).split())
 
-    assert "facts are missing: see gpucheck -v." in told(0)
-    assert "facts are missing: see the checks below." in told(1)
-    assert "see gpucheck -v" not in told(1)
+    assert "facts are missing: see gpucheck -v." in footer(0)
+    assert "facts are missing: see the checks below." in footer(1)
+    assert "see gpucheck -v" not in footer(1)
 
 
 def test_each_area_has_a_state_in_a_word() -> None:
@@ -203,12 +203,12 @@ def test_what_a_selftest_shows_stands_in_the_area_of_what_it_ran_on(
     bad = failed(name, kind, device=device, data={"status": "CUDNN_STATUS_INTERNAL_ERROR"})
     report = samples.report(samples.SYSTEM, ran(result("device-placement"), bad))
     assert report.root_causes == (slug,)
-    marked = {one.name: one.slugs for one in areas(report) if one.status == "error"}
+    marked = {failing.name: failing.slugs for failing in areas(report) if failing.status == "error"}
     assert marked == ({area: (slug,)} if area else {})
 
 
 def line(machine: str, name: str) -> Area:
-    return next(one for one in areas(test_machines.reported(machine)) if one.name == name)
+    return next(area for area in areas(test_machines.reported(machine)) if area.name == name)
 
 
 @each(

@@ -38,5 +38,5 @@ def test_the_seconds_of_ranks_that_wait_for_one_that_hangs(tmp_path: Path) -> No
     preflight = decode(file.read_bytes()).get(Preflight)
     chart = durations.chart(preflight.ranks or [], preflight.steps or [])
     assert chart is not None
-    assert "Ranks 0-1 waited " in chart.said
-    assert " s for rank 2." in chart.said
+    assert "Ranks 0-1 waited " in chart.caption
+    assert " s for rank 2." in chart.caption

@@ -34,7 +34,8 @@ def libraries(
 
 def rows(section: CudaLibraries) -> list[tuple[str | None, ...]]:
     return [
-        (one.library, one.version, one.found_via, one.package) for one in section.libraries or ()
+        (library.library, library.version, library.found_via, library.package)
+        for library in section.libraries or ()
     ]
 
 

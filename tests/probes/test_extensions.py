@@ -121,7 +121,7 @@ def test_what_a_library_of_the_same_package_defines_is_not_missed(tmp_path: Path
             "pkg/lib/libpkg.so": tiny_elf(needed=NEEDS, offers=[own]),
         },
     )
-    assert [one.missing_symbols for one in section.extensions or ()] == [[], []]
+    assert [extension.missing_symbols for extension in section.extensions or ()] == [[], []]
 
 
 def test_the_strings_of_another_abi_are_told(tmp_path: Path) -> None:
@@ -215,7 +215,7 @@ def test_the_distribution_of_a_file(tmp_path: Path) -> None:
             "torchvision-0.24.1.dist-info/METADATA": "",
         },
     )
-    assert {(one.package, one.version) for one in section.extensions or ()} == {
+    assert {(extension.package, extension.version) for extension in section.extensions or ()} == {
         ("flash-attn", "2.8.3"),
         ("transformer-engine-cu12", "2.2.0"),
         ("apex", "0.1"),
@@ -229,7 +229,7 @@ def test_the_first_of_a_name_on_sys_path_counts(tmp_path: Path) -> None:
     files = {f"{other}/pkg/_C.so": tiny_elf(needed=NEEDS)}
     host = machine(tmp_path, files={**files, f"{SITE}/pkg/_C.so": tiny_elf(needed=NEEDS)})
     found = candidates(host, first.sys_path or [])
-    assert [one.path for one in found.files] == [f"{other}/pkg/_C.so"]
+    assert [file.path for file in found.files] == [f"{other}/pkg/_C.so"]
 
 
 def test_an_editable_project_is_looked_into_and_the_home_folder_is_not(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_an_editable_project_is_looked_into_and_the_home_folder_is_not(tmp_path:
         "/src/mine/mine/_C.so": tiny_elf(needed=NEEDS),
     }
     found = candidates(machine(tmp_path, files=files), ["/home/ana", "/src/mine"])
-    assert [one.inside for one in found.files] == ["mine/_C.so"]
+    assert [candidate.inside for candidate in found.files] == ["mine/_C.so"]
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ def test_a_slow_disk_costs_a_bounded_time(tmp_path: Path, monkeypatch: pytest.Mo
     clock = iter([0.0, 0.1, 0.7, 2.5])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     found = candidates(host, [SITE])
-    assert [one.inside for one in found.files] == ["a/_C.so", "a/ops/_C.so", "b/_C.so"]
+    assert [candidate.inside for candidate in found.files] == ["a/_C.so", "a/ops/_C.so", "b/_C.so"]
     assert "the disk is slow" in found.problem
 
 
@@ -326,7 +326,8 @@ def test_no_package_is_passed_over_for_its_name(tmp_path: Path) -> None:
         },
     )
     assert [
-        (one.package, one.needs_torch, one.missing_libraries) for one in section.extensions or ()
+        (extension.package, extension.needs_torch, extension.missing_libraries)
+        for extension in section.extensions or ()
     ] == [
         ("cupy", False, ["libnvrtc.so.13"]),
         ("onnxruntime", False, ["libcudnn.so.8"]),
@@ -358,7 +359,9 @@ def test_what_the_metadata_require(tmp_path: Path) -> None:
             "d-1.0.dist-info/RECORD": "",
         },
     )
-    required = {one.package: one.requires_torch for one in section.extensions or ()}
+    required = {
+        extension.package: extension.requires_torch for extension in section.extensions or ()
+    }
     assert required == {"a": True, "b": False, "c": False, "d": None}
 
 
@@ -379,7 +382,7 @@ def test_a_part_for_torch_of_a_package_for_several_frameworks(tmp_path: Path) ->
             "mine/other.so": plain,
         },
     )
-    optional = {one.package: one.optional for one in section.extensions or ()}
+    optional = {extension.package: extension.optional for extension in section.extensions or ()}
     assert optional == {"open3d": True, "dgl": False, "mmcv": False, "mine": False}
 
 
@@ -439,7 +442,7 @@ def test_when_the_time_is_over_that_is_told(
     clock = iter([0.0, 0.0, 0.0, 0.0, 0.0, 0.1, 9.0])
     monkeypatch.setattr("time.monotonic", lambda: next(clock))
     section = probe(tmp_path, {"a.so": tiny_elf(needed=NEEDS), "b.so": tiny_elf(needed=NEEDS)})
-    assert [one.file for one in section.extensions or ()] == ["a.so"]
+    assert [extension.file for extension in section.extensions or ()] == ["a.so"]
     assert section.left_out == "the disk is slow: 1 of 2 files were not read"
 
 
@@ -448,7 +451,9 @@ def nowhere(folder: Path, *more: str, needed: str = "libcublasLt.so.13") -> list
     files = {"ort/capi/cuda.so": tiny_elf(needed=[needed])}
     around = {path if path[0] == "/" else f"{SITE}/{path}": tiny_elf() for path in more}
     section = probe(folder, files, torch_files={**CUDA_FILES, **around})
-    return next(one.nowhere for one in section.extensions or () if one.package == "ort")
+    return next(
+        extension.nowhere for extension in section.extensions or () if extension.package == "ort"
+    )
 
 
 def test_a_library_that_is_in_no_place_from_which_packages_load(tmp_path: Path) -> None:
@@ -488,4 +493,4 @@ def test_a_file_with_a_variant_that_can_be_loaded_is_not_searched_for(tmp_path: 
             "bnb/libbnb_cuda13.so": tiny_elf(needed=["libcudart.so.13"]),
         },
     )
-    assert [one.nowhere for one in section.extensions or ()] == [[], None]
+    assert [extension.nowhere for extension in section.extensions or ()] == [[], None]

@@ -133,8 +133,10 @@ def test_a_dll_that_may_be_found_is_there(tmp_path: Path, place: str) -> None:
     file = tiny_pe({**NEEDS, "cudart64_110.dll": ["f"]})
     more = {rf"{place}\CUDART64_110.DLL": tiny_pe()}
     found = probe(tmp_path, {r"pkg\_C.pyd": file}, more=more, env={"Path": r"D:\cuda\bin"})
-    (one,) = [one for one in found.extensions or () if one.file == "pkg/_C.pyd"]
-    assert one.missing_libraries == []
+    (extension,) = [
+        extension for extension in found.extensions or () if extension.file == "pkg/_C.pyd"
+    ]
+    assert extension.missing_libraries == []
 
 
 def test_a_folder_that_cannot_be_read_leaves_dlls_unknown(tmp_path: Path) -> None:

@@ -110,7 +110,10 @@ def test_others_are_those_with_torch_on_disk(tmp_path: Path) -> None:
     }
     section = taken(tmp_path, files=files, others=others)
     assert section.others is not None
-    assert [(one.executable, one.torch) for one in section.others] == [
+    assert [
+        (other_interpreter.executable, other_interpreter.torch)
+        for other_interpreter in section.others
+    ] == [
         ("/opt/conda/bin/python", "2.6.0+cu124"),
         ("/usr/bin/python3", None),
     ]

@@ -237,8 +237,8 @@ def test_a_message_from_after_the_uptime_has_no_age(tmp_path: Path) -> None:
         log = collect(machine(tmp_path / uptime, files=files))
         assert log.oom_kills is not None
         assert log.xids is not None
-        assert [one.seconds_ago for one in log.oom_kills] == [ago]
-        assert [one.seconds_ago for one in log.xids] == [ago]
+        assert [oom_kill.seconds_ago for oom_kill in log.oom_kills] == [ago]
+        assert [event.seconds_ago for event in log.xids] == [ago]
 
 
 def test_words_about_memory_that_kill_nobody(tmp_path: Path) -> None:

@@ -45,7 +45,7 @@ def _without(copy: Recording, name: str) -> None:
 
 
 def by_name(libraries: list[LoadedLibrary] | None) -> dict[str, LoadedLibrary]:
-    return {one.library: one for one in libraries or ()}
+    return {found.library: found for found in libraries or ()}
 
 
 def test_libraries_and_how_they_are_found(found: Loading) -> None:
@@ -100,7 +100,7 @@ def test_a_wheel_that_this_user_may_not_read_is_no_wheel_that_is_gone() -> None:
     copy.problems.update(dict.fromkeys(hidden, "EACCES: Permission denied"))
     _without(copy, "libcudnn.so.9")
     found = section(RecordedHost(copy))
-    lost = next(one for one in found.missing or () if one.soname == "libcudnn.so.9")
+    lost = next(missing for missing in found.missing or () if missing.soname == "libcudnn.so.9")
     assert (lost.why, lost.path) == (NOT_READABLE, f"{WHEELS}/cudnn")
     assert lost.fatal
 
@@ -141,7 +141,7 @@ def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: boo
 
 
 @each(
-    ("gone", "told"),
+    ("gone", "expected"),
     [
         ("libcudnn_adv.so.9", ("libcudnn_adv.so.9", "libcudnn.so.9")),
         ("libcudnn_ops.so.9", ("libcudnn_ops.so.9", "libcudnn.so.9")),
@@ -156,14 +156,14 @@ def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: boo
     ],
 )
 def test_what_is_gone_is_told_where_something_fails_of_it(
-    gone: str, told: tuple[str, str] | None
+    gone: str, expected: tuple[str, str] | None
 ) -> None:
     copy = machine_files.copied(MACHINE)
     _without(copy, gone)
     found = section(RecordedHost(copy))
-    missing = [(one.soname, one.needed_by, one.fatal) for one in found.missing or ()]
-    assert missing == ([(*told, False)] if told else [])
-    assert gone not in [one.soname for one in found.runtime_opened or ()]
+    missing = [(lost.soname, lost.needed_by, lost.fatal) for lost in found.missing or ()]
+    assert missing == ([(*expected, False)] if expected else [])
+    assert gone not in [opened.soname for opened in found.runtime_opened or ()]
 
 
 @pytest.mark.parametrize(
@@ -292,10 +292,10 @@ def test_the_prediction_for_this_very_interpreter() -> None:
     import gpucheck.worker  # noqa: PLC0415
 
     script = Path(gpucheck.worker.__file__).with_name("loaded.py")
-    said = subprocess.run(
+    finished = subprocess.run(
         [sys.executable, str(script), "MARK"], capture_output=True, text=True, check=True
     ).stdout
-    answer = json.loads(said.split("MARK")[1])
+    answer = json.loads(finished.split("MARK")[1])
     predicted = section(LiveHost(), TargetWish(python=sys.executable))
     if predicted.libraries is None:
         pytest.skip(predicted.problem("libraries"))

@@ -88,7 +88,7 @@ def test_a_healthy_tree(tmp_path: Path) -> None:
     found = section(host(tmp_path, HEALTHY))
     assert found.problems == {}
     assert found.missing == []
-    libraries = {one.library: one for one in found.libraries or ()}
+    libraries = {library.library: library for library in found.libraries or ()}
     cudart = libraries["cudart"]
     assert (cudart.path, cudart.found_via, cudart.owner, cudart.version) == (
         rf"{LIB}\cudart64_12.dll", "windows-torch-lib", "torch", "12",
@@ -103,11 +103,11 @@ def test_a_library_in_the_toolkit_or_on_path(tmp_path: Path) -> None:
     toolkit = r"D:\cuda"
     files[rf"{toolkit}\bin\CUDART64_12.DLL"] = dll()
     found = section(host(tmp_path / "1", files, {"CUDA_PATH_V12_8": toolkit}))
-    cudart = next(one for one in found.libraries or () if one.library == "cudart")
+    cudart = next(library for library in found.libraries or () if library.library == "cudart")
     assert (cudart.found_via, cudart.owner) == ("windows-cuda-path", "toolkit")
     env = {"Path": rf"C:\other;{toolkit}\bin"}
     found = section(host(tmp_path / "2", files, env))
-    cudart = next(one for one in found.libraries or () if one.library == "cudart")
+    cudart = next(library for library in found.libraries or () if library.library == "cudart")
     assert (cudart.found_via, cudart.variable_entry) == ("windows-path", rf"{toolkit}\bin")
 
 
@@ -122,9 +122,9 @@ def test_a_library_in_the_toolkit_or_on_path(tmp_path: Path) -> None:
 )
 def test_a_library_that_is_missing(tmp_path: Path, name: str, by: str) -> None:
     missing = section(host(tmp_path, without(name))).missing
-    assert [(one.soname.lower(), one.needed_by, one.fatal) for one in missing or ()] == [
-        (name, by, True)
-    ]
+    assert [
+        (library.soname.lower(), library.needed_by, library.fatal) for library in missing or ()
+    ] == [(name, by, True)]
 
 
 def test_what_cannot_be_read_is_unknown(tmp_path: Path) -> None:

@@ -118,11 +118,15 @@ def test_damaged_libraries(tmp_path: Path, content: bytes | None, state: str) ->
     }
     if content is not None:
         files[CUDNN] = content
-    (one,) = list(wheels(tmp_path, files).damaged or [])
-    assert (one.project, one.version, one.library) == (
+    (damaged,) = list(wheels(tmp_path, files).damaged or [])
+    assert (damaged.project, damaged.version, damaged.library) == (
         "nvidia-cudnn-cu12", "9.10.2.21", "libcudnn.so.9",
     )  # fmt: skip
-    assert (one.state, one.recorded_size, one.size) == (state, 4096, len(content or b""))
+    assert (damaged.state, damaged.recorded_size, damaged.size) == (
+        state,
+        4096,
+        len(content or b""),
+    )
 
 
 def test_a_library_that_cannot_be_seen_is_not_called_missing(tmp_path: Path) -> None:
@@ -150,9 +154,9 @@ def test_two_wheels_own_one_file(tmp_path: Path, size: int, owner: str) -> None:
         NCCL: b"x" * size,
     }
     section = wheels(tmp_path, files)
-    (one,) = list(section.shared or [])
-    assert one.projects == ["nvidia-nccl-cu12", "nvidia-nccl-cu13"]
-    assert (one.library, one.owner) == ("libnccl.so.2", owner)
+    (shared,) = list(section.shared or [])
+    assert shared.projects == ["nvidia-nccl-cu12", "nvidia-nccl-cu13"]
+    assert (shared.library, shared.owner) == ("libnccl.so.2", owner)
     assert [d.state for d in section.damaged or ()] == ([] if owner else ["changed"])
 
 
@@ -163,9 +167,9 @@ def test_files_of_the_same_size_leave_the_owner_unknown(tmp_path: Path) -> None:
         )
         for cuda in (12, 13)
     }
-    (one,) = list(wheels(tmp_path, {**files, NCCL: b"x" * 10}).shared or [])
-    assert one.owner is None
-    assert "same size" in one.problem("owner")
+    (shared,) = list(wheels(tmp_path, {**files, NCCL: b"x" * 10}).shared or [])
+    assert shared.owner is None
+    assert "same size" in shared.problem("owner")
 
 
 def test_two_versions_of_one_wheel_are_not_two_owners(tmp_path: Path) -> None:

@@ -93,7 +93,9 @@ def test_every_field_has_a_source_or_a_problem(tmp_path: Path) -> None:
 def test_a_process_that_computes_and_draws_is_counted_once(tmp_path: Path) -> None:
     processes = _gpu(tmp_path).processes
     assert processes is not None
-    assert [(one.pid, one.kind, one.process_name) for one in processes] == [
+    assert [
+        (gpu_process.pid, gpu_process.kind, gpu_process.process_name) for gpu_process in processes
+    ] == [
         (9310, "compute", "python3"),
         (2011, "graphics", "Xorg"),
     ]

@@ -31,8 +31,8 @@ class Bus:
     ) -> str:
         folder = f"/sys/devices/pci0000:00/{below}/{address}"
         vendor, device = ids.split(":")
-        said = {"class": kind, "vendor": f"0x{vendor}", "device": f"0x{device}", **files}
-        self.files |= {f"{folder}/{name}": f"{text}\n" for name, text in said.items()}
+        files_of_device = {"class": kind, "vendor": f"0x{vendor}", "device": f"0x{device}", **files}
+        self.files |= {f"{folder}/{name}": f"{text}\n" for name, text in files_of_device.items()}
         self.links[f"{BUS}/{address}"] = f"../../..{folder.removeprefix('/sys')}"
         return folder
 

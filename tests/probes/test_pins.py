@@ -14,7 +14,10 @@ SITE = "/s"
 def test_many_requirements_of_one_project_cost_little_and_stand_once_each(tmp_path: Path) -> None:
     info = DistInfo(project="torch", version="2.6", path=f"{SITE}/torch-2.6.dist-info", entry=SITE)
     wanted = [f">=1.{number}" for number in range(16_000)]
-    lines = ["Name: torch", *(f"Requires-Dist: nvidia-a{one}" for one in [*wanted, ">=1.0"])]
+    lines = [
+        "Name: torch",
+        *(f"Requires-Dist: nvidia-a{specifier}" for specifier in [*wanted, ">=1.0"]),
+    ]
     host = machine(tmp_path, files={f"{info.path}/METADATA": "\n".join(lines)})
 
     start = time.process_time()

@@ -94,7 +94,7 @@ def test_torch_2_1_loads_only_after_a_failure() -> None:
     found = understand(OF_2_1)
     assert found.always == ()
     assert all(entry.required for entry in found.on_error)
-    assert found.error_names == tuple(one.split()[1] for one in WITH_CUDA_11)
+    assert found.error_names == tuple(line.split()[1] for line in WITH_CUDA_11)
     assert not found.together
 
 

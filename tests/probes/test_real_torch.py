@@ -59,8 +59,8 @@ def test_the_pins_hold_for_what_is_installed(host: RecordedHost, python: Interpr
 
 def test_every_library_has_its_wheel_and_version(host: RecordedHost, python: Interpreter) -> None:
     section = cuda_libraries.collect(host, python)
-    wheels = [one for one in section.libraries or () if one.found_via == "wheel"]
-    assert {one.library: one.version for one in wheels} == {
+    wheels = [library for library in section.libraries or () if library.found_via == "wheel"]
+    assert {library.library: library.version for library in wheels} == {
         "cublas": "13.4.1.3",
         "cublasLt": "13.4.1.3",
         "cudart": "13.2.86",
@@ -76,14 +76,14 @@ def test_every_library_has_its_wheel_and_version(host: RecordedHost, python: Int
         "nvrtc": "13.2.86",
         "nvshmem": "3.7.2",
     }
-    assert all(one.package for one in wheels)
+    assert all(library.package for library in wheels)
 
 
 def test_the_toolkit_behind_the_script(host: RecordedHost, python: Interpreter) -> None:
     section = toolkits.collect(host, python)
     assert (section.selected, section.selected_version) == ("/usr/local/cuda-13.0", "13.0")
     assert section.selected_via == "nvcc on PATH"
-    assert [(one.command, one.version) for one in section.compilers or ()] == [
+    assert [(compiler.command, compiler.version) for compiler in section.compilers or ()] == [
         ("gcc", "12"),
         ("g++", "12"),
         ("cc", "12"),

@@ -53,7 +53,7 @@ def toolkits(
 
 
 def listed(section: Toolkits) -> list[tuple[str | None, ...]]:
-    return [(one.path, one.version, one.found_via) for one in section.toolkits or ()]
+    return [(found.path, found.version, found.found_via) for found in section.toolkits or ()]
 
 
 def test_nothing_there(tmp_path: Path) -> None:
@@ -91,8 +91,8 @@ def test_a_folder_and_the_link_to_it_are_one_toolkit(tmp_path: Path) -> None:
     )  # fmt: skip
     assert listed(section) == [("/usr/local/cuda-12.4", "12.4.1", "/usr/local")]
     assert section.toolkits is not None
-    one = section.toolkits[0]
-    assert (one.has_nvcc, one.has_headers, one.has_cudart) == (True, True, True)
+    first = section.toolkits[0]
+    assert (first.has_nvcc, first.has_headers, first.has_cudart) == (True, True, True)
     assert (section.selected, section.selected_version) == ("/usr/local/cuda", "12.4.1")
     assert section.selected_via == "/usr/local/cuda"
 
@@ -212,7 +212,7 @@ def test_wheels(tmp_path: Path) -> None:
         (f"{SITE}/nvidia/cuda_nvcc", "12.8", "wheel"),
     ]
     assert section.toolkits is not None
-    assert [one.has_nvcc for one in section.toolkits] == [False, True]
+    assert [found.has_nvcc for found in section.toolkits] == [False, True]
 
 
 def test_an_unknown_target_hides_no_system_toolkit(tmp_path: Path) -> None:
@@ -241,8 +241,8 @@ def test_windows(tmp_path: Path) -> None:
         (rf"{root}\v11.8", "11.8", "distribution"),
     ]
     assert section.toolkits is not None
-    one = section.toolkits[0]
-    assert (one.has_nvcc, one.has_headers, one.has_cudart) == (True, True, True)
+    first = section.toolkits[0]
+    assert (first.has_nvcc, first.has_headers, first.has_cudart) == (True, True, True)
     assert section.compilers is None
 
 
@@ -268,7 +268,7 @@ def test_where_a_version_stands(tmp_path: Path, files: dict[str, str], version: 
 
 
 def compilers(section: Toolkits) -> list[tuple[str | None, str | None]]:
-    return [(one.command, one.version) for one in section.compilers or ()]
+    return [(compiler.command, compiler.version) for compiler in section.compilers or ()]
 
 
 def test_compilers_with_their_version_in_the_name(tmp_path: Path) -> None:

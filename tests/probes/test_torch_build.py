@@ -98,7 +98,9 @@ def test_a_wheel_with_pins(tmp_path: Path) -> None:
     assert torch.wheel_tag == "cp311-cp311-manylinux1_x86_64"
     assert torch.leftovers == []
     assert torch.installs is not None
-    assert [(one.kind, one.version) for one in torch.installs] == [("package", "2.2.2+cu121")]
+    assert [(install.kind, install.version) for install in torch.installs] == [
+        ("package", "2.2.2+cu121")
+    ]
     not_recorded = {"cudnn_compiled", "needs", "lost_libraries", "mapped_bytes"}
     assert set(torch.problems) == not_recorded
     assert torch.source("arch_list") == f"{SITE}/torch/lib/libtorch_python.so"
@@ -372,7 +374,7 @@ def test_a_stray_file_hides_the_package(tmp_path: Path) -> None:
     assert torch.installed is False
     assert torch.path == f"{CWD}/torch.py"
     assert torch.installs is not None
-    assert [one.kind for one in torch.installs] == ["module", "package"]
+    assert [install.kind for install in torch.installs] == ["module", "package"]
     assert torch.installs[1].version == "2.2.2+cu121"
     assert "not PyTorch" in torch.problem("version")
 
@@ -381,7 +383,7 @@ def test_a_source_checkout_hides_the_package(tmp_path: Path) -> None:
     torch = build(tmp_path, {**PYPI_2_2, f"{CWD}/torch/__init__.py": ""})
     assert torch.path == f"{CWD}/torch"
     assert torch.installs is not None
-    assert [one.kind for one in torch.installs] == ["folder", "package"]
+    assert [install.kind for install in torch.installs] == ["folder", "package"]
 
 
 def test_a_damaged_package_is_no_folder_of_the_user(tmp_path: Path) -> None:
@@ -419,7 +421,7 @@ def test_one_folder_under_two_names_is_one_install(tmp_path: Path) -> None:
     python = Interpreter(status="ok", prefix=PREFIX, sys_path=[lib64, SITE, SITE])
     torch = build(tmp_path, PYPI_2_2, python, links)
     assert torch.installs is not None
-    assert [one.path for one in torch.installs] == [f"{lib64}/torch"]
+    assert [install.path for install in torch.installs] == [f"{lib64}/torch"]
     assert torch.leftovers == []
 
 
@@ -434,7 +436,7 @@ def test_two_installs_in_the_order_of_import(tmp_path: Path) -> None:
     torch = build(tmp_path, files, python)
     assert (torch.version, torch.built_for) == ("2.6.0+cpu", "cpu")
     assert torch.installs is not None
-    assert [one.version for one in torch.installs] == ["2.6.0+cpu", "2.2.2+cu121"]
+    assert [install.version for install in torch.installs] == ["2.6.0+cpu", "2.2.2+cu121"]
 
 
 def test_leftovers_of_an_interrupted_upgrade(tmp_path: Path) -> None:
@@ -494,7 +496,15 @@ def test_what_torch_requires_besides_libraries(tmp_path: Path) -> None:
     files[f"{CWD}/jinja2/__init__.py"] = ""
     files[f"{SITE}/sympy-1.14.0.dist-info/METADATA"] = "Name: sympy\n"
     needs = collect(machine(tmp_path, files=files), PYTHON).needs
-    assert [(one.project, one.specifier, one.version, one.found) for one in needs or ()] == [
+    assert [
+        (
+            needed_package.project,
+            needed_package.specifier,
+            needed_package.version,
+            needed_package.found,
+        )
+        for needed_package in needs or ()
+    ] == [
         ("typing-extensions", ">=4.10.0", "4.5.0", True),
         ("sympy", ">=1.13.3", "1.14.0", False),
         ("jinja2", "", "", True),

@@ -81,11 +81,11 @@ def test_another_content_of_the_same_size(tmp_path: Path) -> None:
         {"nvidia_cudnn_cu12-9.10.2.21": record(CUDNN, hashed(b"1234"))},
         {CUDNN: digest(b"1x34")},
     )
-    (one,) = section.altered or []
-    assert (one.project, one.version, one.library, one.path) == (
+    (altered,) = section.altered or []
+    assert (altered.project, altered.version, altered.library, altered.path) == (
         "nvidia-cudnn-cu12", "9.10.2.21", "libcudnn.so.9", CUDNN,
     )  # fmt: skip
-    assert one.sha256 == digest(b"1x34")
+    assert altered.sha256 == digest(b"1x34")
 
 
 def test_a_file_of_two_wheels_may_be_either_of_them(tmp_path: Path) -> None:

@@ -131,15 +131,17 @@ CASES = {
 
 def red(found: SelfTests) -> set[tuple[str, str]]:
     """Return each test that an error rests on, with the finding; no other test may be red."""
-    told = set()
+    found_by = set()
     for finding in diagnose(snapshot(found), TABLES).standing:
         if finding.severity is not Severity.ERROR:
             continue
-        for one in finding.evidence:
-            if one.fact.startswith("selftests.results."):
-                told.add(((found.results or [])[int(one.fact.split(".")[2])].name, finding.slug))
-    assert {name for name, _slug in told} == {result.name for _path, result in found.wrong()}
-    return told
+        for evidence in finding.evidence:
+            if evidence.fact.startswith("selftests.results."):
+                found_by.add(
+                    ((found.results or [])[int(evidence.fact.split(".")[2])].name, finding.slug)
+                )
+    assert {name for name, _slug in found_by} == {result.name for _path, result in found.wrong()}
+    return found_by
 
 
 @NEEDS_TORCH

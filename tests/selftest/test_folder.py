@@ -80,4 +80,4 @@ def test_nothing_else_is_touched(tmp_path: Path) -> None:
     file.touch()
     os.utime(file, (OLD, OLD))
     sweep()
-    assert all(one.exists() for one in (*kept, target / "rank-0", link, file))
+    assert all(path.exists() for path in (*kept, target / "rank-0", link, file))

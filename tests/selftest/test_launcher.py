@@ -34,9 +34,9 @@ def test_a_healthy_patient(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fork
     patient = Patient(tmp_path, monkeypatch, tests={"one": FINE, "two": "bench.skip('no need')"})
     found = patient.examine(forks=forks)
     assert statuses(found.results) == {"import-torch": "passed", "one": "passed", "two": "skipped"}
-    one = by_name(found, "one")
-    assert (one.device, one.stage, one.kind, one.detail) == ("cpu", "", "", "")
-    assert [(m.name, m.value, m.bound) for m in one.measurements] == [("m", 2.0, 3.0)]
+    result = by_name(found, "one")
+    assert (result.device, result.stage, result.kind, result.detail) == ("cpu", "", "", "")
+    assert [(m.name, m.value, m.bound) for m in result.measurements] == [("m", 2.0, 3.0)]
     assert by_name(found, "two").detail == "no need"
     assert by_name(found, "import-torch").data["torch"] == "9.9.9+fake"
     assert found.devices == []
@@ -72,17 +72,17 @@ def test_tests_that_go_wrong_each_alone(
         assert (bad.status, bad.kind) == (status, kind), bad
         assert words in bad.detail
     assert by_name(found, "after").status == "passed"
-    assert [one.name for one in found.results or ()] == ["import-torch", *tests]
+    assert [result.name for result in found.results or ()] == ["import-torch", *tests]
 
 
 def test_each_test_says_when_it_began(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tests = {"one": "time.sleep(0.3)", "two": SEGFAULT, "three": FINE}
     patient = Patient(tmp_path, monkeypatch, tests=tests)
     results = patient.examine(forks=True).results or []
-    began = [one.began for one in results]
-    assert [one.name for one in results] == ["import-torch", *tests]
+    began = [result.began for result in results]
+    assert [result.name for result in results] == ["import-torch", *tests]
     assert None not in began
-    assert began == sorted(began, key=lambda one: one or 0.0)
+    assert began == sorted(began, key=lambda seconds: seconds or 0.0)
     assert (began[2] or 0.0) - (began[1] or 0.0) >= 0.25
 
 
@@ -210,9 +210,9 @@ def test_what_only_a_fork_breaks_is_no_failure(
         tmp_path, monkeypatch, before="import os; born = os.getpid()",
         tests={"one": "if bench.torch.born != os.getpid():\n    raise RuntimeError('forked')"},
     )  # fmt: skip
-    one = by_name(patient.examine(), "one")
-    assert one.status == "passed"
-    assert one.data["after_fork"] == "RuntimeError: forked"
+    result = by_name(patient.examine(), "one")
+    assert result.status == "passed"
+    assert result.data["after_fork"] == "RuntimeError: forked"
 
 
 def test_a_zygote_that_may_not_fork_is_replaced(
@@ -224,8 +224,8 @@ def test_a_zygote_that_may_not_fork_is_replaced(
         tmp_path, monkeypatch, before=link,
         tests={"one": "bench.require(bench.torch.born == os.getpid(), 'forked', 'forked')"},
     )  # fmt: skip
-    one = by_name(patient.examine(), "one")
-    assert (one.status, one.data) == ("passed", {})
+    result = by_name(patient.examine(), "one")
+    assert (result.status, result.data) == ("passed", {})
 
 
 def test_after_a_failure_on_a_gpu_the_rest_gets_a_fresh_process(
@@ -238,7 +238,7 @@ def test_after_a_failure_on_a_gpu_the_rest_gets_a_fresh_process(
     )
     found = patient.examine()
     assert found.devices == ["cuda:0", "cuda:1"]
-    results = [(one.name, one.device, one.status) for one in found.results or ()]
+    results = [(result.name, result.device, result.status) for result in found.results or ()]
     assert sorted(results)[:2] == [
         ("after", "cuda:0", "passed"), ("after", "cuda:1", "passed"),
     ]  # fmt: skip
@@ -250,14 +250,14 @@ def test_after_a_failure_on_a_gpu_the_rest_gets_a_fresh_process(
 def test_a_gpu_that_is_unfit_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     patient = Patient(tmp_path, monkeypatch, gpus=2, cuda="13.0", tests={"one": FINE})
     found = patient.examine(unfit={"cuda:1": "only 20 MiB are free"})
-    results = {one.device: (one.status, one.detail) for _path, one in found.of("one")}
+    results = {result.device: (result.status, result.detail) for _path, result in found.of("one")}
     assert results == {"cuda:0": ("passed", ""), "cuda:1": ("skipped", "only 20 MiB are free")}
     assert not found.passed_on_every_gpu("one")
 
 
 def test_no_gpu_where_one_has_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    said = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
-    patient = Patient(tmp_path, monkeypatch, cuda="12.8", init=said, tests={"one": FINE})
+    error = "Unexpected error from cudaGetDeviceCount(). Error 802: system not yet initialized"
+    patient = Patient(tmp_path, monkeypatch, cuda="12.8", init=error, tests={"one": FINE})
     found = patient.examine(Wish(expect_gpu=True))
     first = by_name(found, "import-torch")
     assert (first.status, first.kind) == ("failed", "cuda-unavailable")
@@ -277,8 +277,8 @@ def test_ranks_share_a_folder_and_know_each_other(
         "while len(os.listdir(bench.folder)) < bench.world_size:\n    time.sleep(0.01)"
     )
     patient = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS)
-    results = [one for _path, one in patient.examine(Wish(ranks=3)).of("one")]
-    assert sorted((one.rank, one.world_size, one.status) for one in results) == [
+    results = [result for _path, result in patient.examine(Wish(ranks=3)).of("one")]
+    assert sorted((result.rank, result.world_size, result.status) for result in results) == [
         (0, 3, "passed"), (1, 3, "passed"), (2, 3, "passed"),
     ]  # fmt: skip
 
@@ -289,7 +289,7 @@ def test_ranks_that_wait_for_a_crashed_one_are_not_blamed(
     monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
     body = "if bench.rank == 1:\n    os._exit(9)\nbench.stage('all-reduce')\ntime.sleep(1000)"
     patient = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS)
-    results = {one.rank: one for _path, one in patient.examine(Wish(ranks=3)).of("one")}
+    results = {result.rank: result for _path, result in patient.examine(Wish(ranks=3)).of("one")}
     assert results[1].status == "crashed"
     for rank in (0, 2):
         assert (results[rank].status, results[rank].kind) == ("skipped", "stopped")

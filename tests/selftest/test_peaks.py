@@ -31,9 +31,9 @@ def shares(*results: SelfTest, model: str = H100, level: Any = "standard") -> di
     tests = msgspec.structs.replace(ran(imported(model), *results), level=level)
     found = with_shares(tests, TABLES.get(GpuRates))
     return {
-        f"{one.name}: {each.name}": round(each.value or 0, 1)
-        for one in found.results or ()
-        for each in one.measurements
+        f"{rank_result.name}: {each.name}": round(each.value or 0, 1)
+        for rank_result in found.results or ()
+        for each in rank_result.measurements
         if each.unit == "%"
     }
 

@@ -21,8 +21,8 @@ def header(name: str, per: Per, *levels: Level) -> SelfTestHeader:
 
 
 HEADERS = {
-    one.name: one
-    for one in (
+    test_header.name: test_header
+    for test_header in (
         header(IMPORT, "machine"),
         header("one", "gpu"),
         header("two", "gpu"),
@@ -57,7 +57,7 @@ def test_the_user_chooses_tests_and_devices() -> None:
     assert [(job.tests, job.device) for step in laid.steps for job in step] == [
         (("long",), "cuda:1")
     ]
-    assert [(one.device, one.detail) for one in laid.skipped] == [
+    assert [(result.device, result.detail) for result in laid.skipped] == [
         ("cuda:7", "torch sees no cuda:7")
     ]
 
@@ -65,26 +65,30 @@ def test_the_user_chooses_tests_and_devices() -> None:
 def test_a_gpu_that_is_unfit_is_skipped_in_every_test() -> None:
     laid = plan(Wish(), HEADERS, TWO, {"cuda:0": "no room"})
     assert {job.device for step in laid.steps for job in step} == {"cuda:1"}
-    assert {(one.name, one.device, one.detail) for one in laid.skipped} == {
+    assert {(result.name, result.device, result.detail) for result in laid.skipped} == {
         (name, "cuda:0", "no room") for name in ("one", "two", "pairs", "sum")
     }
 
 
 def test_the_order_to_a_worker_says_all_it_needs() -> None:
     (job, _other), *_rest = plan(Wish(), HEADERS, TWO).steps
-    told = order(job, Wish(level="quick", seed=5), HEADERS, threads=3, folder="/f")
-    assert (told["tests"], told["device"], told["seed"]) == (["one", "two"], "cuda:0", 5)
-    assert told["seconds"] == {"one": 60.0, "two": 60.0}
+    sent_order = order(job, Wish(level="quick", seed=5), HEADERS, threads=3, folder="/f")
+    assert (sent_order["tests"], sent_order["device"], sent_order["seed"]) == (
+        ["one", "two"],
+        "cuda:0",
+        5,
+    )
+    assert sent_order["seconds"] == {"one": 60.0, "two": 60.0}
 
 
 def test_every_shipped_self_test_has_its_header() -> None:
     found = headers()
     assert next(iter(found)) == IMPORT
-    for name, one in found.items():
-        assert one.name == name
-        assert one.about
-        assert not one.about.endswith(".")
-        assert one.levels or name in ("jit", "onnx-export", "tensorrt", "batch-size")
+    for name, test_header in found.items():
+        assert test_header.name == name
+        assert test_header.about
+        assert not test_header.about.endswith(".")
+        assert test_header.levels or name in ("jit", "onnx-export", "tensorrt", "batch-size")
 
 
 @pytest.mark.process

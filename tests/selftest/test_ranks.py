@@ -23,7 +23,7 @@ def rank(at: int, status: str = "passed", kind: str = "", **more: Any) -> SelfTe
 
 
 def states(results: list[SelfTest]) -> list[tuple[int, str, str]]:
-    return [(one.rank, one.status, one.kind) for one in results]
+    return [(rank_result.rank, rank_result.status, rank_result.kind) for rank_result in results]
 
 
 def waits(at: int, *named: int) -> SelfTest:
@@ -53,9 +53,11 @@ def test_those_who_lost_a_rank_that_crashed_are_not_to_blame() -> None:
 
 
 def test_where_nobody_is_named_all_stay_as_they_are() -> None:
-    assert [one.status for one in settled([waits(0), waits(1), waits(2)])] == ["failed"] * 3
+    assert [rank_result.status for rank_result in settled([waits(0), waits(1), waits(2)])] == [
+        "failed"
+    ] * 3
     lost = [rank(at, "failed", "peer-lost") for at in range(3)]
-    assert [one.kind for one in settled(lost)] == ["peer-lost"] * 3
+    assert [rank_result.kind for rank_result in settled(lost)] == ["peer-lost"] * 3
 
 
 def test_wrong_values_stay_with_those_who_saw_them() -> None:
@@ -68,7 +70,7 @@ def test_wrong_values_stay_with_those_who_saw_them() -> None:
 def test_two_ranks_that_hang_are_both_named() -> None:
     stopped = [rank(at, "skipped", "stopped") for at in (1, 2)]
     found = settled([waits(0, 1, 2), *stopped])
-    assert [one.status for one in found] == ["skipped", "timed-out", "timed-out"]
+    assert [rank_result.status for rank_result in found] == ["skipped", "timed-out", "timed-out"]
 
 
 LOST_PEER = """\
@@ -182,14 +184,20 @@ HUNG = rank(1, "timed-out", "timed-out", detail="it did not end within 9 s")
 
 def test_a_time_out_that_came_first_explains_an_abort_and_a_later_one_does_not() -> None:
     aborted = died(0, signal.SIGABRT, CLOSED)
-    assert [one.status for one in settled([HUNG, aborted])] == ["skipped", "timed-out"]
-    assert [one.status for one in settled([aborted, HUNG])] == ["crashed", "timed-out"]
+    assert [rank_result.status for rank_result in settled([HUNG, aborted])] == [
+        "skipped",
+        "timed-out",
+    ]
+    assert [rank_result.status for rank_result in settled([aborted, HUNG])] == [
+        "crashed",
+        "timed-out",
+    ]
 
 
 def test_a_rank_that_is_named_explains_an_abort_before_it_was_stopped() -> None:
     stopped = rank(1, "skipped", "stopped")
     found = settled([waits(2, 1), died(0, signal.SIGABRT, CLOSED), stopped])
-    assert [one.status for one in found] == ["skipped", "timed-out", "skipped"]
+    assert [rank_result.status for rank_result in found] == ["skipped", "timed-out", "skipped"]
 
 
 @each(
@@ -203,7 +211,7 @@ def test_a_rank_that_is_named_explains_an_abort_before_it_was_stopped() -> None:
 )
 def test_an_end_of_its_own_stays_red(first: SelfTest, second: SelfTest) -> None:
     found = settled([first, second, rank(2)])
-    assert [one.status for one in found] == ["crashed", "crashed", "passed"]
+    assert [rank_result.status for rank_result in found] == ["crashed", "crashed", "passed"]
 
 
 P2P_ONLY = "bench.require(os.environ.get({name!r}) == {value!r}, 'wrong-value', 'wrong')"
@@ -214,8 +222,8 @@ def examine(folder: Path, monkeypatch: pytest.MonkeyPatch, body: str) -> list[Se
         folder, monkeypatch, gpus=2, cuda="13.0", tests={"one": body, "after": "pass"}, per=RANKS
     )
     found = patient.examine(Wish())
-    assert [one.status for _path, one in found.of("after")] == ["passed", "passed"]
-    return [one for _path, one in found.of("one")]
+    assert [rank_result.status for _path, rank_result in found.of("after")] == ["passed", "passed"]
+    return [numbered_result for _path, numbered_result in found.of("one")]
 
 
 @pytest.mark.process
@@ -226,9 +234,9 @@ def test_the_control_run_finds_the_transport(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str, runs: int
 ) -> None:
     found = examine(tmp_path, monkeypatch, P2P_ONLY.format(name=name, value=value))
-    assert [one.status for one in found] == ["failed", "failed"]
-    for one in found:
-        control = one.data["control"]
+    assert [rank_result.status for rank_result in found] == ["failed", "failed"]
+    for rank_result in found:
+        control = rank_result.data["control"]
         assert control["cured_by"][name] == value
         assert control["goes_wrong_again"] is True
         assert len(control["tried"]) == runs
@@ -239,7 +247,7 @@ def test_a_failure_in_every_control_run(tmp_path: Path, monkeypatch: pytest.Monk
     found = examine(tmp_path, monkeypatch, "raise Failed('wrong-value', 'wrong')")
     control = found[0].data["control"]
     assert control["cured_by"] is None
-    assert [one["verdict"] for one in control["tried"]] == ["wrong"] * 4
+    assert [trial["verdict"] for trial in control["tried"]] == ["wrong"] * 4
 
 
 @pytest.mark.process
@@ -269,7 +277,9 @@ def test_a_failure_that_does_not_come_again(
 def test_what_no_transport_can_be_to_blame_for_is_not_tried_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: str
 ) -> None:
-    assert all("control" not in one.data for one in examine(tmp_path, monkeypatch, body))
+    assert all(
+        "control" not in rank_result.data for rank_result in examine(tmp_path, monkeypatch, body)
+    )
 
 
 @pytest.mark.process
@@ -278,12 +288,16 @@ def test_on_the_cpu_there_is_no_nccl_to_try(
 ) -> None:
     body = "raise Failed('wrong-value', 'wrong')"
     found = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS).examine()
-    assert all("control" not in one.data for one in found.results or ())
+    assert all("control" not in rank_result.data for rank_result in found.results or ())
 
 
 @pytest.mark.process
 def test_one_gpu_says_that_nccl_ran_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     body = "bench.remark = 'one GPU'"
     found = Patient(tmp_path, monkeypatch, gpus=1, cuda="13.0", tests={"one": body}, per=RANKS)
-    ((_path, one),) = found.examine().of("one")
-    assert (one.status, one.detail, one.world_size) == ("passed", "one GPU", 1)
+    ((_path, rank_result),) = found.examine().of("one")
+    assert (rank_result.status, rank_result.detail, rank_result.world_size) == (
+        "passed",
+        "one GPU",
+        1,
+    )

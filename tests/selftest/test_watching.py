@@ -20,7 +20,9 @@ from gpucheck.selftests.watching import Watch, summary
 
 def look(*changes: dict[str, object]) -> list[NvmlGpu]:
     gpus = nvml(*[A100] * len(changes)).gpus or []
-    return [msgspec.structs.replace(gpu, **one) for gpu, one in zip(gpus, changes, strict=True)]
+    return [
+        msgspec.structs.replace(gpu, **change) for gpu, change in zip(gpus, changes, strict=True)
+    ]
 
 
 def test_the_extremes_of_all_looks_are_kept() -> None:
@@ -37,11 +39,11 @@ def test_the_course_of_temperature_and_memory_is_kept_in_few_moments() -> None:
     looks = [look({"temperature_c": 40 + at % 50, "memory_used_bytes": at}) for at in range(500)]
     (gpu,) = summary(looks, [2.0 * at for at in range(500)])
     assert 60 <= len(gpu.course) <= 120
-    assert max(one.temperature_c or 0 for one in gpu.course) == 89
-    seconds = [one.seconds for one in gpu.course]
+    assert max(moment.temperature_c or 0 for moment in gpu.course) == 89
+    seconds = [moment.seconds for moment in gpu.course]
     assert seconds == sorted(seconds)
     (short,) = summary(looks[:3], [0.0, 2.0, 4.1])
-    assert [(one.seconds, one.memory_used_bytes) for one in short.course] == [
+    assert [(moment.seconds, moment.memory_used_bytes) for moment in short.course] == [
         (0.0, 0), (2.0, 1), (4.1, 2),
     ]  # fmt: skip
     assert summary(looks)[0].course == []

@@ -84,7 +84,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def _typed(line: str) -> Command:
     def run(folder: Path) -> None:
-        words = [str(folder.parent / one) if one in FILES else one for one in line.split()]
+        words = [str(folder.parent / word) if word in FILES else word for word in line.split()]
         ran = CliRunner().invoke(gpucheck, ["--tables", str(folder), *words])
         if ran.exception is not None and not isinstance(ran.exception, SystemExit | TablesError):
             raise ran.exception
@@ -98,13 +98,18 @@ def _check(machine: str) -> Command:
         host = machine_files.host(machine)
         collector = Collector(host, tables, wish=TargetWish(python=None), request=Request())
         snapshot = collector.collect().snapshot
-        assert [one for one in snapshot.runs.runs if one.status == "crashed"] == []
+        assert [
+            probe_run for probe_run in snapshot.runs.runs if probe_run.status == "crashed"
+        ] == []
         terminal.render(judge_machine(snapshot, tables), verbose=2)
 
     return run
 
 
-ALL = {**{line: _typed(line) for line in COMMANDS}, **{one: _check(one) for one in MACHINES}}
+ALL = {
+    **{line: _typed(line) for line in COMMANDS},
+    **{machine: _check(machine) for machine in MACHINES},
+}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +121,7 @@ def readers(folder: Path) -> dict[str, list[str]]:
         patch.setattr(
             "gpucheck.interface.with_tables.refuse_broken", lambda _tables: None
         )  # reads all
-        for said, command in ALL.items():
+        for command_name, command in ALL.items():
             read: dict[str, None] = {}
 
             def get(self: Tables, cls: Any, read: dict[str, None] = read) -> Any:  # noqa: ANN401
@@ -126,7 +131,7 @@ def readers(folder: Path) -> dict[str, list[str]]:
             patch.setattr(Tables, "get", get)
             command(folder)
             for name in read:
-                found.setdefault(name, []).append(said)
+                found.setdefault(name, []).append(command_name)
     return found
 
 
@@ -135,7 +140,7 @@ def _columns() -> Iterator[tuple[str, str, str]]:
     for name, table in all_tables().items():
         form = inspect.type_info(table)
         assert isinstance(form, inspect.StructType)
-        rows = next(one.type for one in form.fields if one.name == "rows")
+        rows = next(field.type for field in form.fields if field.name == "rows")
         assert isinstance(rows, inspect.VarTupleType)
         several = isinstance(rows.item_type, inspect.UnionType)
         found = json.loads((SOURCE / f"{name}.json").read_text())["rows"]
@@ -151,7 +156,7 @@ def _numbered() -> list[tuple[int, str, str, str]]:
     """Return each column with its place among those of its table."""
     return [
         (number, *column)
-        for _, columns in itertools.groupby(_columns(), key=lambda one: one[0])
+        for _, columns in itertools.groupby(_columns(), key=lambda column: column[0])
         for number, column in enumerate(columns)
     ]
 
@@ -171,14 +176,15 @@ def _has_text(value: object) -> bool:
 def _damaged(value: Any, word: str) -> Any:  # noqa: ANN401  # JSON
     """Put a word in the place of a text, or of the first one of several."""
     if isinstance(value, dict):
-        key = next(key for key, one in value.items() if _has_text(one))
+        key = next(key for key, value_of_key in value.items() if _has_text(value_of_key))
         return {**value, key: _damaged(value[key], word)}
     return [word, *value[1:]] if isinstance(value, list) else word
 
 
 def test_these_commands_read_every_table(readers: dict[str, list[str]]) -> None:
     others = {
-        name: [one for one in found if one != "tables check"] for name, found in readers.items()
+        name: [command for command in found if command != "tables check"]
+        for name, found in readers.items()
     }
     assert {name for name in all_tables() if not others.get(name)} <= set(UNREAD)
 
@@ -223,10 +229,10 @@ def _is_refused(file: Path, data: dict[str, Any], at: int, column: str, word: st
     try:
         Tables(file.parent).get(all_tables()[file.stem])
     except TablesError as error:
-        (said,) = error.args
-        assert said.startswith(f"{file}, row {at + 1} does not have the form of a table: ")
-        assert len(said) < 600 + len(str(file))
-        assert "\n" not in said
+        (sentence,) = error.args
+        assert sentence.startswith(f"{file}, row {at + 1} does not have the form of a table: ")
+        assert len(sentence) < 600 + len(str(file))
+        assert "\n" not in sentence
         return True
     return False
 

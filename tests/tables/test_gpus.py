@@ -182,7 +182,10 @@ def test_products_with_rates_are_known_devices(tables: Tables) -> None:
 )
 def test_names_that_drivers_print(tables: Tables, name: str, capability: str | None) -> None:
     found = (capability_of(known, tables) for known in spellings(name))
-    assert next((one for one in found if one), None) == capability
+    assert (
+        next((known_capability for known_capability in found if known_capability), None)
+        == capability
+    )
 
 
 @each(

@@ -47,7 +47,7 @@ def test_a_folder_is_answered_in_the_order_of_its_names(folder: Path) -> None:
 
 def test_files_are_answered_in_the_order_given(folder: Path) -> None:
     found = answers(folder / "b-2.txt", folder / "a-1.txt")
-    assert [one["id"] for one in found] == ["b-2", "a-1"]
+    assert [answer["id"] for answer in found] == ["b-2", "a-1"]
 
 
 def test_lines_of_json_are_tickets_and_a_bad_one_stops_no_other(tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_lines_of_json_are_tickets_and_a_bad_one_stops_no_other(tmp_path: Path) 
     ]
     file.write_text("\n".join(lines))
     found = answers(file)
-    assert [one["id"] for one in found] == [7, None, None, "x", "last"]
-    assert [bool(one.get("error")) for one in found] == [False, True, True, True, False]
+    assert [answer["id"] for answer in found] == [7, None, None, "x", "last"]
+    assert [bool(answer.get("error")) for answer in found] == [False, True, True, True, False]
     assert "line 3" in found[1]["error"]
 
 
@@ -97,12 +97,12 @@ def test_a_ticket_that_kills_its_process_gets_a_line_and_stops_no_other(
     file.write_text("\n".join(rows))
     batch = Batch([file], TABLES, 2)
     found = list(batch.answers())
-    assert [one["id"] for one in found] == [*range(100), None, *range(101, 150)]
+    assert [answer["id"] for answer in found] == [*range(100), None, *range(101, 150)]
     why = "has no answer: the process that looked at it was killed twice, perhaps because "
     why += "memory ran out."
-    lost = {at: one["error"] for at, one in enumerate(found) if "error" in one}
+    lost = {at: answer["error"] for at, answer in enumerate(found) if "error" in answer}
     assert lost == {70: f"70 {why}", 100: f"a ticket without a name {why}"}
-    assert {one["verdict"] for at, one in enumerate(found) if at not in lost} == {"broken"}
+    assert {answer["verdict"] for at, answer in enumerate(found) if at not in lost} == {"broken"}
     assert batch.summary()[1:] == [f"Note: 70 {why}", f"Note: a ticket without a name {why}"]
 
 
@@ -149,8 +149,8 @@ def test_a_folder_that_cannot_be_listed_stops_no_other(
 def test_an_empty_ticket_says_so(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "x.txt").write_bytes(content)
     (tmp_path / "y.jsonl").write_text(json.dumps({"id": 3, "text": content.decode()}))
-    one, two = answers(tmp_path)
-    assert one["error"].startswith("x is empty: ")
+    first, two = answers(tmp_path)
+    assert first["error"].startswith("x is empty: ")
     assert two["error"].startswith("3 is empty: ")
 
 
@@ -160,7 +160,7 @@ def test_lines_of_json_in_other_encodings(tmp_path: Path, encoding: str) -> None
     text = f"运行训练脚本时报错，请问如何解决？\n{MISMATCH}"  # noqa: RUF001  # Chinese has its own punctuation
     rows = [json.dumps({"id": at, "text": text}, ensure_ascii=False) for at in range(3)]
     file.write_bytes("\n".join(rows).encode(encoding))
-    assert [one["root_causes"] for one in answers(file)] == [["driver-library-mismatch"]] * 3
+    assert [answer["root_causes"] for answer in answers(file)] == [["driver-library-mismatch"]] * 3
 
 
 def test_a_saved_report_in_a_line_of_json_is_judged_anew(tmp_path: Path) -> None:

@@ -21,5 +21,10 @@ def test_a_line_that_is_too_long_is_one_ticket_and_shifts_no_number(
     lines = ["x" * 1001 + forged, "y" * 2500, "nonsense", json.dumps({"id": "last", "text": "x"})]
     file.write_text("\n".join(lines), encoding="utf-8")
     answers = list(Batch([file], TABLES, 1).answers())
-    assert [one["id"] for one in answers] == [None, None, None, "last"]
-    assert [one.get("error", "")[:7] for one in answers] == ["line 1:", "line 2:", "line 3:", ""]
+    assert [answer["id"] for answer in answers] == [None, None, None, "last"]
+    assert [answer.get("error", "")[:7] for answer in answers] == [
+        "line 1:",
+        "line 2:",
+        "line 3:",
+        "",
+    ]

@@ -71,10 +71,10 @@ def test_a_command_a_setting_or_information_is_no_sign(line: str) -> None:
 
 
 def test_memory_of_ones_own_tensors_is_held_by_nobody_else() -> None:
-    said = (
+    text = (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 3.43 GiB. GPU 5 has a total "
         "capacity of 79.44 GiB of which 2.64 GiB is free. Process 679812 has 76.79 GiB memory in "
         "use. Of the allocated memory {own} GiB is allocated by PyTorch, and 1 GiB is reserved\n"
     )
-    assert triage(said.format(own="72.76")).root_causes == ("out-of-memory",)
-    assert triage(said.format(own="2.76")).root_causes[:1] == ("gpu-memory-held",)
+    assert triage(text.format(own="72.76")).root_causes == ("out-of-memory",)
+    assert triage(text.format(own="2.76")).root_causes[:1] == ("gpu-memory-held",)

@@ -54,11 +54,11 @@ def raised(text: str) -> list[Raised]:
 
 @each("form", FORMS)
 def test_a_traceback_is_read_whatever_stands_before_its_lines(form: str) -> None:
-    (one,) = raised(FORMS[form])
-    assert (one.exception, one.message) == ("KeyError", "'lm_head'")
-    assert one.frames[-1].file.endswith("vllm/engine.py")
-    assert (one.frames[-1].line, one.frames[-1].function) == (34, "step")
-    assert not one.quoted
+    (exception,) = raised(FORMS[form])
+    assert (exception.exception, exception.message) == ("KeyError", "'lm_head'")
+    assert exception.frames[-1].file.endswith("vllm/engine.py")
+    assert (exception.frames[-1].line, exception.frames[-1].function) == (34, "step")
+    assert not exception.quoted
 
 
 def test_a_class_that_begins_with_the_mark_of_pytest_keeps_it() -> None:
@@ -67,15 +67,15 @@ def test_a_class_that_begins_with_the_mark_of_pytest_keeps_it() -> None:
 
 
 def test_a_notebook() -> None:
-    (one,) = raised(NOTEBOOK)
-    assert one.exception == "TypeError"
-    assert one.message == "loop() takes 3 positional arguments but 4 were given"
-    assert [frame.line for frame in one.frames] == [1, 2240]
+    (exception,) = raised(NOTEBOOK)
+    assert exception.exception == "TypeError"
+    assert exception.message == "loop() takes 3 positional arguments but 4 were given"
+    assert [frame.line for frame in exception.frames] == [1, 2240]
 
 
 def test_an_exception_within_a_sentence_is_quoted() -> None:
-    (one,) = raised("When I start it I get ValueError: bad mask, and nothing else happens.")
-    assert (one.exception, one.quoted, one.frames) == ("ValueError", True, ())
+    (exception,) = raised("When I start it I get ValueError: bad mask, and nothing else happens.")
+    assert (exception.exception, exception.quoted, exception.frames) == ("ValueError", True, ())
 
 
 def test_a_ticket_of_one_line_gives_its_last_exception() -> None:
@@ -83,9 +83,9 @@ def test_a_ticket_of_one_line_gives_its_last_exception() -> None:
         "I train a model with my own data set and follow the tutorial of the docs step by step. "
     )
     line = f"{words * 4}TypeError: first try. {words * 4}RuntimeError: second try {words}"
-    (one,) = raised(line)
-    assert one.exception == "RuntimeError"
-    assert one.message.startswith("second try")
+    (exception,) = raised(line)
+    assert exception.exception == "RuntimeError"
+    assert exception.message.startswith("second try")
 
 
 @each(
@@ -113,7 +113,7 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
     cause = "The above exception was the direct cause of the following exception:"
     second = PLAIN.replace("KeyError: 'lm_head'", "RuntimeError: cannot load")
     text = read_text(f"{PLAIN}\n{cause}\n\n{second}".encode())
-    assert [[one.name for one in chain] for chain in chains(text, raised_in(text))] == [
+    assert [[exception.name for exception in chain] for chain in chains(text, raised_in(text))] == [
         ["KeyError", "RuntimeError"]
     ]
     text = read_text(f"{PLAIN}\nand later\n\n{second}".encode())
@@ -121,7 +121,7 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
 
 
 @each(
-    ("line", "said"),
+    ("line", "rest"),
     [
         ("ERROR 01-02 03:04:05 [core.py:341] KeyError: 'x'", "KeyError: 'x'"),
         ("[2025-01-02 03:04:05 TP0] KeyError: 'x'", "KeyError: 'x'"),
@@ -129,13 +129,13 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
         ("2025-01-02 03:04:05,123 - ERROR - KeyError: 'x'", "KeyError: 'x'"),
     ],
 )
-def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, said: str) -> None:
-    assert unlogged(line).strip() == said
+def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, rest: str) -> None:
+    assert unlogged(line).strip() == rest
 
 
 def test_the_last_exception_of_a_log_that_is_full_of_errors_is_found() -> None:
     noise = "".join(f"GET /{number} error: 404, retried\n" for number in range(2000))
-    assert [one.name for one in raised(noise + PLAIN)] == ["KeyError"]
+    assert [exception.name for exception in raised(noise + PLAIN)] == ["KeyError"]
 
 
 def test_a_traceback_without_its_end_is_told_from_a_text_without_a_failure() -> None:
@@ -156,10 +156,14 @@ def test_a_last_statement_names_the_exception_of_a_traceback_that_ends_with_it(
     last: str, name: str
 ) -> None:
     text = "".join(PLAIN.splitlines(keepends=True)[:4]) + f"    {last}\n```\nprose\n"
-    (one,) = raised(text)
-    assert (one.name, one.message, one.frames[-1].function) == (name, last, "step")
+    (exception,) = raised(text)
+    assert (exception.name, exception.message, exception.frames[-1].function) == (
+        name,
+        last,
+        "step",
+    )
 
 
 def test_a_notebook_names_the_class_above_its_frames() -> None:
-    (one,) = raised(NOTEBOOK.partition("\nTypeError: loop()")[0])
-    assert (one.name, one.message, len(one.frames)) == ("TypeError", "", 2)
+    (exception,) = raised(NOTEBOOK.partition("\nTypeError: loop()")[0])
+    assert (exception.name, exception.message, len(exception.frames)) == ("TypeError", "", 2)

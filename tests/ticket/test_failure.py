@@ -10,10 +10,10 @@ from gpucheck.ticket.whose_code import innermost
 INSTALLED = "/venv/lib/python3.11/site-packages"
 
 
-def traceback(said: str, file: str = f"{INSTALLED}/vllm/engine.py") -> str:
+def traceback(message: str, file: str = f"{INSTALLED}/vllm/engine.py") -> str:
     return (
         "Traceback (most recent call last):\n"
-        f'  File "{file}", line 7, in step\n    return inner()\n{said}\n'
+        f'  File "{file}", line 7, in step\n    return inner()\n{message}\n'
     )
 
 
@@ -24,7 +24,7 @@ def failure(text: str) -> Failure:
 
 
 @each(
-    ("said", "about"),
+    ("message", "about"),
     [
         ("KeyError: 'lm_head'", About.PROGRAM),
         ("ValueError: Out of range float values are not JSON compliant", About.PROGRAM),
@@ -42,8 +42,8 @@ def failure(text: str) -> Failure:
         ("RuntimeError: Websocket connection closed", About.PROGRAM),
     ],
 )
-def test_what_an_exception_is_about(said: str, about: About) -> None:
-    assert failure(traceback(said)).about is about
+def test_what_an_exception_is_about(message: str, about: About) -> None:
+    assert failure(traceback(message)).about is about
 
 
 @each(

@@ -33,7 +33,7 @@ def taken(data: bytes) -> Intake:
 
 def sources(data: bytes) -> list[str]:
     report = judge(taken(data).text(), TABLES)
-    return [one.source for finding in report.findings for one in finding.evidence]
+    return [evidence.source for finding in report.findings for evidence in finding.evidence]
 
 
 @pytest.mark.parametrize("ending", [b"\n", b"\r\n"])
@@ -225,14 +225,20 @@ def test_parts_of_telling_texts_never_crash() -> None:
     chance = random.Random(11)  # noqa: S311  # the same every time
     from gpucheck.log_patterns.loading import all_messages  # noqa: PLC0415
 
-    samples = [one.sample for finding in all_messages().values() for one in finding.messages]
+    samples = [
+        message.sample for finding in all_messages().values() for message in finding.messages
+    ]
     for _ in range(150):
         parts = [chance.choice(samples) for _ in range(chance.randrange(1, 12))]
         text = chance.choice(["\n", " ", "\r", "\n> ", "\t"]).join(parts)
         cut = chance.randrange(len(text))
         report = triage((text[cut:] + text[: chance.randrange(len(text))]).encode() + b"\xf0\x28")
         assert not [check for check in report.checks if check.outcome.value == "crashed"]
-        assert all(one.source for one in report.findings[0].evidence) if report.findings else True
+        assert (
+            all(evidence.source for evidence in report.findings[0].evidence)
+            if report.findings
+            else True
+        )
 
 
 def test_a_text_of_short_lines_alone_is_not_empty() -> None:

@@ -69,12 +69,12 @@ def test_a_name_of_mig_that_a_program_takes_for_a_number_is_no_fault_of_mig() ->
     report = triage(NAME_AS_NUMBER)
     assert report.root_causes == ("application-bug",)
     assert report.standing[0].headline.startswith("The program fails with ValueError")
-    assert {one.severity for one in report.standing[1:]} == {Severity.INFO}
+    assert {finding.severity for finding in report.standing[1:]} == {Severity.INFO}
 
 
 def test_the_version_that_was_found_is_said_as_nvidia_smi_says_it() -> None:
-    said = "The NVIDIA driver on your system is too old (found version 11040)."
-    report = triage(f"UserWarning: CUDA initialization: {said}\n")
+    text = "The NVIDIA driver on your system is too old (found version 11040)."
+    report = triage(f"UserWarning: CUDA initialization: {text}\n")
     found = report.standing[0]
     assert "CUDA 11.4" in found.headline
     assert found.fixes[1].commands == ("nvidia-smi",)

@@ -205,25 +205,25 @@ def test_a_gpu_with_room_is_not_held() -> None:
 
 
 def test_a_program_that_asks_for_too_much_is_not_told_of_others() -> None:
-    said = FULL.format(used="15514").replace(
+    text = FULL.format(used="15514").replace(
         "CUDA error: out of memory", "CUDA out of memory. Tried to allocate 2.00 GiB"
     )
-    assert triage(said).root_causes[:1] == ("out-of-memory",)
+    assert triage(text).root_causes[:1] == ("out-of-memory",)
 
 
 def test_a_free_gpu_that_is_chosen_is_not_held() -> None:
-    said = "CUDA_VISIBLE_DEVICES=1 python a.py\n" + FULL.format(used="15514")
-    assert triage(said).root_causes[:1] == ("out-of-memory",)
+    text = "CUDA_VISIBLE_DEVICES=1 python a.py\n" + FULL.format(used="15514")
+    assert triage(text).root_causes[:1] == ("out-of-memory",)
 
 
 def test_half_on_the_cpu_is_still_named() -> None:
-    said = "RuntimeError: \"slow_conv2d_cpu\" not implemented for 'Half'"
-    assert triage(said).root_causes == ("application-bug",)
+    text = "RuntimeError: \"slow_conv2d_cpu\" not implemented for 'Half'"
+    assert triage(text).root_causes == ("application-bug",)
 
 
 def test_a_newsletter_is_no_wsl() -> None:
     """Short words count as whole words only: "wsl" is in "newsletter", "roce" in "process"."""
-    said = "In the newsletter of our group: CUDA unknown error - this may be due to an incorrectly "
-    said += "set up environment"
-    assert triage(said).root_causes == ("device-nodes-missing",)
-    assert triage(said.replace("newsletter", "WSL2")).root_causes[:1] == ("wsl-driver-problem",)
+    text = "In the newsletter of our group: CUDA unknown error - this may be due to an incorrectly "
+    text += "set up environment"
+    assert triage(text).root_causes == ("device-nodes-missing",)
+    assert triage(text.replace("newsletter", "WSL2")).root_causes[:1] == ("wsl-driver-problem",)

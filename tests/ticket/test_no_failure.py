@@ -56,7 +56,7 @@ def test_an_odd_companion_is_a_warning_beside_an_exception_that_it_does_not_touc
     assert alone.root_causes == ("torch-companion-mismatch",)
     beside = triage(ODD_COMPANION + EXCEPTION)
     assert beside.root_causes == ("application-bug",)
-    assert [(one.slug, one.severity.value) for one in beside.standing[1:]] == [
+    assert [(finding.slug, finding.severity.value) for finding in beside.standing[1:]] == [
         ("torch-companion-mismatch", "warning")
     ]
 

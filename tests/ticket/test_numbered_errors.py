@@ -24,16 +24,16 @@ def lines(words: str) -> list[str]:
 
 @each("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
 def test_each_code_that_stands_for_a_finding_is_named(row: CudaErrorRow) -> None:
-    said = triage(f"torch fails to initialise\nCUDA error: error code {row.code}\n")
+    report = triage(f"torch fails to initialise\nCUDA error: error code {row.code}\n")
     also = {"visible-devices-hides-gpus", "device-permission"}
-    assert said.root_causes[0] in {*row.slugs, *also}
+    assert report.root_causes[0] in {*row.slugs, *also}
 
 
 @each("row", FINDINGS, ids=[str(row.runtime) for row in FINDINGS])
 def test_each_name_that_stands_for_a_finding_is_named(row: CudaErrorRow) -> None:
     for name in filter(None, (row.runtime, row.driver)):
-        said = triage(f"torch fails to initialise\ncuInit failed with {name} on this machine\n")
-        assert said.root_causes[0] in row.slugs
+        report = triage(f"torch fails to initialise\ncuInit failed with {name} on this machine\n")
+        assert report.root_causes[0] in row.slugs
 
 
 @each(

@@ -32,11 +32,11 @@ def patterns_in(value: object) -> Iterator[re.Pattern[str] | re.Pattern[bytes]]:
     if isinstance(value, re.Pattern):
         yield value
     elif isinstance(value, dict):
-        for one in (*value, *value.values()):
-            yield from patterns_in(one)
+        for item in (*value, *value.values()):
+            yield from patterns_in(item)
     elif isinstance(value, (tuple, list, set, frozenset)):
-        for one in value:
-            yield from patterns_in(one)
+        for item in value:
+            yield from patterns_in(item)
 
 
 ALL = {

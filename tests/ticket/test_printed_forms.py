@@ -111,7 +111,7 @@ def test_instances_are_read(name: str, sizes: list[int | None]) -> None:
     text = TEXTS[name]
     for shown in (text, f"{text}\n{text}"):  # whoever prints a table twice has no more of them
         instances = gpus_of(shown)[0].mig_devices or []
-        assert [one.memory_total_bytes for one in instances] == sizes
+        assert [mig_device.memory_total_bytes for mig_device in instances] == sizes
 
 
 def test_mig_without_an_instance_is_named() -> None:
@@ -139,10 +139,10 @@ def test_boards_without_a_bridge_have_no_active_link() -> None:
 
 
 def test_a_gpu_on_a_baseboard_without_an_active_link_counts_where_something_fails() -> None:
-    said = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01)\n{}\nthe job on this HGX node is slow\n"
+    text = "GPU 0: NVIDIA H100 80GB HBM3 (UUID: GPU-01)\n{}\nthe job on this HGX node is slow\n"
     none = "NVML: Unable to retrieve NVLink information as all links are inActive"
-    assert triage(said.format(none)).root_causes == ("nvlink-down",)
-    assert triage(said.format("\t Link 0: 26.562 GB/s")).root_causes == ()
+    assert triage(text.format(none)).root_causes == ("nvlink-down",)
+    assert triage(text.format("\t Link 0: 26.562 GB/s")).root_causes == ()
 
 
 def test_a_part_of_a_gpu_with_errors_does_not_hide_those_of_the_gpu() -> None:

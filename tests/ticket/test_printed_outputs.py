@@ -362,8 +362,8 @@ def test_an_output_of_another_program_names_nothing(text: str) -> None:
 
 def test_groups_of_digits_are_no_cards() -> None:
     assert not triage(DUMP).snapshot.get(Pci).gpus
-    said = "pip install torch on my 4090, is_available() is False"
-    cards = triage(said).snapshot.get(Pci).gpus or []
+    text = "pip install torch on my 4090, is_available() is False"
+    cards = triage(text).snapshot.get(Pci).gpus or []
     assert [card.product for card in cards] == ["RTX 4090"]
 
 
@@ -469,8 +469,8 @@ def test_the_link_of_a_card_is_a_fact_and_that_of_a_bridge_is_none() -> None:
 
 
 def test_a_link_of_which_only_the_row_is_quoted_counts() -> None:
-    said = "my RTX 3090 is slow\nLnkSta: Speed 8GT/s (ok), Width x4 (downgraded)\n"
-    assert triage(said).root_causes == ("pcie-link-degraded",)
+    text = "my RTX 3090 is slow\nLnkSta: Speed 8GT/s (ok), Width x4 (downgraded)\n"
+    assert triage(text).root_causes == ("pcie-link-degraded",)
 
 
 def test_what_the_driver_says_in_a_kernel_log_counts() -> None:
@@ -482,8 +482,8 @@ def test_a_statement_in_a_traceback_counts_and_in_a_script_does_not() -> None:
     raised = (
         '  File "/home/user/train.py", line 9, in main\n    raise RuntimeError("CUDA error: {}")\n'
     )
-    said = raised.format("an illegal memory access was encountered")
-    assert triage(f"Traceback (most recent call last):\n{said}").verdict != "healthy"
+    text = raised.format("an illegal memory access was encountered")
+    assert triage(f"Traceback (most recent call last):\n{text}").verdict != "healthy"
     assert triage(DUMPED).verdict == "healthy"
 
 
@@ -505,7 +505,7 @@ def test_a_statement_in_a_traceback_counts_and_in_a_script_does_not() -> None:
 )  # fmt: skip
 def test_the_role_of_a_printed_line(text: str, line: str, role: Role) -> None:
     read = read_text(text.encode())
-    index = next(at for at, one in enumerate(read.lines) if one.text == line)
+    index = next(at for at, text_line in enumerate(read.lines) if text_line.text == line)
     assert role_of(read, index) is role
 
 

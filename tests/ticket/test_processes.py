@@ -81,7 +81,7 @@ def test_no_process_is_left_when_nobody_wants_more(tmp_path: Path) -> None:
     found = in_processes(doubled, range(1000), 2, partial(_note, tmp_path))
     assert next(found) == (0, 0)
     found.close()
-    made = [int(one.name) for one in tmp_path.iterdir()]
+    made = [int(path.name) for path in tmp_path.iterdir()]
     assert made
     assert not any(Path(f"/proc/{pid}").exists() for pid in made)
 
@@ -122,12 +122,12 @@ def test_a_signal_for_all_of_them_ends_them_without_a_word(
             time.sleep(0.01)
         os.killpg(parent.pid, number)
         try:
-            _out, said = parent.communicate(timeout=30)
+            _out, errors = parent.communicate(timeout=30)
         finally:
             parent.kill()
-    assert (parent.returncode, said) == (status, "")
+    assert (parent.returncode, errors) == (status, "")
     assert len(made) == 2
-    assert not any(Path(f"/proc/{one.name}").exists() for one in made)
+    assert not any(Path(f"/proc/{path.name}").exists() for path in made)
 
 
 IDLE = """

@@ -67,8 +67,8 @@ def test_what_was_pasted_into_a_text_is_judged_anew(form: str, saved: str) -> No
 def test_what_stands_around_it_counts_and_keeps_its_lines(saved: str) -> None:
     text = f"```\n{saved}\n```\n{OUT_OF_MEMORY}"
     found = triage(text, TABLES)
-    assert {*CAUSES, "out-of-memory"} <= {one.slug for one in found.findings}
-    sources = {one.source for finding in found.findings for one in finding.evidence}
+    assert {*CAUSES, "out-of-memory"} <= {finding.slug for finding in found.findings}
+    sources = {evidence.source for finding in found.findings for evidence in finding.evidence}
     assert f"line {text.count(chr(10))}" in sources
 
 

@@ -10,7 +10,7 @@ from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Outcome
 from gpucheck.ticket import triage
-from gpucheck.ticket.settled import Settled, nothing_said, settled_with, silent_rules
+from gpucheck.ticket.settled import Settled, empty_section, settled_with, silent_rules
 
 _TEXTS = (
     "hello",
@@ -24,7 +24,7 @@ _TEXTS = (
 
 
 def _blank() -> Snapshot:
-    sections = {name: nothing_said(kind) for name, kind in all_sections().items()}
+    sections = {name: empty_section(kind) for name, kind in all_sections().items()}
     return Snapshot(sections, ProbeRuns(), tables=TABLES.version, origin="pasted")
 
 

@@ -55,8 +55,8 @@ def test_a_healthy_environment_stays_healthy_beside_a_script(path: Path) -> None
 
 @EACH
 def test_a_message_below_a_script_is_still_read(path: Path) -> None:
-    said = "\nIt says:\n\nRuntimeError: CUDA error: device-side assert triggered\n"
-    report = triage(path.read_text(encoding="utf-8") + said)
+    printed = "\nIt says:\n\nRuntimeError: CUDA error: device-side assert triggered\n"
+    report = triage(path.read_text(encoding="utf-8") + printed)
     assert report.root_causes[:1] == ("application-bug",)
 
 
@@ -171,8 +171,8 @@ def test_the_lines_of_a_message_that_opens_a_bracket_are_no_code() -> None:
 
 
 def test_an_error_between_two_prompts_is_a_message() -> None:
-    said = ">>> x.cuda()\nRuntimeError: CUDA error: out of memory\n>>> y = 3\n"
-    assert triage(said).root_causes == ("out-of-memory",)
+    printed = ">>> x.cuda()\nRuntimeError: CUDA error: out of memory\n>>> y = 3\n"
+    assert triage(printed).root_causes == ("out-of-memory",)
 
 
 def test_statements_are_not_joined_with_the_next_line() -> None:
@@ -180,15 +180,15 @@ def test_statements_are_not_joined_with_the_next_line() -> None:
         'LOGGER.error("CUDA unknown error - this may be due to an incorrectly set up environment")'
     )
     joined = list(unwrapped(text(f"{wide}\n    return None\n{'x' * len(wide)}\n")))
-    assert all(wide in [line.text for line in one.lines] for one in joined)
+    assert all(wide in [line.text for line in joined_text.lines] for joined_text in joined)
 
 
 def test_what_a_program_sets_counts_in_code() -> None:
     """These samples are settings; every other message would be silent on its own sample."""
     for slug, finding in all_messages().items():
-        for one in finding.messages:
-            if is_statement(one.sample):
-                assert one.code or one.name in ("ifname-words", "env-set"), slug
+        for message in finding.messages:
+            if is_statement(message.sample):
+                assert message.code or message.name in ("ifname-words", "env-set"), slug
 
 
 @pytest.mark.hostile

@@ -79,7 +79,9 @@ node1:300:301 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed 
 """
     report = triage(text)
     assert report.root_causes == ("application-bug",)
-    suppressed = {one.slug for one in report.findings if one.silenced_by == "application-bug"}
+    suppressed = {
+        finding.slug for finding in report.findings if finding.silenced_by == "application-bug"
+    }
     assert {"rank-crashed-elsewhere", "nccl-timeout"} <= suppressed
 
 
@@ -166,10 +168,10 @@ Nvidia driver version: 470.57.02
     (finding,) = report.standing
     assert finding.slug == "driver-too-old"
     assert finding.confidence is Confidence.CERTAIN
-    facts = {one.fact.partition(".")[0] for one in finding.evidence}
+    facts = {evidence.fact.partition(".")[0] for evidence in finding.evidence}
     assert "pasted" in facts
     assert len(facts) > 1
-    assert all(one.source for one in finding.evidence)
+    assert all(evidence.source for evidence in finding.evidence)
 
 
 def test_evidence_names_the_lines() -> None:

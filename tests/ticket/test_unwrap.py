@@ -23,7 +23,10 @@ def cut(text: str, width: int) -> str:
 
 
 def joined(text: str) -> list[list[str]]:
-    return [[line.text for line in one.lines] for one in unwrapped(read_text(text.encode()))]
+    return [
+        [line.text for line in unwrapped_text.lines]
+        for unwrapped_text in unwrapped(read_text(text.encode()))
+    ]
 
 
 @pytest.mark.parametrize("width", [43, 60, 80])

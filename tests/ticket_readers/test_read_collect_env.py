@@ -26,7 +26,7 @@ def test_one_of_2019() -> None:
     assert [gpu.device_name for gpu in nvml.gpus or ()] == ["GeForce GTX 1080 Ti"] * 2
     assert nvml.source("driver_release") == "line 17"
     assert read.get(System).distribution_version == "18.04.2"
-    assert [one.version for one in read.get(Toolkits).compilers or ()] == ["7.4.0"]
+    assert [compiler.version for compiler in read.get(Toolkits).compilers or ()] == ["7.4.0"]
 
 
 def test_what_it_could_not_collect_is_unknown_and_not_absent() -> None:
@@ -44,7 +44,10 @@ def test_one_of_2025_with_its_sections() -> None:
     assert read.get(Interpreter).version == "3.12.9"
     assert read.get(System).glibc == "2.35"
     assert read.get(System).wsl == 0
-    packages = {one.project: one.version for one in read.get(Packages).distributions or ()}
+    packages = {
+        distribution.project: distribution.version
+        for distribution in read.get(Packages).distributions or ()
+    }
     assert packages["nvidia-cudnn-cu12"] == "9.5.1.17"
     assert "collect_env" in read.formats
 
@@ -56,7 +59,11 @@ def test_cuda_runtime_version_is_nvccs() -> None:
 
 
 def test_a_list_without_the_local_part_does_not_contradict() -> None:
-    assert not [one for one in Read(OF_2025, "collect_env").others if one.fact == "torch.version"]
+    assert not [
+        contradiction
+        for contradiction in Read(OF_2025, "collect_env").others
+        if contradiction.fact == "torch.version"
+    ]
 
 
 def test_a_rocm_build_is_told_from_a_cpu_build() -> None:

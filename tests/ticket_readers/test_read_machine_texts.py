@@ -19,7 +19,7 @@ MIB = 1024 * 1024
 def test_ordinary_commands() -> None:
     read = Read(COMMANDS)
     assert read.get(Toolkits).selected_version == "11.8"
-    assert [one.version for one in read.get(Toolkits).compilers or ()] == ["13.2.0"]
+    assert [compiler.version for compiler in read.get(Toolkits).compilers or ()] == ["13.2.0"]
     system = read.get(System)
     assert (system.kernel, system.machine, system.glibc) == ("6.5.0-15-generic", "x86_64", "2.38")
     assert (system.distribution, system.distribution_version) == ("ubuntu", "23.10")
@@ -45,13 +45,13 @@ def test_the_kernels_log() -> None:
         "Mar  1 10:00:01 node7 kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028\n"
     )
     log = Read(text).get(KernelLog)
-    assert [(one.xid, one.pci_address) for one in log.xids or ()] == [
+    assert [(event.xid, event.pci_address) for event in log.xids or ()] == [
         (79, "0000:3b:00.0"),
         (48, "0000:81:00.0"),
     ]
     assert log.fallen_off_bus == ["0000:3b:00.0"]
-    assert [one.process_name for one in log.oom_kills or ()] == ["python"]
-    assert any("SXid" in one for one in log.nvrm or ())
+    assert [oom_kill.process_name for oom_kill in log.oom_kills or ()] == ["python"]
+    assert any("SXid" in message for message in log.nvrm or ())
     assert (log.xids or [])[1].source("xid") == "line 3"
 
 

@@ -161,4 +161,4 @@ def test_complaints_and_fragments_are_no_facts(text: str) -> None:
 def test_gpus_of_two_machines_contradict_and_the_first_is_kept() -> None:
     read = Read(f"{OLD}\n{OLD.replace('Tesla K40c', 'Tesla P100').replace('390.30', '384.81')}")
     assert read.get(Nvml).driver_release == "390.30"
-    assert {one.other for one in read.others} >= {"384.81", "Tesla P100"}
+    assert {contradiction.other for contradiction in read.others} >= {"384.81", "Tesla P100"}

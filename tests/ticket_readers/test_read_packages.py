@@ -12,7 +12,7 @@ FORMATS = ("package list", "installer output")
 
 def projects(text: str) -> dict[str, str]:
     found = Read(text, *FORMATS).get(Packages).distributions or ()
-    return {one.project or "": one.version or "" for one in found}
+    return {distribution.project or "": distribution.version or "" for distribution in found}
 
 
 def build(text: str) -> tuple[str | None, str | None, str | None, str | None]:

@@ -160,7 +160,7 @@ def test_a_folder_that_somebody_else_prepared_is_not_used(
     assert done.returncode == 0, done.stderr
     assert not list(others.iterdir())
     assert prepared.is_file() or not list(prepared.iterdir())
-    assert [one.name for one in temp.iterdir()] == [f"gpucheck-{os.geteuid()}"]
+    assert [path.name for path in temp.iterdir()] == [f"gpucheck-{os.geteuid()}"]
 
 
 def test_without_any_folder_it_says_so(bundle: Path, tmp_path: Path) -> None:

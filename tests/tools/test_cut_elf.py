@@ -40,7 +40,7 @@ def test_only_what_matters_among_the_files_is_kept(tmp_path: Path) -> None:
     user, runtime = (read(out / file.name) for file in files)
     assert (user.soname, user.needed) == ("libuser.so", (CUDART,))
     symbols = undefined_symbols(HOST, user).value or []
-    assert [(one.name, one.library) for one in symbols] == [
+    assert [(symbol.name, symbol.library) for symbol in symbols] == [
         ("cudaMalloc", CUDART),
         ("c10_thing", ""),
     ]

@@ -110,11 +110,13 @@ def test_a_windows_machine_is_read_back(tmp_path: Path) -> None:
 
 def test_two_that_differ_in_a_number_are_a_few_lines_apart(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
-    one = machine_files.load("r535-cu124").recording
+    recording = machine_files.load("r535-cu124").recording
     machine(
         folder,
-        files={path: data.replace(b"535.54.03", b"535.99.99") for path, data in one.files.items()},
-        links={path: to.replace("535.54.03", "535.99.99") for path, to in one.links.items()},
+        files={
+            path: data.replace(b"535.54.03", b"535.99.99") for path, data in recording.files.items()
+        },
+        links={path: to.replace("535.54.03", "535.99.99") for path, to in recording.links.items()},
     )
     file = tmp_path / "machines" / "new.toml"
     _converted(folder, file, "--like", "r535-cu124")

@@ -44,15 +44,15 @@ def small_source(tmp_path: Path) -> Path:
 def test_every_condition_of_a_function_is_broken_and_nothing_else(source: Path) -> None:
     file = source / "facts" / "module.py"
     found = list(mutate.mutations(file, source.parent))
-    assert [(one.kind, one.before, one.after) for one in found] == BROKEN
+    assert [(mutation.kind, mutation.before, mutation.after) for mutation in found] == BROKEN
     content = file.read_bytes()
-    for one in found:
-        assert ast.unparse(ast.parse(content[one.start : one.end])) == one.before
+    for mutation in found:
+        assert ast.unparse(ast.parse(content[mutation.start : mutation.end])) == mutation.before
 
 
 def test_packages_take_turns_and_a_seed_decides(source: Path) -> None:
     chosen = mutate.choose(source, 6, 1)
-    assert [one.file.split("/")[1] for one in chosen] == ["facts", "tables"] * 3
+    assert [mutation.file.split("/")[1] for mutation in chosen] == ["facts", "tables"] * 3
     assert chosen == mutate.choose(source, 6, 1)
     assert chosen != mutate.choose(source, 6, 2)
     assert len(mutate.choose(source, 99, 1)) == 2 * len(BROKEN)  # the worker is not reached
@@ -61,9 +61,11 @@ def test_packages_take_turns_and_a_seed_decides(source: Path) -> None:
 def test_only_what_was_caught_runs_again(source: Path, tmp_path: Path) -> None:
     chosen = mutate.choose(source, 6, 1)
     chosen[1].by = "tests/test_it.py::test_it"
-    (tmp_path / "report.json").write_text(json.dumps([asdict(one) for one in chosen]))
+    (tmp_path / "report.json").write_text(json.dumps([asdict(mutation) for mutation in chosen]))
     again = mutate.caught_before(mutate.choose(source, 6, 1), tmp_path / "report.json")
-    assert [(one.file, one.start) for one in again] == [(chosen[1].file, chosen[1].start)]
+    assert [(mutation.file, mutation.start) for mutation in again] == [
+        (chosen[1].file, chosen[1].start)
+    ]
 
 
 def test_the_tests_of_a_module_come_before_those_of_its_package(tmp_path: Path) -> None:

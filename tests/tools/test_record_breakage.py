@@ -91,8 +91,8 @@ def test_the_recorded_machine_loads_what_the_environment_does(tmp_path: Path) ->
     machine = _recorded(tmp_path, *options)
     found = _loading(machine)
     assert found.problems == {}
-    assert [one for one in found.missing or () if one.fatal] == []
-    cudnn = next(one for one in found.libraries or () if one.library == "cudnn")
+    assert [missing for missing in found.missing or () if missing.fatal] == []
+    cudnn = next(library for library in found.libraries or () if library.library == "cudnn")
     assert cudnn.path == f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
     assert (cudnn.version, cudnn.found_via, cudnn.owner) == ("9.10.2", "rpath", "wheel")
     assert machine.env["LD_LIBRARY_PATH"] == "/opt/x"
@@ -103,8 +103,8 @@ def test_the_recorded_machine_loads_what_the_environment_does(tmp_path: Path) ->
 
 def test_nothing_else_of_the_environment_is_kept(tmp_path: Path) -> None:
     machine = _recorded(tmp_path)
-    said = msgspec.json.encode(msgspec.structs.replace(machine, files={}))
-    for text in (said, *machine.files.values()):
+    encoded = msgspec.json.encode(msgspec.structs.replace(machine, files={}))
+    for text in (encoded, *machine.files.values()):
         assert b"Secret words" not in text
         assert str(tmp_path).encode() not in text
     record = machine.files[f"{SITE}/nvidia_cudnn_cu12-9.10.2.21.dist-info/RECORD"]

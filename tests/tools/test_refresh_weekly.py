@@ -37,7 +37,7 @@ TORCH = [
     wheel("torch-2.5.0", "cp39-cp39-win_amd64"),
     PageFile("torch-2.5.0.tar.gz"),
 ]
-OTHER_PYTHON = [PageFile(one.filename, requires_python=">=3.8") for one in TORCH]
+OTHER_PYTHON = [PageFile(file.filename, requires_python=">=3.8") for file in TORCH]
 TRITON = [
     wheel("triton-2.2.0", f"cp3{n}-cp3{n}-manylinux_2_17_x86_64.manylinux2014_x86_64")
     for n in (8, 12)

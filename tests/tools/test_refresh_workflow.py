@@ -76,14 +76,14 @@ def _git(folder: Path, *words: str) -> str:
 @pytest.fixture
 def open_pull_request(tmp_path: Path, clone: Path) -> Callable[..., list[list[str]]]:
     """Return a function that runs the last step and returns what gh was asked."""
-    tools, said = tmp_path / "tools", tmp_path / "said"
+    tools, path = tmp_path / "tools", tmp_path / "said"
     tools.mkdir()
     record = "import json, sys; print(json.dumps(sys.argv[1:]))"
     gh = tools / "gh"
 
     def run(number: str = "") -> list[list[str]]:
         gh.write_text(
-            f"#!/bin/sh\npython3 -c '{record}' \"$@\" >>{said}\n"
+            f"#!/bin/sh\npython3 -c '{record}' \"$@\" >>{path}\n"
             f'if [ "$2" = list ]; then echo "{number}"; fi\n'
         )
         gh.chmod(0o755)
@@ -102,7 +102,7 @@ def open_pull_request(tmp_path: Path, clone: Path) -> Callable[..., list[list[st
             check=False,
         )
         assert done.returncode == 0, done.stderr
-        return [json.loads(line) for line in said.read_text().splitlines()] if said.exists() else []
+        return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
     return run
 

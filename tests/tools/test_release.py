@@ -80,11 +80,13 @@ def test_the_conda_recipe_needs_what_pyproject_needs() -> None:
     assert recipe["package"]["name"] == own["name"]
     assert recipe["context"]["version"] == own["version"]
     needed = {
-        one.replace(" ", "")
-        for one in recipe["requirements"]["run"]
-        if not one.startswith("python ")
+        requirement.replace(" ", "")
+        for requirement in recipe["requirements"]["run"]
+        if not requirement.startswith("python ")
     }
-    assert needed == {one for one in own["dependencies"] if "python_version" not in one}
+    assert needed == {
+        dependency for dependency in own["dependencies"] if "python_version" not in dependency
+    }
     script = f"gpucheck = {own['scripts']['gpucheck']}"
     assert recipe["build"]["python"]["entry_points"] == [script]
 

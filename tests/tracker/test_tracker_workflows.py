@@ -51,7 +51,7 @@ def test_the_files_fit_their_schemas(schema: str, file: Path, key: str, tmp_path
 
 def test_no_part_of_a_ticket_and_no_foreign_action_is_in_the_workflow() -> None:
     text = WORKFLOW.read_text()
-    assert not any(one in text for one in UNTRUSTED)
+    assert not any(source in text for source in UNTRUSTED)
     assert "uses:" not in text
     workflow = yaml.safe_load(text)
     assert workflow[True] == {"issues": {"types": ["opened"]}}  # YAML reads "on" as true

@@ -18,7 +18,7 @@ LARGE = 100
 
 
 def statuses(answers: list[dict[str, Any]]) -> list[str]:
-    return [one["status"] for one in answers]
+    return [answer["status"] for answer in answers]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
@@ -31,7 +31,9 @@ def test_without_a_fault_it_is_green(size: int) -> None:
 
 
 def test_the_bus_bandwidth_is_that_of_nccl_tests() -> None:
-    found = {one["name"]: one["value"] for one in run_ranks(all_reduce, 3)[-1]["measurements"]}
+    found = {
+        answer["name"]: answer["value"] for answer in run_ranks(all_reduce, 3)[-1]["measurements"]
+    }
     size = "all-reduce of 1 MiB"
     assert found[f"{size}, algbw"] == pytest.approx(2**20 / (found[f"{size}, time"] * 1e-6) / 1e9)
     assert found[f"{size}, busbw"] == pytest.approx(found[f"{size}, algbw"] * 2 * 2 / 3)
@@ -79,18 +81,18 @@ FAULTS = {
 def test_a_wrong_contribution_names_its_rank(dtype: str, fault: str, size: int) -> None:
     at, (kind, act) = 1, FAULTS[fault]
     answers = run_ranks(all_reduce, size, faults={at: before("all_reduce", only(dtype, act))})
-    for rank, one in enumerate(answers):
-        assert (one["status"], one["kind"]) == ("failed", "wrong-value"), one
-        assert one["data"]["fault"] == kind, one
-        assert one["data"]["rank"] == at, (rank, one)
-        assert f"rank {at}" in one["detail"]
-        assert one["detail"].endswith("every rank sees something wrong")
+    for rank, answer in enumerate(answers):
+        assert (answer["status"], answer["kind"]) == ("failed", "wrong-value"), answer
+        assert answer["data"]["fault"] == kind, answer
+        assert answer["data"]["rank"] == at, (rank, answer)
+        assert f"rank {at}" in answer["detail"]
+        assert answer["detail"].endswith("every rank sees something wrong")
 
 
 def test_a_stale_buffer_names_its_rank() -> None:
     stale = before("all_reduce", only("float32", Stale()))
-    for one in run_ranks(all_reduce, 3, faults={2: stale}):
-        assert (one["data"]["fault"], one["data"]["rank"]) == ("stale", 2), one
+    for answer in run_ranks(all_reduce, 3, faults={2: stale}):
+        assert (answer["data"]["fault"], answer["data"]["rank"]) == ("stale", 2), answer
 
 
 def test_a_rank_that_adds_something_to_what_it_sends() -> None:
@@ -100,8 +102,8 @@ def test_a_rank_that_adds_something_to_what_it_sends() -> None:
         slot = (1 - torch.arange(len(tensor))) % 3
         tensor.add_(8 << (4 * slot))
 
-    for one in run_ranks(all_reduce, 3, faults={1: before("all_reduce", only("float32", act))}):
-        assert (one["data"]["fault"], one["data"]["rank"]) == ("altered", 1), one
+    for answer in run_ranks(all_reduce, 3, faults={1: before("all_reduce", only("float32", act))}):
+        assert (answer["data"]["fault"], answer["data"]["rank"]) == ("altered", 1), answer
 
 
 def test_a_result_that_flips_on_one_rank_is_that_rank_alone() -> None:
@@ -128,8 +130,8 @@ def test_nothing_is_reduced_at_all() -> None:
         torch.distributed.all_reduce = lambda *_given, **_named: Done()
 
     answers = run_ranks(all_reduce, 3, faults=dict.fromkeys(range(3), fault))
-    for rank, one in enumerate(answers):
-        assert (one["data"]["fault"], one["data"]["rank"]) == ("not-reduced", rank)
+    for rank, answer in enumerate(answers):
+        assert (answer["data"]["fault"], answer["data"]["rank"]) == ("not-reduced", rank)
 
 
 def test_a_sleep_is_no_fault() -> None:
@@ -142,10 +144,10 @@ def test_a_hang_is_named_by_those_who_wait(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr("ranks_support.LIMIT", 4.0)
     answers = run_ranks(all_reduce, 3, faults={1: before("all_reduce", hang)})
     assert statuses(answers) == ["failed", "timed-out", "failed"]
-    for one in (answers[0], answers[2]):
-        assert one["kind"] == "collective-timeout"
-        assert one["data"]["ranks"] == [1]
-        assert "rank 1 did not enter the all-reduce of 1 fp32 values" in one["detail"]
+    for answer in (answers[0], answers[2]):
+        assert answer["kind"] == "collective-timeout"
+        assert answer["data"]["ranks"] == [1]
+        assert "rank 1 did not enter the all-reduce of 1 fp32 values" in answer["detail"]
     assert answers[1]["stage"] == "all-reduce of 1 fp32 values"
 
 
@@ -169,18 +171,18 @@ def test_a_hang_that_nobody_leaves(monkeypatch: pytest.MonkeyPatch) -> None:
 
         torch.distributed.all_reduce = lambda *_given, **_named: Never()
 
-    for one in run_ranks(all_reduce, 2, faults=dict.fromkeys(range(2), fault)):
-        assert one["kind"] == "collective-timeout"
-        assert "no rank left the all-reduce" in one["detail"]
-        assert one["data"]["ranks"] == []
+    for answer in run_ranks(all_reduce, 2, faults=dict.fromkeys(range(2), fault)):
+        assert answer["kind"] == "collective-timeout"
+        assert "no rank left the all-reduce" in answer["detail"]
+        assert answer["data"]["ranks"] == []
 
 
 def test_a_crash_costs_the_others_their_peer_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
     impatient(monkeypatch)
     answers = run_ranks(all_reduce, 3, faults={1: before("all_reduce", crash)})
     assert answers[1]["status"] == "crashed"
-    for one in (answers[0], answers[2]):
-        assert one["kind"] in ("peer-lost", "collective-timeout"), one
+    for answer in (answers[0], answers[2]):
+        assert answer["kind"] in ("peer-lost", "collective-timeout"), answer
 
 
 def test_torch_without_distributed_is_skipped(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,21 +97,21 @@ def test_another_error_is_no_lack_of_memory(monkeypatch: pytest.MonkeyPatch, mod
 
 
 def test_a_real_step_and_its_gradients_are_dropped() -> None:
-    one = bench()
+    workbench = bench()
     model = batch_size._network(torch, 0)
-    assert batch_size._fits(one, model, 1)
+    assert batch_size._fits(workbench, model, 1)
     assert all(weight.grad is None for weight in model.parameters())
 
 
 def test_it_needs_a_gpu_with_memory_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(Skipped, match="uses the memory of the system"):
         batch_size.run(bench())
-    one = bench()
-    one.device = types.SimpleNamespace(type="cuda")
+    workbench = bench()
+    workbench.device = types.SimpleNamespace(type="cuda")
     shared = types.SimpleNamespace(is_integrated=1, total_memory=1 << 37)
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _device: shared)
     with pytest.raises(Skipped, match="take memory from other programs"):
-        batch_size.run(one)
+        batch_size.run(workbench)
 
 
 def run_on_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, list[float]]:
@@ -127,23 +127,26 @@ def run_on_a_stand_in(monkeypatch: pytest.MonkeyPatch) -> tuple[Bench, list[floa
     monkeypatch.setattr(batch_size, "release", lambda _bench: None)
     monkeypatch.setattr(batch_size, "synchronize", lambda _bench: None)
     monkeypatch.setattr(batch_size, "_network", lambda _torch, _seed: torch.nn.Linear(2, 2))
-    one = bench(memory_limit=1 << 31)
-    one.device = torch.device("cuda")
+    workbench = bench(memory_limit=1 << 31)
+    workbench.device = torch.device("cuda")
     monkeypatch.setattr(torch.nn.Module, "to", lambda self, _device: self)
-    return one, fractions
+    return workbench, fractions
 
 
 def test_torch_itself_holds_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, fractions = run_on_a_stand_in(monkeypatch)
+    workbench, fractions = run_on_a_stand_in(monkeypatch)
     room_for(monkeypatch, 100)
-    batch_size.run(one)
+    batch_size.run(workbench)
     assert fractions == [0.25, 1.0]
-    assert 94 < one.data["largest_batch"] <= 100
-    assert one.remark == f"a batch of {one.data['largest_batch']} images fits into 2.00 GiB"
+    assert 94 < workbench.data["largest_batch"] <= 100
+    assert (
+        workbench.remark
+        == f"a batch of {workbench.data['largest_batch']} images fits into 2.00 GiB"
+    )
 
 
 def test_memory_that_is_not_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    one, fractions = run_on_a_stand_in(monkeypatch)
+    workbench, fractions = run_on_a_stand_in(monkeypatch)
     gone: list[int] = []
 
     def step(_bench: Bench, _model: Any, size: int) -> None:  # noqa: ANN401
@@ -154,5 +157,5 @@ def test_memory_that_is_not_had_again(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(batch_size, "_step", step)
     with pytest.raises(Failed, match="no longer fits"):
-        batch_size.run(one)
+        batch_size.run(workbench)
     assert fractions == [0.25, 1.0]

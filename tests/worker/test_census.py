@@ -74,9 +74,9 @@ def fake_torch(gpus: int = 2, **more: Any) -> Any:  # noqa: ANN401
 
 
 def take(torch: Any, device: str = "cuda") -> Message:  # noqa: ANN401
-    said: list[Message] = []
-    census.run(torch, {"census": True, "device": device}, {}, said.append)
-    (answer,) = (message for message in said if message["event"] == "census")
+    sent: list[Message] = []
+    census.run(torch, {"census": True, "device": device}, {}, sent.append)
+    (answer,) = (message for message in sent if message["event"] == "census")
     return answer
 
 
@@ -185,21 +185,21 @@ def test_both_kinds_of_workers_take_the_order(
     spawner = kind(LiveHost().supervise, (sys.executable, BOOTSTRAP))
     try:
         assert spawner.start("one", {"census": True, "device": "cuda"}) == ""
-        said = _until_ended(spawner)
+        messages = _until_ended(spawner)
     finally:
         spawner.close()
-    (answer,) = (message for message in said if message["event"] == "census")
+    (answer,) = (message for message in messages if message["event"] == "census")
     assert (answer["torch"], answer["cudnn"]) == ("9.9.9+fake", "9.10.2")
     assert [device["name"] for device in answer["devices"]] == ["Fake GPU"]
-    assert said[-1]["status"] == 0
-    assert said[-2]["event"] == "end"
+    assert messages[-1]["status"] == 0
+    assert messages[-2]["event"] == "end"
 
 
 def _until_ended(spawner: Spawner) -> list[Message]:
-    said: list[Message] = []
+    sent: list[Message] = []
     while True:
         for key, message in spawner.events(5.0):
             if key == "one":
-                said.append(message)
+                sent.append(message)
                 if message["event"] == "ended":
-                    return said
+                    return sent

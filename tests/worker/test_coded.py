@@ -89,13 +89,13 @@ def multiplied(at: int, factor: float) -> Alter:
 def test_every_rank_is_carried_once_and_evenly(size: int) -> None:
     code = Code(size)
     members = [code.members(segment) for segment in range(code.segments)]
-    assert [index for one in members for index in one] == list(range(size))
+    assert [index for member in members for index in member] == list(range(size))
     assert max(map(len, members)) <= RANKS_EACH
     assert max(map(len, members)) - min(map(len, members)) <= 1
-    for segment, one in enumerate(members):
-        assert {code.segment_of(index) for index in one} == {segment}
+    for segment, member in enumerate(members):
+        assert {code.segment_of(index) for index in member} == {segment}
         for turn in range(ROUNDS):
-            assert {code.power(index, turn) for index in one} == set(range(len(one)))
+            assert {code.power(index, turn) for index in member} == set(range(len(member)))
 
 
 @each("size", SIZES)
@@ -269,13 +269,13 @@ def test_a_contribution_that_is_missing_in_places_blames_nobody(
 
 
 def test_all_rounds_have_to_agree() -> None:
-    one, other = Blame(1, "missing", 0), Blame(2, "missing", 0)
-    assert agreed([[one], [one]]) == one
-    assert agreed([[one], [other]]) is None
-    assert agreed([[one], []]) is None
-    assert agreed([[one], [None]]) is None
-    assert agreed([[one, one], [one]]) is None
-    assert agreed([[one], [one._replace(fault="doubled")]]) is None
+    first, other = Blame(1, "missing", 0), Blame(2, "missing", 0)
+    assert agreed([[first], [first]]) == first
+    assert agreed([[first], [other]]) is None
+    assert agreed([[first], []]) is None
+    assert agreed([[first], [None]]) is None
+    assert agreed([[first, first], [first]]) is None
+    assert agreed([[first], [first._replace(fault="doubled")]]) is None
     assert agreed([]) is None
 
 

@@ -40,7 +40,7 @@ SENT: dict[str, Callable[..., Tensor]] = {
 def test_without_a_fault_it_is_green(test: ModuleType, size: int) -> None:
     answers = run_ranks(test, size)
     expected = "skipped" if test is send_recv and size == 1 else "passed"
-    assert [one["status"] for one in answers] == [expected] * size, answers
+    assert [answer["status"] for answer in answers] == [expected] * size, answers
     if expected == "passed":
         names = [each["name"] for each in answers[-1]["measurements"]]
         assert names[:2] == [f"{test.NAME} of 1 MiB, time", f"{test.NAME} of 1 MiB, algbw"]
@@ -80,12 +80,12 @@ def test_what_a_rank_sends_wrongly_names_it(function: str, fault: str) -> None:
     answers = run_ranks(
         TESTS[function], 3, faults={1: before(function, wrong(function, act[fault]))}
     )
-    red = [one for one in answers if one["status"] == "failed"]
+    red = [answer for answer in answers if answer["status"] == "failed"]
     assert red, answers
-    for one in red:
-        assert one["kind"] == "wrong-value"
-        assert (one["data"]["fault"], one["data"]["rank"]) == (fault, 1), one
-        assert "from rank 1" in one["detail"]
+    for answer in red:
+        assert answer["kind"] == "wrong-value"
+        assert (answer["data"]["fault"], answer["data"]["rank"]) == (fault, 1), answer
+        assert "from rank 1" in answer["detail"]
 
 
 def test_parts_that_are_swapped_on_arrival() -> None:
@@ -95,7 +95,7 @@ def test_parts_that_are_swapped_on_arrival() -> None:
         got[2].copy_(kept)
 
     answers = run_ranks(all_gather, 3, faults={1: after("all_gather", swap)})
-    assert [one["status"] for one in answers] == ["passed", "failed", "passed"]
+    assert [answer["status"] for answer in answers] == ["passed", "failed", "passed"]
     assert answers[1]["data"]["fault"] == "misplaced"
     assert "it is the data of rank 2 for rank 0; every other rank is right" in answers[1]["detail"]
 
@@ -114,7 +114,7 @@ def test_a_part_of_a_sum_names_the_rank(fault: str, act: Callable[[Tensor], None
         act(parts[2])
 
     answers = run_ranks(reduce_scatter, 3, faults={1: before("reduce_scatter", one_part)})
-    assert [one["status"] for one in answers] == ["passed", "passed", "failed"]
+    assert [answer["status"] for answer in answers] == ["passed", "passed", "failed"]
     assert (answers[2]["data"]["fault"], answers[2]["data"]["rank"]) == (fault, 1)
 
 
@@ -123,7 +123,7 @@ def test_a_hang_is_named(monkeypatch: pytest.MonkeyPatch, function: str) -> None
     impatient(monkeypatch)
     monkeypatch.setattr("ranks_support.LIMIT", 4.0)
     answers = run_ranks(TESTS[function], 2, faults={1: before(function, hang)})
-    assert [one["status"] for one in answers] == ["failed", "timed-out"]
+    assert [answer["status"] for answer in answers] == ["failed", "timed-out"]
     assert answers[0]["kind"] == "collective-timeout"
     assert answers[0]["data"]["ranks"] == [1], answers[0]
 
@@ -143,5 +143,5 @@ def test_a_collective_that_this_torch_lacks_over_gloo_is_skipped() -> None:
     answers = run_ranks(
         reduce_scatter, 2, faults=dict.fromkeys(range(2), before("reduce_scatter", refuse))
     )
-    assert [one["status"] for one in answers] == ["skipped", "skipped"]
+    assert [answer["status"] for answer in answers] == ["skipped", "skipped"]
     assert "does not support reduce_scatter" in answers[0]["detail"]

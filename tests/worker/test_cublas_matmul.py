@@ -53,15 +53,15 @@ def put(monkeypatch: pytest.MonkeyPatch, name: str, dtype: str, fault: Fault) ->
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_fault_it_is_green(seed: int) -> None:
-    one = bench(seed)
-    cublas_matmul.run(one)
-    measured = {each["name"]: each for each in one.measurements}
+    workbench = bench(seed)
+    cublas_matmul.run(workbench)
+    measured = {each["name"]: each for each in workbench.measurements}
     for name in ("fp64", "fp32"):
         error = measured[f"{name} product: largest error"]
         assert error["value"] < error["bound"] / 10
         assert measured[f"{name} rate"]["value"] > 0
     assert measured["bf16 rate"]["unit"] == "TFLOP/s"
-    assert one.data["not_tested"]["tf32"] == "TF32 exists on GPUs only"
+    assert workbench.data["not_tested"]["tf32"] == "TF32 exists on GPUs only"
 
 
 @pytest.mark.parametrize(
@@ -111,10 +111,10 @@ def test_either_kind_of_number_tells_tf32_from_fp32(
         return right(left, other)
 
     monkeypatch.setattr(torch, "mm", narrower)
-    one = bench()
-    fp32 = formats.usable(one, ("fp32",))[0]
+    workbench = bench()
+    fp32 = formats.usable(workbench, ("fp32",))[0]
     with pytest.raises(Failed) as caught:
-        getattr(cublas_matmul, check)(one, fp32)
+        getattr(cublas_matmul, check)(workbench, fp32)
     assert caught.value.kind == "wrong-value"
 
 
@@ -186,10 +186,10 @@ class Gpu:
 
 
 def on_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int]) -> Bench:
-    one = bench()
-    one.device = Gpu()
+    workbench = bench()
+    workbench.device = Gpu()
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda _device: capability)
-    return one
+    return workbench
 
 
 @pytest.mark.parametrize(
@@ -208,11 +208,11 @@ def on_gpu(monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int]) -> Benc
 def test_formats_by_compute_capability(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], names: list[str], fp8: str
 ) -> None:
-    one = on_gpu(monkeypatch, capability)
-    found = formats.usable(one, ("fp64", "fp32", "tf32", "fp16", "bf16"))
+    workbench = on_gpu(monkeypatch, capability)
+    found = formats.usable(workbench, ("fp64", "fp32", "tf32", "fp16", "bf16"))
     assert [fmt.name for fmt in found] == names
-    assert all(reason for reason in one.data.get("not_tested", {}).values())
-    reason = cublas_matmul._no_fp8(one)
+    assert all(reason for reason in workbench.data.get("not_tested", {}).values())
+    reason = cublas_matmul._no_fp8(workbench)
     assert fp8 in reason
     assert bool(reason) == bool(fp8)
 
@@ -252,9 +252,9 @@ def test_fp8_that_is_not_had_for_this_gpu(
 
     monkeypatch.setattr(torch, "_scaled_mm", refuse)
     monkeypatch.setattr(cublas_matmul, "_no_fp8", lambda _bench: "")
-    one = bench()
-    cublas_matmul._fp8(one)
-    assert str(error)[:20] in one.data["not_tested"]["fp8"]
+    workbench = bench()
+    cublas_matmul._fp8(workbench)
+    assert str(error)[:20] in workbench.data["not_tested"]["fp8"]
 
 
 def test_an_fp8_fault_of_cublas_is_not_taken_for_an_old_gpu(
@@ -273,9 +273,9 @@ def test_an_fp8_fault_of_cublas_is_not_taken_for_an_old_gpu(
 @pytest.mark.parametrize("level", ["quick", "standard", "stress"])
 @pytest.mark.parametrize(("name", "width"), [("fp64", 8), ("fp32", 4), ("fp16", 2)])
 def test_large_products_stay_within_the_memory_limit(level: str, name: str, width: int) -> None:
-    one = bench(level=level, memory_limit=256 << 20)
-    one.device = Gpu()
-    size = cublas_matmul._size(one, name, width)
+    workbench = bench(level=level, memory_limit=256 << 20)
+    workbench.device = Gpu()
+    size = cublas_matmul._size(workbench, name, width)
     assert 256 <= size <= 8192
     assert 3 * size * size * width <= 128 << 20
 
@@ -303,13 +303,13 @@ def test_a_variable_that_is_stronger_than_torchs_switches(
     monkeypatch: pytest.MonkeyPatch, capability: tuple[int, int], value: str, left_out: Left
 ) -> None:
     monkeypatch.setenv("NVIDIA_TF32_OVERRIDE", value)
-    one = on_gpu(monkeypatch, capability)
+    workbench = on_gpu(monkeypatch, capability)
     names = ("fp64", "fp32", "tf32", "fp16")
-    found = formats.obeyed(one, names)
-    assert one.data.get("not_tested", {}).keys() == left_out.keys()
+    found = formats.obeyed(workbench, names)
+    assert workbench.data.get("not_tested", {}).keys() == left_out.keys()
     assert {fmt.name for fmt in found} == set(names) - left_out.keys()
     if value:
-        assert [words.lower() for words in one.data["not_tested"].values()] == [
+        assert [words.lower() for words in workbench.data["not_tested"].values()] == [
             words.lower() for words in left_out.values()
         ]
     here = bench()

@@ -76,13 +76,13 @@ class Flipped(torch.autograd.Function):  # type: ignore[misc]  # torch has no ty
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_fault_it_is_green(seed: int) -> None:
-    one = bench(seed, level="standard" if seed else "quick")
-    cudnn_convolution.run(one)
-    for each in one.measurements:
+    workbench = bench(seed, level="standard" if seed else "quick")
+    cudnn_convolution.run(workbench)
+    for each in workbench.measurements:
         assert each["value"] <= each["bound"]
         if "plain convolution" in each["name"]:
             assert each["value"] < each["bound"] / 10  # room for Winograd's method
-    assert "on GPUs only" in one.data["not_tested"]["proof that cuDNN ran"]
+    assert "on GPUs only" in workbench.data["not_tested"]["proof that cuDNN ran"]
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
@@ -265,9 +265,9 @@ def test_cudnn_that_works(with_cudnn: Bench) -> None:
     assert "not_tested" not in with_cudnn.data
 
 
-def unused(one: Bench) -> Failed:
+def unused(workbench: Bench) -> Failed:
     with pytest.raises(Failed) as caught:
-        cudnn.require_cudnn(one)
+        cudnn.require_cudnn(workbench)
     assert caught.value.kind == "cudnn-not-used"
     return caught.value
 
@@ -322,8 +322,8 @@ def test_nobody_says_who_computes(with_cudnn: Bench, monkeypatch: pytest.MonkeyP
 
 
 def test_an_amd_build_has_no_cudnn(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = bench()
+    workbench = bench()
     monkeypatch.setattr(torch.version, "hip", "6.4")
-    one.device = type("Gpu", (), {"type": "cuda"})()
-    cudnn.prove_cudnn(one)
-    assert "MIOpen" in one.data["not_tested"]["proof that cuDNN ran"]
+    workbench.device = type("Gpu", (), {"type": "cuda"})()
+    cudnn.prove_cudnn(workbench)
+    assert "MIOpen" in workbench.data["not_tested"]["proof that cuDNN ran"]

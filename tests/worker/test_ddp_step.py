@@ -23,7 +23,7 @@ def _compiler() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_without_a_fault_it_is_green(size: int) -> None:
     answers = run_ranks(ddp_step, size)
-    assert [one["status"] for one in answers] == ["passed"] * size, answers
+    assert [answer["status"] for answer in answers] == ["passed"] * size, answers
     for each in answers[0]["measurements"]:
         assert each["value"] <= each["bound"]
         assert (each["bound"] == 0.0) is (size != 3)
@@ -42,10 +42,12 @@ def test_gradients_that_are_not_averaged() -> None:
         wrapped.require_backward_grad_sync = False
         return wrapped
 
-    for rank, one in enumerate(run_ranks(ddp_step, 3, faults=put(apart))):
-        assert (one["status"], one["kind"]) == ("failed", "wrong-value")
-        assert "the gradient of 0.weight" in one["detail"]
-        assert f"it is the value of rank {rank} alone: the ranks were not averaged" in one["detail"]
+    for rank, answer in enumerate(run_ranks(ddp_step, 3, faults=put(apart))):
+        assert (answer["status"], answer["kind"]) == ("failed", "wrong-value")
+        assert "the gradient of 0.weight" in answer["detail"]
+        assert (
+            f"it is the value of rank {rank} alone: the ranks were not averaged" in answer["detail"]
+        )
 
 
 def test_gradients_that_are_added_instead_of_averaged() -> None:
@@ -55,7 +57,7 @@ def test_gradients_that_are_added_instead_of_averaged() -> None:
             weight.register_post_accumulate_grad_hook(lambda each: each.grad.mul_(3))
         return wrapped
 
-    assert {one["status"] for one in run_ranks(ddp_step, 3, faults=put(summed))} == {"failed"}
+    assert {answer["status"] for answer in run_ranks(ddp_step, 3, faults=put(summed))} == {"failed"}
 
 
 def test_weights_that_are_not_those_of_rank_0() -> None:
@@ -68,7 +70,7 @@ def test_weights_that_are_not_those_of_rank_0() -> None:
         return wrapped
 
     answers = run_ranks(ddp_step, 2, faults=put(kept))
-    assert "failed" in {one["status"] for one in answers}
+    assert "failed" in {answer["status"] for answer in answers}
 
 
 def test_one_rank_whose_gradient_is_wrong() -> None:
@@ -80,5 +82,5 @@ def test_one_rank_whose_gradient_is_wrong() -> None:
         torch.nn.parallel.DistributedDataParallel = wrong
 
     answers = run_ranks(ddp_step, 2, faults={1: fault})
-    assert {one["kind"] for one in answers} == {"wrong-value"}
-    assert all("the gradient of 0.weight" in one["detail"] for one in answers)
+    assert {answer["kind"] for answer in answers} == {"wrong-value"}
+    assert all("the gradient of 0.weight" in answer["detail"] for answer in answers)

@@ -41,25 +41,25 @@ def output(
 def answer(
     python: str, *options: str, env: dict[str, str] | None = None, cwd: Path | None = None
 ) -> dict[str, Any]:
-    said: dict[str, Any] = json.loads(output(python, *options, env=env, cwd=cwd).split(MARK)[1])
-    return said
+    answered: dict[str, Any] = json.loads(output(python, *options, env=env, cwd=cwd).split(MARK)[1])
+    return answered
 
 
 @pytest.mark.parametrize("version", WORTHY)
 def test_real_interpreters_describe_themselves(version: str, tmp_path: Path) -> None:
     python = interpreter(version)
-    said = answer(python, cwd=tmp_path)["description"]
-    assert said["version"].startswith(f"{version}.")
-    assert said["executable"] == python
-    assert said["prefix"] == str(Path(python).parents[1])
-    assert said["sys_path"][0] == str(tmp_path)
-    assert str(SCRIPT.parent) not in said["sys_path"]
-    assert said["implementation"] == "cpython"
-    assert said["bits"] == 64
-    assert said["free_threaded"] is False
-    assert said["has_pip"] is True
-    assert said["site_packages"]
-    assert said["soabi"].startswith("cpython-" + version.replace(".", ""))
+    description = answer(python, cwd=tmp_path)["description"]
+    assert description["version"].startswith(f"{version}.")
+    assert description["executable"] == python
+    assert description["prefix"] == str(Path(python).parents[1])
+    assert description["sys_path"][0] == str(tmp_path)
+    assert str(SCRIPT.parent) not in description["sys_path"]
+    assert description["implementation"] == "cpython"
+    assert description["bits"] == 64
+    assert description["free_threaded"] is False
+    assert description["has_pip"] is True
+    assert description["site_packages"]
+    assert description["soabi"].startswith("cpython-" + version.replace(".", ""))
 
 
 @pytest.mark.parametrize("version", TOO_OLD)
@@ -75,8 +75,8 @@ def test_it_agrees_with_the_standard_library() -> None:
         "'prefix': sys.prefix, 'base_prefix': sys.base_prefix}))"
     )
     truth = json.loads(subprocess.check_output([sys.executable, "-c", questions]))
-    said = answer(sys.executable)["description"]
-    assert {name: said[name] for name in truth} == truth
+    description = answer(sys.executable)["description"]
+    assert {name: description[name] for name in truth} == truth
 
 
 def test_only_the_standard_library_and_the_grammar_of_3_8() -> None:
@@ -92,8 +92,8 @@ def test_only_the_standard_library_and_the_grammar_of_3_8() -> None:
 
 
 def test_safe_path_keeps_the_current_folder_out(tmp_path: Path) -> None:
-    said = answer(interpreter("3.11"), "-P", cwd=tmp_path)["description"]
-    assert str(tmp_path) not in said["sys_path"]
+    description = answer(interpreter("3.11"), "-P", cwd=tmp_path)["description"]
+    assert str(tmp_path) not in description["sys_path"]
 
 
 def test_a_removed_current_folder(tmp_path: Path) -> None:
@@ -106,8 +106,8 @@ def test_a_removed_current_folder(tmp_path: Path) -> None:
 
 
 def test_pythonpath_and_user_site_count(tmp_path: Path) -> None:
-    said = answer(sys.executable, env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path.parent)
-    assert str(tmp_path) in said["description"]["sys_path"]
+    description = answer(sys.executable, env={"PYTHONPATH": str(tmp_path)}, cwd=tmp_path.parent)
+    assert str(tmp_path) in description["description"]["sys_path"]
 
 
 def test_a_link_to_the_script_is_no_folder_of_the_user(tmp_path: Path) -> None:
@@ -134,14 +134,14 @@ def customised(folder: Path, text: str) -> str:
     ids=["prints", "raises", "no stdout", "broken site", "odd path"],
 )
 def test_an_answer_in_spite_of_sitecustomize(tmp_path: Path, text: str) -> None:
-    said = json.loads(customised(tmp_path, text).split(MARK)[1])["description"]
-    assert said["version"]
+    description = json.loads(customised(tmp_path, text).split(MARK)[1])["description"]
+    assert description["version"]
 
 
 def test_characters_beyond_ascii(tmp_path: Path) -> None:
     text = "import sys; sys.path.append('/tmp/\"\\\\\\n\\udcff\\u2603\\U0001f600')"
-    said = json.loads(customised(tmp_path, text).split(MARK)[1])["description"]
-    assert said["sys_path"][-1] == '/tmp/"\\\n\ufffd\u2603\U0001f600'
+    description = json.loads(customised(tmp_path, text).split(MARK)[1])["description"]
+    assert description["sys_path"][-1] == '/tmp/"\\\n\ufffd\u2603\U0001f600'
 
 
 def test_a_sitecustomize_that_exits_leaves_no_answer(tmp_path: Path) -> None:
@@ -149,6 +149,6 @@ def test_a_sitecustomize_that_exits_leaves_no_answer(tmp_path: Path) -> None:
 
 
 def test_without_site() -> None:
-    said = answer(sys.executable, "-S")["description"]
-    assert said["site_packages"] == []
-    assert said["user_site_enabled"] is False
+    description = answer(sys.executable, "-S")["description"]
+    assert description["site_packages"] == []
+    assert description["user_site_enabled"] is False

@@ -114,25 +114,25 @@ class Mixing:
     "words", ["Expected all tensors to be on the same device, but found two", "", "illegal access"]
 )
 def test_adding_across_devices_must_be_refused(words: str) -> None:
-    one = Bench(torch, "cpu", ("cpu", "cuda:1"))
-    one.torch = Mixing(words)
+    workbench = Bench(torch, "cpu", ("cpu", "cuda:1"))
+    workbench.torch = Mixing(words)
     if words.startswith("Expected"):
-        device_placement._no_mixing(one)
+        device_placement._no_mixing(workbench)
         return
     with pytest.raises(RuntimeError if words else Failed, match=words or "torch added a tensor"):
-        device_placement._no_mixing(one)
+        device_placement._no_mixing(workbench)
 
 
 def test_bandwidth_on_what_stands_for_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    one = bench(memory_limit=1 << 16)
-    one.device = type("Gpu", (), {"type": "cuda"})()
+    workbench = bench(memory_limit=1 << 16)
+    workbench.device = type("Gpu", (), {"type": "cuda"})()
     empty = torch.empty
     monkeypatch.setattr(torch, "empty", lambda count, **named: empty(count, dtype=named["dtype"]))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda _device: None)
     monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: self)
-    device_placement._bandwidth(one)
-    assert [each["name"] for each in one.measurements] == [
+    device_placement._bandwidth(workbench)
+    assert [each["name"] for each in workbench.measurements] == [
         "pageable memory to the GPU", "pageable memory from the GPU",
         "pinned memory to the GPU", "pinned memory from the GPU",
     ]  # fmt: skip
-    assert all(each["unit"] == "GB/s" and each["value"] > 0 for each in one.measurements)
+    assert all(each["unit"] == "GB/s" and each["value"] > 0 for each in workbench.measurements)

@@ -32,20 +32,20 @@ def answer(folder: Path, torch: str) -> dict[str, Any]:
         [sys.executable, str(SCRIPT), "MARK"], cwd=folder, capture_output=True, text=True,
         check=True, env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
     )  # fmt: skip
-    said: dict[str, Any] = json.loads(ran.stdout.split("MARK")[1])
-    return said
+    answered: dict[str, Any] = json.loads(ran.stdout.split("MARK")[1])
+    return answered
 
 
 def test_the_libraries_and_the_version_of_cudnn(tmp_path: Path) -> None:
-    said = answer(tmp_path, TORCH)
-    assert (said["cudnn"], said["error"]) == (91002, "")
-    assert any("libc.so.6" in path for path in said["libraries"])
-    assert all(path.startswith("/") for path in said["libraries"])
-    assert said["libraries"] == sorted(set(said["libraries"]))
+    description = answer(tmp_path, TORCH)
+    assert (description["cudnn"], description["error"]) == (91002, "")
+    assert any("libc.so.6" in path for path in description["libraries"])
+    assert all(path.startswith("/") for path in description["libraries"])
+    assert description["libraries"] == sorted(set(description["libraries"]))
 
 
 def test_a_torch_that_cannot_be_imported(tmp_path: Path) -> None:
-    said = answer(tmp_path, "print('noise')\nraise ImportError('libx.so: cannot open')\n")
-    assert said["cudnn"] is None
-    assert said["error"] == "ImportError: libx.so: cannot open"
-    assert said["libraries"]
+    description = answer(tmp_path, "print('noise')\nraise ImportError('libx.so: cannot open')\n")
+    assert description["cudnn"] is None
+    assert description["error"] == "ImportError: libx.so: cannot open"
+    assert description["libraries"]

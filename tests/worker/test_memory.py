@@ -42,9 +42,9 @@ def put(monkeypatch: pytest.MonkeyPatch, fault: Callable[[int, Tensor, Tensor], 
 
 @pytest.mark.parametrize("level", ["standard", "stress"])
 def test_without_a_fault_it_is_green(level: str) -> None:
-    one = bench(1, level, memory_limit=LIMIT)
-    memory.run(one)
-    tested = one.measurements[0]
+    workbench = bench(1, level, memory_limit=LIMIT)
+    memory.run(workbench)
+    tested = workbench.measurements[0]
     assert (tested["name"], tested["unit"]) == ("memory tested", "GiB")
     assert tested["value"] == 37 * BLOCK * 8 / 2**30
 
@@ -99,7 +99,7 @@ def test_a_device_that_finds_everything_equal(monkeypatch: pytest.MonkeyPatch) -
     right, block = torch.equal, 2 * BLOCK
     monkeypatch.setattr(memory, "_BLOCK", block)
     monkeypatch.setattr(memory, "_CHUNK", 8 * block)
-    monkeypatch.setattr(torch, "equal", lambda one, two: one.numel() == block or right(one, two))
+    monkeypatch.setattr(torch, "equal", lambda left, two: left.numel() == block or right(left, two))
     monkeypatch.setattr(torch.Tensor, "copy_", lambda self, _other: self.zero_())
     found = failure(memory, "standard", memory_limit=2 * LIMIT)
     assert (found.kind, found.data["wrong"]) == ("wrong-value", 1024)
@@ -122,10 +122,10 @@ def granting(limit: int) -> Callable[..., Tensor]:
 
 def test_others_take_memory_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch, "empty", granting(3))
-    one = bench(1, "standard", memory_limit=LIMIT)
-    memory.run(one)
-    assert one.measurements[0]["value"] == 2 * 8 * BLOCK * 8 / 2**30
-    assert "out of memory" in one.data["stopped_at"]
+    workbench = bench(1, "standard", memory_limit=LIMIT)
+    memory.run(workbench)
+    assert workbench.measurements[0]["value"] == 2 * 8 * BLOCK * 8 / 2**30
+    assert "out of memory" in workbench.data["stopped_at"]
 
 
 def test_no_memory_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,12 +171,12 @@ def test_memory_that_is_not_given_back(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_torch_holds_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    one: Bench = bench()
-    one.device = type("Gpu", (), {"type": "cuda"})()
+    workbench: Bench = bench()
+    workbench.device = type("Gpu", (), {"type": "cuda"})()
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(torch.cuda, "memory_allocated", lambda _device: 5)
     monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _device: 7)
-    assert memory._held(one) == (5, 7)
+    assert memory._held(workbench) == (5, 7)
 
 
 def test_patterns_differ_at_every_address_and_in_every_bit() -> None:

@@ -47,16 +47,17 @@ def put(real: Any, monkeypatch: pytest.MonkeyPatch, fault: Callable[[Array], Arr
 
 
 def test_by_every_exporter_of_this_torch(real: Any) -> None:  # noqa: ANN401
-    one = bench(1)
-    onnx_export.run(one)
-    left_out = {name.removeprefix("export by ") for name in one.data.get("not_tested", {})}
-    assert set(one.data["exporters"]) | left_out == set(onnx_runtime.exporters(torch))
-    assert "TorchScript" in one.data["exporters"]
+    workbench = bench(1)
+    onnx_export.run(workbench)
+    left_out = {name.removeprefix("export by ") for name in workbench.data.get("not_tested", {})}
+    assert set(workbench.data["exporters"]) | left_out == set(onnx_runtime.exporters(torch))
+    assert "TorchScript" in workbench.data["exporters"]
     assert (
-        one.remark == f"ONNX Runtime {real.__version__} computed it with its CPUExecutionProvider"
+        workbench.remark
+        == f"ONNX Runtime {real.__version__} computed it with its CPUExecutionProvider"
     )
-    assert len(one.measurements) == 3 * len(one.data["exporters"])
-    assert all(each["value"] <= each["bound"] / 10 for each in one.measurements)
+    assert len(workbench.measurements) == 3 * len(workbench.data["exporters"])
+    assert all(each["value"] <= each["bound"] / 10 for each in workbench.measurements)
 
 
 @pytest.mark.usefixtures("one_exporter")
@@ -92,12 +93,12 @@ def test_an_activation_in_a_narrower_format(
     monkeypatch.setattr(small_model, "ACTIVATIONS", (activation,))
     right = onnx_runtime.computed
 
-    def computed(one: Any, session: Any, data: Tensor) -> Tensor:  # noqa: ANN401
-        model = small_model.task(torch, one.seed, activation).model
+    def computed(workbench: Any, session: Any, data: Tensor) -> Tensor:  # noqa: ANN401
+        model = small_model.task(torch, workbench.seed, activation).model
         assert type(model[1]).__name__ == name
         with torch.no_grad():
             off = model[2](rounded(model[1](model[0](data)))) - model(data)
-        return right(one, session, data) + off
+        return right(workbench, session, data) + off
 
     monkeypatch.setattr(onnx_runtime, "computed", computed)
     assert failure(onnx_export).kind == "wrong-value"
@@ -125,18 +126,18 @@ def test_results_that_are_none(
 def test_the_bounds_hold_for_what_torch_computes() -> None:
     for seed in range(20):
         for activation in small_model.ACTIVATIONS:
-            one = small_model.task(torch, seed, activation)
+            task = small_model.task(torch, seed, activation)
             with torch.no_grad():
-                small_model.judge(bench(seed), one, one.model(one.data), "by torch")
+                small_model.judge(bench(seed), task, task.model(task.data), "by torch")
 
 
 def test_tf32_is_within_the_wide_bound_only() -> None:
-    one = small_model.task(torch, 0, "tanh")
+    task = small_model.task(torch, 0, "tanh")
     with torch.no_grad():
-        got = one.model[2](as_tf32(one.model[1](one.model[0](one.data))))
+        got = task.model[2](as_tf32(task.model[1](task.model[0](task.data))))
     small_model.judge(bench(), small_model.task(torch, 0, "tanh", coarse=True), got, "in TF32")
     with pytest.raises(Failed, match="wrong"):
-        small_model.judge(bench(), one, got, "in TF32")
+        small_model.judge(bench(), task, got, "in TF32")
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
@@ -229,14 +230,14 @@ def test_tf32_is_turned_off_where_it_can_be(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(Session, "provider", "CUDAExecutionProvider")
-    one, options = bench(), {"device_id": "1"}
-    session = onnx_runtime.open_session(one, stand_in, "x", "CUDAExecutionProvider", options)
+    workbench, options = bench(), {"device_id": "1"}
+    session = onnx_runtime.open_session(workbench, stand_in, "x", "CUDAExecutionProvider", options)
     assert session.asked["provider_options"] == [{"device_id": "1", "use_tf32": "0"}]
-    assert "tf32" not in one.data
+    assert "tf32" not in workbench.data
     monkeypatch.setattr(Session, "refuses", "yes")
-    session = onnx_runtime.open_session(one, stand_in, "x", "CUDAExecutionProvider", options)
+    session = onnx_runtime.open_session(workbench, stand_in, "x", "CUDAExecutionProvider", options)
     assert session.asked["provider_options"] == [options]
-    assert "cannot turn it off" in one.data["tf32"]
+    assert "cannot turn it off" in workbench.data["tf32"]
 
 
 def test_a_build_for_the_cpu_says_nothing_about_a_gpu(
@@ -245,7 +246,7 @@ def test_a_build_for_the_cpu_says_nothing_about_a_gpu(
 ) -> None:
     stand_in.get_available_providers = lambda: ["CPUExecutionProvider"]
     monkeypatch.setattr(onnx_runtime, "require_runtime", lambda _bench: stand_in)
-    one = bench()
-    one.device = types.SimpleNamespace(type="cuda", index=0)
+    workbench = bench()
+    workbench.device = types.SimpleNamespace(type="cuda", index=0)
     with pytest.raises(Skipped, match="without the CUDAExecutionProvider"):
-        onnx_export.run(one)
+        onnx_export.run(workbench)

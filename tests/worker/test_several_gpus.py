@@ -25,10 +25,10 @@ def test_on_the_cpu_they_are_skipped(test: types.ModuleType) -> None:
 
 @pytest.mark.parametrize("test", TESTS)
 def test_with_one_gpu_they_are_skipped(test: types.ModuleType) -> None:
-    one = bench()
-    one.device, one.devices = torch.device("cuda:0"), [torch.device("cuda:0")]
+    workbench = bench()
+    workbench.device, workbench.devices = torch.device("cuda:0"), [torch.device("cuda:0")]
     with pytest.raises(Skipped, match="one GPU only"):
-        test.run(one)
+        test.run(workbench)
 
 
 @pytest.mark.parametrize(

@@ -24,10 +24,10 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_load_without_a_fault() -> None:
-    one = bench(3)
-    sustained.run(one)
-    assert len(one.data["rates"]) == 1
-    names = [each["name"] for each in one.measurements]
+    workbench = bench(3)
+    sustained.run(workbench)
+    assert len(workbench.data["rates"]) == 1
+    names = [each["name"] for each in workbench.measurements]
     assert names == ["sustained rate", "lowest rate of a second"]
 
 
@@ -51,10 +51,10 @@ def test_a_bit_that_flips_under_load(
 
 
 def test_the_fade_is_told() -> None:
-    one = bench()
-    sustained._report(one, [1.0, *[10.0] * 5, *[9.0] * 10, *[5.0] * 5])
-    assert one.measurements[-1]["value"] == 50.0
-    assert one.measurements[0]["value"] == 9.0
+    workbench = bench()
+    sustained._report(workbench, [1.0, *[10.0] * 5, *[9.0] * 10, *[5.0] * 5])
+    assert workbench.measurements[-1]["value"] == 50.0
+    assert workbench.measurements[0]["value"] == 9.0
 
 
 def test_no_partial_sum_leaves_what_is_exact() -> None:
@@ -64,12 +64,12 @@ def test_no_partial_sum_leaves_what_is_exact() -> None:
 
 
 def test_load_on_a_gpu_stays_within_its_limit() -> None:
-    one = bench(memory_limit=256 << 20)
-    one.device = type("Gpu", (), {"type": "cuda"})()
-    size = sustained._size(one)
+    workbench = bench(memory_limit=256 << 20)
+    workbench.device = type("Gpu", (), {"type": "cuda"})()
+    size = sustained._size(workbench)
     assert size == 4096
-    one.memory_limit = 1 << 20
-    assert sustained._size(one) == 512
+    workbench.memory_limit = 1 << 20
+    assert sustained._size(workbench) == 512
 
 
 def fake_compile(monkeypatch: pytest.MonkeyPatch, outcome: Callable[..., Any]) -> None:
@@ -91,9 +91,9 @@ def raising(error: Exception) -> Callable[..., Any]:
 @pytest.mark.usefixtures("no_extension")
 def test_compiled_code_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     fake_compile(monkeypatch, lambda function: function)
-    one = bench()
-    jit.run(one)
-    assert "NVIDIA" in one.data["not_tested"]["nvrtc"]
+    workbench = bench()
+    jit.run(workbench)
+    assert "NVIDIA" in workbench.data["not_tested"]["nvrtc"]
 
 
 @pytest.mark.usefixtures("no_extension")
@@ -138,9 +138,9 @@ def test_triton_does_not_say_which_header_is_missing(
 )
 def test_what_is_not_made_for_this_machine(monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     fake_compile(monkeypatch, raising(RuntimeError(words)))
-    one = bench()
-    jit.run(one)
-    assert words in one.data["not_tested"]["compiled"]
+    workbench = bench()
+    jit.run(workbench)
+    assert words in workbench.data["not_tested"]["compiled"]
 
 
 @pytest.mark.parametrize(
@@ -161,9 +161,9 @@ def test_extensions(monkeypatch: pytest.MonkeyPatch, words: str, kind: str) -> N
     if kind:
         assert failure(jit).kind == kind
         return
-    one = bench()
-    jit.run(one)
-    assert words in one.data["not_tested"]["extension"]
+    workbench = bench()
+    jit.run(workbench)
+    assert words in workbench.data["not_tested"]["extension"]
 
 
 def test_one_failure_does_not_hide_the_other(monkeypatch: pytest.MonkeyPatch) -> None:

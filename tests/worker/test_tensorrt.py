@@ -56,18 +56,18 @@ def test_it_needs_a_gpu() -> None:
 
 
 def test_every_activation_is_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked, one = install(monkeypatch), bench(2)
-    assert tensorrt._by_torch_tensorrt(one)
+    asked, workbench = install(monkeypatch), bench(2)
+    assert tensorrt._by_torch_tensorrt(workbench)
     assert [each["min_block_size"] for each in asked] == [1, 1, 1]
-    assert len(one.measurements) == 3
-    assert "not_tested" not in one.data
+    assert len(workbench.measurements) == 3
+    assert "not_tested" not in workbench.data
 
 
 def test_what_is_left_to_torch_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch, part=torch.nn.Identity)
-    one = bench()
-    assert tensorrt._by_torch_tensorrt(one)
-    assert "relu: that TensorRT ran" in one.data["not_tested"]
+    workbench = bench()
+    assert tensorrt._by_torch_tensorrt(workbench)
+    assert "relu: that TensorRT ran" in workbench.data["not_tested"]
 
 
 @pytest.mark.parametrize("off", [1.0, 2.0**-3])
@@ -84,11 +84,11 @@ def test_a_wrong_value(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
 
 def test_nothing_installed_is_no_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(onnx_runtime, "is_installed", lambda _name: False)
-    one = bench()
-    one.device = types.SimpleNamespace(type="cuda", index=0)
+    workbench = bench()
+    workbench.device = types.SimpleNamespace(type="cuda", index=0)
     monkeypatch.setattr(tensorrt, "release", lambda _bench: None)
     with pytest.raises(Skipped, match=r"torch_tensorrt is not installed; ONNX Runtime is not"):
-        tensorrt.run(one)
+        tensorrt.run(workbench)
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def test_a_provider_without_tensorrt(
     monkeypatch.setattr(onnx_runtime, "is_installed", lambda name: name == "onnxruntime")
     monkeypatch.setattr(onnx_runtime, "require_runtime", lambda _bench: runtime)
     monkeypatch.setattr("ctypes.util.find_library", lambda _name: None)
-    one = bench()
-    assert not tensorrt._by_onnx_runtime(one)
-    assert words in one.data["not_tested"]["ONNX Runtime's TensorRT"]
+    workbench = bench()
+    assert not tensorrt._by_onnx_runtime(workbench)
+    assert words in workbench.data["not_tested"]["ONNX Runtime's TensorRT"]
 
 
 def test_the_provider_is_asked_with_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -123,8 +123,8 @@ def test_the_provider_is_asked_with_little_memory(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tensorrt, "_why_no_provider", lambda _bench: "")
     options = dict([list(onnx_runtime.exporters(torch).items())[-1]])
     monkeypatch.setattr(onnx_runtime, "exporters", lambda _torch: options)
-    one = bench(3)
-    assert tensorrt._by_onnx_runtime(one)
+    workbench = bench(3)
+    assert tensorrt._by_onnx_runtime(workbench)
     memory = {"device_id": "0", "trt_max_workspace_size": str(1 << 28)}
     assert asked == [("TensorrtExecutionProvider", memory)] * 3
-    assert len(one.measurements) == 3
+    assert len(workbench.measurements) == 3

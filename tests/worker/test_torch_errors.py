@@ -110,8 +110,8 @@ def test_the_library_that_tells_of_an_earlier_fault_is_not_blamed(
 
     cuda = SimpleNamespace(is_initialized=lambda: True, synchronize=synchronize)
     monkeypatch.setitem(sys.modules, "torch", SimpleNamespace(cuda=cuda))
-    said = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
-    found = explain(RuntimeError(said))
+    message = "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"
+    found = explain(RuntimeError(message))
     assert (found["kind"], found["data"]["status"]) == (kind, "CUBLAS_STATUS_ALLOC_FAILED")
     assert found["data"].get("cuda_code") == (710 if earlier else None)
-    assert said in found["detail"]
+    assert message in found["detail"]

@@ -55,12 +55,12 @@ def put(
 
 @pytest.mark.parametrize("seed", range(3))
 def test_without_a_fault_it_is_green(seed: int) -> None:
-    one = bench(seed, level="standard")
-    training_step.run(one)
-    held = [each for each in one.measurements if each["bound"] is not None]
+    workbench = bench(seed, level="standard")
+    training_step.run(workbench)
+    held = [each for each in workbench.measurements if each["bound"] is not None]
     assert len(held) == 2 * 8  # loss and seven weights, in fp32 and with autocast to bf16
     assert all(each["value"] < each["bound"] / 2 for each in held)
-    assert one.measurements[-1]["name"] == "training step"
+    assert workbench.measurements[-1]["name"] == "training step"
 
 
 @pytest.mark.parametrize("name", ["conv2d", "linear"])

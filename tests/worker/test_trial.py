@@ -25,26 +25,26 @@ LEAST = 1 + ROUNDS * len(SIZES) + 3 + 1
 
 
 def outcomes(group: list[Said]) -> list[tuple[str, str]]:
-    return [(one.result["status"], one.result["kind"]) for one in group]
+    return [(output.result["status"], output.result["kind"]) for output in group]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 8])
 def test_a_healthy_group(size: int) -> None:
     group = run_group(size)
-    for one in group:
-        assert one.result["status"] == "passed", one
-        assert list(one.result["measurements"]) == [f"all-reduce {SIZES[-1]} B s"]
-        assert 0 < one.result["measurements"][f"all-reduce {SIZES[-1]} B s"] < 10
-        assert one.result["phase"] == "done"
-        last = one.result["collective"]
+    for output in group:
+        assert output.result["status"] == "passed", output
+        assert list(output.result["measurements"]) == [f"all-reduce {SIZES[-1]} B s"]
+        assert 0 < output.result["measurements"][f"all-reduce {SIZES[-1]} B s"] < 10
+        assert output.result["phase"] == "done"
+        last = output.result["collective"]
         assert LEAST <= last == group[0].result["collective"]
         expected = [("set-device", 0), ("store", 0), ("connect", 0)]
         for number in range(1, last + 1):
             expected += [("enter", number), ("leave", number)]
-        assert one.phases[: len(expected)] == expected
-        assert {phase for phase, _ in one.phases[len(expected) :]} == {"done"}
-        assert one.status == 0
-    assert [any(m["event"] == "store" for m in one.messages) for one in group] == [
+        assert output.phases[: len(expected)] == expected
+        assert {phase for phase, _ in output.phases[len(expected) :]} == {"done"}
+        assert output.status == 0
+    assert [any(m["event"] == "store" for m in output.messages) for output in group] == [
         True,
         *[False] * (size - 1),
     ]
@@ -53,9 +53,9 @@ def test_a_healthy_group(size: int) -> None:
 def test_more_ranks_than_an_element_can_carry(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three ranks, of which an element carries one or two: the smallest size is sent twice."""
     monkeypatch.setattr("gpucheck.worker.coded.RANKS_EACH", 2)
-    for one in run_group(3):
-        assert one.result["status"] == "passed", one
-        assert one.result["collective"] >= LEAST + ROUNDS
+    for output in run_group(3):
+        assert output.result["status"] == "passed", output
+        assert output.result["collective"] >= LEAST + ROUNDS
 
 
 def test_where_it_is_slow_the_first_rank_has_all_measure_less(
@@ -68,13 +68,13 @@ def test_where_it_is_slow_the_first_rank_has_all_measure_less(
     monkeypatch.setattr(together, "_LONG", 100.0)
     fast = run_group(2)
     assert outcomes(slow + fast) == [("passed", "")] * 4
-    assert [one.result["collective"] for one in slow] == [LEAST] * 2
-    assert [one.result["collective"] for one in fast] == [LEAST + 1] * 2
+    assert [output.result["collective"] for output in slow] == [LEAST] * 2
+    assert [output.result["collective"] for output in fast] == [LEAST + 1] * 2
 
 
 def test_the_first_rank_keeps_the_store_until_the_others_have_gone() -> None:
     group = run_group(3)
-    assert group[0].ended >= max(one.ended for one in group[1:]) - 0.1
+    assert group[0].ended >= max(output.ended for output in group[1:]) - 0.1
 
 
 def test_a_healthy_rank_does_not_leave_before_the_slowest(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +91,7 @@ def test_a_healthy_rank_does_not_leave_before_the_slowest(monkeypatch: pytest.Mo
 
     group = run_group(3, faults={2: dawdle})
     assert outcomes(group) == [("passed", "")] * 3
-    assert group[2].ended - min(one.ended for one in group) < 0.6
+    assert group[2].ended - min(output.ended for output in group) < 0.6
 
 
 def test_a_rank_that_never_says_farewell_holds_nobody_for_long(
@@ -105,20 +105,20 @@ def test_a_rank_that_never_says_farewell_holds_nobody_for_long(
     start = time.monotonic()
     group = run_group(3, faults={2: vanish})
     assert outcomes(group) == [("passed", "")] * 3
-    assert max(one.ended for one in group) - start < 8
+    assert max(output.ended for output in group) - start < 8
 
 
 @pytest.mark.parametrize(("size", "at"), [(2, 0), (2, 1), (3, 1), (4, 3)])
 def test_the_drill_wrong_is_named_by_all(size: int, at: int) -> None:
-    for one in run_group(size, drills={at: [{"fault": "wrong"}]}):
-        assert one.result["kind"] == "wrong-value"
-        assert one.result["data"] == {
+    for output in run_group(size, drills={at: [{"fault": "wrong"}]}):
+        assert output.result["kind"] == "wrong-value"
+        assert output.result["data"] == {
             "sizes": list(SIZES), "rank": FIRST + at, "fault": "missing", "segment": 0,
         }  # fmt: skip
-        assert one.result["detail"].endswith(f"what rank {FIRST + at} sent is missing")
+        assert output.result["detail"].endswith(f"what rank {FIRST + at} sent is missing")
         # Nobody was left alone in a collective.
-        assert one.result["phase"] == "done"
-        assert one.result["collective"] >= LEAST
+        assert output.result["phase"] == "done"
+        assert output.result["collective"] >= LEAST
 
 
 def before(act: Callable[[Tensor], None]) -> Callable[[], None]:
@@ -164,19 +164,19 @@ def flip_one(tensor: Tensor) -> None:
 
 
 def test_what_arrives_twice_is_named() -> None:
-    for one in run_group(3, faults={2: before(lambda tensor: tensor.mul_(2))}):
-        assert one.result["data"]["rank"] == FIRST + 2
-        assert one.result["data"]["fault"] == "doubled"
-        assert one.result["detail"].endswith(f"what rank {FIRST + 2} sent is there twice")
+    for output in run_group(3, faults={2: before(lambda tensor: tensor.mul_(2))}):
+        assert output.result["data"]["rank"] == FIRST + 2
+        assert output.result["data"]["fault"] == "doubled"
+        assert output.result["detail"].endswith(f"what rank {FIRST + 2} sent is there twice")
 
 
 def test_a_flipped_bit_names_nobody() -> None:
-    for one in run_group(3, faults={1: before(flip_one)}):
-        assert one.result["kind"] == "wrong-value"
-        assert one.result["data"] == {"sizes": list(SIZES[1:])}
-        said = "all-reduce of 4 KiB: 1 of 1024 sums are wrong, the first at 33: "
-        assert one.result["detail"].startswith(said)
-        assert one.result["detail"].endswith("instead of 7")
+    for output in run_group(3, faults={1: before(flip_one)}):
+        assert output.result["kind"] == "wrong-value"
+        assert output.result["data"] == {"sizes": list(SIZES[1:])}
+        detail = "all-reduce of 4 KiB: 1 of 1024 sums are wrong, the first at 33: "
+        assert output.result["detail"].startswith(detail)
+        assert output.result["detail"].endswith("instead of 7")
 
 
 def test_what_only_one_rank_receives_wrong_names_nobody() -> None:
@@ -196,24 +196,24 @@ def test_the_drill_crash_costs_the_others_their_peer() -> None:
     group = run_group(3, drills={1: [{"fault": "crash"}]})
     assert os.WTERMSIG(group[1].status) == signal.SIGSEGV
     assert group[1].phases[-1] == ("enter", 1)
-    for one in (group[0], group[2]):
-        assert (one.result["status"], one.result["kind"]) == ("failed", "peer-lost"), one
-        assert one.result["phase"] == "enter"
+    for output in (group[0], group[2]):
+        assert (output.result["status"], output.result["kind"]) == ("failed", "peer-lost"), output
+        assert output.result["phase"] == "enter"
 
 
 @pytest.mark.parametrize("fault", ["hang", "stop"])
 def test_the_drills_hang_and_stop_never_enter(fault: str) -> None:
     where = [("enter", 1), ("enter", 1), ("connect", 0)]
     group = run_group(3, drills={2: [{"fault": fault}]}, until=where)
-    assert [one.phases[-1] for one in group] == where
-    assert all(os.WTERMSIG(one.status) == signal.SIGKILL for one in group)
+    assert [output.phases[-1] for output in group] == where
+    assert all(os.WTERMSIG(output.status) == signal.SIGKILL for output in group)
 
 
 def test_the_drill_link_hangs_where_both_ends_are() -> None:
     broken = [{"fault": "link", "other": FIRST + 2}]
     group = run_group(3, drills={0: broken}, until=[("enter", 1)] * 3)
-    assert [one.phases[-1] for one in group] == [("enter", 1)] * 3
-    assert all(os.WTERMSIG(one.status) == signal.SIGKILL for one in group)
+    assert [output.phases[-1] for output in group] == [("enter", 1)] * 3
+    assert all(os.WTERMSIG(output.status) == signal.SIGKILL for output in group)
     assert outcomes(run_group(2, drills={0: broken})) == [("passed", "")] * 2
 
 
@@ -230,9 +230,11 @@ def closed_port() -> int:
     return port
 
 
-@pytest.mark.parametrize(("host", "said"), [("127.0.0.1", "refused"), ("no.such.host.invalid", "")])
+@pytest.mark.parametrize(
+    ("host", "detail"), [("127.0.0.1", "refused"), ("no.such.host.invalid", "")]
+)
 def test_a_store_that_cannot_be_reached(
-    monkeypatch: pytest.MonkeyPatch, host: str, said: str
+    monkeypatch: pytest.MonkeyPatch, host: str, detail: str
 ) -> None:
     monkeypatch.setattr(together, "_REFUSED", 0.3)
     place = {"host": host, "port": closed_port()}
@@ -240,7 +242,7 @@ def test_a_store_that_cannot_be_reached(
     assert (result["status"], result["kind"]) == ("failed", "store-unreachable")
     assert result["phase"] == "store"
     assert f"{host} port {place['port']}" in result["detail"]
-    assert said in result["detail"]
+    assert detail in result["detail"]
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(2, 10.0), (1000, 60.0)])
@@ -264,10 +266,10 @@ def test_silence_is_not_waited_for_as_long_in_a_small_group(
 
 def run_one(told: dict[str, Any]) -> dict[str, Any]:
     """Run an order that comes to no process group, in this process."""
-    said: list[dict[str, Any]] = []
+    sent: list[dict[str, Any]] = []
     with mock.patch.dict(os.environ):
-        trial.run(torch, told, {}, said.append)
-    (result,) = (one for one in said if one["event"] == "result")
+        trial.run(torch, told, {}, sent.append)
+    (result,) = (message for message in sent if message["event"] == "result")
     return result
 
 
@@ -292,9 +294,9 @@ def test_a_gpu_that_cannot_be_used(kind: str) -> None:
 
 
 def test_the_variables_of_an_order_and_a_watchdog_that_stands_back() -> None:
-    told = order(0, 1, trial="alone", env={"NCCL_P2P_DISABLE": "1"})
+    sent_order = order(0, 1, trial="alone", env={"NCCL_P2P_DISABLE": "1"})
     with mock.patch.dict(os.environ, TORCH_NCCL_BLOCKING_WAIT="1"):
-        trial.run(torch, told, {}, lambda _message: None)
+        trial.run(torch, sent_order, {}, lambda _message: None)
         assert os.environ["NCCL_P2P_DISABLE"] == "1"
         assert os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] == "0"
         assert "TORCH_NCCL_BLOCKING_WAIT" not in os.environ
@@ -322,14 +324,14 @@ RATES = ["fp32 TFLOP/s", "copy GB/s"]
 
 
 def test_alone_all_rates_and_little_time() -> None:
-    (one,) = run_group(1, trial="alone")
-    assert one.result["status"] == "passed", one
-    assert list(one.result["measurements"]) == RATES
-    assert all(0 < rate < 1e4 for rate in one.result["measurements"].values())
-    assert one.phases == [("set-device", 0), ("alone", 0), ("done", 0)]
-    assert 0 < one.result["data"]["cpu_seconds"] < 10
-    assert sum(m["event"] == "stage" for m in one.messages) >= 4
-    assert one.seconds < 0.6, "eight ranks share two cores of CI"
+    (output,) = run_group(1, trial="alone")
+    assert output.result["status"] == "passed", output
+    assert list(output.result["measurements"]) == RATES
+    assert all(0 < rate < 1e4 for rate in output.result["measurements"].values())
+    assert output.phases == [("set-device", 0), ("alone", 0), ("done", 0)]
+    assert 0 < output.result["data"]["cpu_seconds"] < 10
+    assert sum(m["event"] == "stage" for m in output.messages) >= 4
+    assert output.seconds < 0.6, "eight ranks share two cores of CI"
 
 
 def _slowed_down() -> dict[str, float]:
@@ -385,18 +387,18 @@ def wrong_copy() -> None:
 
 @pytest.mark.parametrize("fault", [wrong_product, wrong_copy])
 def test_alone_a_wrong_value(fault: Callable[[], None]) -> None:
-    (one,) = run_group(1, trial="alone", faults={0: fault})
-    assert (one.result["status"], one.result["kind"]) == ("failed", "wrong-value")
-    assert one.result["phase"] == "alone"
+    (output,) = run_group(1, trial="alone", faults={0: fault})
+    assert (output.result["status"], output.result["kind"]) == ("failed", "wrong-value")
+    assert output.result["phase"] == "alone"
 
 
 def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> None:
     ran: list[str] = []
 
-    def run_tests(_torch: Any, told: dict[str, Any], _notes: Any, send: Any) -> None:  # noqa: ANN401
-        (name,) = told["tests"]
+    def run_tests(_torch: Any, sent_order: dict[str, Any], _notes: Any, send: Any) -> None:  # noqa: ANN401
+        (name,) = sent_order["tests"]
         ran.append(name)
-        send({"event": "begin", "test": name, "deadline": told["seconds"][name]})
+        send({"event": "begin", "test": name, "deadline": sent_order["seconds"][name]})
         send({"event": "stage", "text": "a step"})
         is_bad = name == "cublas-matmul"
         send({
@@ -406,16 +408,16 @@ def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(alone, "run_tests", run_tests)
     monkeypatch.setattr(alone, "_rates", lambda _bench: {"fp32 TFLOP/s": 1.0})
-    said: list[dict[str, Any]] = []
-    progress = together.Progress(said.append)
-    told = order(0, 1, trial="alone", device="cuda:1", tests=[])
+    sent: list[dict[str, Any]] = []
+    progress = together.Progress(sent.append)
+    sent_order = order(0, 1, trial="alone", device="cuda:1", tests=[])
     with pytest.raises(Failed) as caught:
-        alone.run(torch, told, {}, said.append, progress)
+        alone.run(torch, sent_order, {}, sent.append, progress)
     assert ran == ["device-placement", "cublas-matmul"]
     assert (caught.value.kind, caught.value.detail) == ("wrong-value", "cublas-matmul: it is off")
     assert caught.value.data == {"at": 7, "test": "cublas-matmul"}
-    assert next(m for m in said if m["event"] == "stage")["text"] == "device-placement: a step"
+    assert next(m for m in sent if m["event"] == "stage")["text"] == "device-placement: a step"
 
     ran.clear()
-    told["tests"] = ["device-placement"]
-    assert alone.run(torch, told, {}, said.append, progress) == {"fp32 TFLOP/s": 1.0}
+    sent_order["tests"] = ["device-placement"]
+    assert alone.run(torch, sent_order, {}, sent.append, progress) == {"fp32 TFLOP/s": 1.0}

@@ -32,14 +32,14 @@ def page(rule: Rule, messages: FindingMessages | None, language: Language) -> st
 
 
 def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> Iterator[str]:
-    own, said = words(language), finding_page(rule)
+    own, explained = words(language), finding_page(rule)
 
     def link(word: str) -> str | None:
         return f"{word}.md" if word in all_rules() and word != rule.slug else None
 
-    yield _described(own["description"].format(title=said.title))
-    yield f"# {plain(said.title)}\n"
-    for paragraph in said.paragraphs:
+    yield _described(own["description"].format(title=explained.title))
+    yield f"# {plain(explained.title)}\n"
+    for paragraph in explained.paragraphs:
         for item in items_of(paragraph):
             if item.startswith("    "):
                 yield block(item[4:])
@@ -48,7 +48,7 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
             else:
                 yield prose(item, link)
         yield ""
-    for fact in said.facts:
+    for fact in explained.facts:
         yield f"{prose(fact, link)}\n"
     if rule.judge and rule.owner not in ("cluster", "code"):  # those show in a job, or in a text
         yield f"{own['check']}\n"
@@ -69,10 +69,10 @@ def _messages(found: FindingMessages, language: Language) -> Iterator[str]:
     shown: set[str] = set()
     for confidence in _STRONGEST_FIRST:
         samples: dict[str, list[str]] = {}
-        for one in found.messages:
-            if one.strength.confidence is confidence and one.sample not in shown:
-                samples.setdefault(_says(one), []).append(one.sample)
-                shown.add(one.sample)
+        for message in found.messages:
+            if message.strength.confidence is confidence and message.sample not in shown:
+                samples.setdefault(_says(message), []).append(message.sample)
+                shown.add(message.sample)
         if samples:
             yield f"### {own[confidence.value]}\n"
         for says, lines in samples.items():

@@ -125,13 +125,16 @@ def class_of(command: str) -> CommandClass | None:
     found = [_of_part(part) for part in _parts(command)]
     if not found or None in found:
         return None
-    return max((one for one in found if one), key=CLASSES.index)
+    return max((part_class for part_class in found if part_class), key=CLASSES.index)
 
 
 def restart_of(commands: Iterable[str]) -> Restart | None:
     """Return what commands restart; of several the one that ends most."""
     programs = [
-        _named(words) for one in commands for part in _parts(one) if (words := _program(part)[1])
+        _named(words)
+        for command in commands
+        for part in _parts(command)
+        if (words := _program(part)[1])
     ]
     return next(
         (

@@ -141,18 +141,24 @@ class DriverFixes(Derived):
         """
         gpus = self._known_gpus()
         capabilities = set(gpus.values())
-        unheard_of = any(not self._architectures.knows(one) for one in capabilities)
+        unheard_of = any(not self._architectures.knows(capability) for capability in capabilities)
         if not gpus or unheard_of or self._system.jetson:
             return ""
         if not self._support.driving_all(capabilities):
             return say(
                 "No driver branch is known to support all GPUs of this machine: {needs}. {apart}",
-                needs=in_series([self._range(label, one) for label, one in gpus.items()]),
+                needs=in_series(
+                    [self._range(label, capability) for label, capability in gpus.items()]
+                ),
                 apart=_APART,
             )
         if not self._driving_all(at_least):
             last = self._support.last(capabilities)
-            names = [label for label, one in gpus.items() if self._support.last([one]) == last]
+            names = [
+                label
+                for label, capability in gpus.items()
+                if self._support.last([capability]) == last
+            ]
             return say(
                 "No driver {release} or newer supports {gpus}: branch {branch} is the last that "
                 "does. Use a PyTorch build that runs on an older driver, or another GPU.",

@@ -89,7 +89,8 @@ class ExtensionFixes(Derived):
         capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
         wanted = listed(capabilities)
         if version and any(
-            self._table.serves_gpu(name, version, one) is False for one in capabilities
+            self._table.serves_gpu(name, version, capability) is False
+            for capability in capabilities
         ):
             return (self._without(name, wanted),)
         if self._tools.compiles_cuda() is False:
@@ -138,7 +139,9 @@ class ExtensionFixes(Derived):
         except UnknownFactError:
             return ""
         capabilities = sorted({gpu.compute_capability or "" for gpu in gpus})
-        served = {self._table.serves_gpu(package, version, one) for one in capabilities}
+        served = {
+            self._table.serves_gpu(package, version, capability) for capability in capabilities
+        }
         return listed(capabilities) if served == {False} else ""
 
     def _without(self, package: str, capabilities: str) -> Fix:
@@ -166,7 +169,7 @@ class ExtensionFixes(Derived):
             )
         else:
             fitting = self._table.for_torch(package, torch)
-            pinned = [one for one in fitting if self._is_pinned(package, one)]
+            pinned = [version for version in fitting if self._is_pinned(package, version)]
             if not pinned:
                 return None
             words = [f"{package}=={pinned[-1]}"]

@@ -48,11 +48,11 @@ def _card(name: str, tables: Tables) -> Card:
         return Card(name, found.pop())
     if not found and (meant := meant_by(name, tables)):
         return Card(*meant)
-    said = repr(name[:_LONGEST])
+    quoted_name = repr(name[:_LONGEST])
     what = (
-        say("{name} can be several GPUs.", name=said)
+        say("{name} can be several GPUs.", name=quoted_name)
         if found
-        else say("{name} is not a GPU that the tables know.", name=said)
+        else say("{name} is not a GPU that the tables know.", name=quoted_name)
     )
     like = like_product(name, tables)
     raise GpuNameError(in_turn((what, *((like,) if like else ()), _BY_CAPABILITY)))

@@ -77,14 +77,14 @@ class Interruption(Derived):
         collects = is_hardware and self._loses_traces(commands, restart)
         if collects:
             commands = (COLLECT, *commands)
-        classes = tuple(class_of(one) or "" for one in commands)
+        classes = tuple(class_of(command) or "" for command in commands)
         as_root: tuple[str, ...] = ()
         if self._container.runtime and (self._system.is_root or self._system.user == "root"):
-            commands = tuple(_SUDO.sub("", one) for one in commands)
+            commands = tuple(_SUDO.sub("", command) for command in commands)
         elif self._system.is_root:
-            commands = tuple(_ANY_SUDO.sub("", one) for one in commands)
+            commands = tuple(_ANY_SUDO.sub("", command) for command in commands)
         elif self._system.has_sudo is False and any(map(_ANY_SUDO.search, commands)):
-            commands = tuple(_ANY_SUDO.sub("", one) for one in commands)
+            commands = tuple(_ANY_SUDO.sub("", command) for command in commands)
             as_root = (AS_ROOT,)
         fix = msgspec.structs.replace(fix, commands=commands, classes=classes, restart=restart)
         if fix.reach != "interrupts":
@@ -94,14 +94,14 @@ class Interruption(Derived):
 
     def _loses_traces(self, commands: tuple[str, ...], restart: str) -> bool:
         here = self._system.os == "linux" and not self._system.wsl and not self._system.jetson
-        said = any(word in command for command in commands for word in _CHANGES_SYSTEM)
-        return here and not self._container.runtime and (said or restart == "machine")
+        changes_system = any(word in command for command in commands for word in _CHANGES_SYSTEM)
+        return here and not self._container.runtime and (changes_system or restart == "machine")
 
     def _cautions(self, fix: Fix) -> tuple[str, ...]:
-        interrupting = [one for one in fix.commands if class_of(one) == "interrupts"]
-        if interrupting and all(one.startswith("kill ") for one in interrupting):
+        interrupting = [command for command in fix.commands if class_of(command) == "interrupts"]
+        if interrupting and all(command.startswith("kill ") for command in interrupting):
             return (ENDS_PROCESS,) if fix.commands[0].startswith("ps ") else ()
-        if fix.restart == "wsl" or any(one.startswith("wsl") for one in interrupting):
+        if fix.restart == "wsl" or any(command.startswith("wsl") for command in interrupting):
             return (ENDS_WSL,)
         if fix.restart == "container":
             return (ENDS_CONTAINER,)

@@ -58,7 +58,7 @@ def _blocked(word: str) -> list[str]:
 
 def _without(word: str, modules: Sequence[str]) -> str:
     """Return the parameter with the modules that it still blocks; "" if none is left."""
-    left = [one for one in _blocked(word) if one not in modules]
+    left = [module for module in _blocked(word) if module not in modules]
     return f"{word.partition('=')[0]}={','.join(left)}" if left else ""
 
 

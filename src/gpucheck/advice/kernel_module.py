@@ -271,20 +271,20 @@ class ModuleFixes(Derived):
 
 
 def _who_blocks(lines: Sequence[str], by_kernel: Sequence[str]) -> str:
-    said = in_series([*lines, *by_kernel])
+    blocking_lines = in_series([*lines, *by_kernel])
     if not by_kernel:
-        return say("modprobe.d blocks it ({lines})", lines=said)
+        return say("modprobe.d blocks it ({lines})", lines=blocking_lines)
     if not lines:
-        return say("the kernel command line blocks it ({lines})", lines=said)
-    return say("modprobe.d and the kernel command line block it ({lines})", lines=said)
+        return say("the kernel command line blocks it ({lines})", lines=blocking_lines)
+    return say("modprobe.d and the kernel command line block it ({lines})", lines=blocking_lines)
 
 
-def _comment_out(said: str) -> tuple[str, ...]:
+def _comment_out(file_list: str) -> tuple[str, ...]:
     """Return the command that makes comments of the lines in these files, and keeps a copy.
 
     None if one of them is no file of modprobe: the kernel's command line is changed otherwise.
     """
-    files = said.split(", ")
+    files = file_list.split(", ")
     if not all(file.startswith("/") and file.endswith(".conf") for file in files):
         return ()
     lines = "^ *(blacklist|alias|install) +nvidia( .*)?$"  # no slash: redaction looks for paths

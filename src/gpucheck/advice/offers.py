@@ -171,10 +171,10 @@ class Offers:
             driver_cuda=situation.driver_cuda,
             driver_os=situation.driver_os,
         )
-        nothing_said = situation.driver is None and situation.driver_cuda is None
+        no_driver_given = situation.driver is None and situation.driver_cuda is None
         versions = {offer.cuda for offer in self._rows}
         return frozenset(
-            cuda for cuda in versions if nothing_said or fits_driver(self.tables, cuda, machine)
+            cuda for cuda in versions if no_driver_given or fits_driver(self.tables, cuda, machine)
         )
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:
@@ -192,7 +192,7 @@ class Offers:
             return None
         support = DriverSupport(self.tables.get(GpuArchitectures), self.tables.get(DriverBranches))
         capabilities = {card.capability for card in situation.cards}
-        first = max((support.first(one) or 0 for one in capabilities), default=0)
+        first = max((support.first(capability) or 0 for capability in capabilities), default=0)
         last = support.last(capabilities)
         needed = oldest if numbers(oldest)[0] >= first else str(first)
         return None if last is not None and numbers(needed)[0] > last else needed
@@ -253,9 +253,9 @@ def admitted(specifier: str, releases: Collection[str]) -> tuple[frozenset[str],
         wanted = SpecifierSet(text)
         return frozenset(torch for torch in releases if wanted.contains(torch)), build
     except ValueError as error:  # InvalidSpecifier, or a number that Python does not convert
-        said = repr(specifier[:_LONGEST_SHOWN])
+        quoted_specifier = repr(specifier[:_LONGEST_SHOWN])
         raise SpecifierError(
-            say("{specifier} is neither a version nor a specifier", specifier=said)
+            say("{specifier} is neither a version nor a specifier", specifier=quoted_specifier)
         ) from error
 
 

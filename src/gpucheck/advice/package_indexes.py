@@ -57,7 +57,7 @@ class PackageIndexes(Derived):
         index = self._sources.pip_index or ""
         return index if _is_of_pypi(index) else ""
 
-    def said(self, *, uv: bool, elsewhere: bool = False) -> Sentence | None:
+    def mirror_sentence(self, *, uv: bool, elsewhere: bool = False) -> Sentence | None:
         """Return the sentence that says which mirror is used; None if none is."""
         index = self.mirror(uv=uv, elsewhere=elsewhere)
         if not index:

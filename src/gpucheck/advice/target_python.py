@@ -43,7 +43,9 @@ class Python(Derived):
         sources: PackageSources,
     ) -> None:
         self._constraints = dict(
-            one.split("==", 1) for one in sources.pip_constraints or () if "==" in one
+            constraint.split("==", 1)
+            for constraint in sources.pip_constraints or ()
+            if "==" in constraint
         )
         self._interpreter = interpreter
         self._system = system
@@ -79,9 +81,9 @@ class Python(Derived):
             return False
         wanted = (re.fullmatch(_REQUIREMENT, word) for word in arguments[1:])
         return any(
-            meets(one[2], self._constraints.get(one[1].lower().replace("_", "-"), "")) is False
-            for one in wanted
-            if one is not None and one[1].lower().replace("_", "-") in self._constraints
+            meets(match[2], self._constraints.get(match[1].lower().replace("_", "-"), "")) is False
+            for match in wanted
+            if match is not None and match[1].lower().replace("_", "-") in self._constraints
         )
 
     def by_uv(self) -> bool:

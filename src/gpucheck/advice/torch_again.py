@@ -75,9 +75,9 @@ class TorchAgain(Derived):
 
     def needed(self, packages: Sequence[NeededPackage]) -> Fix:
         """Return the fix that installs packages that torch requires."""
-        wanted = [f"{one.project}{one.specifier}" for one in packages]
+        wanted = [f"{package.project}{package.specifier}" for package in packages]
         # pip takes the metadata of a package whose files are gone for the package.
-        damaged = any(one.version and not one.found for one in packages)
+        damaged = any(package.version and not package.found for package in packages)
         over = ("--force-reinstall",) if damaged else ()
         if self._python.is_closed():  # an environment with these alone has no torch
             return self.same()

@@ -81,7 +81,7 @@ class TorchFixes(Derived):
         what, more = _what(found.best), self._more(found)
         if self._is_of_ngc():
             return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
-        text = in_turn((_install(what, why), *more, *self._mirror_said(found.best)))
+        text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
         return self._python.install(text, self._requirement(found.best))
 
     def for_older_drivers(self) -> tuple[Fix, ...]:
@@ -146,7 +146,7 @@ class TorchFixes(Derived):
             words = ["install", *self._python.torch_family()]
             if self._system.os == "linux":
                 words += ["--index-url", self._indexes.of_build("cpu")]
-        mirror = self._mirror_said(offer) if offer is not None else ()
+        mirror = self._mirror_sentences(offer) if offer is not None else ()
         text = in_turn((say("Install the CPU build: {why}.", why=why), *mirror))
         return self._python.install(text, words, remove=offer is not None)
 
@@ -182,7 +182,7 @@ class TorchFixes(Derived):
             )
         else:
             commands = self._python.new_environment(self._requirement(best, elsewhere=True))
-            mirror = self._mirror_said(best, elsewhere=True)
+            mirror = self._mirror_sentences(best, elsewhere=True)
             if self._packages.find("numpy"):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)
         return Fix(
@@ -236,18 +236,18 @@ class TorchFixes(Derived):
         """
         family, name_index = (
             self._python.torch_family(),
-            not self._mirror_said(offer, elsewhere=elsewhere),
+            not self._mirror_sentences(offer, elsewhere=elsewhere),
         )
         return requirement(offer, family, self._tables, self._indexes, name_index=name_index)
 
-    def _mirror_said(self, offer: Offer, *, elsewhere: bool = False) -> tuple[Sentence, ...]:
+    def _mirror_sentences(self, offer: Offer, *, elsewhere: bool = False) -> tuple[Sentence, ...]:
         """Return the sentence about the mirror that has this build, if one is configured."""
         if not offer.is_default:
             return ()
         apart = elsewhere or self._python.is_closed()
         uv = self._python.by_uv() and not apart
-        said = self._indexes.said(uv=uv, elsewhere=apart)
-        return () if said is None else (said,)
+        mirror_sentence = self._indexes.mirror_sentence(uv=uv, elsewhere=apart)
+        return () if mirror_sentence is None else (mirror_sentence,)
 
     def _numpy_for(self, offer: Offer) -> str:
         os: OperatingSystem = "windows" if self._system.os == "windows" else "linux"

@@ -127,7 +127,7 @@ def _entries(path: str, key: str, old: dict[str, Any], new: dict[str, Any]) -> I
 
 
 def _things(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, Facts) for one in value)
+    return isinstance(value, list) and all(isinstance(item, Facts) for item in value)
 
 
 def _lists(path: str, old: list[Facts], new: list[Facts]) -> Iterator[Change]:
@@ -165,5 +165,5 @@ def _plain(value: object) -> object:
             if field not in ("sources", "problems") and getattr(value, field) is not None
         }
     if isinstance(value, list):
-        return [_plain(one) for one in value]
+        return [_plain(item) for item in value]
     return builtins(value)

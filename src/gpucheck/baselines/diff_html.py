@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpucheck.baselines import diff_overview
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import said_of
+from gpucheck.baselines.diff_text import change_words
 from gpucheck.engine import Report
 from gpucheck.language import in_turn, say, say_many
 from gpucheck.output.html.builder import Node, el
@@ -20,20 +20,23 @@ def render(before: Report, after: Report, changes: Sequence[Change]) -> str:
     """Return the page of two reports whose snapshots are redacted together."""
     if not changes:
         return page(First("", "", say("Nothing changed.")), [], _end(before, after))
-    said = say_many(len(changes), "{count} change", "{count} changes")
-    told = diff_overview.lines(before.snapshot, after.snapshot)
+    change_count = say_many(len(changes), "{count} change", "{count} changes")
+    overview = diff_overview.lines(before.snapshot, after.snapshot)
     rows: list[tuple[str, Node]] = [(say("Verdict"), words(diff_overview.verdict(before, after)))]
-    rows += [(term(label), words(became)) for label, became in told]
+    rows += [(term(label), words(became)) for label, became in overview]
     main: list[Node] = [section("overview", say("Overview"), pairs(rows))]
     for at, (heading, named) in enumerate(diff_overview.groups(changes)):
         cells = [(clean(name), words(became)) for name, became in named[:_ROWS]]
         main.append(
             section(f"group-{at}", heading, table((say("Name"), say("Change")), _cut(cells, named)))
         )
-    every = [(el("code", clean(one.fact, _LONG)), words(said_of(one))) for one in changes[:_ROWS]]
+    every = [
+        (el("code", clean(change.fact, _LONG)), words(change_words(change)))
+        for change in changes[:_ROWS]
+    ]
     all_of_them = table((say("Fact"), say("Change")), _cut(every, changes))
-    main.append(section("every", say("Every change"), folded(said, all_of_them)))
-    return page(First("", "", said), main, _end(before, after))
+    main.append(section("every", say("Every change"), folded(change_count, all_of_them)))
+    return page(First("", "", change_count), main, _end(before, after))
 
 
 def _cut(rows: Sequence[Sequence[Node]], every: Sequence[object]) -> list[Sequence[Node]]:

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import said_of
+from gpucheck.baselines.diff_text import change_words
 from gpucheck.engine import Report
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.interpreter import Interpreter
@@ -60,15 +60,15 @@ def render(
     page.words(say_many(len(changes), "{count} change", "{count} changes"), style="bold")
     style = STATES[after.verdict]
     page.labelled(say("Verdict"), verdict(before, after), column=_COLUMN, style=style)
-    told = lines(before.snapshot, after.snapshot)
-    for label, words in told:
+    overview = lines(before.snapshot, after.snapshot)
+    for label, words in overview:
         page.labelled(term(label), words, column=_COLUMN)
     for head, named in groups(changes):
         _listed(page, head, named)
     rest = [
         change
         for change in changes
-        if not (_is_of_package(change) or _is_of_variable(change) or _is_above(change, told))
+        if not (_is_of_package(change) or _is_of_variable(change) or _is_above(change, overview))
     ]
     _rest(page, changes if verbose else rest, verbose=bool(verbose))
     return page.text()
@@ -110,8 +110,8 @@ def lines(before: Snapshot, after: Snapshot) -> list[tuple[str, str]]:
 
 def _listed(page: Page, heading: str, lines: Sequence[tuple[str, str]]) -> None:
     page.heading(heading)
-    for name, said in lines[:_MOST_LINES]:
-        page.words(said, lead=with_colon(clean(name)), indent=2, hang=4)
+    for name, sentence in lines[:_MOST_LINES]:
+        page.words(sentence, lead=with_colon(clean(name)), indent=2, hang=4)
     if len(lines) > _MOST_LINES:
         page.words(say("and {lines} more: see -v", lines=len(lines) - _MOST_LINES), indent=2)
 
@@ -140,7 +140,7 @@ def _package(change: Change) -> tuple[str, str]:
 
 
 def _variable(change: Change) -> tuple[str, str]:
-    return change.fact.removeprefix(_VARIABLES), said_of(change)
+    return change.fact.removeprefix(_VARIABLES), change_words(change)
 
 
 def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
@@ -149,7 +149,7 @@ def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
     if verbose or len(changes) <= _FEW:
         page.heading(say("Every change") if verbose else say("Further changes"))
         for change in changes:
-            page.words(said_of(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
+            page.words(change_words(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
         return
     sections = Counter(change.fact.partition(".")[0] for change in changes)
     counts = in_series(
@@ -170,8 +170,8 @@ def _rest(page: Page, changes: Sequence[Change], *, verbose: bool) -> None:
     )
 
 
-def _is_above(change: Change, told: Sequence[tuple[str, str]]) -> bool:
-    return bool(told) and change.fact.startswith(_SHOWN_ABOVE)
+def _is_above(change: Change, overview: Sequence[tuple[str, str]]) -> bool:
+    return bool(overview) and change.fact.startswith(_SHOWN_ABOVE)
 
 
 def _torch(snapshot: Snapshot) -> str:

@@ -5,7 +5,7 @@ from gpucheck.language import say
 from gpucheck.output.words import clean, in_parts, shown
 
 
-def said_of(change: Change) -> str:
+def change_words(change: Change) -> str:
     """Return what became of a fact: what it was and what it is."""
     field = change.fact.rpartition(".")[2]
     old, new = shown(change.before, field), shown(change.after, field)
@@ -30,12 +30,12 @@ def said_of(change: Change) -> str:
 def _lists(old: list[str], new: list[str]) -> str:
     """Return only the differences between two lists of words."""
     before, after = set(old), set(new)
-    gone = [one for one in old if one not in after]
-    come = [one for one in new if one not in before]
-    told = [say("gone {items}", items=shown(gone))] if gone else []
-    told += [say("new {items}", items=shown(come))] if come else []
-    return in_parts(told) or say("the order is now {items}", items=shown(new))
+    gone = [item for item in old if item not in after]
+    come = [item for item in new if item not in before]
+    parts = [say("gone {items}", items=shown(gone))] if gone else []
+    parts += [say("new {items}", items=shown(come))] if come else []
+    return in_parts(parts) or say("the order is now {items}", items=shown(new))
 
 
 def _words(value: object) -> bool:
-    return isinstance(value, list) and all(isinstance(one, str) for one in value)
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

@@ -104,14 +104,21 @@ def _state(
 
 def _sorted(changes: Sequence[Change], finding: Finding) -> list[Change]:
     """Return the changes of facts that the finding has as evidence first."""
-    evidence = [_plain(one.fact) for one in finding.evidence]
+    evidence = [_plain(item.fact) for item in finding.evidence]
 
     def distance(change: Change) -> int:
         fact = _plain(change.fact)
-        if any(_is_part(fact, one) or _is_part(one, fact) for one in evidence):
+        if any(
+            _is_part(fact, evidence_fact) or _is_part(evidence_fact, fact)
+            for evidence_fact in evidence
+        ):
             return 0
         section = fact.partition(".")[0]
-        return 1 if any(one.partition(".")[0] == section for one in evidence) else 2
+        return (
+            1
+            if any(evidence_fact.partition(".")[0] == section for evidence_fact in evidence)
+            else 2
+        )
 
     return sorted(changes, key=distance)
 

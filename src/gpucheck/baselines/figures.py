@@ -23,7 +23,10 @@ def figures(before: Snapshot, after: Snapshot) -> list[Figure]:
         if key in new
         for test, device, name, unit in [key]
     ]
-    return sorted((one for one in found if abs(one.change) >= NOTABLE), key=lambda one: one.change)
+    return sorted(
+        (figure for figure in found if abs(figure.change) >= NOTABLE),
+        key=lambda figure: figure.change,
+    )
 
 
 def _rates(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str, str, str], float]]:
@@ -31,6 +34,13 @@ def _rates(snapshot: Snapshot) -> Iterator[tuple[tuple[str, str, str, str], floa
     if tests.level not in LONG_ENOUGH:
         return
     for result in tests.results or ():
-        for one in result.measurements:
-            if one.unit in _RATES and one.value is not None and one.value > 0:
-                yield (result.name, result.device, one.name, one.unit), one.value
+        for measurement in result.measurements:
+            if (
+                measurement.unit in _RATES
+                and measurement.value is not None
+                and measurement.value > 0
+            ):
+                yield (
+                    (result.name, result.device, measurement.name, measurement.unit),
+                    measurement.value,
+                )

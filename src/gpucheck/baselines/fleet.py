@@ -56,7 +56,7 @@ def _of_group(gpus: tuple[str, ...], alike: Sequence[State]) -> Iterator[Differe
     for of_host in facts.values():
         names.update(dict.fromkeys(of_host))
     order = {section: at for at, section in enumerate(_SECTIONS)}
-    for name in sorted(names, key=lambda one: order[one.partition(".")[0]]):
+    for name in sorted(names, key=lambda fact: order[fact.partition(".")[0]]):
         values = {host: of_host.get(name) for host, of_host in facts.items()}
         usual, count = Counter(values.values()).most_common(1)[0]
         others = {host: value for host, value in values.items() if value != usual}
@@ -89,13 +89,13 @@ def _below(path: str, value: Any) -> Iterator[tuple[str, str]]:  # noqa: ANN401 
     if isinstance(value, Facts):
         for field in _compared(type(value)):
             yield from _below(f"{path}.{field}", getattr(value, field))
-    elif isinstance(value, list) and any(isinstance(one, Facts) for one in value):
-        for at, one in enumerate(value):
-            label = getattr(one, "project", None) or at
-            yield from _below(f"{path}.{label}", one)
+    elif isinstance(value, list) and any(isinstance(item, Facts) for item in value):
+        for at, item in enumerate(value):
+            label = getattr(item, "project", None) or at
+            yield from _below(f"{path}.{label}", item)
     elif isinstance(value, dict):
-        for key, one in value.items():
-            yield from _below(f"{path}.{key}", one)
+        for key, item in value.items():
+            yield from _below(f"{path}.{key}", item)
     elif isinstance(value, list):
         yield path, ", ".join(map(str, value))
     elif path.endswith("_bytes") and isinstance(value, int):  # a key of a foreign report may end so
@@ -115,4 +115,6 @@ def _compared(kind: type[Facts]) -> list[str]:
 
 
 def _is_private(hint: Any) -> bool:  # noqa: ANN401  # a type
-    return get_origin(hint) is Annotated and any(isinstance(one, Private) for one in get_args(hint))
+    return get_origin(hint) is Annotated and any(
+        isinstance(argument, Private) for argument in get_args(hint)
+    )

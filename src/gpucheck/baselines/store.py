@@ -129,7 +129,7 @@ def save(report: Report, folder: Path, note: str) -> Path:
             file.unlink()
         raise
     # If the clock was set back, the new file is not the last one, and yet it stays.
-    others = (one for one in _saved(folder) if one != file)
+    others = (saved for saved in _saved(folder) if saved != file)
     for old in sorted(others)[: 1 - MOST_KEPT]:
         with contextlib.suppress(OSError):
             old.unlink()

@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucheck.baselines import diff_overview
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import said_of
+from gpucheck.baselines.diff_text import change_words
 from gpucheck.baselines.documents import Comparison, Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State, row, when
@@ -77,7 +77,7 @@ def _explain(page: Page, explanation: Explanation) -> None:
         return
     page.heading(say("What explains it"))
     for change in explanation.changes[:_MOST_CHANGES]:
-        page.words(said_of(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
+        page.words(change_words(change), lead=with_colon(clean(change.fact)), indent=2, hang=4)
     rest = len(explanation.changes) - _MOST_CHANGES
     if rest > 0:
         page.words(say("and {count} more that belong to them", count=rest), indent=2)
@@ -120,14 +120,14 @@ def listing(states: Sequence[State], *, color: bool, width: int | None) -> str:
     for state in states:
         torch = state.snapshot.get(TorchBuild)
         driver, gpus = driver_release(state.snapshot), gpu_names(state.snapshot)
-        told = [
+        summary = [
             *(words for name, words in VERDICTS.items() if name == state.verdict),
             *([f"torch {clean(torch.version)}"] if torch.version else []),
             *([say("driver {release}", release=clean(driver))] if driver else []),
             *([counted(gpus)] if gpus else []),
             *([clean(state.note)] if state.note else []),
         ]
-        page.labelled(when(state), in_series(told), column=_COLUMN)
+        page.labelled(when(state), in_series(summary), column=_COLUMN)
     return page.text()
 
 
@@ -153,20 +153,23 @@ def fleet(
                 "{count} hosts were compared: none differs from others with the same GPUs.",
             )
         )
-    for one in found:
-        page.words(one.fact, style="bold")
+    for difference in found:
+        page.words(difference.fact, style="bold")
         page.words(
             say(
                 "{alike} of {of} hosts with {gpus} have {usual}.",
-                alike=one.alike, of=one.of, gpus=clean(one.gpus), usual=shown(one.usual),
+                alike=difference.alike,
+                of=difference.of,
+                gpus=clean(difference.gpus),
+                usual=shown(difference.usual),
             ),
             indent=2,
-        )  # fmt: skip
-        for host, value in [*one.hosts.items()][:_MOST_HOSTS]:
+        )
+        for host, value in [*difference.hosts.items()][:_MOST_HOSTS]:
             words = say("nothing") if value is None else shown(value)
             page.words(words, lead=with_colon(clean(host)), indent=2, hang=4)
-        if len(one.hosts) > _MOST_HOSTS:
-            rest = len(one.hosts) - _MOST_HOSTS
+        if len(difference.hosts) > _MOST_HOSTS:
+            rest = len(difference.hosts) - _MOST_HOSTS
             page.words(say_many(rest, "and {count} more host", "and {count} more hosts"), indent=2)
     if alone:
         page.blank()

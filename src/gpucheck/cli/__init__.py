@@ -74,9 +74,11 @@ class CommandFolder(Group):
         check = self.get_command(ctx, "check") if incomplete.startswith("-") else None
         if check is not None:
             inner = click.Context(check, parent=ctx, info_name="check", resilient_parsing=True)
-            own = {one.value for one in found}
+            own = {completion.value for completion in found}
             found += [
-                one for one in check.shell_complete(inner, incomplete) if one.value not in own
+                completion
+                for completion in check.shell_complete(inner, incomplete)
+                if completion.value not in own
             ]
         return found
 
@@ -183,7 +185,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         no_error_dialogs()
     _open_closed_streams()
     _let_every_character_through()
-    with _leaving_when_told():
+    with _leaving_on_signals():
         _run(args)
 
 
@@ -271,7 +273,7 @@ def _let_every_character_through() -> None:
 
 
 @contextlib.contextmanager
-def _leaving_when_told() -> Iterator[None]:
+def _leaving_on_signals() -> Iterator[None]:
     """Make SIGTERM and SIGHUP end a run like an exception, so that everything is cleaned up.
 
     An ignored signal (``nohup``) stays ignored.

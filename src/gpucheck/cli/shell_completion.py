@@ -61,7 +61,7 @@ def _findings() -> list[str]:
 def _probes() -> list[str]:
     folder = f"{_PACKAGE}/probes"
     with os.scandir(folder) as entries:
-        subjects = [one.path for one in entries if one.is_dir()]
+        subjects = [entry.path for entry in entries if entry.is_dir()]
     return [name for name in modules_of(subjects) if not name.startswith("_")]
 
 

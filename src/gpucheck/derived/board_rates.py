@@ -41,7 +41,14 @@ class BoardRates(Derived):
             model = models.get(result.device, "")
             row = self._rates.rates(model)
             best = row.bf16_reached if row is not None and row.confirmed else None
-            value = next((one.value for one in result.measurements if one.name == _RATE), None)
+            value = next(
+                (
+                    measurement.value
+                    for measurement in result.measurements
+                    if measurement.name == _RATE
+                ),
+                None,
+            )
             if result.status == "passed" and best and value is not None:
                 found.append(Published(path, result.device, model, value, best))
         return found

@@ -47,9 +47,9 @@ class BuildTools(Derived):
             if named:
                 return self._named(named, f"environment.variables.{variable}")
         for command in ("gcc", "g++", "c++", "cc", "clang", "clang++"):
-            for at, one in enumerate(compilers):
-                if one.command == command:
-                    return self._of(at, one)
+            for at, compiler in enumerate(compilers):
+                if compiler.command == command:
+                    return self._of(at, compiler)
         return None
 
     def compiles_cuda(self) -> bool | None:
@@ -57,20 +57,22 @@ class BuildTools(Derived):
         found = self._toolkits
         if found.selected == "" or found.compilers == []:
             return False
-        chosen = next((one for one in found.toolkits or () if one.path == found.selected), None)
+        chosen = next(
+            (toolkit for toolkit in found.toolkits or () if toolkit.path == found.selected), None
+        )
         if chosen is None or found.compilers is None:
             return None
         return chosen.has_nvcc
 
-    def _of(self, at: int, one: Compiler) -> Taken:
+    def _of(self, at: int, compiler: Compiler) -> Taken:
         fact = f"toolkits.compilers.{at}.version"
-        return Taken(kind=_kind(one), version=known(one.version, fact), facts=(fact,))
+        return Taken(kind=_kind(compiler), version=known(compiler.version, fact), facts=(fact,))
 
     def _named(self, named: str, fact: str) -> Taken:
         command = posixpath.basename(named.partition(" ")[0])
-        for at, one in enumerate(self._toolkits.compilers or ()):
-            if one.command == command or one.path == named:
-                taken = self._of(at, one)
+        for at, compiler in enumerate(self._toolkits.compilers or ()):
+            if compiler.command == command or compiler.path == named:
+                taken = self._of(at, compiler)
                 return msgspec.structs.replace(taken, facts=(fact, *taken.facts))
         match = re.fullmatch(_NUMBERED, command)
         if match is None:
@@ -80,8 +82,8 @@ class BuildTools(Derived):
 
     def visual_c(self) -> tuple[int, str] | None:
         """Return the _MSC_VER of Visual C++ and its fact; None if it is not installed."""
-        for at, one in enumerate(self._toolkits.compilers or ()):
-            number = whole_number(one.version or "") if one.command == "cl" else None
+        for at, compiler in enumerate(self._toolkits.compilers or ()):
+            number = whole_number(compiler.version or "") if compiler.command == "cl" else None
             if number is not None:
                 return number, f"toolkits.compilers.{at}.version"
         return None
@@ -97,6 +99,6 @@ class BuildTools(Derived):
         return value in ("ON", "1", "YES", "TRUE", "Y") or self._system.os != "linux"
 
 
-def _kind(one: Compiler) -> Kind:
-    named = f"{one.command} {posixpath.basename(one.path or '')}"
+def _kind(compiler: Compiler) -> Kind:
+    named = f"{compiler.command} {posixpath.basename(compiler.path or '')}"
     return "clang" if "clang" in named else "gcc"

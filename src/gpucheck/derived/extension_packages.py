@@ -50,7 +50,7 @@ class CompiledPackage(msgspec.Struct, frozen=True, kw_only=True):
     def for_torch(self) -> bool:
         """Whether one of its files is linked with torch, or its metadata requires torch."""
         files = (*self.files, *self.foreign)
-        return any(one.extension.needs_torch or one.extension.requires_torch for one in files)
+        return any(file.extension.needs_torch or file.extension.requires_torch for file in files)
 
     @property
     def title(self) -> str:
@@ -81,9 +81,9 @@ class ExtensionPackages(Derived):
         """
         found = known(self._extensions.extensions, "extensions.extensions")
         packages: dict[str, list[File]] = {}
-        for at, one in enumerate(found):
-            file = File(one, f"extensions.extensions.{at}")
-            packages.setdefault(one.package or "", []).append(file)
+        for at, extension in enumerate(found):
+            file = File(extension, f"extensions.extensions.{at}")
+            packages.setdefault(extension.package or "", []).append(file)
         return [self._package(name, files) for name, files in packages.items()]
 
     def left_out(self) -> str:

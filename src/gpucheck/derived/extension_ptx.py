@@ -52,16 +52,22 @@ class ExtensionPtx(Derived):
             if self._code.nothing_to_judge() or self._driver.unread_compat():
                 return []
             packages = [
-                one for one in self._packages.all() if one.for_torch and not one.for_some_gpus
+                package
+                for package in self._packages.all()
+                if package.for_torch and not package.for_some_gpus
             ]
             if not packages:
                 return []
-            gpus = [one.gpu for one in self._code.on_gpus() if one.trouble in ("", "cudnn")]
+            gpus = [
+                judged_gpu.gpu
+                for judged_gpu in self._code.on_gpus()
+                if judged_gpu.trouble in ("", "cudnn")
+            ]
             speaks = self._driver.cuda()
         except UnknownFactError:
             return []
-        judged = (self._judge(one, gpus, speaks) for one in packages)
-        return [one for one in judged if one is not None]
+        judged = (self._judge(package, gpus, speaks) for package in packages)
+        return [newer_ptx for newer_ptx in judged if newer_ptx is not None]
 
     def _judge(self, package: CompiledPackage, gpus: list[Gpu], speaks: str) -> NewerPtx | None:
         files = [file for file in package.files if file.extension.codes]
@@ -73,7 +79,7 @@ class ExtensionPtx(Derived):
         )
         driver = parse(speaks)
         made = [parse(file.extension.built_with) for file in files]
-        oldest = min((one for one in made if one is not None), default=None)
+        oldest = min((version for version in made if version is not None), default=None)
         is_known = oldest is not None and None not in made
         compared = oldest if is_known else parse(self._torch.cuda)
         if not only_ptx or driver is None or compared is None or at_least(driver, compared[:2]):

@@ -80,16 +80,16 @@ class GpuSupport(Derived):
         gpus = self.unserved()
         if not gpus:
             return []
-        said = [found for gpu in gpus if (found := self._by_log(gpu)) is not None]
-        told = {found.gpu.pci_address for found in said}
-        left = [gpu for gpu in gpus if gpu.pci_address not in told]
+        by_log = [found for gpu in gpus if (found := self._by_log(gpu)) is not None]
+        judged = {found.gpu.pci_address for found in by_log}
+        left = [gpu for gpu in gpus if gpu.pci_address not in judged]
         by_flavour = [found for gpu in left if (found := self._by_flavour(gpu)) is not None]
-        told |= {found.gpu.pci_address for found in by_flavour}
-        left = [gpu for gpu in left if gpu.pci_address not in told and gpu.compute_capability]
+        judged |= {found.gpu.pci_address for found in by_flavour}
+        left = [gpu for gpu in left if gpu.pci_address not in judged and gpu.compute_capability]
         if not left:
-            return said + by_flavour
+            return by_log + by_flavour
         by_branch = [found for gpu in left if (found := self._by_branch(gpu)) is not None]
-        return said + by_flavour + by_branch
+        return by_log + by_flavour + by_branch
 
     def _by_branch(self, gpu: Gpu) -> Unsupported | None:
         capability = gpu.compute_capability or ""

@@ -254,10 +254,10 @@ class Gpus(Derived):
     def _from_smi(self, at: int) -> Gpu:
         """Return a GPU of which only the name was printed; its chip is that of the product."""
         name = (self._smi.gpu_names or [])[at]
-        found = (capability_of(one, self._tables) for one in spellings(name))
+        found = (capability_of(spelling, self._tables) for spelling in spellings(name))
         return Gpu(
             label=numbered_gpu(at, name),
-            compute_capability=next((one for one in found if one), None),
+            compute_capability=next((capability for capability in found if capability), None),
             facts=("nvidia_smi.gpu_names",),
             product=name,
         )

@@ -66,18 +66,18 @@ class Loaded(Derived):
         """
         libraries = known(self._loading.libraries, "loading.libraries")
         found = (
-            Copy(one, f"loading.libraries.{at}")
-            for at, one in enumerate(libraries)
-            if which(one.soname)
+            Copy(library, f"loading.libraries.{at}")
+            for at, library in enumerate(libraries)
+            if which(library.soname)
         )
         return next(found, None)
 
     def opened(self, which: Callable[[str], bool]) -> list[Copy]:
         """Return the copies that would be opened on first use; [] if that is unknown."""
         return [
-            Copy(one, f"loading.runtime_opened.{at}")
-            for at, one in enumerate(self._loading.runtime_opened or ())
-            if which(one.soname)
+            Copy(library, f"loading.runtime_opened.{at}")
+            for at, library in enumerate(self._loading.runtime_opened or ())
+            if which(library.soname)
         ]
 
     def lost(self, which: Callable[[str], bool]) -> Lost | None:
@@ -88,11 +88,11 @@ class Loaded(Derived):
         """
         missing = known(self._loading.missing, "loading.missing")
         found = [
-            Lost(one, f"loading.missing.{at}")
-            for at, one in enumerate(missing)
-            if which(one.soname)
+            Lost(library, f"loading.missing.{at}")
+            for at, library in enumerate(missing)
+            if which(library.soname)
         ]
-        return min(found, key=lambda one: one.library.fatal is False, default=None)
+        return min(found, key=lambda lost: lost.library.fatal is False, default=None)
 
     def lost_by(self, which: Callable[[str], bool]) -> Lost | None:
         """Return a system library that one of these needs and that would not be found.
@@ -103,18 +103,21 @@ class Loaded(Derived):
         missing = known(self._loading.missing, "loading.missing")
         return next(
             (
-                Lost(one, f"loading.missing.{at}")
-                for at, one in enumerate(missing)
-                if which(one.needed_by) and not one.soname.startswith(_OF_CUDA)
+                Lost(library, f"loading.missing.{at}")
+                for at, library in enumerate(missing)
+                if which(library.needed_by) and not library.soname.startswith(_OF_CUDA)
             ),
             None,
         )
 
     def overwritten(self, copy: Copy, pinned: str) -> SharedLibrary | None:
         """Return the claim of another wheel on this file, unless the file is the pinned wheel's."""
-        for one in self._wheels.shared or ():
-            if one.path in (copy.library.path, copy.library.real_path) and one.owner != pinned:
-                return one
+        for shared in self._wheels.shared or ():
+            if (
+                shared.path in (copy.library.path, copy.library.real_path)
+                and shared.owner != pinned
+            ):
+                return shared
         return None
 
     def version(self, copy: Copy) -> str:

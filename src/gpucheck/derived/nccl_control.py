@@ -64,12 +64,12 @@ class NcclControl(Derived):
         return None
 
 
-def control_run(said: object) -> dict[str, str]:
+def control_run(reported: object) -> dict[str, str]:
     """Return the variables of a control run as a report says them; {} if no run sets them so."""
-    if not isinstance(said, dict):
+    if not isinstance(reported, dict):
         return {}
-    known = {name: value for name, value in _CONTROLS.items() if said.get(name) == value}
-    return known if known.keys() == said.keys() else {}
+    known = {name: value for name, value in _CONTROLS.items() if reported.get(name) == value}
+    return known if known.keys() == reported.keys() else {}
 
 
 def settings(variables: dict[str, str]) -> str:

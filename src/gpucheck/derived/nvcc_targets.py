@@ -20,10 +20,10 @@ class NvccTargets(Derived):
 
     def knows(self, cuda: str, capability: str) -> bool | None:
         """Return whether a toolkit compiles for a compute capability such as "8.9" or "9.0a"."""
-        told = self._targets.compiles_for(cuda, capability)
+        compiles = self._targets.compiles_for(cuda, capability)
         row, have = self._architectures.row(capability.rstrip("af")), parse(cuda)
-        if told is not None or row is None or have is None:
-            return told
+        if compiles is not None or row is None or have is None:
+            return compiles
         first, last = parse(row.first_toolkit), parse(row.last_toolkit)
         if first is not None and not at_least(have, first):
             return False

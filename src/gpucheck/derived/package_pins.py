@@ -57,8 +57,8 @@ class PackagePins(Derived):
         self._torch = torch
         self._first: dict[str | None, tuple[int, Distribution]] = {}
         """What an import would take of each project, and its place."""
-        for at, one in enumerate(packages.distributions or ()):
-            self._first.setdefault(one.project, (at, one))
+        for at, distribution in enumerate(packages.distributions or ()):
+            self._first.setdefault(distribution.project, (at, distribution))
 
     def owners(self) -> list[tuple[int, Distribution]]:
         """Return the packages that are judged, each as an import would take it.
@@ -70,12 +70,12 @@ class PackagePins(Derived):
         """
         found = known(self._packages.distributions, "packages.distributions")
         return [
-            (at, one)
-            for at, one in enumerate(found)
-            if self._first.get(one.project or "", (-1,))[0] == at
-            and one.requirements is not None
-            and one.project != "torch"
-            and one.installer != "conda"
+            (at, distribution)
+            for at, distribution in enumerate(found)
+            if self._first.get(distribution.project or "", (-1,))[0] == at
+            and distribution.requirements is not None
+            and distribution.project != "torch"
+            and distribution.installer != "conda"
         ]
 
     def conflicts(self) -> list[PinConflict]:

@@ -35,7 +35,11 @@ class SameModel(Derived):
         if self._tests.level not in LONG_ENOUGH:
             return []
         for test, names in (_LOAD, _PRODUCTS):
-            passed = [one for one in self._tests.of(test) if one[1].status == "passed"]
+            passed = [
+                numbered_result
+                for numbered_result in self._tests.of(test)
+                if numbered_result[1].status == "passed"
+            ]
             if found := list(self._compared(passed, names)):
                 return found
         return []
@@ -49,20 +53,24 @@ class SameModel(Derived):
         for path, result in results:
             model = models.get(result.device)
             peers = [
-                one for _path, one in results
-                if model and one.device != result.device and models.get(one.device) == model
+                other for _path, other in results
+                if model and other.device != result.device and models.get(other.device) == model
             ]  # fmt: skip
-            own, others = _rates(result), [_rates(one) for one in peers]
+            own, others = _rates(result), [_rates(peer) for peer in peers]
             shares = [
                 Speed(path, result.device, model or "", own[name] / middle, name, own[name],
                       middle, len(peers))
                 for name in names
-                if name in own and others and all(name in one for one in others)
-                and (middle := statistics.median(one[name] for one in others)) > 0
+                if name in own and others and all(name in rates for rates in others)
+                and (middle := statistics.median(rates[name] for rates in others)) > 0
             ]  # fmt: skip
             if shares:
-                yield max(shares, key=lambda one: one.share)
+                yield max(shares, key=lambda speed: speed.share)
 
 
 def _rates(result: SelfTest) -> dict[str, float]:
-    return {one.name: one.value for one in result.measurements if one.value is not None}
+    return {
+        measurement.name: measurement.value
+        for measurement in result.measurements
+        if measurement.value is not None
+    }

@@ -108,13 +108,13 @@ class TorchCode(Derived):
         except UnknownFactError as unknown:
             gpus, unclear = self._gpus.all(), unknown
         judged = [CodeOnGpu(gpu=gpu, trouble=self._trouble(gpu)) for gpu in gpus]
-        if unclear is not None and len({one.trouble for one in judged}) != 1:
+        if unclear is not None and len({code_on_gpu.trouble for code_on_gpu in judged}) != 1:
             raise unclear
         return judged
 
     def unknown_gpu(self, judged: list[CodeOnGpu]) -> UnknownFactError | None:
         """Return the error that names the GPU without an answer, None if there is none."""
-        gpu = next((one.gpu for one in judged if one.trouble is None), None)
+        gpu = next((code_on_gpu.gpu for code_on_gpu in judged if code_on_gpu.trouble is None), None)
         if gpu is None:
             return None
         if gpu.compute_capability is None:
@@ -247,7 +247,7 @@ def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
     )
     if len(judged) == 1:
         return names
-    working = [one.gpu.label for one in judged if one.trouble == ""]
+    working = [code_on_gpu.gpu.label for code_on_gpu in judged if code_on_gpu.trouble == ""]
     if not working:
         return say(
             "{count} of {all} visible GPUs ({gpus})", count=len(gpus), all=len(judged), gpus=names
@@ -287,5 +287,8 @@ def _newest(codes: tuple[str, ...]) -> tuple[int, int]:
 def capabilities_of(codes: tuple[str, ...]) -> list[tuple[int, int]]:
     """Return the capabilities that codes such as ``sm_90a`` were compiled for."""
     digits = [code.rpartition("_")[2].rstrip("af") for code in codes]
-    numbers = [(whole_number(one[:-1]), whole_number(one[-1:])) for one in digits]
+    numbers = [
+        (whole_number(digits_of_code[:-1]), whole_number(digits_of_code[-1:]))
+        for digits_of_code in digits
+    ]
     return [(major, minor) for major, minor in numbers if major is not None and minor is not None]

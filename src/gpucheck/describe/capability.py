@@ -18,12 +18,12 @@ def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:
         return
     products, devices = tables.get(GpuProducts), tables.get(PciDevices)
     sold = {
-        one
+        known_capability
         for known in spellings(name)
-        for one in (*products.capabilities(known), *devices.capabilities_named(known))
+        for known_capability in (*products.capabilities(known), *devices.capabilities_named(known))
     }
     if sold and not sold & {capability, None}:
-        right = any_of(sorted(one for one in sold if one))
+        right = any_of(sorted(known_capability for known_capability in sold if known_capability))
         raise GivenError(
             say(
                 "gpu={name} and compute_capability={capability} contradict each other: the tables "

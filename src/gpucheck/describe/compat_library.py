@@ -38,7 +38,7 @@ def read_cuda_compat(given: Given, drafts: Drafts, tables: Tables, names: list[s
     allowed = [None if kind is None else table.allowed_on(kind) for kind in kinds]
     if False in allowed:
         source = say("the tables: forward compatibility is not for this kind of GPU")
-        draft.said("init_code", _NOT_ALLOWED, source)
+        draft.fill("init_code", _NOT_ALLOWED, source)
     elif None in allowed:
         why = say(
             "the tables do not say whether this kind of GPU supports cuda-compat: give gpu_kind"
@@ -55,13 +55,13 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
     row = tables.get(DriverBranches).branch_of(release)
     state = tables.get(ForwardCompat).state(cuda, row.branch) if row is not None else None
     if state == "compatible":
-        draft.said(
+        draft.fill(
             "cuda",
             cuda,
             say("the libcuda of cuda-compat {cuda}, which fits the driver branch", cuda=cuda),
         )
     elif state == "not-compatible":
-        draft.said(
+        draft.fill(
             "init_code",
             _DOES_NOT_FIT,
             say("the tables: this cuda-compat is for older driver branches"),
@@ -78,7 +78,7 @@ def _on_branch(given: Given, drafts: Drafts, draft: Draft, tables: Tables) -> No
 def _unread(drafts: Drafts, draft: Draft, field: str, why: str) -> None:
     """Leave open which CUDA the library supports: the driver's release does not determine it."""
     drafts.miss(f"cuda_driver.{field}", why)
-    draft.said(
+    draft.fill(
         "library", _LIBRARY, say("as given: {key}={given}", key="cuda_compat_active", given="true")
     )
     draft.unknown("cuda", why)
@@ -90,16 +90,16 @@ def refuse_other_kind(given: Given, tables: Tables, names: list[str]) -> None:
     Raises:
         GivenError: the tables list the GPU as another kind.
     """
-    said = given["gpu_kind"][0] if given.get("gpu_kind") else ""
-    for name in names if said else ():
+    kind_given = given["gpu_kind"][0] if given.get("gpu_kind") else ""
+    for name in names if kind_given else ():
         kind = kind_of(name, tables.get(GpuProducts))
-        if kind is not None and said not in _SAME.get(kind, (kind,)):
+        if kind is not None and kind_given not in _SAME.get(kind, (kind,)):
             raise GivenError(
                 say(
                     "gpu={name} and gpu_kind={said} contradict each other: this GPU is of the kind "
                     "{kind}.",
                     name=name,
-                    said=said,
+                    said=kind_given,
                     kind=kind,
                 )
             )

@@ -76,16 +76,16 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
     draft = drafts.of(System)
     os = given["os"][0] if given.get("os") else ""
     source = _source(given, "os") if os else say("assumed: os was not given")
-    draft.said("os", "linux" if os in ("", "wsl2") else os, source)
+    draft.fill("os", "linux" if os in ("", "wsl2") else os, source)
     if os in ("", "linux", "wsl2"):
-        draft.said("wsl", 2 if os == "wsl2" else 0, source)
+        draft.fill("wsl", 2 if os == "wsl2" else 0, source)
     _jetson(given, draft, drafts, tables, capabilities)
     if given.get("arch"):
         plain = given["arch"][0].lower()
-        draft.said("machine", _MACHINES.get(plain, plain), _source(given, "arch"))
+        draft.fill("machine", _MACHINES.get(plain, plain), _source(given, "arch"))
     else:
         machine = "aarch64" if draft.fields.get("jetson") or os == "macos" else "x86_64"
-        draft.said("machine", machine, say("assumed: arch was not given"))
+        draft.fill("machine", machine, say("assumed: arch was not given"))
     if "glibc" in given:
         libc = given["glibc"]
         if os in ("windows", "macos"):
@@ -94,8 +94,8 @@ def _system(given: Given, drafts: Drafts, tables: Tables, capabilities: list[str
                     say("os={os} and glibc={libc} contradict each other.", os=os, libc=libc[0])
                 )
             return
-        draft.said("libc", "glibc" if libc else "musl", _source(given, "glibc"))
-        draft.said("glibc", libc[0] if libc else "", _source(given, "glibc"))
+        draft.fill("libc", "glibc" if libc else "musl", _source(given, "glibc"))
+        draft.fill("glibc", libc[0] if libc else "", _source(given, "glibc"))
 
 
 def _jetson(
@@ -111,21 +111,21 @@ def _jetson(
         if release is None:
             drafts.miss("system.l4t", say("the tables do not have JetPack {wanted}", wanted=wanted))
         else:
-            draft.said(
+            draft.fill(
                 "l4t", release.l4t, say("the tables' row of JetPack {wanted}", wanted=wanted)
             )
-        draft.said("jetson", board or "a Jetson", _source(given, "jetpack"))
+        draft.fill("jetson", board or "a Jetson", _source(given, "jetpack"))
     elif board:
         capability = tables.get(GpuProducts).capability(board)
         is_jetson = "jetson" in board.lower() or capability in boards - {None}
-        draft.said("jetson", board if is_jetson else "", _source(given, "board"))
+        draft.fill("jetson", board if is_jetson else "", _source(given, "board"))
     elif given.get("gpu_kind") == ["jetson"]:
-        draft.said("jetson", "a Jetson", _source(given, "gpu_kind"))
+        draft.fill("jetson", "a Jetson", _source(given, "gpu_kind"))
     elif set(capabilities) & boards and _may_be_board(given):
-        draft.said("jetson", "a Jetson", say("only Jetson boards have this compute capability"))
+        draft.fill("jetson", "a Jetson", say("only Jetson boards have this compute capability"))
     elif draft.fields.get("os") == "linux":
-        draft.said("jetson", "", say("as given: no board"))
-    draft.said("l4t", "", say("as given: no JetPack"))
+        draft.fill("jetson", "", say("as given: no board"))
+    draft.fill("l4t", "", say("as given: no JetPack"))
 
 
 def _may_be_board(given: Given) -> bool:
@@ -138,10 +138,10 @@ def _python(given: Given, drafts: Drafts) -> None:
         return
     version = given["python"][0]
     draft, source = drafts.of(Interpreter), _source(given, "python")
-    draft.said("status", "ok", source)
-    draft.said("version", version.rstrip("t"), source)
-    draft.said("free_threaded", version.endswith("t"), source)
-    draft.said("implementation", "cpython", say("assumed"))
+    draft.fill("status", "ok", source)
+    draft.fill("version", version.rstrip("t"), source)
+    draft.fill("free_threaded", version.endswith("t"), source)
+    draft.fill("implementation", "cpython", say("assumed"))
 
 
 def _packages(given: Given, drafts: Drafts) -> None:
@@ -153,12 +153,12 @@ def _packages(given: Given, drafts: Drafts) -> None:
     for name in spoken_of:
         for value in given[name]:
             project, _, version = value.partition("==") if "==" in value else (name, "", value)
-            one = Draft()
-            one.said("project", project.lower().replace("_", "-"), _source(given, name))
-            one.said("version", version, _source(given, name))
-            found.append(one.build(Distribution))
+            distribution = Draft()
+            distribution.fill("project", project.lower().replace("_", "-"), _source(given, name))
+            distribution.fill("version", version, _source(given, name))
+            found.append(distribution.build(Distribution))
     sources = in_series([_source(given, name) for name in spoken_of])
-    drafts.of(Packages).said("distributions", found, sources)
+    drafts.of(Packages).fill("distributions", found, sources)
 
 
 def _toolkits(given: Given, drafts: Drafts) -> None:
@@ -167,43 +167,43 @@ def _toolkits(given: Given, drafts: Drafts) -> None:
         source = _source(given, "nvcc")
         toolkits = []
         for version in given["nvcc"]:
-            one = Draft()
-            one.said("version", version, source)
-            one.said("has_nvcc", value=True, source=source)
-            toolkits.append(one.build(Toolkit))
-            draft.said("selected_version", version, source)
-        draft.said("toolkits", toolkits, source)
+            toolkit = Draft()
+            toolkit.fill("version", version, source)
+            toolkit.fill("has_nvcc", value=True, source=source)
+            toolkits.append(toolkit.build(Toolkit))
+            draft.fill("selected_version", version, source)
+        draft.fill("toolkits", toolkits, source)
         if toolkits:
-            draft.said("selected", _TOOLKIT, say("assumed: its place was not given"))
+            draft.fill("selected", _TOOLKIT, say("assumed: its place was not given"))
         else:
-            draft.said("selected", "", source)
+            draft.fill("selected", "", source)
     spoken_of = [key for key in _COMPILERS if key in given]
     compilers = []
     for key in spoken_of:
         for version in given[key]:
-            one = Draft()
-            one.said("command", _COMPILERS[key], _source(given, key))
-            one.said("version", version, _source(given, key))
-            compilers.append(one.build(Compiler))
+            compiler = Draft()
+            compiler.fill("command", _COMPILERS[key], _source(given, key))
+            compiler.fill("version", version, _source(given, key))
+            compilers.append(compiler.build(Compiler))
     if spoken_of:
-        draft.said("compilers", compilers, in_series([_source(given, key) for key in spoken_of]))
+        draft.fill("compilers", compilers, in_series([_source(given, key) for key in spoken_of]))
 
 
 def _surroundings(given: Given, drafts: Drafts) -> None:
-    drafts.of(Environment).said("variables", {}, say("assumed: no variable hides a GPU"))
+    drafts.of(Environment).fill("variables", {}, say("assumed: no variable hides a GPU"))
     action = given["action"][0] if given.get("action") else "run"
     purpose = "build" if action == "build-extension" else "run"
-    drafts.of(Request).said(
+    drafts.of(Request).fill(
         "purpose", purpose, say("as given: {key}={given}", key="action", given=action)
     )
     if "container" in given:
         word = given["container"][0].lower() if given["container"] else "false"
         runtime = "" if word in ("false", "no", "0") else word
         known = runtime if runtime in ("", *_RUNTIMES) else "other"
-        drafts.of(Container).said("runtime", known, _source(given, "container"))
+        drafts.of(Container).fill("runtime", known, _source(given, "container"))
         if drafts.of(CudaDriver).fields.get("init_code") == _NO_DEVICE and known:
             source = say(
                 "{source}: a program that needs a GPU gets this error",
                 source=_source(given, "cuda_error"),
             )
-            drafts.of(Request).said("gpus", 1, source)
+            drafts.of(Request).fill("gpus", 1, source)

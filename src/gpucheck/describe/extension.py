@@ -24,19 +24,19 @@ def describe_extension(given: Given, drafts: Drafts, tables: Tables) -> None:
         ]
     )
     if given.get("extension.name") == []:
-        drafts.of(Extensions).said("extensions", [], source)
+        drafts.of(Extensions).fill("extensions", [], source)
         return
     draft = Draft()
     name = given["extension.name"][0] if given.get("extension.name") else "the extension"
-    draft.said("package", name.lower().replace("_", "-"), source)
-    draft.said("version", "", say("not given"))
-    draft.said("needs_torch", value=True, source=say("assumed"))
+    draft.fill("package", name.lower().replace("_", "-"), source)
+    draft.fill("version", "", say("not given"))
+    draft.fill("needs_torch", value=True, source=say("assumed"))
     if given.get("extension.built_with_cuda"):
         _cuda(given, draft, drafts, tables)
     codes = [*given.get("extension.code", []), *given.get("extension.cubins", [])]
     if "extension.code" in given or "extension.cubins" in given:
-        draft.said("codes", list(dict.fromkeys(codes)), source)
-    drafts.of(Extensions).said("extensions", [draft.build(Extension)], source)
+        draft.fill("codes", list(dict.fromkeys(codes)), source)
+    drafts.of(Extensions).fill("extensions", [draft.build(Extension)], source)
 
 
 def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
@@ -45,20 +45,22 @@ def _cuda(given: Given, draft: Draft, drafts: Drafts, tables: Tables) -> None:
     key = "extension.built_with_cuda"
     source = say("as given: {key}={given}", key=key, given=version)
     major = version.partition(".")[0]
-    draft.said("cuda", major, source)
-    draft.said("built_with", version, source)
+    draft.fill("cuda", major, source)
+    draft.fill("built_with", version, source)
     torch = drafts.of(TorchBuild).fields
     if torch.get("built_for") == "cpu":
-        draft.said("missing_libraries", [_OF_CUDA_BUILDS], say("a CPU build has no such library"))
+        draft.fill("missing_libraries", [_OF_CUDA_BUILDS], say("a CPU build has no such library"))
         return
     here = str(torch.get("cuda") or "").partition(".")[0]
     runtimes = (f"nvidia-cuda-runtime-cu{major}==", f"nvidia-cuda-runtime=={major}.")
-    brought = any(one.startswith(runtimes) for one in given.get("nvidia_packages", []))
+    brought = any(
+        requirement.startswith(runtimes) for requirement in given.get("nvidia_packages", [])
+    )
     soname = tables.get(CudaSonames).soname("cudart", major)
     if here and (here == major or brought):
-        draft.said("missing_libraries", [], source)
+        draft.fill("missing_libraries", [], source)
     elif here and soname is not None:
-        draft.said(
+        draft.fill(
             "missing_libraries",
             [soname],
             say("torch brings the libraries of CUDA {here}", here=here),

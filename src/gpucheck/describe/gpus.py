@@ -83,7 +83,7 @@ class GpuReader:
         values = self._given.get(key)
         return values[0] if values else ""
 
-    def _said_not(self, key: str) -> bool:
+    def _is_absent(self, key: str) -> bool:
         """Whether a key states that something does not exist."""
         return key in self._given and self._given[key] in ([], ["false"], ["0"])
 
@@ -91,7 +91,7 @@ class GpuReader:
         """Return the GPUs; None if the input mentions none, [] if it says that there are none."""
         given = self._given
         keys = [key for key in ("gpu", "compute_capability", "gpu_count") if key in given]
-        absent = [key for key in keys if self._said_not(key)]
+        absent = [key for key in keys if self._is_absent(key)]
         if absent and absent != keys:
             raise GivenError(
                 say("{keys} contradict each other: is there a GPU or not?", keys=listed(keys))
@@ -165,9 +165,9 @@ class GpuReader:
         draft = self._drafts.of(Pci)
         if self._gpus is not None:
             on_bus = [self._pci_gpu(gpu) for gpu in self._gpus]
-            draft.said("gpus", on_bus, self._gpu_source())
+            draft.fill("gpus", on_bus, self._gpu_source())
         if "nvswitch" in self._given:
-            draft.said("nvswitches", int(self._first("nvswitch") or 0), self._source("nvswitch"))
+            draft.fill("nvswitches", int(self._first("nvswitch") or 0), self._source("nvswitch"))
 
     def _gpu_source(self) -> str:
         keys = ("gpu", "compute_capability", "gpu_count", "board")
@@ -175,29 +175,29 @@ class GpuReader:
 
     def _pci_gpu(self, gpu: _Gpu) -> PciGpu:
         draft = Draft()
-        draft.said("address", gpu.place, say("the order in which they were given"))
+        draft.fill("address", gpu.place, say("the order in which they were given"))
         if gpu.name:
-            draft.said("product", gpu.name, self._gpu_source())
+            draft.fill("product", gpu.name, self._gpu_source())
         self._fill_capability(draft, gpu)
         return draft.build(PciGpu)
 
     def _fill_capability(self, draft: Draft, gpu: _Gpu) -> None:
         if gpu.capability is not None:
-            draft.said("compute_capability", gpu.capability, gpu.source)
+            draft.fill("compute_capability", gpu.capability, gpu.source)
         elif gpu.source:
             draft.unknown("compute_capability", gpu.source)
 
     def _without_driver(self) -> bool:
         given = self._given
-        if self._said_not("driver"):
+        if self._is_absent("driver"):
             return True
-        return self._said_not("driver_package_installed") and not given.get("driver")
+        return self._is_absent("driver_package_installed") and not given.get("driver")
 
     def _runs(self) -> bool:
         """Whether a driver is named and not said to fail."""
         if not (self._given.get("driver") or self._given.get("driver_cuda")):
             return False
-        return not self._said_not("nvidia_module_loaded") and not self._without_driver()
+        return not self._is_absent("nvidia_module_loaded") and not self._without_driver()
 
     def _kept_out(self) -> bool:
         """Whether a program in a container reported that there is no GPU: then none is assumed."""
@@ -207,14 +207,14 @@ class GpuReader:
     def _driver_files(self) -> None:
         given, draft = self._given, self._drafts.of(Driver)
         if given.get("kernel_module"):
-            draft.said(
+            draft.fill(
                 "module_flavour", self._first("kernel_module"), self._source("kernel_module")
             )
         if "nvidia_module_loaded" in given:
-            loaded = not self._said_not("nvidia_module_loaded")
-            draft.said("module_loaded", loaded, self._source("nvidia_module_loaded"))
+            loaded = not self._is_absent("nvidia_module_loaded")
+            draft.fill("module_loaded", loaded, self._source("nvidia_module_loaded"))
         if "cuda_compat" in given:
-            draft.said("compat_packages", given["cuda_compat"], self._source("cuda_compat"))
+            draft.fill("compat_packages", given["cuda_compat"], self._source("cuda_compat"))
         if self._without_driver():
             self._no_driver(draft)
         elif "driver_package_installed" in given:
@@ -223,34 +223,34 @@ class GpuReader:
             self._installed(draft, "driver")
 
     def _no_driver(self, draft: Draft) -> None:
-        key = "driver" if self._said_not("driver") else "driver_package_installed"
+        key = "driver" if self._is_absent("driver") else "driver_package_installed"
         source = self._source(key)
-        draft.said("module_loaded", value=False, source=source)
-        draft.said("module_release", "", source)
-        draft.said("libcuda", [], source)
-        draft.said("packages", [], source)
-        self._drafts.of(Nvml).said("library_found", value=False, source=source)
-        self._drafts.of(CudaDriver).said("library", "", source)
+        draft.fill("module_loaded", value=False, source=source)
+        draft.fill("module_release", "", source)
+        draft.fill("libcuda", [], source)
+        draft.fill("packages", [], source)
+        self._drafts.of(Nvml).fill("library_found", value=False, source=source)
+        self._drafts.of(CudaDriver).fill("library", "", source)
         if self._first("os") == "wsl2":
             node = DeviceNode(path="/dev/dxg", sources={"*": say("assumed: every WSL 2 has it")})
-            self._drafts.of(DeviceNodes).said("nodes", [node], say("assumed: every WSL 2 has it"))
+            self._drafts.of(DeviceNodes).fill("nodes", [node], say("assumed: every WSL 2 has it"))
 
     def _package(self, draft: Draft) -> None:
         source = self._source("driver_package_installed")
-        if self._said_not("driver_package_installed"):
-            draft.said("packages", [], source)
+        if self._is_absent("driver_package_installed"):
+            draft.fill("packages", [], source)
             return
-        draft.said("packages", ["nvidia-driver"], source)
+        draft.fill("packages", ["nvidia-driver"], source)
         self._installed(draft, "driver_package_installed")
 
     def _installed(self, draft: Draft, key: str) -> None:
         """Describe the libraries of an installed driver, whether it runs or not."""
         library = Draft()
-        library.said("kind", "driver", self._source(key))
+        library.fill("kind", "driver", self._source(key))
         if self._first("driver"):
-            library.said("release", self._first("driver"), self._source("driver"))
-        draft.said("libcuda", [library.build(DriverLibrary)], self._source(key))
-        self._drafts.of(Nvml).said("library_found", value=True, source=self._source(key))
+            library.fill("release", self._first("driver"), self._source("driver"))
+        draft.fill("libcuda", [library.build(DriverLibrary)], self._source(key))
+        self._drafts.of(Nvml).fill("library_found", value=True, source=self._source(key))
 
     def _cuda_error(self, unread: dict[str, str]) -> None:
         if "cuda_error" not in self._given:
@@ -258,14 +258,14 @@ class GpuReader:
         code = self._error_code(self._first("cuda_error"))
         row = self._tables.get(CudaErrors).error(code)
         if row is not None and APPLICATION_BUG.slug in row.slugs[:1]:
-            self._drafts.of(CudaDriver).said("program_code", code, self._source("cuda_error"))
+            self._drafts.of(CudaDriver).fill("program_code", code, self._source("cuda_error"))
             return
         if code not in _OF_CUINIT:
             unread["cuda_error"] = say(
                 "error {code} comes from a program that runs, not from cuInit", code=code
             )
             return
-        self._drafts.of(CudaDriver).said("init_code", code, self._source("cuda_error"))
+        self._drafts.of(CudaDriver).fill("init_code", code, self._source("cuda_error"))
 
     def _error_code(self, word: str) -> int:
         if (number := whole_number(word or "0")) is not None:
@@ -284,24 +284,24 @@ class GpuReader:
         given, draft = self._given, self._drafts.of(Nvml)
         code = self._nvml_code()
         if code == _LIBRARY_NOT_FOUND:
-            draft.said("library_found", value=False, source=self._source("nvml_error"))
+            draft.fill("library_found", value=False, source=self._source("nvml_error"))
         elif code not in (None, 0, *_OF_ONE_GPU):
-            draft.said("init_code", code, self._source("nvml_error"))
+            draft.fill("init_code", code, self._source("nvml_error"))
         elif code is not None or (self._runs() and not self._kept_out()):
             why = (
                 self._source("nvml_error")
                 if code is not None
                 else say("assumed: no error was given")
             )
-            draft.said("init_code", 0, why)
+            draft.fill("init_code", 0, why)
         elif self._gpus == [] and self._first("os") in ("windows", "wsl2"):
-            draft.said("init_code", 0, self._gpu_source())
-        if given.get("driver") and not self._said_not("nvidia_module_loaded"):
-            draft.said("driver_release", self._first("driver"), self._source("driver"))
+            draft.fill("init_code", 0, self._gpu_source())
+        if given.get("driver") and not self._is_absent("nvidia_module_loaded"):
+            draft.fill("driver_release", self._first("driver"), self._source("driver"))
         if given.get("driver_cuda"):
-            draft.said("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
+            draft.fill("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
         elif cuda := self._cuda_of_branch():
-            draft.said("cuda", *cuda)
+            draft.fill("cuda", *cuda)
         self._nvml_gpus(draft, code)
         if code in _OF_ONE_GPU and self._gpus == []:
             unread["nvml_error"] = say("the error is about one GPU, and there is none")
@@ -309,7 +309,7 @@ class GpuReader:
     def _cuda_of_branch(self) -> tuple[str, str] | None:
         """Return the CUDA of a driver that is given as a branch ("580"), and the source of it."""
         branch = self._first("driver")
-        if "." in branch or self._said_not("nvidia_module_loaded"):
+        if "." in branch or self._is_absent("nvidia_module_loaded"):
             return None
         cuda = self._tables.get(DriverBranches).cuda_of(branch)
         if cuda is None:
@@ -345,7 +345,7 @@ class GpuReader:
         if draft.fields.get("init_code") is None and not spoken_of:
             return
         served = [gpu for gpu in gpus if self._drives(gpu)]
-        draft.said("gpus", [self._nvml_gpu(gpu, code) for gpu in served], self._gpu_source())
+        draft.fill("gpus", [self._nvml_gpu(gpu, code) for gpu in served], self._gpu_source())
 
     def _drives(self, gpu: _Gpu) -> bool:
         """Whether the branch and the modules support this GPU, as far as the tables know."""
@@ -386,24 +386,24 @@ class GpuReader:
                 gpu=name,
                 cuda=toolkit,
             )
-        if reason not in [one.reason for one in self._drafts.missing]:
+        if reason not in [missing.reason for missing in self._drafts.missing]:
             self._drafts.miss("nvml.gpus", reason)
 
     def _nvml_gpu(self, gpu: _Gpu, code: int | None) -> NvmlGpu:
         draft = Draft()
         if gpu.name or gpu.capability:
-            draft.said("index", gpu.at, say("the order in which they were given"))
-        draft.said("pci_address", gpu.place, say("the order in which they were given"))
+            draft.fill("index", gpu.at, say("the order in which they were given"))
+        draft.fill("pci_address", gpu.place, say("the order in which they were given"))
         if gpu.name:
-            draft.said("device_name", gpu.name, self._gpu_source())
+            draft.fill("device_name", gpu.name, self._gpu_source())
         self._fill_capability(draft, gpu)
         if self._given.get("compute_mode"):
-            draft.said("compute_mode", self._first("compute_mode"), self._source("compute_mode"))
+            draft.fill("compute_mode", self._first("compute_mode"), self._source("compute_mode"))
         if "other_processes" in self._given:
             source = self._source("other_processes")
             number = int(self._first("other_processes") or 0)
             holders = [GpuProcess(kind="compute", sources={"*": source}) for _ in range(number)]
-            draft.said("processes", holders, source)
+            draft.fill("processes", holders, source)
         if gpu.at == 0:
             self._first_gpu(draft, code)
         return draft.build(NvmlGpu)
@@ -414,10 +414,10 @@ class GpuReader:
             ("row_remap_pending", "rows_pending"), ("row_remap_failure", "rows_failed")
         ):  # fmt: skip
             if key in self._given:
-                draft.said(field, not self._said_not(key), self._source(key))
+                draft.fill(field, not self._is_absent(key), self._source(key))
         if code in _OF_ONE_GPU:
-            draft.said("handle_code", code, self._source("nvml_error"))
-            draft.said("lost", code == _LOST, self._source("nvml_error"))
+            draft.fill("handle_code", code, self._source("nvml_error"))
+            draft.fill("lost", code == _LOST, self._source("nvml_error"))
 
     def _log(self) -> None:
         if "xid" not in self._given:
@@ -426,11 +426,11 @@ class GpuReader:
         events = []
         for number in self._given["xid"]:
             event = Draft()
-            event.said("xid", int(number), source)
-            event.said("pci_address", "gpu 0", say("assumed: the first GPU"))
-            event.said("message", f"Xid {number}", source)
-            event.said("seconds_ago", 0.0, say("assumed: it has just happened"))
+            event.fill("xid", int(number), source)
+            event.fill("pci_address", "gpu 0", say("assumed: the first GPU"))
+            event.fill("message", f"Xid {number}", source)
+            event.fill("seconds_ago", 0.0, say("assumed: it has just happened"))
             events.append(event.build(XidEvent))
-        draft.said("xids", events, source)
+        draft.fill("xids", events, source)
         fallen = ["of Xid 79"] if str(_OFF_THE_BUS) in self._given["xid"] else []
-        draft.said("fallen_off_bus", fallen, source)
+        draft.fill("fallen_off_bus", fallen, source)

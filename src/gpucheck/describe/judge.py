@@ -65,16 +65,18 @@ def _settled(check: Check, snapshot: Snapshot) -> Check:
 def _fact_and_reason(check: Check) -> tuple[str, str]:
     """Return the fact that an unknown check lacks, and why it is unknown."""
     fact, _, why = check.reason.partition(": ")
-    said = check.reason.params.get("why") if isinstance(check.reason, Sentence) else None
-    return fact, said if isinstance(said, str) else why
+    reason = check.reason.params.get("why") if isinstance(check.reason, Sentence) else None
+    return fact, reason if isinstance(reason, str) else why
 
 
 def _missing(described: Described) -> tuple[OpenQuestion, ...]:
     return tuple(
         OpenQuestion(
-            question=say("What do the tables say about it?"), fact=one.fact, reason=one.reason
+            question=say("What do the tables say about it?"),
+            fact=missing.fact,
+            reason=missing.reason,
         )
-        for one in described.missing
+        for missing in described.missing
     )
 
 

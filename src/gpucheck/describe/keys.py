@@ -323,7 +323,7 @@ def read_object(facts: object) -> Given:
 def _flat(facts: Mapping[object, object]) -> Iterable[tuple[str, object]]:
     for name, value in facts.items():
         if name == "extension" and isinstance(value, Mapping):
-            yield from ((f"extension.{part}", one) for part, one in value.items())
+            yield from ((f"extension.{part}", part_value) for part, part_value in value.items())
         else:
             yield str(name), value
 
@@ -381,24 +381,24 @@ def _of_list(key: Key, value: "list[object]") -> list[str]:
                 most=MOST_VALUES,
             )
         )
-    if any(isinstance(one, list) for one in value):
+    if any(isinstance(entry, list) for entry in value):
         raise GivenError(
             say("{name} must be {form}, not a list of lists.", name=key.name, form=key.form)
         )
-    return [text for one in value for text in _texts(key, one) or ()]
+    return [text for entry in value for text in _texts(key, entry) or ()]
 
 
 def _listed_packages(value: object) -> object:
     """Return the packages of an object, or of pip's list of objects, as ``name==version``."""
     if isinstance(value, Mapping):
         value = [{"name": name, "version": version} for name, version in value.items()]
-    return [_named_package(one) for one in value] if isinstance(value, list) else value
+    return [_named_package(package) for package in value] if isinstance(value, list) else value
 
 
-def _named_package(one: object) -> object:
-    if isinstance(one, Mapping) and isinstance(one.get("version"), str):
-        return f"{one.get('name', '')}=={one['version']}"
-    return one
+def _named_package(package: object) -> object:
+    if isinstance(package, Mapping) and isinstance(package.get("version"), str):
+        return f"{package.get('name', '')}=={package['version']}"
+    return package
 
 
 def _add(given: Given, key: Key, texts: list[str] | None) -> None:

@@ -69,11 +69,11 @@ def _wheels(given: Given, drafts: Drafts, tables: Tables) -> None:
         if pins
         else say("such a wheel requires no other wheels")
     )
-    drafts.of(TorchBuild).said("pins", pins, says)
+    drafts.of(TorchBuild).fill("pins", pins, says)
     found = [pin for pin in (_pin(p, s, installed) for p, s in pins.items()) if pin is not None]
     sources = in_series([_source(given, key) for key in keys])
-    draft.said("pins", found, say("{sources}, and the tables", sources=sources))
-    draft.said("shared", _shared(installed, sources), sources)
+    draft.fill("pins", found, say("{sources}, and the tables", sources=sources))
+    draft.fill("shared", _shared(installed, sources), sources)
 
 
 def _pin(project: str, specifier: str, installed: dict[str, tuple[str, str]]) -> PinnedWheel | None:
@@ -169,13 +169,13 @@ def _loaded(given: Given, drafts: Drafts) -> None:
         for version in given.get(key, ()):
             source = _source(given, key)
             # Rules check only the start of the name, so any name of the main library serves here.
-            one = LoadedLibrary(
+            library_file = LoadedLibrary(
                 soname=library, library=library, version=version, sources={"*": source}
             )
-            found.append((one, source))
+            found.append((library_file, source))
     if found:
         sources = in_series([source for _, source in found])
-        drafts.of(Loading).said("libraries", [one for one, _ in found], sources)
+        drafts.of(Loading).fill("libraries", [library_file for library_file, _ in found], sources)
 
 
 def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
@@ -191,14 +191,14 @@ def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
     found = [] if is_absent else given[key]
     draft = drafts.of(Loading)
     if any(name == needed or name.startswith(f"{needed}.") for name in found):
-        one = LoadedLibrary(
+        library_file = LoadedLibrary(
             soname=needed,
             library="cudnn",
             sources={"*": source},
             problems={"version": NOT_GIVEN, "path": NOT_GIVEN},
         )
-        draft.said("libraries", [one], source)
-        draft.said("missing", [], source)
+        draft.fill("libraries", [library_file], source)
+        draft.fill("missing", [], source)
         return
     lost = MissingLibrary(
         soname=needed,
@@ -208,8 +208,8 @@ def _sonames(given: Given, drafts: Drafts, tables: Tables) -> None:
         fatal=True,
         sources={"*": source},
     )
-    draft.said("missing", [lost], source)
-    draft.said("libraries", [], source)
+    draft.fill("missing", [lost], source)
+    draft.fill("libraries", [], source)
 
 
 def _needed(given: Given, drafts: Drafts, tables: Tables) -> str:

@@ -28,10 +28,10 @@ Read = Callable[[str], bytes]
 def compose_files(files: Sequence[str]) -> Mapping[str, Sequence[str]]:
     """Return those of the files that Compose may merge, by their folders."""
     found = defaultdict(list)
-    for one in files:
-        folder, base = os.path.split(one)
+    for file in files:
+        folder, base = os.path.split(file)
         if _COMPOSE.fullmatch(base):
-            found[os.path.abspath(folder)].append(one)  # noqa: PTH100  # no link is followed
+            found[os.path.abspath(folder)].append(file)  # noqa: PTH100  # no link is followed
     return found
 
 
@@ -49,19 +49,21 @@ def beside(file: str, given: Mapping[str, Sequence[str]], read: Read) -> Beside:
     if not _COMPOSE.fullmatch(base):
         return Beside(maybe=_first_of(_KUSTOMIZATIONS, folder))
     there = given.get(os.path.abspath(folder), ())  # noqa: PTH100  # no link is followed
-    named = list(itertools.islice((one for one in there if one != file), _MOST_FILES + 1))
+    named = list(
+        itertools.islice((sibling for sibling in there if sibling != file), _MOST_FILES + 1)
+    )
     wanted = _OVERRIDES if base in _BASES else _BASES if base in _OVERRIDES else ()
     implied = _first_of(wanted, folder)
-    if implied and implied not in [os.path.basename(one) for one in named]:  # noqa: PTH119
+    if implied and implied not in [os.path.basename(path) for path in named]:  # noqa: PTH119
         named.append(os.path.join(folder, implied))  # noqa: PTH118  # as the user wrote the folder
     files = []
     if len(named) > _MOST_FILES:
         return Beside(maybe=os.path.basename(named[_MOST_FILES]))  # noqa: PTH119
-    for one in named:
+    for path in named:
         try:
-            files.append((os.path.basename(one), read(one)))  # noqa: PTH119
+            files.append((os.path.basename(path), read(path)))  # noqa: PTH119
         except (OSError, UnreadableError):
-            return Beside(maybe=os.path.basename(one))  # noqa: PTH119
+            return Beside(maybe=os.path.basename(path))  # noqa: PTH119
     maybe = "" if _FOR_GPUS.search(base) else _for_gpus(folder, named)
     return Beside(files=tuple(files), maybe=maybe, readable=True)
 
@@ -75,7 +77,7 @@ def _first_of(names: Sequence[str], folder: str) -> str:
 
 def _for_gpus(folder: str, named: Sequence[str]) -> str:
     """Return the name of a Compose file for GPUs in the folder that is not among these."""
-    known = {os.path.basename(one) for one in named}  # noqa: PTH119
+    known = {os.path.basename(path) for path in named}  # noqa: PTH119
     try:
         with os.scandir(folder or ".") as entries:
             names = sorted(entry.name for entry in itertools.islice(entries, _MOST_NAMES))

@@ -36,17 +36,18 @@ def terminal(files: Sequence[LintedFile], *, color: bool = False) -> str:
     return "".join(
         f"{line}\n"
         for file in files
-        for one in file.complaints
-        for line in _lines(file.file, one, color=color)
+        for complaint in file.complaints
+        for line in _lines(file.file, complaint, color=color)
     )
 
 
-def _lines(file: str, one: Complaint, *, color: bool) -> Iterator[str]:
-    severity = one.severity.value
-    shown = f"\033[{_COLORS[one.severity]}m{severity}\033[0m" if color else severity
-    yield f"{shown_name(file)}:{one.line}: {shown} {_safe(one.rule)}: {_words(one.sentence)}"
-    if one.fix:
-        yield "    " + _words(say("Fix: {fix}", fix=one.fix))
+def _lines(file: str, complaint: Complaint, *, color: bool) -> Iterator[str]:
+    severity = complaint.severity.value
+    shown = f"\033[{_COLORS[complaint.severity]}m{severity}\033[0m" if color else severity
+    place = f"{shown_name(file)}:{complaint.line}"
+    yield f"{place}: {shown} {_safe(complaint.rule)}: {_words(complaint.sentence)}"
+    if complaint.fix:
+        yield "    " + _words(say("Fix: {fix}", fix=complaint.fix))
 
 
 def as_json(files: Sequence[LintedFile], *, tables: str) -> str:
@@ -57,50 +58,52 @@ def as_json(files: Sequence[LintedFile], *, tables: str) -> str:
             "gpucheck": {"version": VERSION, "tables": tables},
             "files": [
                 {
-                    "file": one.file,
-                    "kind": one.kind,
-                    "problem": one.problem,
-                    "unjudged": list(one.unjudged),
+                    "file": file.file,
+                    "kind": file.kind,
+                    "problem": file.problem,
+                    "unjudged": list(file.unjudged),
                 }
-                for one in files
+                for file in files
             ],
-            "findings": [_finding(file.file, one) for file in files for one in file.complaints],
+            "findings": [
+                _finding(file.file, complaint) for file in files for complaint in file.complaints
+            ],
         }
     )
 
 
-def _finding(file: str, one: Complaint) -> dict[str, Any]:
+def _finding(file: str, complaint: Complaint) -> dict[str, Any]:
     return {
         "file": file,
-        "line": one.line,
-        "severity": one.severity.value,
-        "rule": one.rule,
-        "sentence": one.sentence,
-        "fix": one.fix,
+        "line": complaint.line,
+        "severity": complaint.severity.value,
+        "rule": complaint.rule,
+        "sentence": complaint.sentence,
+        "fix": complaint.fix,
     }
 
 
 def github(files: Sequence[LintedFile]) -> str:
     """Return workflow commands, which GitHub shows beside the lines of a change."""
     return "".join(
-        f"::{_ANNOTATIONS[one.severity]} file={_property(file.file)},line={one.line},"
-        f"title={_property(one.rule)}::{_data(one)}\n"
+        f"::{_ANNOTATIONS[complaint.severity]} file={_property(file.file)},line={complaint.line},"
+        f"title={_property(complaint.rule)}::{_data(complaint)}\n"
         for file in files
-        for one in file.complaints
+        for complaint in file.complaints
     )
 
 
-def _data(one: Complaint) -> str:
-    words = _words(one.sentence)
-    if one.fix:
-        words += "\n" + _words(say("Fix: {fix}", fix=one.fix))
+def _data(complaint: Complaint) -> str:
+    words = _words(complaint.sentence)
+    if complaint.fix:
+        words += "\n" + _words(say("Fix: {fix}", fix=complaint.fix))
     return words.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 
 
 def reasons(file: LintedFile) -> Iterator[str]:
     """Yield a line for each thing that is not judged."""
-    for one in file.unjudged:
-        yield f"{shown_name(file.file)}: {_words(one)}"
+    for unjudged in file.unjudged:
+        yield f"{shown_name(file.file)}: {_words(unjudged)}"
 
 
 def shown_name(file: str) -> str:

@@ -88,9 +88,9 @@ def _of_pip(packages: Packages) -> Iterator[str]:
     The build (``+cu128``) is left out: the same release from another index has none, and fits.
     """
     pins: dict[str, str] = {}
-    for one in packages.distributions or ():
-        if one.project and one.version:
-            pins.setdefault(one.project, one.version.partition("+")[0])
+    for distribution in packages.distributions or ():
+        if distribution.project and distribution.version:
+            pins.setdefault(distribution.project, distribution.version.partition("+")[0])
     for project, version in sorted(pins.items()):
         if _PINNED.fullmatch(pin := f"{project}=={version}"):
             yield pin
@@ -108,16 +108,16 @@ def _of_conda(packages: Packages) -> Iterator[str]:
         raise LockError(say("this environment has no packages of conda: use --tool pip or uv"))
 
 
-def read(said: str) -> Locked:
+def read(lock_text: str) -> Locked:
     """Read a lock file.
 
     Raises:
         LockError: its first line does not say that it is one.
     """
-    found = _FIRST.match(said)
+    found = _FIRST.match(lock_text)
     if found is None:
         raise LockError(
             say("it does not begin with {head}: gpucheck env lock writes such a file", head=_HEAD)
         )
-    pins = {one["name"].lower(): one["version"] for one in _PIN.finditer(said[:SIZE_LIMIT])}
+    pins = {pin["name"].lower(): pin["version"] for pin in _PIN.finditer(lock_text[:SIZE_LIMIT])}
     return Locked(found["torch"], found["python"], pins)

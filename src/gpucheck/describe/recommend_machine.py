@@ -42,13 +42,13 @@ def describe(
     sold_with = _processor(cards, tables)
     arch = wish.arch or sold_with or (processor if os == here.os else "x86_64")
     named = wish.arch or sold_with
-    said = [
+    assumed = [
         say("{value} ({option})", value=value, option=option)
         for option, value, given in (("--os", os, wish.os), ("--arch", arch, named))
         if os and not given
     ]
-    if said:
-        notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(said)))
+    if assumed:
+        notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(assumed)))
     system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
     return of_sections(tables, system, request)
 
@@ -124,7 +124,7 @@ def unless(answer: "Recommendation", lacking: set[str]) -> "Recommendation":
         "If the missing facts allow it, {offer} is the right build.", offer=answer.best
     )
     needs = say("It needs driver {release} or newer.", release=answer.oldest_driver)
-    told = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
+    driver_needed = (needs,) if _DRIVER in lacking and answer.oldest_driver else ()
     return Recommendation(
-        best=None, reasons=(if_it_fits, *answer.reasons, *told), would_fit=(answer.best,)
+        best=None, reasons=(if_it_fits, *answer.reasons, *driver_needed), would_fit=(answer.best,)
     )

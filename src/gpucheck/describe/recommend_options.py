@@ -159,7 +159,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
         raise UsageError(say("{file} cannot be read: {why}", file=file, why=why)) from error
     except lock.LockError as error:
         raise UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
-    found = ",".join(one for one in _COMPANIONS if one in locked.pins)
+    found = ",".join(project for project in _COMPANIONS if project in locked.pins)
     return msgspec.structs.replace(wish, torch=locked.torch, companions=wish.companions or found)
 
 

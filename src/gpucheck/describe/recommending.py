@@ -62,7 +62,7 @@ class Recommending:
         self._python_version = python_version(wish.python_version)
         check_driver(wish)
         self._board = board(wish, tables)
-        self._described = any(getattr(wish, one) for one in _DESCRIBING)
+        self._described = any(getattr(wish, option) for option in _DESCRIBING)
         self._notes: list[str] = []
 
     def shown(self) -> "Shown":
@@ -86,11 +86,11 @@ class Recommending:
             target = self._target(snapshot)
             choices = tuple(
                 Choice(
-                    driver=one.driver,
-                    build=one.offer,
-                    commands=self._commands(one.offer, target)[0],
+                    driver=driver_choice.driver,
+                    build=driver_choice.offer,
+                    commands=self._commands(driver_choice.offer, target)[0],
                 )
-                for one in answer.by_driver
+                for driver_choice in answer.by_driver
             )
             return Shown(
                 answer=answer,
@@ -249,7 +249,7 @@ class Recommending:
                     pythons=usual_range(pythons),
                 )
             )
-        lacking = {one.fact for one in missing}
+        lacking = {missing_fact.fact for missing_fact in missing}
         if not missing or (answer.best is None and not lacking & DECISIVE):
             return answer, ()  # the missing fact could only exclude more
         return unless(answer, lacking), missing
@@ -284,9 +284,9 @@ class Recommending:
 
         indexes: PackageIndexes = supply(PackageIndexes, target, self._tables)
         apart = python.is_closed() or _is_of_ngc(target)
-        said = indexes.said(uv=self._wish.tool == "uv", elsewhere=apart)
-        if offer.is_default and said is not None:
-            self._notes.append(said)
+        mirror_sentence = indexes.mirror_sentence(uv=self._wish.tool == "uv", elsewhere=apart)
+        if offer.is_default and mirror_sentence is not None:
+            self._notes.append(mirror_sentence)
 
         wanted = (*self._companions, *python.torch_family())
         self._notes.extend(companion_doubts(offer, wanted, self._tables))

@@ -25,17 +25,17 @@ def describe_torch(given: Given, drafts: Drafts, tables: Tables) -> None:
     draft = drafts.of(TorchBuild)
     if "cudnn_compiled" in given:
         cudnn = given["cudnn_compiled"]
-        draft.said("cudnn", cudnn[0] if cudnn else "", _source(given, "cudnn_compiled"))
+        draft.fill("cudnn", cudnn[0] if cudnn else "", _source(given, "cudnn_compiled"))
         if cudnn:
-            draft.said("cudnn_compiled", cudnn[0], _source(given, "cudnn_compiled"))
+            draft.fill("cudnn_compiled", cudnn[0], _source(given, "cudnn_compiled"))
     if given.get("nccl") == []:
-        draft.said("nccl", "", _source(given, "nccl"))
+        draft.fill("nccl", "", _source(given, "nccl"))
     if "torch" not in given and "cuda" not in given:
         return
     if given.get("torch") == []:
-        draft.said("installed", value=False, source=_source(given, "torch"))
+        draft.fill("installed", value=False, source=_source(given, "torch"))
         # Somebody looked, so there is an interpreter that answered.
-        drafts.of(Interpreter).said("status", "ok", _source(given, "torch"))
+        drafts.of(Interpreter).fill("status", "ok", _source(given, "torch"))
         return
     _Build(given, drafts, draft, tables).describe()
 
@@ -59,13 +59,13 @@ class _Build:
     def describe(self) -> None:
         draft = self._draft
         key = "torch" if self._version else "cuda"
-        draft.said("installed", value=True, source=_source(self._given, key))
+        draft.fill("installed", value=True, source=_source(self._given, key))
         if self._version:
-            draft.said("version", self._version, _source(self._given, "torch"))
-            draft.said("metadata_version", self._version, _source(self._given, "torch"))
-        said = self._given.get("torch_source")
-        installer = _source(self._given, "torch_source") if said else say("assumed: PyPI")
-        draft.said("installer", _INSTALLERS.get(self._where, "pip"), installer)
+            draft.fill("version", self._version, _source(self._given, "torch"))
+            draft.fill("metadata_version", self._version, _source(self._given, "torch"))
+        source_given = self._given.get("torch_source")
+        installer = _source(self._given, "torch_source") if source_given else say("assumed: PyPI")
+        draft.fill("installer", _INSTALLERS.get(self._where, "pip"), installer)
         self._built_for()
         if draft.fields.get("built_for") == "cuda" and draft.fields.get("cuda"):
             self._content()
@@ -105,7 +105,7 @@ class _Build:
         word = local.partition(".")[0]
         if (cuda := minor(word)) is not None and word.startswith("cu"):
             return "cuda", cuda
-        return next(((one, "") for one in _OTHERS if local.startswith(one)), None)
+        return next(((platform, "") for platform in _OTHERS if local.startswith(platform)), None)
 
     def _default(self) -> None:
         build = self._tables.get(TorchReleases).default_build(self._version, self._platform)
@@ -128,10 +128,10 @@ class _Build:
         self._build("cuda" if cuda else "cpu", cuda or "", source)
 
     def _build(self, kind: str, cuda: str, source: str) -> None:
-        self._draft.said("built_for", kind, source)
-        self._draft.said("cuda", cuda, source)
+        self._draft.fill("built_for", kind, source)
+        self._draft.fill("cuda", cuda, source)
         if kind != "cuda":
-            self._draft.said("arch_list", [], source)
+            self._draft.fill("arch_list", [], source)
 
     def _content(self) -> None:
         """Note what the tables have about an official PyTorch wheel."""
@@ -159,12 +159,12 @@ class _Build:
             return
         source = say("the tables: {name}", name=name)
         if row.cudnn:
-            draft.said("cudnn", row.cudnn, source)
+            draft.fill("cudnn", row.cudnn, source)
         if row.nccl:
-            draft.said("nccl", row.nccl, source)
+            draft.fill("nccl", row.nccl, source)
         if jetson and row.confirmed:
             # On a Jetson board, server wheels are judged by their content.
-            draft.said("arch_list", list(row.arch_list), source)
+            draft.fill("arch_list", list(row.arch_list), source)
 
     def _wheel_tag(self) -> None:
         if self._platform != "linux_x86_64":
@@ -172,7 +172,7 @@ class _Build:
         release = self._tables.get(TorchReleases).release(self._version)
         if release is not None and release.platform_tag and not self._version.partition("+")[2]:
             tag = f"cp3-cp3-{release.platform_tag}"
-            self._draft.said(
+            self._draft.fill(
                 "wheel_tag",
                 tag,
                 say("the tables: PyPI's wheel of torch {torch}", torch=release.torch),

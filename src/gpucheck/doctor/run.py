@@ -188,16 +188,16 @@ class Progress:
         if seconds < 1:
             return
         driver = seconds > _SLOW and any(name in _ASK_THE_DRIVER for name in names)
-        told = {"names": in_series(names), "seconds": seconds}
+        params = {"names": in_series(names), "seconds": seconds}
         if driver:
             line = say(
                 "waiting for {names} ({seconds:.0f} s; GPUs without persistence mode wake slowly)",
-                **told,
+                **params,
             )
         elif "wheel_hashes" in names:
-            line = say("waiting for {names} ({seconds:.0f} s; -v reads whole libraries)", **told)
+            line = say("waiting for {names} ({seconds:.0f} s; -v reads whole libraries)", **params)
         else:
-            line = say("waiting for {names} ({seconds:.0f} s)", **told)
+            line = say("waiting for {names} ({seconds:.0f} s)", **params)
         self._out.write(f"\r\x1b[K{spoken(line)}")
         self._shown = True
 

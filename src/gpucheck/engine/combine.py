@@ -109,10 +109,10 @@ def combine(
         checks[slug] = Check(
             slug=slug, outcome=Outcome.SILENCED, reason=say("explained by {cause}", cause=cause)
         )
-    ordered = sorted(found.items(), key=lambda one: (one[0] in suppressed, one[1].place))
+    ordered = sorted(found.items(), key=lambda entry: (entry[0] in suppressed, entry[1].place))
     findings = (
-        msgspec.structs.replace(one.finding, silenced_by=suppressed.get(slug))
-        for slug, one in ordered
+        msgspec.structs.replace(claimed.finding, silenced_by=suppressed.get(slug))
+        for slug, claimed in ordered
     )
     return Diagnosis(tuple(findings), tuple(checks.values()))
 
@@ -181,7 +181,7 @@ def _evidence(fact: str, snapshot: Snapshot) -> Evidence:
 def _suppressed(found: Mapping[str, _Found]) -> dict[str, str]:
     """Return which findings others suppress, and by which."""
     explained = {slug: cause for slug in found if (cause := _root_cause(slug, found))}
-    standing = (one for slug, one in found.items() if slug not in explained)
+    standing = (claimed for slug, claimed in found.items() if slug not in explained)
     return {**explained, **_outweighed(standing)}
 
 
@@ -190,9 +190,11 @@ def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
     cause = None
     explained: str | None = slug
     while explained is not None:
-        one = found[explained]
-        causes = (other for other in one.rule.suppressed_by if other in found)
-        explained = next((other for other in causes if found[other].can_explain(one)), None)
+        explained_finding = found[explained]
+        causes = (other for other in explained_finding.rule.suppressed_by if other in found)
+        explained = next(
+            (other for other in causes if found[other].can_explain(explained_finding)), None
+        )
         cause = explained or cause
     return cause
 
@@ -200,9 +202,9 @@ def _root_cause(slug: str, found: Mapping[str, _Found]) -> str | None:
 def _outweighed(standing: Iterable[_Found]) -> dict[str, str]:
     """Return the errors of a text that the first one outweighs, never one seen on a machine."""
     errors = sorted(
-        (one.place, one.weight.level, one.finding.slug)
-        for one in standing
-        if one.weight is not None and one.finding.severity is Severity.ERROR
+        (claimed.place, claimed.weight.level, claimed.finding.slug)
+        for claimed in standing
+        if claimed.weight is not None and claimed.finding.severity is Severity.ERROR
     )
     return {
         slug: errors[0][2]

@@ -27,7 +27,7 @@ def _are_of_any_message(slug: str, fixes: tuple[Fix, ...]) -> bool:
     from gpucheck.log_patterns.loading import messages_of  # noqa: PLC0415
 
     general = messages_of(slug).fixes
-    said = [fix.text for fix in fixes]
+    texts = [fix.text for fix in fixes]
     return bool(fixes) and any(
-        said == [fix.plain(on_windows=there).text for fix in general] for there in (False, True)
+        texts == [fix.plain(on_windows=there).text for fix in general] for there in (False, True)
     )

@@ -97,7 +97,9 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "findings": builtins(self.findings),
             "checks": builtins(self.checks),
             "open_questions": builtins(self.open_questions),
-            "selftests": [_selftest(one) for one in self.snapshot.get(SelfTests).results or ()],
+            "selftests": [
+                _selftest(result) for result in self.snapshot.get(SelfTests).results or ()
+            ],
             "snapshot": self.snapshot.as_json(),
             "probes": builtins(self.snapshot.runs.runs),
         }

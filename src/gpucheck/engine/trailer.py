@@ -56,12 +56,12 @@ def parse(lines: Sequence[str]) -> Trailer | None:
 
     None where no whole trailer follows: then it is text as any other.
     """
-    said = ""
+    joined = ""
     for count, line in enumerate(lines[:MOST_LINES], start=1):
-        said += re.sub(_BLANKS, "", line[:_LONGEST])
-        found = re.search(_FORM, said)
+        joined += re.sub(_BLANKS, "", line[:_LONGEST])
+        found = re.search(_FORM, joined)
         if found is not None:
             named = found["causes"].split(",")[:_MOST_CAUSES]
-            causes = tuple(one for one in dict.fromkeys(named) if one and one != NONE)
+            causes = tuple(cause for cause in dict.fromkeys(named) if cause and cause != NONE)
             return Trailer(found["verdict"], causes, found["start"], count)
     return None

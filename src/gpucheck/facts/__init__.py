@@ -4,7 +4,7 @@ A fact is a typed value that may be unknown, with where it was read or why it wa
 means *unknown* and nothing else. A section is a module of this package; ``sections`` finds them.
 """
 
-from gpucheck.facts.answer import Answer, Notes, said_by
+from gpucheck.facts.answer import Answer, Notes, message_of
 from gpucheck.facts.base import (
     Facts,
     Private,
@@ -25,5 +25,5 @@ __all__ = [
     "UnknownFactError",
     "builtins",
     "known",
-    "said_by",
+    "message_of",
 ]

@@ -39,7 +39,9 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
         try:
             value = read(self.value)
         except (ValueError, LookupError, RecursionError) as error:
-            return Answer(None, self.source, say("not understood: {error}", error=said_by(error)))
+            return Answer(
+                None, self.source, say("not understood: {error}", error=message_of(error))
+            )
         return Answer(value, self.source, "" if value is not None else say("not understood"))
 
     def absent(self, value: T) -> "Answer[T]":
@@ -47,7 +49,7 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
         return Answer(value, self.source) if self.missing else self
 
 
-def said_by(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return the message of an error: the sentence that it was raised with, or else its text."""
     ours = next((part for part in error.args if isinstance(part, Sentence)), None)
     return str(error) if ours is None else ours
@@ -80,6 +82,6 @@ class Notes:
         """Note why a field stays unknown."""
         self.problems[field] = why
 
-    def said(self, field: str, source: str) -> None:
+    def known(self, field: str, source: str) -> None:
         """Note the source of a field that was computed here."""
         self.sources[field] = source

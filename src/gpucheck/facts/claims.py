@@ -59,7 +59,11 @@ class Fix(msgspec.Struct, frozen=True, kw_only=True):
         """The class of its most far-reaching command or restart; None if it has neither."""
         if self.restart and self.restart != "session":
             return "interrupts"
-        return max((one for one in self.classes if one), key=CLASSES.index, default=None)
+        return max(
+            (command_class for command_class in self.classes if command_class),
+            key=CLASSES.index,
+            default=None,
+        )
 
 
 def or_else(fix: Fix) -> Fix:

@@ -28,7 +28,7 @@ class Draft:
         self.sources: dict[str, str] = {}
         self.problems: dict[str, str] = {"*": NOT_GIVEN}
 
-    def said(self, field: str, value: object, source: str) -> None:
+    def fill(self, field: str, value: object, source: str) -> None:
         """Fill a field; the first value stays."""
         if field not in self.fields:
             self.fields[field] = value

@@ -115,8 +115,8 @@ def without_secrets_in(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     if isinstance(data, str):
         return without_secrets(data)
     if isinstance(data, dict):
-        return {name: without_secrets_in(one) for name, one in data.items()}
-    return [without_secrets_in(one) for one in data] if isinstance(data, list) else data
+        return {name: without_secrets_in(item) for name, item in data.items()}
+    return [without_secrets_in(item) for item in data] if isinstance(data, list) else data
 
 
 def _without_secret(found: re.Match[str]) -> str:

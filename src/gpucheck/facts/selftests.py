@@ -58,10 +58,10 @@ class SelfTest(Facts, frozen=True, kw_only=True):
 
     def words(self) -> list[str]:
         """Return the messages of the test, torch and NCCL if it failed."""
-        said = [self.detail, self.data.get("message"), self.data.get("printed")]
+        messages = [self.detail, self.data.get("message"), self.data.get("printed")]
         warnings = self.data.get("nccl_warnings")
-        said += warnings if isinstance(warnings, list) else []
-        return [text for text in said if isinstance(text, str)]
+        messages += warnings if isinstance(warnings, list) else []
+        return [text for text in messages if isinstance(text, str)]
 
     @property
     def is_import(self) -> bool:
@@ -137,9 +137,9 @@ class SelfTests(Section, frozen=True, kw_only=True):
         found = {}
         for _path, first in self.of("import-torch"):
             seen = first.data.get("devices")
-            for one in seen if isinstance(seen, list) else ():
-                if isinstance(one, dict) and one.get("name"):
-                    found[str(one.get("device"))] = str(one["name"])
+            for device in seen if isinstance(seen, list) else ():
+                if isinstance(device, dict) and device.get("name"):
+                    found[str(device.get("device"))] = str(device["name"])
         return found
 
     def wrong(self) -> list[tuple[str, SelfTest]]:

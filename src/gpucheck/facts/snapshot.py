@@ -8,7 +8,7 @@ import msgspec
 
 from gpucheck._about import VERSION
 from gpucheck.facts import Facts, Section, builtins
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.facts.culprit_data import decoded, without_fixes
 from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import refuse_long_numbers
@@ -96,7 +96,7 @@ class Snapshot:
     def with_sections(self, sections: Iterable[Section]) -> "Snapshot":
         """Return the snapshot with these sections in place of its own."""
         return Snapshot(
-            {**self.sections, **{one.name: one for one in sections}},
+            {**self.sections, **{section.name: section for section in sections}},
             self.runs,
             tables=self.versions.tables,
             origin=self.origin,
@@ -215,7 +215,7 @@ def load(file: "Path") -> Snapshot:
             say(
                 "{file} is not a gpucheck snapshot or report: {error}",
                 file=file,
-                error=said_by(error),
+                error=message_of(error),
             )
         ) from error
 
@@ -237,7 +237,7 @@ def decode(data: bytes, *, is_own: bool = False) -> Snapshot:
     try:
         refuse_long_numbers(data)
     except ValueError as error:
-        raise msgspec.DecodeError(said_by(error)) from error
+        raise msgspec.DecodeError(message_of(error)) from error
     saved = msgspec.json.decode(data, type=_Saved | _SavedReport)
     if isinstance(saved, _SavedReport):
         saved = msgspec.json.decode(saved.snapshot, type=_Saved)
@@ -269,7 +269,8 @@ def _drop_commands(sections: dict[str, Section]) -> None:
         # The fixes that a culprit's own node found are commands as they stand. Of its other data
         # only values that are checked get into commands.
         culprits = [
-            msgspec.structs.replace(one, data=without_fixes(one.data)) for one in preflight.culprits
+            msgspec.structs.replace(culprit, data=without_fixes(culprit.data))
+            for culprit in preflight.culprits
         ]
         sections[Preflight.name] = msgspec.structs.replace(preflight, culprits=culprits)
 

@@ -135,7 +135,7 @@ def _descriptor(path: str) -> str | None:
 
 
 def _own_folders() -> set[str]:
-    return {os.path.realpath(one) for one in ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")}
+    return {os.path.realpath(path) for path in ("/dev/fd", "/proc/self/fd", "/proc/thread-self/fd")}
 
 
 def write_into(path: "Path", data: bytes) -> None:

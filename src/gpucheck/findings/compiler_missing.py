@@ -91,8 +91,8 @@ def check(  # what a self-test met, else all that the files say
         words = say("{why}, but there is no C compiler on PATH", why=why.words)
         return _hit(words, "toolkits.compilers", why, _compiler(around, system))
     # A described machine names compilers without their paths: gcc stands for both languages.
-    is_here = any(one.path for one in compilers)
-    if why.asked and is_here and not any(one.command in _FOR_CPP for one in compilers):
+    is_here = any(compiler.path for compiler in compilers)
+    if why.asked and is_here and not any(compiler.command in _FOR_CPP for compiler in compilers):
         words = say("{why}, and PATH has a C compiler, but no C++ compiler", why=why.words)
         return _hit(words, "toolkits.compilers", why, _compiler(around, system))
     if toolkits.python_headers is False:

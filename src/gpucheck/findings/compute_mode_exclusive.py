@@ -105,7 +105,7 @@ def _hit(shut: list[int], gpus: list[NvmlGpu]) -> Hit:
     at = shut[0]
     holder = _holder(gpus[at])
     index = gpu_index(gpus, at)
-    evidence = [f"nvml.gpus.{one}.compute_mode" for one in shut]
+    evidence = [f"nvml.gpus.{gpu_at}.compute_mode" for gpu_at in shut]
     if gpus[at].compute_mode == "prohibited" or holder is None:
         return Hit(
             headline=say_many(

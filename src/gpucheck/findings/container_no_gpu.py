@@ -76,8 +76,8 @@ def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and wh
     if request.gpus == 0:
         return Fine(say("no GPU is to be used"))
     traces = _traces(pci, driver)
-    if nodes.nodes is None and _was_told(cuda, nvml, environment, pci, driver):
-        return _told_of_no_device(container, torch, request, traces)
+    if nodes.nodes is None and _saw_no_device(cuda, nvml, environment, pci, driver):
+        return _no_device(container, torch, request, traces)
     if not traces:
         known(pci.gpus, "pci.gpus")
         return Fine(say("nothing here shows an NVIDIA GPU on the host"))
@@ -133,7 +133,7 @@ def _without_gpu(hidden: str, lacks: Sentence) -> Sentence:
     return say("This container was started without its host's GPU; {lacks}", lacks=lacks)
 
 
-def _told_of_no_device(
+def _no_device(
     container: Container, torch: TorchBuild, request: Request, traces: list[str]
 ) -> Judgement:
     if not _wanted(container, torch, request):
@@ -149,7 +149,7 @@ def _told_of_no_device(
     )
 
 
-def _was_told(
+def _saw_no_device(
     cuda: CudaDriver, nvml: Nvml, environment: Environment, pci: Pci, driver: Driver
 ) -> bool:
     """Whether cuInit saw no device, and no fact points to a reason other than the container."""

@@ -68,7 +68,10 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
         headline=_headline(
             where(found), first.data.get("status") or first.detail, says.meaning(first)
         ),
-        evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
+        evidence=(
+            f"{path}.detail",
+            *(f"{failed_path}.status" for failed_path, _result in found[1:4]),
+        ),
         fixes=(*fresh, report),
         confidence=Confidence.LIKELY,
     )

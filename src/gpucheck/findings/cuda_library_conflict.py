@@ -61,11 +61,11 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     libraries = known(loading.libraries, "loading.libraries")
     lacking = known(loading.symbol_versions_missing, "loading.symbol_versions_missing")
     found = [
-        (at, one)
-        for at, one in enumerate(lacking)
-        if (wheel := wheel_of_file(one.library)) and (one.fatal or wheel != _CUDNN)
+        (at, library)
+        for at, library in enumerate(lacking)
+        if (wheel := wheel_of_file(library.library)) and (library.fatal or wheel != _CUDNN)
     ]
-    found.sort(key=lambda one: one[1].fatal is False)
+    found.sort(key=lambda numbered_library: numbered_library[1].fatal is False)
     if not found:
         return _other_runtime(libraries, torch, advice) or Fine(
             say("every library that would be loaded has the functions that the others need")
@@ -74,10 +74,10 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
     copies = [("libraries", libraries), ("runtime_opened", loading.runtime_opened or [])]
     copy, fact = next(
         (
-            (one, f"loading.{field}.{number}")
+            (other_copy, f"loading.{field}.{number}")
             for field, several in copies
-            for number, one in enumerate(several)
-            if one.path == first.path
+            for number, other_copy in enumerate(several)
+            if other_copy.path == first.path
         ),
         (None, ""),
     )
@@ -104,31 +104,31 @@ def _other_runtime(
     Raises:
         UnknownFactError: the release of either is unknown.
     """
-    for at, one in enumerate(libraries):
-        forced = one.found_via in ("LD_PRELOAD", "ld.so.preload")
-        if one.library != "cudart" or not forced or one.owner in ("wheel", "torch"):
+    for at, library in enumerate(libraries):
+        forced = library.found_via in ("LD_PRELOAD", "ld.so.preload")
+        if library.library != "cudart" or not forced or library.owner in ("wheel", "torch"):
             continue
         fact = f"loading.libraries.{at}.version"
-        version, cuda = known(one.version, fact), known(torch.cuda, "torch.cuda")
+        version, cuda = known(library.version, fact), known(torch.cuda, "torch.cuda")
         if "." not in version:
             raise UnknownFactError(fact, say("only its major version is known"))
         major, other = cuda.split(".")[0], version.split(".")[0]
         if major != other or version.split(".")[:2] == cuda.split(".")[:2]:
             continue  # a runtime of another major has another SONAME, and takes nobody's place
-        way = _WAYS[one.found_via or ""]
+        way = _WAYS[library.found_via or ""]
         return Hit(
             headline=say(
                 "{soname} {version} ({path}) takes the place of the runtime of PyTorch's own CUDA "
                 "{cuda}: {way}. It has every function that is needed, but PyTorch was not tested "
                 "with it",
-                soname=one.soname,
+                soname=library.soname,
                 version=version,
-                path=one.path,
+                path=library.path,
                 way=way,
                 cuda=cuda,
             ),
             evidence=(f"loading.libraries.{at}", "torch.cuda"),
-            fixes=(advice.instead_of(one),),
+            fixes=(advice.instead_of(library),),
             severity=Severity.WARNING,
         )
     return None

@@ -46,18 +46,20 @@ def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
         return NotApplicable(say("torch is not installed"))
     missing = known(loading.missing, "loading.missing")
     found = [
-        (at, one, wheel)
-        for at, one in enumerate(missing)
-        if (one.why == "not found" or keeps_out(one))
-        and (wheel := wheel_of_file(one.soname)) is not None
+        (at, library, wheel)
+        for at, library in enumerate(missing)
+        if (library.why == "not found" or keeps_out(library))
+        and (wheel := wheel_of_file(library.soname)) is not None
         and wheel not in _OF_OTHERS
     ]
     if not found:
         return Fine(say("the loader finds every CUDA library that this torch needs"))
-    found.sort(key=lambda one: one[1].fatal is False)
+    found.sort(key=lambda lack: lack[1].fatal is False)
     if keeps_out(found[0][1]):
-        return _unreadable([(at, one) for at, one, _ in found if keeps_out(one)], advice)
-    names = list(dict.fromkeys(one.soname for _, one, _ in found))
+        return _unreadable(
+            [(at, library) for at, library, _ in found if keeps_out(library)], advice
+        )
+    names = list(dict.fromkeys(library.soname for _, library, _ in found))
     wheels = dict.fromkeys(wheel for _, _, wheel in found)
     pinned = [project for wheel in wheels if (project := advice.pinned(wheel))]
     return Hit(
@@ -69,7 +71,9 @@ def check(torch: TorchBuild, loading: Loading, advice: WheelFixes) -> Judgement:
 
 def _unreadable(found: list[tuple[int, MissingLibrary]], advice: WheelFixes) -> Hit:
     first = found[0][1]
-    fixes = {one.path: advice.readable(one.path or "", one.soname) for _, one in found}
+    fixes = {
+        library.path: advice.readable(library.path or "", library.soname) for _, library in found
+    }
     commands = dict.fromkeys(command for fix in fixes.values() for command in fix.commands)
     fix = fixes[first.path]
     return Hit(

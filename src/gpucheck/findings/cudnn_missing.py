@@ -175,8 +175,8 @@ def _gone(
 ) -> DamagedLibrary | None:
     """Return a part of cuDNN that its wheel installed and that is gone."""
     gone = (d for d in wheels.damaged or () if d.project == project and d.state == "missing")
-    parts = (one for one in gone if is_cudnn_part(one.library or ""))
-    return next((one for one in parts if _belongs(one, copy, sublibraries)), None)
+    parts = (library for library in gone if is_cudnn_part(library.library or ""))
+    return next((part for part in parts if _belongs(part, copy, sublibraries)), None)
 
 
 def _belongs(part: DamagedLibrary, copy: Copy | None, sublibraries: CudnnSublibraries) -> bool:

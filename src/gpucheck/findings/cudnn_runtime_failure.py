@@ -71,7 +71,10 @@ def check(  # what failed, and what installs another cuDNN
     path, first = found[0]
     return Hit(
         headline=_headline(first, where(found), says.meaning(first)),
-        evidence=(f"{path}.detail", *(f"{one}.status" for one, _result in found[1:4])),
+        evidence=(
+            f"{path}.detail",
+            *(f"{failed_path}.status" for failed_path, _result in found[1:4]),
+        ),
         fixes=_fixes(_again(torch, wheels, reinstall)),
         confidence=Confidence.LIKELY,
     )

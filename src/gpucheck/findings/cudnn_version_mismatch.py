@@ -185,8 +185,13 @@ def _comparison_is_off(torch: TorchBuild, environment: Environment, rules: Cudnn
 
 
 def _is_newer(runtime: str, pinned: str) -> bool:
-    one, other = parse(runtime), parse(pinned)
-    return one is not None and other is not None and one[0] == other[0] and at_least(one, other)
+    loaded, required = parse(runtime), parse(pinned)
+    return (
+        loaded is not None
+        and required is not None
+        and loaded[0] == required[0]
+        and at_least(loaded, required)
+    )
 
 
 def _same_major(runtime: str, compiled: str) -> bool:

@@ -63,37 +63,45 @@ def check(  # noqa: PLR0913, PLR0917  # GPUs, driver, who wants them, and where
         return NotApplicable(elsewhere)  # Windows and WSL show no bus, but it may be described
     if not gpus.present():
         return NotApplicable(say("there is no NVIDIA GPU"))
-    found = [one for one in support.unsupported() if one.kind != "too-new"]
+    found = [unsupported for unsupported in support.unsupported() if unsupported.kind != "too-new"]
     if not found:
         return Fine(say("the tables list no GPU here that the driver does not support"))
     wanted = request.gpus is not None and request.gpus > len(nvml.gpus or ())
-    could = {_torch_could(torch, cubins, one) for one in found}
+    could = {_torch_could(torch, cubins, unsupported) for unsupported in found}
     severity = Severity.WARNING if None in could else Severity.INFO
     if not nvml.gpus or wanted or True in could:
         severity = Severity.ERROR
-    told = nvml.gpus is not None or any("kernel_log.nvrm" in one.facts for one in found)
+    is_observed = nvml.gpus is not None or any(
+        "kernel_log.nvrm" in unsupported.facts for unsupported in found
+    )
     return Hit(
         headline=_headline(found),
-        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
+        evidence=tuple(dict.fromkeys(fact for unsupported in found for fact in unsupported.facts)),
         fixes=tuple(_fixes(found, install)),
         severity=severity,
-        confidence=Confidence.CERTAIN if told else Confidence.LIKELY,
+        confidence=Confidence.CERTAIN if is_observed else Confidence.LIKELY,
     )
 
 
 def _headline(found: list[Unsupported]) -> str:
     """Return a sentence for each GPU, without the full stop of the last."""
     *before, last = found
-    return in_turn([*(_ended(one) for one in before), _sentence(last)])
+    return in_turn([*(_ended(unsupported) for unsupported in before), _sentence(last)])
 
 
-def _sentence(one: Unsupported) -> Sentence:
-    return say("The installed driver does not support {gpu}: {why}", gpu=one.gpu.label, why=one.why)
-
-
-def _ended(one: Unsupported) -> Sentence:
+def _sentence(unsupported: Unsupported) -> Sentence:
     return say(
-        "The installed driver does not support {gpu}: {why}.", gpu=one.gpu.label, why=one.why
+        "The installed driver does not support {gpu}: {why}",
+        gpu=unsupported.gpu.label,
+        why=unsupported.why,
+    )
+
+
+def _ended(unsupported: Unsupported) -> Sentence:
+    return say(
+        "The installed driver does not support {gpu}: {why}.",
+        gpu=unsupported.gpu.label,
+        why=unsupported.why,
     )
 
 
@@ -105,7 +113,7 @@ def _torch_could(torch: TorchBuild, cubins: CubinRules, found: Unsupported) -> b
 
 
 def _fixes(found: list[Unsupported], install: DriverFixes) -> list[Fix]:
-    branches = [one.branch for one in found if one.branch is not None]
+    branches = [unsupported.branch for unsupported in found if unsupported.branch is not None]
     if not branches:
         if "only with the open" in found[0].why:
             return [install.install(None, say("with the open kernel modules"))]

@@ -60,28 +60,28 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     """Take the driver's own error; if it could not be asked, compare the releases."""
     if system.wsl:
         return NotApplicable(say("in WSL the module and the libraries both come from Windows"))
-    said = _said(nvml, cuda, smi) + says.points_at(RULE.slug)
+    quoted = _driver_facts(nvml, cuda, smi) + says.points_at(RULE.slug)
     at = _first(driver.libcuda)
     library = driver.libcuda[at] if driver.libcuda and at is not None else None
     differ = _differ(driver.module_release, library)
-    if not said and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
+    if not quoted and nvml.init_code == 0 and cuda.init_code != _COMPAT_REFUSED:
         return Fine(say("the driver responds"))
     if cuda.init_code == 0 and not says.points_at(RULE.slug):
         return Fine(say("CUDA starts"))
     if cuda.init_code == _COMPAT_REFUSED and differ:
-        said = ("cuda_driver.init_code",)
-    if not said and not differ:
+        quoted = ("cuda_driver.init_code",)
+    if not quoted and not differ:
         return _nothing(driver, library)
     shown = ("driver.module_release", f"driver.libcuda.{at}.release") if differ else ()
     return Hit(
         headline=_headline(driver, library if differ else None),
-        evidence=(*said, *shown),
+        evidence=(*quoted, *shown),
         fixes=_fixes(driver, library if differ else None, around, update, modules),
-        confidence=Confidence.CERTAIN if said else Confidence.LIKELY,
+        confidence=Confidence.CERTAIN if quoted else Confidence.LIKELY,
     )
 
 
-def _said(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
+def _driver_facts(nvml: Nvml, cuda: CudaDriver, smi: NvidiaSmi) -> tuple[str, ...]:
     facts = []
     if nvml.init_code == _NVML_MISMATCH:
         facts.append("nvml.init_code")
@@ -168,7 +168,7 @@ def _fixes(
 
 def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings) -> Fix | None:
     """Return the fix where a restart would not help: the loader takes the wrong library."""
-    others = [one.release for one in driver.libcuda or () if one.kind == "driver"]
+    others = [libcuda.release for libcuda in driver.libcuda or () if libcuda.kind == "driver"]
     if library.kind != "compat" and driver.module_release not in others:
         return None
     folder = (library.path or "").rpartition("/")[0]

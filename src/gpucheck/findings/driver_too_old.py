@@ -99,7 +99,7 @@ def check(  # noqa: PLR0913, PLR0917  # GPU, driver, torch and tables
             return judged
         if seen := says.points_at(RULE.slug):
             return _refused(seen, torch, update)
-        newer = [one for one in ptx.newer() if one.built_with]
+        newer = [newer_ptx for newer_ptx in ptx.newer() if newer_ptx.built_with]
         if newer and older_than_gpu is None:
             return _refused_ptx(newer[0], update)
         return older_than_gpu or judged
@@ -163,17 +163,19 @@ def _surely_no_gpu(gpus: Gpus) -> bool:
 def _for_gpu(support: GpuSupport, update: DriverFixes) -> Hit | None:
     """Find a GPU that only newer branches support; None if that is unknown."""
     try:
-        found = [one for one in support.unsupported() if one.kind == "too-new"]
+        found = [
+            unsupported for unsupported in support.unsupported() if unsupported.kind == "too-new"
+        ]
     except UnknownFactError:
         return None
     if not found:
         return None
-    newest = max(found, key=lambda one: one.branch or 0)
+    newest = max(found, key=lambda unsupported: unsupported.branch or 0)
     gpu = newest.gpu.label
     reason = say("the first branch that supports {gpu}", gpu=gpu)
     return Hit(
         headline=say("The driver is too old for {gpu}: {why}", gpu=gpu, why=newest.why),
-        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts)),
+        evidence=tuple(dict.fromkeys(fact for unsupported in found for fact in unsupported.facts)),
         fixes=(update.install(str(newest.branch), reason),),
     )
 

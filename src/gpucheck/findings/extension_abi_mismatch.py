@@ -78,24 +78,26 @@ def check(
     """Look at every compiled package except torch's companions."""
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
-    every = [one for one in packages.all() if one.name not in _ELSEWHERE]
-    judged = [one for one in every if one.for_torch]
-    found = [(one, fault) for one in every if (fault := faults.of(one)) is not None]
+    every = [package for package in packages.all() if package.name not in _ELSEWHERE]
+    judged = [package for package in every if package.for_torch]
+    found = [(package, fault) for package in every if (fault := faults.of(package)) is not None]
     if found:
         order = (Severity.ERROR, Severity.WARNING, Severity.INFO)
         found.sort(key=lambda pair: order.index(pair[1].severity))
     if found and found[0][1].severity is not Severity.INFO:
-        return _hit([one for one in found if one[1].severity is not Severity.INFO], advice, again)
-    foreign = next((one for one in judged if one.foreign), None)
+        return _hit(
+            [faulty for faulty in found if faulty[1].severity is not Severity.INFO], advice, again
+        )
+    foreign = next((package for package in judged if package.foreign), None)
     if foreign is not None:
         return _of_other_python(foreign, interpreter, advice)
     if found:
         return _hit(found, advice, again)
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
-    for one in judged:
-        if fact := faults.open_fact(one):
-            raise UnknownFactError(fact, _why_open(one, fact))
+    for package in judged:
+        if fact := faults.open_fact(package):
+            raise UnknownFactError(fact, _why_open(package, fact))
     if not judged:
         none = say("no compiled extension of PyTorch is installed")
         return NotApplicable(_with_others(none, every))
@@ -117,9 +119,10 @@ def _why_open(package: CompiledPackage, fact: str) -> str:
 def _with_others(words: Sentence, packages: list[CompiledPackage]) -> Sentence:
     """Add which needs the loader does not meet when that has nothing to do with PyTorch."""
     lacking = [
-        (one, lost[0])
-        for one in packages
-        if not any(file.extension.needs_torch for file in one.files) and (lost := _not_found(one))
+        (candidate, lost[0])
+        for candidate in packages
+        if not any(file.extension.needs_torch for file in candidate.files)
+        and (lost := _not_found(candidate))
     ]
     for package, library in lacking[:_MOST_NAMED]:
         words = say(
@@ -142,7 +145,7 @@ def _hit(
     first, fault = found[0]
     words = say("{package} {fault}", package=first.title, fault=fault.words)
     if len(found) > 1:
-        others = _names([one for one, _ in found[1:]])
+        others = _names([package for package, _ in found[1:]])
         words = say("{fault}; the same is true of {others}", fault=words, others=others)
     return Hit(
         headline=words,
@@ -161,8 +164,10 @@ def _fixes(
 ) -> tuple[Fix, ...]:
     """Return one fix for each package; first, for information, that none is needed."""
     own, *others = (
-        again.of_system(why.of_system) if why.of_system else advice.refit(one.name, one.version)
-        for one, why in found
+        again.of_system(why.of_system)
+        if why.of_system
+        else advice.refit(package.name, package.version)
+        for package, why in found
     )
     if first.severity is not Severity.INFO:
         return (own, *map(also, others))
@@ -190,7 +195,7 @@ def _of_other_python(
 
 
 def _names(packages: list[CompiledPackage]) -> str:
-    named = in_series([one.title for one in packages[:_MOST_NAMED]])
+    named = in_series([package.title for package in packages[:_MOST_NAMED]])
     left = len(packages) - _MOST_NAMED
     if left <= 0:
         return named

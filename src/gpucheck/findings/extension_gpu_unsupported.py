@@ -67,27 +67,29 @@ def check(
     """Compare the GPU code of each package with the GPUs that torch itself runs on."""
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
-    judged = [one for one in packages.all() if _has_code(one)]
+    judged = [package for package in packages.all() if _has_code(package)]
     left_out = packages.left_out()
     if not judged and not left_out:
         return NotApplicable(say("no compiled extension with GPU code of its own is installed"))
-    gpus = [one.gpu for one in code.on_gpus() if one.trouble in ("", "cudnn")]
+    gpus = [judged_gpu.gpu for judged_gpu in code.on_gpus() if judged_gpu.trouble in ("", "cudnn")]
     if not gpus:
         return NotApplicable(say("torch has no code for any visible GPU"))
-    found = [(one, lacking) for one in judged if (lacking := _lacking(one, gpus, rules))]
+    found = [
+        (package, lacking) for package in judged if (lacking := _lacking(package, gpus, rules))
+    ]
     if found:
         found.sort(key=lambda pair: (_is_optional(pair[0]), not pair[0].for_torch))
         return _hit(*found[0], gpus, advice)
     unread = next(
         (
-            one
-            for one in judged
-            if one.for_torch and not _is_read(one) and not _runs(one, gpus, rules)
+            package
+            for package in judged
+            if package.for_torch and not _is_read(package) and not _runs(package, gpus, rules)
         ),
         None,
     )
     if unread is not None:
-        file = next(one for one in unread.files if one.extension.codes is None)
+        file = next(file for file in unread.files if file.extension.codes is None)
         raise UnknownFactError(f"{file.fact}.codes")
     for newer in ptx.newer():
         if newer.built_with:
@@ -110,7 +112,7 @@ def check(
         )
     if left_out:
         raise UnknownFactError("extensions.left_out", left_out)
-    names = [one.title for one in judged if _is_read(one)]
+    names = [package.title for package in judged if _is_read(package)]
     if not names:
         return NotApplicable(say("no GPU code of an extension of PyTorch is installed"))
     return Fine(
@@ -123,17 +125,17 @@ def check(
 
 def _has_code(package: CompiledPackage) -> bool:
     """Whether it has GPU code; a package without a version must be an extension of torch."""
-    if not package.version and not any(one.extension.needs_torch for one in package.files):
+    if not package.version and not any(file.extension.needs_torch for file in package.files):
         return False
-    return any(one.extension.codes for one in package.files) or not _is_read(package)
+    return any(file.extension.codes for file in package.files) or not _is_read(package)
 
 
 def _is_read(package: CompiledPackage) -> bool:
-    return all(one.extension.codes is not None or one.cannot_load for one in package.files)
+    return all(file.extension.codes is not None or file.cannot_load for file in package.files)
 
 
 def _codes(package: CompiledPackage) -> list[str]:
-    return [code for one in package.files for code in one.extension.codes or ()]
+    return [code for file in package.files for code in file.extension.codes or ()]
 
 
 def _lacking(package: CompiledPackage, gpus: list[Gpu], rules: CubinRules) -> list[Gpu]:
@@ -159,7 +161,7 @@ def _hit(
     return Hit(
         headline=_headline(package, lacking, gpus),
         evidence=(
-            *(f"{one.fact}.codes" for one in package.files if one.extension.codes),
+            *(f"{file.fact}.codes" for file in package.files if file.extension.codes),
             *(fact for gpu in lacking for fact in gpu.facts),
         ),
         fixes=(_nothing(),) if optional else advice.for_gpus(package, lacking),
@@ -190,10 +192,10 @@ def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> S
         [
             say(
                 "{gpu} with compute capability {compute_capability}",
-                gpu=one.label,
-                compute_capability=one.compute_capability,
+                gpu=gpu.label,
+                compute_capability=gpu.compute_capability,
             )
-            for one in lacking
+            for gpu in lacking
         ]
     )
     codes = in_series(list(dict.fromkeys(_codes(package))))
@@ -217,8 +219,8 @@ def _no_code(package: CompiledPackage, lacking: list[Gpu], gpus: list[Gpu]) -> S
 
 def _is_optional(package: CompiledPackage) -> bool:
     """Whether a user of PyTorch can do without its GPU code."""
-    of_torch = [one.extension for one in package.files if one.extension.needs_torch]
-    aside = bool(of_torch) and all(one.optional for one in of_torch)
+    of_torch = [file.extension for file in package.files if file.extension.needs_torch]
+    aside = bool(of_torch) and all(extension.optional for extension in of_torch)
     return package.for_some_gpus or not package.for_torch or aside
 
 

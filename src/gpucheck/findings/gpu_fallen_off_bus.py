@@ -112,7 +112,7 @@ def _compare(
     on_bus = known(pci.gpus, "pci.gpus")
     if _is_refused(nodes):
         return NotApplicable(say("this process may not open every GPU"))
-    explained = {one.gpu.pci_address for one in support.unsupported()}
+    explained = {unsupported.gpu.pci_address for unsupported in support.unsupported()}
     bound = {gpu.address for gpu in on_bus if gpu.bound_driver == "nvidia"}
     missing = [
         gpu.pci_address

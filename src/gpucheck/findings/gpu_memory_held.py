@@ -127,8 +127,8 @@ def _show_and_end(pid: int | str) -> tuple[str, ...]:
     return f"ps -o user,pid,lstart,args -p {pid}", f"kill {pid}"
 
 
-def _in_bytes(said: tuple[str, ...]) -> int:
-    return int(float(said[0]) * _BYTES[said[1]])
+def _in_bytes(words: tuple[str, ...]) -> int:
+    return int(float(words[0]) * _BYTES[words[1]])
 
 
 def _by_driver(
@@ -143,13 +143,17 @@ def _by_driver(
         return NotApplicable(say("there is no NVIDIA GPU"))
     windows = system.os == "windows" or bool(system.wsl)
     seen = places.visible()
-    held = [one for at in seen if (one := _held(at, gpus[at], windows=windows)) is not None]
+    held = [
+        held_memory
+        for at in seen
+        if (held_memory := _held(at, gpus[at], windows=windows)) is not None
+    ]
     if held:
-        worst = min(held, key=lambda one: list(Severity).index(one.severity))
+        worst = min(held, key=lambda held_memory: list(Severity).index(held_memory.severity))
         enough = len(seen) - len(held) >= (request.gpus or 1)
         return Hit(
             headline=_with_others(worst.headline, len(held) - 1),
-            evidence=tuple(fact for one in held for fact in _facts(one)),
+            evidence=tuple(fact for held_memory in held for fact in _facts(held_memory)),
             fixes=(
                 _free(worst, container, windows=windows),
                 *((_ANOTHER_GPU,) if _has_another(gpus, windows=windows) else ()),

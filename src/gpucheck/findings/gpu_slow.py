@@ -72,13 +72,13 @@ def check(
         return None
     busy = _busy(cuda, nvml)
     speeds = same.speeds()
-    slow = [one for one in speeds if one.share < _WARNING and one.device not in busy]
+    slow = [speed for speed in speeds if speed.share < _WARNING and speed.device not in busy]
     if slow:
-        return _slower_than_peers(sorted(slow, key=lambda one: one.share))
+        return _slower_than_peers(sorted(slow, key=lambda speed: speed.share))
     published = boards.published()
-    low = [one for one in published if one.share < _NOTE and one.device not in busy]
+    low = [speed for speed in published if speed.share < _NOTE and speed.device not in busy]
     if low:
-        return _far_below(min(low, key=lambda one: one.share))
+        return _far_below(min(low, key=lambda speed: speed.share))
     if speeds:
         return Fine(say("no GPU is much slower than the others of its model"))
     if published:
@@ -124,7 +124,7 @@ def _slower_than_peers(slow: list[Speed]) -> Hit:
         )
         if more
         else headline,
-        evidence=tuple(f"{one.path}.measurements" for one in slow[:4]),
+        evidence=tuple(f"{speed.path}.measurements" for speed in slow[:4]),
         fixes=(
             Fix(
                 text=say(
@@ -170,6 +170,6 @@ def _busy(cuda: CudaDriver, nvml: Nvml) -> set[str]:
     found = set()
     for at, device in enumerate(cuda.devices or ()):
         gpu = by_uuid.get(device.uuid or "")
-        if gpu is not None and any(one.kind == "compute" for one in gpu.processes or ()):
+        if gpu is not None and any(process.kind == "compute" for process in gpu.processes or ()):
             found.add(f"cuda:{at}")
     return found

@@ -64,14 +64,14 @@ def check(
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     seen, judged = no_image.or_the_code(RULE.slug, reinstall)
-    new = [one.gpu for one in judged if one.trouble == "too-new"]
-    refused = [one.gpu for one in judged if one.trouble == "ptx-refused"]
+    new = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == "too-new"]
+    refused = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == "ptx-refused"]
     if not new and not refused:
         fine = Fine(say("no visible GPU is newer than the code in this build"))
         return seen or no_image.unless_unknown(judged, fine)
     if new and board.is_jetson():
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
-    works = [one.gpu for one in judged if one.trouble == ""]
+    works = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == ""]
     fix = reinstall.install(has_code(new or refused)) or reinstall.search(_newer(new or refused))
     others = hide.fix(works)
     if not new:

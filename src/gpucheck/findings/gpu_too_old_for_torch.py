@@ -67,8 +67,8 @@ def check(  # torch, the GPUs and the ways out
     if reason := code.nothing_to_judge():
         return NotApplicable(reason)
     seen, judged = no_image.or_the_code(RULE.slug, reinstall)
-    old = [one.gpu for one in judged if one.trouble == "too-old"]
-    without_cudnn = [one.gpu for one in judged if one.trouble == "cudnn"]
+    old = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == "too-old"]
+    without_cudnn = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == "cudnn"]
     if not old and not without_cudnn:
         fine = Fine(say("this build has dropped no visible GPU"))
         return seen or no_image.unless_unknown(judged, fine)
@@ -77,14 +77,14 @@ def check(  # torch, the GPUs and the ways out
     never_had = bool(old) and all(code.left_out(gpu) for gpu in old)
     fix = reinstall.install(_has_code(old or without_cudnn, never_had=never_had))
     fix = fix or reinstall.search(_older(old or without_cudnn))
-    works = [one.gpu for one in judged if one.trouble == ""]
+    works = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
     short = request.gpus is not None and request.gpus > len(works)
     cpu = None
     if not fix.commands and not works:
         cpu = reinstall.install_cpu(say("it runs on the CPU and does not use this GPU"))
-    more = [one for one in (others, or_else(cpu) if cpu else None) if one is not None]
+    more = [way_out for way_out in (others, or_else(cpu) if cpu else None) if way_out is not None]
     fixes = (fix, *reinstall.for_older_drivers(), *more)
     if old:
         return Hit(
@@ -122,7 +122,9 @@ def _has_code(gpus: list[Gpu], *, never_had: bool) -> str:
 
 def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     """Whether it is a small card that probably only drives the screen."""
-    sizes = [one.memory_total_bytes for one in nvml.gpus or () if one.device_name == gpu.product]
+    sizes = [
+        device.memory_total_bytes for device in nvml.gpus or () if device.device_name == gpu.product
+    ]
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 

@@ -58,13 +58,13 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     """Look for an installed driver whose module is not loaded, and for the reason."""
     if driver.module_loaded or nvml.init_code == 0 or state.works():
         return Fine(say("the kernel module is loaded"))
-    said = _said(nvml, smi)
-    if driver.module_loaded is None and said:
+    quoted = _driver_facts(nvml, smi)
+    if driver.module_loaded is None and quoted:
         if pci.gpus == []:
             return NotApplicable(say("there is no NVIDIA GPU that the module could drive"))
         return Hit(
             headline=say("NVIDIA's driver says that its kernel module is not loaded"),
-            evidence=said,
+            evidence=quoted,
             fixes=(advice.load(),),
             confidence=Confidence.LIKELY,
         )
@@ -81,13 +81,13 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
             "NVIDIA's driver is installed, but its kernel module is not loaded: {why}",
             why=cause.why,
         ),
-        evidence=("driver.module_loaded", *said, *cause.facts, *gpus.seen_by()),
+        evidence=("driver.module_loaded", *quoted, *cause.facts, *gpus.seen_by()),
         fixes=_on_host(cause.fixes) if around.in_container() else cause.fixes,
         confidence=cause.confidence,
     )
 
 
-def _said(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
+def _driver_facts(nvml: Nvml, smi: NvidiaSmi) -> tuple[str, ...]:
     """Return the facts in which the driver itself says so."""
     facts = []
     if nvml.init_code == _NOT_LOADED:

@@ -58,15 +58,15 @@ def check(
     stub_first = first is not None and first.kind == "stub"
     taken = _taken_by_torch(loading)
     if taken is not None and cuda.init_code != _STUB_LIBRARY and not stub_first:
-        at, one = taken
+        at, library = taken
         return Hit(
             headline=say(
                 "PyTorch would load the CUDA toolkit's stub of libcuda ({path}) instead of the "
                 "driver's",
-                path=one.path,
+                path=library.path,
             ),
             evidence=(f"loading.runtime_opened.{at}",),
-            fixes=(_fix(one.path or "", around),),
+            fixes=(_fix(library.path or "", around),),
         )
     seen = says.points_at(RULE.slug)
     if cuda.init_code != _STUB_LIBRARY and not seen:
@@ -98,9 +98,9 @@ def check(
 
 def _taken_by_torch(loading: Loading) -> tuple[int, LoadedLibrary] | None:
     """Return the stub that torch's CUDA runtime would open, and its index; None if none."""
-    for at, one in enumerate(loading.runtime_opened or ()):
-        if one.library == "cuda" and f"{one.path}:{one.real_path}".count("/stubs/"):
-            return at, one
+    for at, library in enumerate(loading.runtime_opened or ()):
+        if library.library == "cuda" and f"{library.path}:{library.real_path}".count("/stubs/"):
+            return at, library
     return None
 
 

@@ -88,23 +88,26 @@ def check(  # what the commands of the fix are made of
         return NotApplicable(say("torch is not installed"))
     if (hit := _overwritten(wheels, installed, python)) is not None:
         return hit
-    judged = [one for one in packages.all() if _is_judged(one, known_packages)]
-    found = [lack for one in judged if (lack := _lack(one, sonames)) is not None]
+    judged = [package for package in packages.all() if _is_judged(package, known_packages)]
+    found = [lack for package in judged if (lack := _lack(package, sonames)) is not None]
     if found:
-        fixes = [_fixes(one, torch, table, known_packages, python) for one in found[:_MOST_NAMED]]
+        fixes = [
+            _fixes(found_lack, torch, table, known_packages, python)
+            for found_lack in found[:_MOST_NAMED]
+        ]
         return _hit(found, torch, fixes)
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     if not judged:
         return NotApplicable(say("no library with GPU code is installed besides PyTorch"))
-    names = listed([one.title for one in judged[:_MOST_NAMED]])
+    names = listed([package.title for package in judged[:_MOST_NAMED]])
     return Fine(say("the CUDA libraries that {packages} need are there", packages=names))
 
 
 def _overwritten(wheels: NvidiaWheels, installed: Packages, python: Python) -> Hit | None:
     """Report an ONNX Runtime for CUDA whose files are those of the one for the CPU."""
-    for at, one in enumerate(wheels.shared or ()):
-        if one.owner != _FOR_CPU or _FOR_CUDA not in (one.projects or ()):
+    for at, shared in enumerate(wheels.shared or ()):
+        if shared.owner != _FOR_CPU or _FOR_CUDA not in (shared.projects or ()):
             continue
         found = installed.find(_FOR_CUDA)
         version = found.version if found is not None else None
@@ -134,7 +137,7 @@ def _overwritten(wheels: NvidiaWheels, installed: Packages, python: Python) -> H
 def _is_judged(package: CompiledPackage, known_packages: KnownPackages) -> bool:
     """Whether it is a distribution that is not linked with torch and has code for one CUDA only."""
     row = known_packages.known(package.name)
-    linked = any(one.extension.needs_torch for one in package.files)
+    linked = any(file.extension.needs_torch for file in package.files)
     per_cuda = row is not None and row.library_per_cuda
     return bool(package.version and package.files) and not linked and not per_cuda
 
@@ -165,22 +168,22 @@ def _nowhere(file: File) -> list[str]:
         return []
     if file.extension.nowhere is None:
         raise UnknownFactError(f"{file.fact}.nowhere")
-    return [one for one in file.extension.nowhere if not one.startswith(_OPTIONAL)]
+    return [soname for soname in file.extension.nowhere if not soname.startswith(_OPTIONAL)]
 
 
 def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
     first = found[0]
     headline = say("{needs}; {brings}", needs=_needs(first), brings=_brings(torch))
-    for one in found[1:_MOST_NAMED]:
+    for lack in found[1:_MOST_NAMED]:
         headline = say(
             "{headline}; {package} lacks {library}",
             headline=headline,
-            package=one.package.title,
-            library=one.names[0],
+            package=lack.package.title,
+            library=lack.names[0],
         )
     return Hit(
         headline=headline,
-        evidence=(*(fact for one in found for fact in one.facts), "torch.cuda"),
+        evidence=(*(fact for lack in found for fact in lack.facts), "torch.cuda"),
         fixes=fixes[0] if len(fixes) == 1 else tuple(own[0] for own in fixes),
         confidence=Confidence.LIKELY,
     )

@@ -46,12 +46,12 @@ def check(tests: SelfTests, nccl: NcclControl) -> Judgement | None:
     found = nccl.duplicate()
     if found is None:
         return NotApplicable(say("no self-test found two ranks on one GPU"))
-    path, (one, other), device = found
+    path, (first_rank, other_rank), device = found
     return Hit(
         headline=say(
             "Ranks {one} and {other} use the same GPU (CUDA device {device}), which NCCL refuses",
-            one=one,
-            other=other,
+            one=first_rank,
+            other=other_rank,
             device=device,
         ),
         evidence=(f"{path}.detail",),

@@ -67,9 +67,10 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
     if tests.results is None:
         return None
     copies = [
-        one
-        for one in says.failed_with("wrong-value")
-        if one[1].data.get("staged_is_right") is True and one[1].data.get("direct") is True
+        numbered_result
+        for numbered_result in says.failed_with("wrong-value")
+        if numbered_result[1].data.get("staged_is_right") is True
+        and numbered_result[1].data.get("direct") is True
     ]
     if copies:
         return Hit(
@@ -77,7 +78,7 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
             evidence=tuple(f"{path}.detail" for path, _result in copies[:6]),
             fixes=(_CAUSE, _for_now(say("Until then, for NCCL only; tensor.to() stays wrong."))),
         )
-    passing = [one for one in nccl.passed_without() if _VARIABLE in one.variables]
+    passing = [control for control in nccl.passed_without() if _VARIABLE in control.variables]
     if passing:
         return _hit(passing)
     return says.fine("peer-copy", *_COLLECTIVES)
@@ -95,8 +96,8 @@ def _hit(passing: list[PassedWithout]) -> Hit:
         ),
         evidence=tuple(
             fact
-            for one in passing[:3]
-            for fact in (f"{one.path}.detail", f"{one.path}.data.control")
+            for control in passing[:3]
+            for fact in (f"{control.path}.detail", f"{control.path}.data.control")
         ),
         fixes=(_for_now(say("Switch peer-to-peer off for NCCL. This makes NCCL slower.")), _CAUSE),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,

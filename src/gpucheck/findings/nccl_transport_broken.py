@@ -67,22 +67,22 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
     """Look for a collective that passes without one of NCCL's transports."""
     if tests.results is None:
         return None
-    for one in nccl.passed_without():
-        name = next((name for name in _TRANSPORTS if name in one.variables), None)
+    for control in nccl.passed_without():
+        name = next((name for name in _TRANSPORTS if name in control.variables), None)
         if name is None:
             continue
-        variables = settings(one.variables)
-        again = run_tests(one.result.name)
+        variables = settings(control.variables)
+        again = run_tests(control.result.name)
         return Hit(
             headline=say(
                 "NCCL's transport over {transport} fails here: the self-test {test} passes only "
                 "with {variables}: {detail}",
                 transport=_TRANSPORTS[name],
-                test=one.result.name,
+                test=control.result.name,
                 variables=variables,
-                detail=one.result.detail,
+                detail=control.result.detail,
             ),
-            evidence=(f"{one.path}.detail", f"{one.path}.data.control"),
+            evidence=(f"{control.path}.detail", f"{control.path}.data.control"),
             fixes=(
                 Fix(
                     text=say("Do without this transport for now."),
@@ -98,6 +98,6 @@ def check(tests: SelfTests, says: SelfTestSays, nccl: NcclControl) -> Judgement 
                     verify=again,
                 ),
             ),
-            confidence=Confidence.CERTAIN if one.again else Confidence.LIKELY,
+            confidence=Confidence.CERTAIN if control.again else Confidence.LIKELY,
         )
     return says.fine("all-reduce")

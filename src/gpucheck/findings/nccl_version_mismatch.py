@@ -74,11 +74,11 @@ def check(
         return NotApplicable(say("two wheels contain its file: see nvidia-wheel-mismatch"))
     version = loaded.version(copy)
     pinned = known(torch.nccl, "torch.nccl")
-    one, other = parse(version), parse(pinned)
-    if one is None or other is None or min(len(one), len(other)) == 1:
+    release, pinned_release = parse(version), parse(pinned)
+    if release is None or pinned_release is None or min(len(release), len(pinned_release)) == 1:
         return NotApplicable(say("one of the two versions is not a full release number"))
     fix = _fix(copy, advice, copies)
-    if at_least(one[:2], other[:2]):
+    if at_least(release[:2], pinned_release[:2]):
         return _with_a_fault(copy, version, pinned, nccl, fix) or Fine(
             say(
                 "NCCL {version} works with a PyTorch that was built with {pinned}",

@@ -123,21 +123,21 @@ def check(
         if open_pin is not None:
             raise UnknownFactError(f"nvidia_wheels.pins.{open_pin}.state")
         return Fine(_whole(hashes))
-    found.sort(key=lambda one: _SEVERITIES.index(one.severity))
-    worst = [one for one in found if one.severity is found[0].severity]
-    again = dict.fromkeys(project for one in worst for project in one.again)
-    remove = dict.fromkeys(project for one in worst for project in one.remove)
+    found.sort(key=lambda complaint: _SEVERITIES.index(complaint.severity))
+    worst = [complaint for complaint in found if complaint.severity is found[0].severity]
+    again = dict.fromkeys(project for complaint in worst for project in complaint.again)
+    remove = dict.fromkeys(project for complaint in worst for project in complaint.remove)
     headline, more = worst[0].text, len(worst) - 1
     if more:
         headline = say("{headline} ({more} more of this kind)", headline=headline, more=more)
     fix = advice.reinstall(tuple(again), remove=tuple(remove))
-    if any(one.seen_with_v for one in worst):
+    if any(complaint.seen_with_v for complaint in worst):
         fix = msgspec.structs.replace(fix, verify=f"{fix.verify} -v")
-    works = all(one.works for one in worst)
+    works = all(complaint.works for complaint in worst)
     leave = Fix(text=say("You need not do anything as long as both wheels stay installed."))
     return Hit(
         headline=headline,
-        evidence=tuple(dict.fromkeys(fact for one in worst for fact in one.facts)),
+        evidence=tuple(dict.fromkeys(fact for complaint in worst for fact in complaint.facts)),
         fixes=(leave, or_else(fix)) if works else (fix,),
         severity=worst[0].severity,
         confidence=worst[0].confidence,
@@ -147,42 +147,42 @@ def check(
 def _damaged(wheels: NvidiaWheels) -> list[_Complaint]:
     """Return libraries of pinned wheels that are missing, truncated or of another size."""
     found = []
-    for at, one in enumerate(wheels.damaged or ()):
-        project = one.project or ""
-        if wheels.pinned(project) is None or not one.library:
+    for at, damaged in enumerate(wheels.damaged or ()):
+        project = damaged.project or ""
+        if wheels.pinned(project) is None or not damaged.library:
             continue
-        if one.state == "missing" and wheel_of_file(one.library) != stem(project):
+        if damaged.state == "missing" and wheel_of_file(damaged.library) != stem(project):
             continue  # tools and variants that images leave out to save space
         found.append(
             _Complaint(
-                text=_damage(one),
+                text=_damage(damaged),
                 facts=(f"nvidia_wheels.damaged.{at}",),
                 again=(project,),
-                severity=Severity.INFO if one.state == "changed" else Severity.ERROR,
+                severity=Severity.INFO if damaged.state == "changed" else Severity.ERROR,
             )
         )
     return found
 
 
-def _damage(one: DamagedLibrary) -> str:
-    wheel = f"{one.project} {one.version}"
-    if one.state == "missing":
+def _damage(damaged: DamagedLibrary) -> str:
+    wheel = f"{damaged.project} {damaged.version}"
+    if damaged.state == "missing":
         return say(
             "{library} of {wheel} is missing, although the wheel is installed",
-            library=one.library,
+            library=damaged.library,
             wheel=wheel,
         )
-    if one.state == "cut-off":
+    if damaged.state == "cut-off":
         return say(
             "{library} of {wheel} is truncated: it has {size} of {whole} bytes",
-            library=one.library,
+            library=damaged.library,
             wheel=wheel,
-            size=one.size,
-            whole=one.recorded_size,
+            size=damaged.size,
+            whole=damaged.recorded_size,
         )
     return say(
         "{library} of {wheel} has another size than in its wheel: it was stripped or replaced",
-        library=one.library,
+        library=damaged.library,
         wheel=wheel,
     )
 
@@ -194,16 +194,16 @@ def _altered(hashes: WheelHashes, wheels: NvidiaWheels) -> list[_Complaint]:
             text=say(
                 "{library} of {wheel} is not the file that its wheel installed: its size is the "
                 "same, but its content (SHA-256) is different",
-                library=one.library,
-                wheel=f"{one.project} {one.version}",
+                library=altered.library,
+                wheel=f"{altered.project} {altered.version}",
             ),
             facts=(f"wheel_hashes.altered.{at}",),
-            again=(one.project or "",),
+            again=(altered.project or "",),
             severity=Severity.WARNING,
             seen_with_v=True,
         )
-        for at, one in enumerate(hashes.altered or ())
-        if wheels.pinned(one.project or "") is not None
+        for at, altered in enumerate(hashes.altered or ())
+        if wheels.pinned(altered.project or "") is not None
     ]
 
 
@@ -226,36 +226,36 @@ def _whole(hashes: WheelHashes) -> str:
 def _overwritten(wheels: NvidiaWheels, packages: Packages) -> list[_Complaint]:
     """Return files of pinned wheels that another wheel owns as well."""
     by_projects: dict[tuple[str, ...], tuple[int, SharedLibrary]] = {}
-    for at, one in enumerate(wheels.shared or ()):
-        by_projects.setdefault((*(one.projects or ()), str(one.owner)), (at, one))
+    for at, shared in enumerate(wheels.shared or ()):
+        by_projects.setdefault((*(shared.projects or ()), str(shared.owner)), (at, shared))
     return [
         complaint
-        for at, one in by_projects.values()
-        if (complaint := _claim(at, one, wheels, packages)) is not None
+        for at, shared in by_projects.values()
+        if (complaint := _claim(at, shared, wheels, packages)) is not None
     ]
 
 
 def _claim(
-    at: int, one: SharedLibrary, wheels: NvidiaWheels, packages: Packages
+    at: int, shared: SharedLibrary, wheels: NvidiaWheels, packages: Packages
 ) -> _Complaint | None:
-    pinned = next((p for p in one.projects or () if wheels.pinned(p) is not None), None)
-    if pinned is None or not one.library:
+    pinned = next((p for p in shared.projects or () if wheels.pinned(p) is not None), None)
+    if pinned is None or not shared.library:
         return None
-    others = tuple(project for project in one.projects or () if project != pinned)
-    if one.owner in others:
+    others = tuple(project for project in shared.projects or () if project != pinned)
+    if shared.owner in others:
         text = say(
             "{other} has overwritten {library} of {pinned}, which PyTorch requires",
-            other=one.owner,
-            library=one.library,
+            other=shared.owner,
+            library=shared.library,
             pinned=pinned,
         )
     else:
-        text = _same_files(others, pinned, one)
+        text = _same_files(others, pinned, shared)
     facts = [f"nvidia_wheels.shared.{at}"]
-    other = one.owner in others
-    works = one.owner == pinned
+    other = shared.owner in others
+    works = shared.owner == pinned
     severity = Severity.INFO if works else Severity.WARNING
-    if other and not _is_newer_nccl(one.owner or "", pinned, wheels, packages):
+    if other and not _is_newer_nccl(shared.owner or "", pinned, wheels, packages):
         severity = Severity.ERROR
     lacking = wheels.nccl_functions_missing if other and stem(pinned) == _NCCL else None
     if lacking:
@@ -288,9 +288,9 @@ def _is_newer_nccl(owner: str, pinned: str, wheels: NvidiaWheels, packages: Pack
     return have is not None and want is not None and at_least(have, want)
 
 
-def _same_files(others: tuple[str, ...], pinned: str, one: SharedLibrary) -> Sentence:
+def _same_files(others: tuple[str, ...], pinned: str, shared: SharedLibrary) -> Sentence:
     """Say that several wheels own the same files, and whose are there now."""
-    if one.owner == pinned:
+    if shared.owner == pinned:
         return say(
             "{others} and {pinned}, which PyTorch requires, write the same files: those of "
             "{pinned} are there now, and removing either wheel removes them",
@@ -302,7 +302,7 @@ def _same_files(others: tuple[str, ...], pinned: str, one: SharedLibrary) -> Sen
         "tell whose {library} is there",
         others=in_series(others),
         pinned=pinned,
-        library=one.library,
+        library=shared.library,
     )
 
 
@@ -313,7 +313,7 @@ def _functions(lacking: list[str]) -> str:
 
 def _in_place_of(wheels: NvidiaWheels, packages: Packages, loading: Loading) -> list[_Complaint]:
     """Return pinned wheels that are not installed, unless the loader finds their libraries."""
-    lost = {wheel_of_file(one.soname) for one in loading.missing or ()}
+    lost = {wheel_of_file(library.soname) for library in loading.missing or ()}
     found = []
     for at, pin in enumerate(wheels.pins or ()):
         project = pin.project or ""
@@ -360,12 +360,12 @@ def _variant(project: str, packages: Packages) -> str:
     """Return an installed wheel of the same library for another CUDA, "" if there is none."""
     return next(
         (
-            f"{one.project} {one.version}"
-            for one in packages.distributions or ()
-            if one.project
-            and one.project != project
-            and stem(one.project) == stem(project)
-            and cuda_of(one.project) != cuda_of(project)
+            f"{distribution.project} {distribution.version}"
+            for distribution in packages.distributions or ()
+            if distribution.project
+            and distribution.project != project
+            and stem(distribution.project) == stem(project)
+            and cuda_of(distribution.project) != cuda_of(project)
         ),
         "",
     )

@@ -60,9 +60,9 @@ def check(nvml: Nvml, pci: Pci) -> Judgement:
         return NotApplicable(say("there are no two GPUs of one model to compare"))
     switched = bool(pci.nvswitches)
     lost = {
-        at: told
+        at: links
         for places in peers.values()
-        for at, told in _lost(gpus, places, switched=switched).items()
+        for at, links in _lost(gpus, places, switched=switched).items()
     }
     if lost:
         return _hit(gpus, peers, lost)
@@ -80,10 +80,10 @@ def _lost(gpus: list[NvmlGpu], places: list[int], *, switched: bool) -> dict[int
 
 
 def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostLinks]) -> Hit:
-    first, told = next(iter(lost.items()))
+    first, lost_here = next(iter(lost.items()))
     model = gpus[first].device_name or ""
     names = in_series([f"GPU {gpu_index(gpus, at)}" for at in lost])
-    other = next(at for at in peers[model] if sum(gpus[at].nvlinks or ()) == told.usual)
+    other = next(at for at in peers[model] if sum(gpus[at].nvlinks or ()) == lost_here.usual)
     return Hit(
         headline=say_many(
             len(lost),
@@ -93,8 +93,8 @@ def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostL
             "{usual}",
             gpus=names,
             model=model,
-            links=told.links,
-            usual=told.usual,
+            links=lost_here.links,
+            usual=lost_here.usual,
         ),
         evidence=tuple(f"nvml.gpus.{at}.nvlinks" for at in (*lost, other)),
         fixes=(_LOOK,),

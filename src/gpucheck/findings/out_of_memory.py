@@ -53,7 +53,7 @@ def check(tests: SelfTests, says: SelfTestSays, nvml: Nvml) -> Judgement:
             where=where(found),
             detail=first.detail,
         ),
-        evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
+        evidence=tuple(f"{path}.detail" for path, _result in found[:6]),
         fixes=(
             Fix(
                 text=say(

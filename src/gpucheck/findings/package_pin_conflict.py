@@ -61,7 +61,10 @@ def check(  # what the commands of the fix are made of
         return NotApplicable(say("torch is not installed"))
     if not pins.owners():
         return NotApplicable(say("no installed package has requirements of PyTorch or CUDA"))
-    found = sorted(pins.conflicts(), key=lambda one: (one.is_a_patch_apart, one.project != "torch"))
+    found = sorted(
+        pins.conflicts(),
+        key=lambda conflict: (conflict.is_a_patch_apart, conflict.project != "torch"),
+    )
     if not found:
         return Fine(say("the requirements of the other packages are met"))
     first = found[0]
@@ -74,7 +77,9 @@ def check(  # what the commands of the fix are made of
         fixes = (_replace(first, pins, torch, python),)
     return Hit(
         headline=and_more(first.words, len(found) - 1),
-        evidence=tuple(dict.fromkeys(fact for one in found for fact in one.facts))[:_MOST_FACTS],
+        evidence=tuple(dict.fromkeys(fact for conflict in found for fact in conflict.facts))[
+            :_MOST_FACTS
+        ],
         fixes=fixes,
         confidence=Confidence.POSSIBLE if first.is_a_patch_apart else Confidence.LIKELY,
     )

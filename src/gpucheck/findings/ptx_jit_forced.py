@@ -46,7 +46,7 @@ def check(
         return NotApplicable(reason)
     if known(environment.variables, "environment.variables").get(_VARIABLE) not in _ON:
         return Fine(say("{variable} is not set to 1", variable=_VARIABLE))
-    if any(one.startswith(_PTX) for one in code.codes()):
+    if any(arch.startswith(_PTX) for arch in code.codes()):
         return Fine(say("this build of PyTorch has PTX"))
     return Hit(
         headline=say(

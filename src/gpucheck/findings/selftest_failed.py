@@ -141,14 +141,16 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
     """Look for a failed self-test that no other rule explains."""
     if tests.results is None:
         return says.not_run()
-    found = [one for one in tests.wrong() if not _has_its_own(one[1])]
+    found = [
+        numbered_result for numbered_result in tests.wrong() if not _has_its_own(numbered_result[1])
+    ]
     if not found:
         return says.fine()
-    first = min((result for _path, result in found), key=lambda one: one.kind == CUT_SHORT)
+    first = min((result for _path, result in found), key=lambda result: result.kind == CUT_SHORT)
     cut_short = first.kind == CUT_SHORT
     return Hit(
         headline=and_more(_headline(first), len(found) - 1),
-        evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
+        evidence=tuple(f"{path}.detail" for path, _result in found[:6]),
         fixes=_fixes(first, says),
         severity=Severity.WARNING if cut_short else None,
         confidence=Confidence.POSSIBLE if cut_short else Confidence.CERTAIN,

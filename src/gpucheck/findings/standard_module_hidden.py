@@ -56,7 +56,7 @@ def check(interpreter: Interpreter, torch: TorchBuild, system: System, python: P
                     "Rename it and adapt the code that imports it, or start your program from "
                     "another folder."
                 ),
-                commands=tuple(_rename(one, system, python) for one in found),
+                commands=tuple(_rename(path, system, python) for path in found),
                 verify=python.verify(),
             ),
         ),

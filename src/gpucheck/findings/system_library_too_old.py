@@ -85,9 +85,9 @@ def check(
 def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgement | None:
     """Judge by the versions that the loader would miss; None if it was not followed."""
     lacks = [
-        (at, one)
-        for at, one in enumerate(loading.symbol_versions_missing or ())
-        if one.version.startswith(_OF_SYSTEM)
+        (at, missing_version)
+        for at, missing_version in enumerate(loading.symbol_versions_missing or ())
+        if missing_version.version.startswith(_OF_SYSTEM)
     ]
     if not lacks:
         whole = loading.missing == []
@@ -98,7 +98,7 @@ def _followed(loading: Loading, torch: TorchBuild, advice: CopyFixes) -> Judgeme
         )
     at, lack = min(lacks, key=_telling)
     libraries = loading.libraries or []
-    copy = next((one for one in libraries if one.path == lack.path), None)
+    copy = next((library for library in libraries if library.path == lack.path), None)
     evidence = [f"loading.symbol_versions_missing.{at}"]
     if copy is not None:
         evidence.append(f"loading.libraries.{libraries.index(copy)}")

@@ -76,9 +76,16 @@ def check(
         return NotApplicable(
             say("there is no GPU here to compile for, and TORCH_CUDA_ARCH_LIST names none")
         )
-    refused = [(one, facts) for one, facts in wanted if nvcc.knows(version, one) is False]
+    refused = [
+        (wanted_code, facts)
+        for wanted_code, facts in wanted
+        if nvcc.knows(version, wanted_code) is False
+    ]
     if not refused:
-        unknown = next((one for one, _ in wanted if nvcc.knows(version, one) is None), None)
+        unknown = next(
+            (wanted_code for wanted_code, _ in wanted if nvcc.knows(version, wanted_code) is None),
+            None,
+        )
         if unknown is not None:
             raise UnknownFactError(
                 "toolkits.selected_version",
@@ -92,7 +99,7 @@ def check(
             say(
                 "CUDA {version} compiles for {capabilities}",
                 version=version,
-                capabilities=in_series([one for one, _ in wanted]),
+                capabilities=in_series([wanted_code for wanted_code, _ in wanted]),
             )
         )
     capability, facts = refused[0]
@@ -139,7 +146,7 @@ def _highest_code(code: TorchCode) -> tuple[int, int] | None:
         codes = code.codes()
     except UnknownFactError:
         return None
-    compiled = tuple(one for one in codes if one.startswith("sm_"))
+    compiled = tuple(code for code in codes if code.startswith("sm_"))
     return max(capabilities_of(compiled), default=None)
 
 
@@ -157,13 +164,13 @@ def _fixes(
         Fix(
             text=say(
                 "Build with the toolkit of CUDA {version} that is installed here.",
-                version=one.version,
+                version=toolkit.version,
             ),
-            commands=around.set("CUDA_HOME", one.path),
+            commands=around.set("CUDA_HOME", toolkit.path),
             verify=verify,
         )
-        for one in toolkits.toolkits or ()
-        if one.has_nvcc and one.path and _fits(one, major, capability, nvcc)
+        for toolkit in toolkits.toolkits or ()
+        if toolkit.has_nvcc and toolkit.path and _fits(toolkit, major, capability, nvcc)
     ]
     if not fixes:
         fixes.append(Fix(text=_install(capability, nvcc, torch, major), verify=verify))
@@ -203,6 +210,6 @@ def _install(capability: str, nvcc: NvccTargets, torch: TorchBuild, major: str) 
     )
 
 
-def _fits(one: Toolkit, major: str, capability: str, nvcc: NvccTargets) -> bool:
-    version = one.version or ""
+def _fits(toolkit: Toolkit, major: str, capability: str, nvcc: NvccTargets) -> bool:
+    version = toolkit.version or ""
     return version.partition(".")[0] == major and bool(nvcc.knows(version, capability))

@@ -70,34 +70,36 @@ def check(
 ) -> Judgement:
     """Compare each companion's requirement, CUDA and symbols with torch's."""
 
-    def fix(one: Distribution) -> Fix:
-        if python.is_closed() and "conda" not in (one.installer, torch.installer):
+    def fix(distribution: Distribution) -> Fix:
+        if python.is_closed() and "conda" not in (distribution.installer, torch.installer):
             return reinstall.new_environment(say("Use releases that belong together."))
-        return _fix(one, torch, version, companions, interpreter, python, reinstall)
+        return _fix(distribution, torch, version, companions, interpreter, python, reinstall)
 
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
     known(packages.distributions, "packages.distributions")
-    found = [one for name in _NAMES if (one := packages.find(name)) is not None]
+    found = [companion for name in _NAMES if (companion := packages.find(name)) is not None]
     if not found:
         return NotApplicable(say("no torchvision, torchaudio or torchtext is installed"))
     version = known(torch.version, "torch.version")
     complaints, open_question = _complaints(found, torch, version, companions)
-    worst = min(complaints, key=lambda one: one.severity is not Severity.ERROR, default=None)
+    worst = min(
+        complaints, key=lambda complaint: complaint.severity is not Severity.ERROR, default=None
+    )
     by_files = None
     if worst is None or worst.severity is not Severity.ERROR:
         by_files = _by_files(found, compiled, faults)
     if by_files is not None:
-        one, fault = by_files
+        companion, fault = by_files
         return Hit(
             headline=say(
                 "{package} {version} {fault}",
-                package=one.project,
-                version=one.version,
+                package=companion.project,
+                version=companion.version,
                 fault=fault.words,
             ),
             evidence=(*fault.evidence, "torch.version"),
-            fixes=(fix(one),),
+            fixes=(fix(companion),),
             confidence=fault.confidence,
         )
     if worst is not None:
@@ -112,7 +114,7 @@ def check(
         )
     if open_question is not None:
         raise open_question
-    names = in_series([f"{one.project} {one.version}" for one in found])
+    names = in_series([f"{distribution.project} {distribution.version}" for distribution in found])
     return Fine(say("built for torch {version}: {names}", version=version, names=names))
 
 
@@ -121,9 +123,9 @@ def _complaints(
 ) -> tuple[list[_Complaint], UnknownFactError | None]:
     """Return what is wrong with the packages, and the first question that is open."""
     complaints, open_question = [], None
-    for one in found:
+    for distribution in found:
         try:
-            complaint = _complaint(one, torch, version, companions)
+            complaint = _complaint(distribution, torch, version, companions)
         except UnknownFactError as unknown:
             open_question = unknown
             continue
@@ -133,31 +135,31 @@ def _complaints(
 
 
 def _complaint(
-    one: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
+    distribution: Distribution, torch: TorchBuild, version: str, companions: TorchCompanions
 ) -> _Complaint | None:
     """Return what is wrong with the pair, the worse fault if there are two."""
-    agrees, wanted = _agrees(one, version, companions)
+    agrees, wanted = _agrees(distribution, version, companions)
     why = say(
         "{package} {version} was made for torch {wanted}, not {installed}",
-        package=one.project,
-        version=one.version,
+        package=distribution.project,
+        version=distribution.version,
         wanted=wanted,
         installed=version,
     )
     if agrees is False and minor(_plain(wanted)) != minor(_plain(version)):
-        return _Complaint(one, why, Severity.ERROR)
-    variant = _other_variant(one, torch)
+        return _Complaint(distribution, why, Severity.ERROR)
+    variant = _other_variant(distribution, torch)
     if variant:
-        return _Complaint(one, variant, Severity.ERROR)
+        return _Complaint(distribution, variant, Severity.ERROR)
     if agrees is False:
-        return _Complaint(one, why, Severity.WARNING)
+        return _Complaint(distribution, why, Severity.WARNING)
     if agrees is None:
         raise UnknownFactError(
             "packages.distributions",
             say(
                 "it is not known which torch {package} {version} was made for",
-                package=one.project,
-                version=one.version,
+                package=distribution.project,
+                version=distribution.version,
             ),
         )
     return None
@@ -171,27 +173,27 @@ def _by_files(
         packages = {package.name: package for package in compiled.all()}
     except UnknownFactError:
         return None
-    for one in found:
-        package = packages.get(one.project or "")
+    for distribution in found:
+        package = packages.get(distribution.project or "")
         fault = faults.of(package) if package is not None else None
         if fault is not None and not fault.of_system:
-            return one, fault
+            return distribution, fault
     return None
 
 
 def _agrees(
-    one: Distribution, version: str, companions: TorchCompanions
+    distribution: Distribution, version: str, companions: TorchCompanions
 ) -> tuple[bool | None, str]:
     """Return whether the requirement of the package is met, and which torch it wants."""
-    wanted = one.torch_requirement
+    wanted = distribution.torch_requirement
     if wanted == "":
         return True, ""
     if wanted is None:
-        package = _package(one)
-        if package is None or not one.version:
+        package = _package(distribution)
+        if package is None or not distribution.version:
             return None, ""
-        pin = companions.pin(package, one.version)
-        return companions.agrees(package, one.version, version), (pin or "").lstrip("=")
+        pin = companions.pin(package, distribution.version)
+        return companions.agrees(package, distribution.version, version), (pin or "").lstrip("=")
     if wanted.startswith("==") and _plain(wanted[2:]) == _plain(version):
         return True, wanted[2:]
     return _satisfies(version, wanted), wanted.removeprefix("==")
@@ -210,27 +212,27 @@ def _satisfies(version: str, requirement: str) -> bool | None:
         return None
 
 
-def _other_variant(one: Distribution, torch: TorchBuild) -> str:
+def _other_variant(distribution: Distribution, torch: TorchBuild) -> str:
     """Return what is wrong with the package's CUDA, according to its local version."""
-    local = (one.version or "").partition("+")[2]
+    local = (distribution.version or "").partition("+")[2]
     if local.startswith("rocm") and torch.built_for == "cuda":
         return say(
             "{package} {version} is built for ROCm, but torch {torch} for CUDA",
-            package=one.project,
-            version=one.version,
+            package=distribution.project,
+            version=distribution.version,
             torch=torch.version,
         )
     if local.startswith("cu") and torch.built_for == "rocm":
         return say(
             "{package} {version} is built for CUDA, but torch {torch} for ROCm",
-            package=one.project,
-            version=one.version,
+            package=distribution.project,
+            version=distribution.version,
             torch=torch.version,
         )
-    if local == "cpu" and torch.built_for == "cuda" and one.project == "torchvision":
+    if local == "cpu" and torch.built_for == "cuda" and distribution.project == "torchvision":
         return say(
             "torchvision {version} is a CPU build, but torch {torch} is built for CUDA {cuda}",
-            version=one.version,
+            version=distribution.version,
             torch=torch.version,
             cuda=torch.cuda,
         )
@@ -240,15 +242,15 @@ def _other_variant(one: Distribution, torch: TorchBuild) -> str:
     if torch.built_for == "cpu":
         return say(
             "{package} {version} is built for CUDA {cuda}, but torch is a CPU build",
-            package=one.project,
-            version=one.version,
+            package=distribution.project,
+            version=distribution.version,
             cuda=cuda,
         )
     if torch.built_for == "cuda" and torch.cuda and torch.cuda.split(".")[0] != cuda.split(".")[0]:
         return say(
             "{package} {version} is built for CUDA {cuda}, but torch for CUDA {wanted}",
-            package=one.project,
-            version=one.version,
+            package=distribution.project,
+            version=distribution.version,
             cuda=cuda,
             wanted=torch.cuda,
         )
@@ -256,7 +258,7 @@ def _other_variant(one: Distribution, torch: TorchBuild) -> str:
 
 
 def _fix(  # what a command for one package is made of
-    one: Distribution,
+    distribution: Distribution,
     torch: TorchBuild,
     version: str,
     companions: TorchCompanions,
@@ -264,9 +266,9 @@ def _fix(  # what a command for one package is made of
     python: Python,
     reinstall: TorchFixes,
 ) -> Fix:
-    package = _package(one)
+    package = _package(distribution)
     right = companions.companion_for(version, package) if package else None
-    name = one.project or ""
+    name = distribution.project or ""
     if right is None:
         return Fix(
             text=say(
@@ -277,7 +279,7 @@ def _fix(  # what a command for one package is made of
             commands=(*python.get_pip(), python.pip("uninstall", "-y", name)),
             verify=python.verify(),
         )
-    if "conda" in (one.installer, torch.installer) and interpreter.prefix:
+    if "conda" in (distribution.installer, torch.installer) and interpreter.prefix:
         return Fix(
             text=say("Let conda install the {name} that belongs to your torch.", name=name),
             commands=(
@@ -310,8 +312,8 @@ def _fix(  # what a command for one package is made of
     )
 
 
-def _package(one: Distribution) -> Package | None:
-    return next((name for name in COMPANIONS if name == one.project), None)
+def _package(distribution: Distribution) -> Package | None:
+    return next((name for name in COMPANIONS if name == distribution.project), None)
 
 
 def _is_index(local: str) -> bool:

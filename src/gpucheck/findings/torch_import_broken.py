@@ -86,8 +86,8 @@ def check(
         return _half_removed(torch, again)
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
-    unmet, said = _unmet(torch), says.import_failure()
-    if unmet and _ends_the_import(unmet[0][1], has_failed=said is not None):
+    unmet, import_failure = _unmet(torch), says.import_failure()
+    if unmet and _ends_the_import(unmet[0][1], has_failed=import_failure is not None):
         return _without(unmet, torch, again, is_error=True)
     if found := _fatal(loading):
         at, first = found[0]
@@ -96,8 +96,8 @@ def check(
             evidence=(f"loading.missing.{at}",),
             fixes=(copies.past_damaged(first.path or "") or _fix(first, torch, again, wheels),),
         )
-    if said is not None:
-        return _seen(*said, again)
+    if import_failure is not None:
+        return _seen(*import_failure, again)
     if unmet:
         return _without(unmet, torch, again, is_error=False)
     if torch.lost_libraries:
@@ -111,10 +111,12 @@ def check(
 def _fatal(loading: Loading) -> list[tuple[int, MissingLibrary]]:
     """Return what ends the import, if no other finding is about it; [] if that is unknown."""
     return [
-        (at, one)
-        for at, one in enumerate(loading.missing or ())
-        if one.fatal
-        and not ((one.why == "not found" or keeps_out(one)) and wheel_of_file(one.soname))
+        (at, library)
+        for at, library in enumerate(loading.missing or ())
+        if library.fatal
+        and not (
+            (library.why == "not found" or keeps_out(library)) and wheel_of_file(library.soname)
+        )
     ]
 
 
@@ -148,12 +150,12 @@ def _half_removed(torch: TorchBuild, again: TorchAgain) -> Hit:
 def _unmet(torch: TorchBuild) -> list[tuple[str, NeededPackage]]:
     """Return the required packages that are not there or too old, those of the import first."""
     found = [
-        (f"torch.needs.{at}", one)
-        for at, one in enumerate(torch.needs or ())
-        if one.found is False
-        or (one.found and one.version and meets(one.specifier or "", one.version) is False)
+        (f"torch.needs.{at}", need)
+        for at, need in enumerate(torch.needs or ())
+        if need.found is False
+        or (need.found and need.version and meets(need.specifier or "", need.version) is False)
     ]
-    return sorted(found, key=lambda one: one[1].project not in _AT_IMPORT)
+    return sorted(found, key=lambda numbered_need: numbered_need[1].project not in _AT_IMPORT)
 
 
 def _ends_the_import(package: NeededPackage, *, has_failed: bool) -> bool:
@@ -173,7 +175,7 @@ def _without(
     return Hit(
         headline=and_more(_needs(package, torch), len(unmet) - 1),
         evidence=tuple(f"{path}.{of}" for path, _ in unmet for of in ("version", "found")),
-        fixes=(again.needed([one for _, one in unmet]),),
+        fixes=(again.needed([need for _, need in unmet]),),
         severity=None if is_error else Severity.WARNING,
         confidence=Confidence.CERTAIN if is_error and not package.found else Confidence.LIKELY,
     )

@@ -52,9 +52,9 @@ def check(
             if torch.version
             else say("torch is installed")
         )
-    others = [one for one in interpreter.others or () if one.executable]
+    others = [other for other in interpreter.others or () if other.executable]
     is_named = interpreter.chosen_by == "--python"
-    fixes = [_use(one, python) for one in others]
+    fixes = [_use(other, python) for other in others]
     if interpreter.has_gpucheck and not is_named and not others:
         fixes.append(_NAME_YOURS)
     if (of_this_machine := _install(gpus, request, install)) is not None:

@@ -60,7 +60,7 @@ def check(  # the target, its torch, what led there, the fixes
 ) -> Judgement:
     """Look for shadowed, doubled, overwritten and half-removed installs, in this order."""
     installs = known(torch.installs, "torch.installs")
-    packages = [one for one in installs if one.kind == "package"]
+    packages = [install for install in installs if install.kind == "package"]
     if (own := _own_file_first(torch, installs, packages)) is not None:
         if own.kind == "archive":
             return _in_archive(own, installs, python, environment)
@@ -92,7 +92,7 @@ def _own_file_first(
     """
     if not installs or installs[0].kind == "package":
         return None
-    if torch.path and any(torch.path == one.path for one in packages):
+    if torch.path and any(torch.path == package.path for package in packages):
         return None
     if installs[0].kind == "folder" and packages and torch.installed:
         return None
@@ -114,7 +114,7 @@ def _shadowed(
     windows = system.os == "windows"
     move = ["ren", path, name] if windows else ["mv", path, target]
     return Hit(
-        headline=_taken_instead(path, [one.kind for one in installs], is_file=is_file),
+        headline=_taken_instead(path, [install.kind for install in installs], is_file=is_file),
         evidence=(f"torch.installs.{installs.index(own)}",),
         fixes=(
             Fix(
@@ -210,17 +210,19 @@ def _outsider_wins(
     in_user_site = _inside(first.path, interpreter.user_site or "")
     if in_user_site and interpreter.kind not in _ENVIRONMENTS:
         return None  # pip install --user over the system's package: intended
-    hidden = [one for one in others if _inside(one.path, prefix)] if prefix else others
-    differing = [one for one in hidden if one.version and one.version != first.version]
+    hidden = [install for install in others if _inside(install.path, prefix)] if prefix else others
+    differing = [
+        install for install in hidden if install.version and install.version != first.version
+    ]
     if first.version is None or not differing:
-        if hidden and (first.version is None or any(one.version is None for one in hidden)):
+        if hidden and (first.version is None or any(install.version is None for install in hidden)):
             raise UnknownFactError("torch.installs", say("the version of one of them is unknown"))
         return None
     by_variable = _on_pythonpath(first, environment)
     return Hit(
         headline=_hides(first, differing[0], by_variable=by_variable),
         evidence=(
-            *(f"torch.installs.{installs.index(one)}" for one in (first, differing[0])),
+            *(f"torch.installs.{installs.index(install)}" for install in (first, differing[0])),
             *(("interpreter.prefix",) if prefix else ("interpreter.executable",)),
             *(("environment.variables.PYTHONPATH",) if by_variable else ()),
         ),
@@ -304,7 +306,7 @@ def _without_entry(folder: str, python: Python, environment: Environment) -> Fix
     """Return the fix that takes a folder off PYTHONPATH."""
     value = environment.get("PYTHONPATH") or ""
     separator = ";" if ";" in value else ":"
-    rest = [one for one in value.split(separator) if one and one.rstrip("/\\") != folder]
+    rest = [word for word in value.split(separator) if word and word.rstrip("/\\") != folder]
     return Fix(
         text=say(
             "If you want the torch of the environment, take {folder} off PYTHONPATH. Also change "
@@ -322,7 +324,7 @@ def _recorded_twice(
 ) -> Hit | None:
     """Report one package with the metadata of two: pip and others may take the wrong one."""
     versions = torch.recorded
-    others = [one for one in versions if one != torch.metadata_version]
+    others = [version for version in versions if version != torch.metadata_version]
     if len(versions) < 2 or not others or not torch.version:  # noqa: PLR2004  # two make a mixture
         return None
     fix = reinstall.install(say("first repeat the removal until pip finds no torch"))
@@ -346,7 +348,11 @@ def _removing_each(fix: Fix, python: Python, torch: TorchBuild) -> Fix:
     metadata are not, so pip would install nothing: "Requirement already satisfied".
     """
     removal, times = python.remove_torch(), max(1, len(torch.recorded))
-    commands = [again for one in fix.commands for again in [one] * (times if one in removal else 1)]
+    commands = [
+        again
+        for command in fix.commands
+        for again in [command] * (times if command in removal else 1)
+    ]
     return replace(fix, commands=tuple(commands))
 
 

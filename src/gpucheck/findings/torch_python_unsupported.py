@@ -177,7 +177,7 @@ def _usual(pythons: tuple[str, ...]) -> list[tuple[int, int]]:
 
 def _alike(pythons: tuple[str, ...], version: str) -> tuple[str, ...]:
     """Return the Pythons that are free-threaded or not as a version is; all if none is."""
-    found = tuple(one for one in pythons if one.endswith("t") == version.endswith("t"))
+    found = tuple(python for python in pythons if python.endswith("t") == version.endswith("t"))
     return found or pythons
 
 

@@ -125,7 +125,7 @@ def _server_build_on_jetson(
     torch: TorchBuild, code: TorchCode, board: Board, system: System, wheels: JetsonWheels
 ) -> Judgement:
     judged = code.on_gpus()
-    bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
+    bad = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble in ("too-new", "too-old")]
     if not bad:
         unknown = code.unknown_gpu(judged)
         if unknown is not None:
@@ -176,7 +176,7 @@ def _only_for_jetson(arch_list: list[str], rules: CubinRules) -> bool:
 
 def _jetson_build_elsewhere(torch: TorchBuild, code: TorchCode, reinstall: TorchFixes) -> Judgement:
     judged = code.on_gpus()
-    bad = [one.gpu for one in judged if one.trouble in ("too-new", "too-old")]
+    bad = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble in ("too-new", "too-old")]
     if not bad:
         return Fine(say("this build has code for the GPU"))
     names = in_series([gpu.label for gpu in bad])

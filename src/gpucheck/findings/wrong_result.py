@@ -91,7 +91,7 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
             ),
             len(found) - 1,
         ),
-        evidence=tuple(f"{one}.detail" for one, _result in found[:6]),
+        evidence=tuple(f"{path}.detail" for path, _result in found[:6]),
         fixes=_fixes(found, tests, reinstall),
     )
 

@@ -187,7 +187,7 @@ def _not_found(driver: Driver, cuda: CudaDriver) -> Hit | None:
     """Report that the library exists but the loader does not find it."""
     if cuda.library != "":
         return None
-    at = next(at for at, one in enumerate(driver.libcuda or ()) if one.kind == "wsl")
+    at = next(at for at, libcuda in enumerate(driver.libcuda or ()) if libcuda.kind == "wsl")
     add = Fix(
         text=say("Add the folder to the configuration of the loader."),
         commands=(_ADD_FOLDER, "sudo ldconfig"),

@@ -113,9 +113,9 @@ def _last_words(log: Path) -> str:
     with log.open("rb") as file:
         file.seek(-min(_END_OF_LOG, log.stat().st_size), os.SEEK_END)
         lines = file.read().decode("utf-8", "replace").split("\n")
-    said = [line.strip() for line in lines if line.strip()]
-    errors = [line for line in said if line.lower().startswith("error")]
-    return clean("".join((errors or said)[-1:]), _LONGEST_WORDS)
+    printed_lines = [line.strip() for line in lines if line.strip()]
+    errors = [line for line in printed_lines if line.lower().startswith("error")]
+    return clean("".join((errors or printed_lines)[-1:]), _LONGEST_WORDS)
 
 
 def go_back(folder: Path, journal: Journal) -> None:
@@ -142,7 +142,9 @@ def start_again(folder: Path, journal: Journal) -> None:
     for step in journal.steps:
         if step.status != "declined" and (journal.kept or step.status == "running"):
             step.status = "planned"
-    waiting = (one for step in journal.steps if step.status == "planned" for one in step.commands)
+    waiting = (
+        command for step in journal.steps if step.status == "planned" for command in step.commands
+    )
     for command in waiting:
         if command.action != "lock" and runnable(command.text, journal.place) != command:
             raise ForeignJournalError(command.text)
@@ -163,13 +165,13 @@ def compared(before: Report, after: Report, journal: Journal, *, torch: bool | N
     planned = [
         slug for step in journal.steps if step.status in ("done", "failed") for slug in step.slugs
     ]
-    standing = {one.slug for one in after.standing if one.severity is not Severity.INFO}
-    errors = {one.slug for one in after.standing if one.severity is Severity.ERROR}
-    known = {one.slug for one in before.findings}
+    standing = {finding.slug for finding in after.standing if finding.severity is not Severity.INFO}
+    errors = {finding.slug for finding in after.standing if finding.severity is Severity.ERROR}
+    known = {finding.slug for finding in before.findings}
     return Outcome(
         report=after,
-        gone=tuple(one for one in planned if one not in standing),
-        stays=tuple(one for one in planned if one in standing),
+        gone=tuple(slug for slug in planned if slug not in standing),
+        stays=tuple(slug for slug in planned if slug in standing),
         new=tuple(sorted(errors - known)),
         torch_imports=torch,
     )

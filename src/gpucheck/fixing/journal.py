@@ -50,15 +50,15 @@ class Journal(msgspec.Struct, kw_only=True):
     def interrupted(self) -> tuple[int, Step] | None:
         """Return the number of the step that was interrupted, and the step."""
         return next(
-            ((at, one) for at, one in enumerate(self.steps, 1) if one.status == "running"), None
+            ((at, step) for at, step in enumerate(self.steps, 1) if step.status == "running"), None
         )
 
 
 def folders(place: Place) -> list[Path]:
     """Return the folders of earlier runs, the newest first."""
     with contextlib.suppress(OSError):
-        found = [one for one in Path(place.home).iterdir() if one.name.startswith(_PREFIX)]
-        return sorted((one for one in found if (one / _FILE).is_file()), reverse=True)
+        found = [path for path in Path(place.home).iterdir() if path.name.startswith(_PREFIX)]
+        return sorted((path for path in found if (path / _FILE).is_file()), reverse=True)
     return []
 
 
@@ -115,5 +115,5 @@ def _newest(place: Place, wanted: tuple[RunStatus, ...]) -> tuple[Path, Journal]
 
 def _is_of(journal: Journal, place: Place) -> bool:
     beside = Path(place.prefix).parent
-    files = all(Path(one).parent == beside for one in journal.project_files)
+    files = all(Path(project_file).parent == beside for project_file in journal.project_files)
     return files and msgspec.structs.replace(journal.place, python=place.python) == place

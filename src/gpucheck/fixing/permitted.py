@@ -44,8 +44,8 @@ class Command(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def names(self) -> frozenset[str]:
         """The names of its packages."""
-        names = (re.split(r"[\[=<>!~]", one)[0] for one in self.packages)
-        return frozenset(one.lower().replace("_", "-") for one in names)
+        names = (re.split(r"[\[=<>!~]", package)[0] for package in self.packages)
+        return frozenset(name.lower().replace("_", "-") for name in names)
 
 
 def runnable(text: str, place: Place) -> Command | None:
@@ -71,7 +71,7 @@ def runnable(text: str, place: Place) -> Command | None:
 def _words(text: str, place: Place) -> list[str] | None:
     """Split a command; None if a shell would make anything else of it."""
     if place.windows:
-        words = [one.strip('"') for one in _WORDS_OF_WINDOWS.findall(text)]
+        words = [word.strip('"') for word in _WORDS_OF_WINDOWS.findall(text)]
         return words if words and " ".join(map(in_either, words)) == text else None
     try:
         words = shlex.split(text)
@@ -110,7 +110,7 @@ def _of_conda(text: str, argv: list[str], place: Place) -> Command | None:
     at = words.index("-p")
     if os.path.realpath(words[at + 1]) != place.prefix:
         return None
-    packages = [one for one in (*words[1:at], *words[at + 2 :]) if one not in _FLAGS]
+    packages = [word for word in (*words[1:at], *words[at + 2 :]) if word not in _FLAGS]
     if not packages or not all(map(_REQUIREMENT.fullmatch, packages)):
         return None
     # Without -y conda asks, and nobody could answer.

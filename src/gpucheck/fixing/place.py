@@ -58,12 +58,16 @@ def place_of(snapshot: Snapshot) -> Place:
 
 def _checked(target: Interpreter, prefix: str, *, windows: bool) -> Place:
     apart = target.kind in _OWN_ENVIRONMENTS
-    found = [os.path.realpath(one) for one in target.site_packages or ()]
-    packages = [one for one in dict.fromkeys(found) if Path(one).is_dir() and _is_in(one, prefix)]
+    found = [os.path.realpath(site_folder) for site_folder in target.site_packages or ()]
+    packages = [
+        site_folder
+        for site_folder in dict.fromkeys(found)
+        if Path(site_folder).is_dir() and _is_in(site_folder, prefix)
+    ]
     scripts = str(Path(prefix) / ("Scripts" if windows else "bin")) if apart else ""
     home = prefix
     user = target.user_site or ""
-    locked = [one for one in packages if not os.access(one, os.W_OK)]
+    locked = [site_folder for site_folder in packages if not os.access(site_folder, os.W_OK)]
     if locked and not apart and target.user_site_enabled and not _is_root() and Path(user).is_dir():
         # pip then installs for this user alone.
         packages, locked, home = [os.path.realpath(user)], [], str(Path(user).parent)

@@ -60,10 +60,10 @@ def plan(
         step = _step(finding, fix, commands, report)
         if lock and project is not None and has(project.tool):
             step.commands = project.locking(commands) or commands
-        same = next((one for one in steps if one.commands == step.commands), None)
+        same = next((earlier for earlier in steps if earlier.commands == step.commands), None)
         if same is not None:
             same.slugs += step.slugs
-        elif any(_touches(one, step) for one in steps):
+        elif any(_touches(earlier, step) for earlier in steps):
             why = say("An earlier step changes the same packages; run gpucheck fix again after it.")
             left.append(_of(finding, fix, "later", why))
         else:
@@ -76,11 +76,15 @@ def _first(
 ) -> tuple[Fix, tuple[Command, ...]] | None:
     """Return the first fix all of whose commands may be run."""
     for fix in finding.fixes:
-        commands = [runnable(one, place) for one in fix.commands]
-        usable = tuple(one for one in commands if one is not None)
-        if place.holds_gpucheck and any(one.names & _OWN for one in usable):
+        commands = [runnable(command, place) for command in fix.commands]
+        usable = tuple(command for command in commands if command is not None)
+        if place.holds_gpucheck and any(command.names & _OWN for command in usable):
             continue
-        if usable and len(usable) == len(commands) and all(_has(one, has) for one in usable):
+        if (
+            usable
+            and len(usable) == len(commands)
+            and all(_has(command, has) for command in usable)
+        ):
             return fix, usable
     return None
 
@@ -91,7 +95,7 @@ def _has(command: Command, has: Callable[[str], bool]) -> bool:
 
 def _step(finding: Finding, fix: Fix, commands: tuple[Command, ...], report: Report) -> Step:
     installed = report.snapshot.get(Packages)
-    changes = tuple(one for command in commands if (one := _change(command, installed)))
+    changes = tuple(change for command in commands if (change := _change(command, installed)))
     return Step(slugs=(finding.slug,), text=fix.text, changes=changes, commands=commands)
 
 
@@ -125,8 +129,8 @@ def _with_version(name: str, installed: Packages) -> str:
 
 def _touches(earlier: Step, later: Step) -> bool:
     """Whether a step was worked out for packages that an earlier one changes."""
-    before = frozenset().union(*(one.names for one in earlier.commands))
-    after = frozenset().union(*(one.names for one in later.commands))
+    before = frozenset().union(*(command.names for command in earlier.commands))
+    after = frozenset().union(*(command.names for command in later.commands))
     return bool(before & after) or bool(before & _FAMILY and after)
 
 
@@ -142,8 +146,8 @@ def _left(finding: Finding, refused: str, place: Place | None) -> list[FixLeft]:
         return [_of(finding, fix, "you", refused)]
     if not fix.commands:
         return [_of(finding, fix, "you", say("No command does this."))]
-    commands = [runnable(one, place) for one in fix.commands] if place is not None else []
-    if any(one is not None and one.names & _OWN for one in commands):
+    commands = [runnable(command, place) for command in fix.commands] if place is not None else []
+    if any(command is not None and command.names & _OWN for command in commands):
         why = say(
             "gpucheck runs in this environment, and this changes a package that it uses itself."
         )

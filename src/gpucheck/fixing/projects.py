@@ -34,9 +34,9 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         """The files that its tool changes, as far as they are there."""
         names = ("pyproject.toml", "pixi.toml", Path(self.lock).name)
         found = (Path(self.folder) / name for name in names if name)
-        return tuple(str(one) for one in found if one.is_file())
+        return tuple(str(path) for path in found if path.is_file())
 
-    def said(self) -> Sentence:
+    def undo_sentence(self) -> Sentence:
         """Return what will undo a change of the environment."""
         if not self.lock:
             return say(
@@ -52,7 +52,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
     def lasting(self, commands: tuple[Command, ...]) -> list[list[str]]:
         """Return the commands of the tool that make a change stay; [] if none is known."""
-        wanted = [one for one in commands if one.action == "install"]
+        wanted = [command for command in commands if command.action == "install"]
         if len(wanted) != 1 or self.tool not in ("uv", "poetry"):
             return []
         (install,) = wanted
@@ -72,7 +72,7 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
 
     def locking(self, commands: tuple[Command, ...]) -> tuple[Command, ...] | None:
         """Return the lasting commands in place of others; None if there are none."""
-        names = tuple(one for command in commands for one in command.packages)
+        names = tuple(package for command in commands for package in command.packages)
         found = self.lasting(commands)
         return (
             tuple(

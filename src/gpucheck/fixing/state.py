@@ -50,8 +50,8 @@ def roots(journal: Journal) -> list[str]:
         # conda owns everything in its prefix but its other environments and our own folder.
         entries = sorted(Path(place.prefix).iterdir())
         apart = ("envs", "pkgs", Path(place.home).name)
-        return [str(one) for one in entries if one.is_dir() and not one.is_symlink()
-                and one.name not in apart]  # fmt: skip
+        return [str(entry) for entry in entries if entry.is_dir() and not entry.is_symlink()
+                and entry.name not in apart]  # fmt: skip
     return [*place.packages, *([place.scripts] if place.scripts else [])]
 
 
@@ -67,9 +67,9 @@ def can_link(place: Place) -> bool:
         except OSError:
             return False
         finally:
-            for one in (trial, link):
+            for path in (trial, link):
                 with contextlib.suppress(OSError):
-                    one.unlink()
+                    path.unlink()
     return True
 
 
@@ -176,8 +176,8 @@ def extra_space(folder: Path) -> int:
     """Return the bytes that only the copy has: its folders, and links whose other end is gone."""
     total = 0
     for base, inner, names in os.walk(folder / _COPY):
-        for one in map(Path(base).joinpath, (*inner, *names)):
-            info = one.lstat()
+        for path in map(Path(base).joinpath, (*inner, *names)):
+            info = path.lstat()
             is_own = stat.S_ISDIR(info.st_mode) or info.st_nlink == 1
             total += getattr(info, "st_blocks", 0) * _BLOCK if is_own else 0
     return total
@@ -197,10 +197,10 @@ def forget_old(place: Place, current: Path) -> None:
 def frozen(place: Place) -> str:
     """Return what is installed, in the words of ``pip freeze --all``."""
     lines: dict[str, str] = {}
-    for one in metadata.distributions(path=list(place.packages)):
-        name, version = one.metadata["Name"], one.metadata["Version"]
+    for distribution in metadata.distributions(path=list(place.packages)):
+        name, version = distribution.metadata["Name"], distribution.metadata["Version"]
         if name and version:
-            lines.setdefault(name.lower(), f"{name} @ {url}" if (url := _url(one)) else
+            lines.setdefault(name.lower(), f"{name} @ {url}" if (url := _url(distribution)) else
                              f"{name}=={version}")  # fmt: skip
     return "".join(f"{lines[name]}\n" for name in sorted(lines))
 
@@ -208,19 +208,21 @@ def frozen(place: Place) -> str:
 def _records(folders: dict[str, Seen]) -> dict[str, str]:
     found = (Path(root) / path for root, files in folders.items() for path in files)
     return {
-        str(one): hashlib.sha256(one.read_bytes()).hexdigest()
-        for one in found
-        if one.name == "RECORD" and one.parent.suffix == ".dist-info"
+        str(path): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in found
+        if path.name == "RECORD" and path.parent.suffix == ".dist-info"
     }
 
 
-def _url(one: metadata.Distribution) -> str:
+def _url(distribution: metadata.Distribution) -> str:
     """Return the address that a distribution was installed from; "" for one of an index."""
     try:
-        told = msgspec.json.decode(one.read_text("direct_url.json") or "{}", type=dict[str, object])
+        direct_url = msgspec.json.decode(
+            distribution.read_text("direct_url.json") or "{}", type=dict[str, object]
+        )
     except (OSError, ValueError):
         return ""
-    return str(told.get("url", ""))
+    return str(direct_url.get("url", ""))
 
 
 def _copied(source: str, target: str, *, links: bool, programs: bool) -> None:

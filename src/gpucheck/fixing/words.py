@@ -68,14 +68,14 @@ def plan_text(
             _step(page, number, step)
         if project is not None:
             page.blank()
-            page.words(project.said())
+            page.words(project.undo_sentence())
             _lasting(page, made, project)
     elif not made.left:
         page.words(say("There is nothing to fix."))
     else:
         page.words(say("There is nothing that gpucheck can do here by itself."))
     for who, heading in _HEADINGS.items():
-        found = tuple(_left(one) for one in made.left if one.who == who)
+        found = tuple(_left(fix_left) for fix_left in made.left if fix_left.who == who)
         if found:
             page.write([Section(heading, found)])
     return page.text()
@@ -178,18 +178,18 @@ def document(
         root_causes=report.root_causes,
         environment=place.prefix if place is not None else None,
         refused=refused,
-        project=project.said() if project is not None else "",
+        project=project.undo_sentence() if project is not None else "",
         lasting=lasting(made, project),
         steps=tuple(
             FixStep(
-                slugs=one.slugs,
-                text=one.text,
-                changes=one.changes,
-                commands=tuple(command.text for command in one.commands),
-                status=one.status,
-                detail=one.detail,
+                slugs=step.slugs,
+                text=step.text,
+                changes=step.changes,
+                commands=tuple(command.text for command in step.commands),
+                status=step.status,
+                detail=step.detail,
             )
-            for one in steps or made.steps
+            for step in steps or made.steps
         ),
         left=made.left,
         state=str(state) if state is not None else None,

@@ -17,14 +17,16 @@ def one_of(name: str, value: T, choices: Sequence[T]) -> T:
     Raises:
         UsageError: it is none of them.
     """
-    if not any(value is one or (value == one and type(value) is type(one)) for one in choices):
+    if not any(
+        value is choice or (value == choice and type(value) is type(choice)) for choice in choices
+    ):
         refused = say(
             "{name} must be {choices}, not {value}.",
             name=name,
-            choices=any_of([str(one) for one in choices]),
+            choices=any_of([str(choice) for choice in choices]),
             value=_shown(value),
         )
-        hint = meant(value, [str(one) for one in choices]) if isinstance(value, str) else ""
+        hint = meant(value, [str(choice) for choice in choices]) if isinstance(value, str) else ""
         raise UsageError(with_hint(refused, hint))
     return value
 
@@ -75,7 +77,7 @@ def words(name: str, value: str | Iterable[str]) -> tuple[str, ...]:
     """
     given: object = value  # a program may give anything
     found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-    texts = tuple(one for one in found if isinstance(one, str))
+    texts = tuple(part for part in found if isinstance(part, str))
     if len(texts) != len(found):
         raise UsageError(say("{name} must be a text or a list of texts.", name=name))
     return texts

@@ -158,8 +158,8 @@ def _translated(message: str) -> str:
     return _Template(spoken(Sentence(message)))
 
 
-def _either(one: str, many: str, count: int) -> str:
-    return _translated(one if count == 1 else many)
+def _either(singular: str, many: str, count: int) -> str:
+    return _translated(singular if count == 1 else many)
 
 
 def _example(line: str) -> str:

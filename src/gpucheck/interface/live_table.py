@@ -86,11 +86,14 @@ def _row(name: str, cells: Sequence[str]) -> str:
 def _stages(grid: ProgressGrid) -> list[str]:
     """Return what the places are about to do, the first few of those that run."""
     running = {
-        place for cells in grid.cells.values() for place, one in cells.items() if one == "running"
+        place
+        for cells in grid.cells.values()
+        for place, state in cells.items()
+        if state == "running"
     }
-    said = [
+    stages = [
         f"  {place}: {printable(stage, limit=_LONGEST_STAGE)}"
         for place, stage in grid.stages.items()
         if place in running and stage
     ]
-    return said[:3]
+    return stages[:3]

@@ -70,10 +70,10 @@ def _field(name: str, hint: Any, default: Any) -> Field:  # noqa: ANN401  # a ty
     while get_origin(hint) in (Annotated, Union, types.UnionType):
         if get_origin(hint) is Annotated:
             hint, *notes = get_args(hint)
-            option = next((one for one in notes if isinstance(one, Option)), option)
-            meta = next((one for one in notes if isinstance(one, msgspec.Meta)), meta)
+            option = next((note for note in notes if isinstance(note, Option)), option)
+            meta = next((note for note in notes if isinstance(note, msgspec.Meta)), meta)
         else:
-            (hint,) = (one for one in get_args(hint) if one is not type(None))
+            (hint,) = (argument for argument in get_args(hint) if argument is not type(None))
             is_optional = True
     choices = get_args(hint) if get_origin(hint) is Literal else ()
     return Field(

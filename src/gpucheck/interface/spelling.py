@@ -80,12 +80,12 @@ class Group(click.Group):
         return meant(word, self.list_commands(ctx))
 
 
-def slug_of(said: str) -> str:
+def slug_of(name: str) -> str:
     """Return the finding of this name in whatever case, else the name as it is."""
     from gpucheck.findings import RETIRED, all_rules  # noqa: PLC0415
     from gpucheck.tables.nearest import same_name  # noqa: PLC0415
 
-    return same_name(said, (*all_rules(), *RETIRED.names)) or said
+    return same_name(name, (*all_rules(), *RETIRED.names)) or name
 
 
 def is_file(word: str) -> bool:

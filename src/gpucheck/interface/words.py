@@ -27,15 +27,17 @@ def _visible(text: str, keep: str) -> str:
 
 def words_of(error: Exception, *, limit: int = 300) -> str:
     """Return what an error says, without control characters; a sentence of ours stays one."""
-    said = error.args[0] if error.args else None
-    return printable(said if isinstance(said, Sentence) else str(error), limit=limit)
+    first_argument = error.args[0] if error.args else None
+    return printable(
+        first_argument if isinstance(first_argument, Sentence) else str(error), limit=limit
+    )
 
 
-def meant(said: str, known: "Iterable[str]") -> str:
+def meant(name: str, known: "Iterable[str]") -> str:
     """Return "Did you mean"; "" if nothing is similar."""
     from gpucheck.tables.nearest import nearest  # noqa: PLC0415
 
-    near = nearest(said, known)
+    near = nearest(name, known)
     return say("Did you mean {names}?", names=any_of(near)) if near else ""
 
 

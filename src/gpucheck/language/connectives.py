@@ -27,18 +27,18 @@ def and_more(words: str, count: int) -> str:
 def in_turn(sentences: Sequence[str]) -> str:
     """Return sentences one after another; "" without any."""
     return folded(
-        sentences, lambda those, next_: say("{sentences} {next}", sentences=those, next=next_)
+        sentences, lambda first, next_: say("{sentences} {next}", sentences=first, next=next_)
     )
 
 
 def in_series(items: Sequence[str]) -> str:
     """Return ``A, B, C``; "" without items."""
-    return folded(items, lambda those, next_: say("{those}, {next}", those=those, next=next_))
+    return folded(items, lambda first, next_: say("{those}, {next}", those=first, next=next_))
 
 
 def in_clauses(parts: Sequence[str]) -> str:
     """Return parts of a sentence with semicolons between them; "" without any."""
-    return folded(parts, lambda said, more: say("{said}; {more}", said=said, more=more))
+    return folded(parts, lambda first, more: say("{said}; {more}", said=first, more=more))
 
 
 def folded(items: Sequence[str], joined: Callable[[str, str], str]) -> str:

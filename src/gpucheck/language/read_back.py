@@ -17,51 +17,51 @@ _MOST, _DEEPEST = 20, 100
 _FORMATS = (LookupError, ValueError, TypeError, OverflowError)
 
 
-def said_again(text: str, said: Any) -> str:  # noqa: ANN401  # any JSON-like data
+def said_again(text: str, template: Any) -> str:  # noqa: ANN401  # any JSON-like data
     """Return the sentence that a text is, by what is said beside it; otherwise the text."""
-    found = _sentence(said, len(text) + 1, 0)
+    found = _sentence(template, len(text) + 1, 0)
     return found if found is not None and found == text else text
 
 
 def with_sentences(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return JSON-like data with the sentences that ``said`` in its objects has, and without it."""
     if isinstance(data, list):
-        return [with_sentences(one) for one in data]
+        return [with_sentences(item) for item in data]
     if not isinstance(data, dict):
         return data
-    said = data.get("said")
-    if not isinstance(said, dict):
+    templates = data.get("said")
+    if not isinstance(templates, dict):
         return {key: with_sentences(value) for key, value in data.items()}
     return {
-        key: _field(value, said.get(key)) if key in said else with_sentences(value)
+        key: _field(value, templates.get(key)) if key in templates else with_sentences(value)
         for key, value in data.items()
         if key != "said"
     }
 
 
-def _field(value: Any, said: Any) -> Any:  # noqa: ANN401  # JSON-like data
+def _field(value: Any, template: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return a field as it was: a sentence, or a list or an object with some."""
     if isinstance(value, str):
-        return said_again(value, said)
-    if isinstance(value, list) and isinstance(said, list) and len(value) == len(said):
-        return [_field(one, its) for one, its in zip(value, said, strict=True)]
-    if isinstance(value, dict) and isinstance(said, dict):
-        return {key: _field(one, said.get(key)) for key, one in value.items()}
+        return said_again(value, template)
+    if isinstance(value, list) and isinstance(template, list) and len(value) == len(template):
+        return [_field(item, its) for item, its in zip(value, template, strict=True)]
+    if isinstance(value, dict) and isinstance(template, dict):
+        return {key: _field(item, template.get(key)) for key, item in value.items()}
     return with_sentences(value)
 
 
-def _sentence(said: Any, limit: int, depth: int) -> Sentence | None:  # noqa: ANN401  # as above
+def _sentence(template: Any, limit: int, depth: int) -> Sentence | None:  # noqa: ANN401  # as above
     """Return a sentence; None if it is malformed or has more characters than the limit."""
-    if not isinstance(said, dict) or depth > _DEEPEST:
+    if not isinstance(template, dict) or depth > _DEEPEST:
         return None
-    key, given, plural = said.get("key"), said.get("params"), said.get("plural", "")
-    number = said.get("number", 1)
+    key, given, plural = template.get("key"), template.get("params"), template.get("plural", "")
+    number = template.get("number", 1)
     if not (isinstance(key, str) and isinstance(plural, str) and isinstance(given, dict)):
         return None
     if not isinstance(number, int) or len(given) > _MOST or not _is_ours(key, plural):
         return None
     params = {str(name): _part(value, limit, depth) for name, value in given.items()}
-    inner, first = said.get("within") is True, said.get("first") is True
+    inner, first = template.get("within") is True, template.get("first") is True
     try:
         if params and not (_fits(key, params, limit) and _fits(plural, params, limit)):
             return None

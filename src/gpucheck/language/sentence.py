@@ -98,9 +98,9 @@ def phrase(words: str) -> Sentence:
     return Sentence(words)
 
 
-def say_many(count: int, one: str, many: str, /, **params: object) -> Sentence:
+def say_many(count: int, singular: str, many: str, /, **params: object) -> Sentence:
     """Return the one template for a count of one, the other for any other; ``{count}`` is it."""
-    return Sentence(one, {"count": count, **_plain(params)}, plural=many, number=count)
+    return Sentence(singular, {"count": count, **_plain(params)}, plural=many, number=count)
 
 
 def as_said(text: str) -> dict[str, Any] | str:
@@ -110,31 +110,31 @@ def as_said(text: str) -> dict[str, Any] | str:
     params = {
         name: as_said(part) if isinstance(part, str) else part for name, part in text.params.items()
     }
-    said: dict[str, Any] = {"key": text.key, "params": params}
+    data: dict[str, Any] = {"key": text.key, "params": params}
     if text.plural:
-        said |= {"plural": text.plural, "number": text.number}
+        data |= {"plural": text.plural, "number": text.number}
     if text.inner:
-        said["within"] = True
+        data["within"] = True
     if text.first:
-        said["first"] = True
-    return said
+        data["first"] = True
+    return data
 
 
-def from_said(said: Any) -> str:  # noqa: ANN401  # JSON-like data of our own
+def from_said(data: Any) -> str:  # noqa: ANN401  # JSON-like data of our own
     """Return the sentence that :func:`as_said` was given."""
-    if not isinstance(said, dict):
-        return str(said)
+    if not isinstance(data, dict):
+        return str(data)
     params = {
         name: from_said(part) if isinstance(part, dict) else part
-        for name, part in said["params"].items()
+        for name, part in data["params"].items()
     }
     return Sentence(
-        said["key"],
+        data["key"],
         params,
-        plural=said.get("plural", ""),
-        number=said.get("number", 1),
-        inner=said.get("within", False),
-        first=said.get("first", False),
+        plural=data.get("plural", ""),
+        number=data.get("number", 1),
+        inner=data.get("within", False),
+        first=data.get("first", False),
     )
 
 

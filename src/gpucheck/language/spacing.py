@@ -42,15 +42,15 @@ def _joined(before: str, after: str) -> str:
     if not left or not right:
         return before + after
     blank = left != before or right != after
-    one, other = left[-1], right[0]
-    if blank and other in _FULL_WIDTH and "://" in left.rpartition(" ")[2]:
+    last, first = left[-1], right[0]
+    if blank and first in _FULL_WIDTH and "://" in left.rpartition(" ")[2]:
         return before + after  # or the punctuation would be taken for a part of the address
-    if other == "。" and "://" in left.rpartition(" ")[2]:
+    if first == "。" and "://" in left.rpartition(" ")[2]:
         return f"{left} {right}"
-    if one in _FULL_WIDTH or other in _FULL_WIDTH or (_is_han(one) and _is_han(other)):
+    if last in _FULL_WIDTH or first in _FULL_WIDTH or (_is_han(last) and _is_han(first)):
         return left + right if blank else before + after
     if not blank and (
-        (_is_han(one) and _LATIN.match(other)) or (_LATIN.match(one) and _is_han(other))
+        (_is_han(last) and _LATIN.match(first)) or (_LATIN.match(last) and _is_han(first))
     ):
         return f"{left} {right}"
     return before + after

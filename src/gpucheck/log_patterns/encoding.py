@@ -108,7 +108,9 @@ def utf_16(head: bytes) -> str:
     if b"\0" not in head:
         return ""
     units = head[: len(head) // 2 * 2]
-    return next((one for one in ("utf-16-le", "utf-16-be") if _is_utf_16(units, one)), "")
+    return next(
+        (encoding for encoding in ("utf-16-le", "utf-16-be") if _is_utf_16(units, encoding)), ""
+    )
 
 
 def _is_utf_16(units: bytes, encoding: str) -> bool:
@@ -128,8 +130,10 @@ def _encoding_of(data: bytes) -> str:
     broken = text.count(_BROKEN)
     if len(_FOREIGN.findall(text)) - broken >= broken:
         return UTF_8
-    fits = {one: _fit(sample.decode(one, "replace"), one) for one in _CANDIDATES}
-    best = max(fits, key=lambda one: fits[one].share)
+    fits = {
+        encoding: _fit(sample.decode(encoding, "replace"), encoding) for encoding in _CANDIDATES
+    }
+    best = max(fits, key=lambda encoding: fits[encoding].share)
     return best if fits[best].share >= _SURE and fits[best].different >= _LEAST else UTF_8
 
 

@@ -53,7 +53,7 @@ class Strength(enum.Enum):
         return _CONFIDENCE[self]
 
 
-_LEVELS = {one: level for level, one in enumerate(reversed(Strength), 1)}
+_LEVELS = {strength: level for level, strength in enumerate(reversed(Strength), 1)}
 _CONFIDENCE = {
     Strength.NAMES: Confidence.CERTAIN,
     Strength.POINTS: Confidence.LIKELY,
@@ -113,7 +113,7 @@ class Condition(_Strict, frozen=True, kw_only=True):
     """Lower-case literals."""
     words: tuple[str, ...] = ()
     """Whole words of letters; as a literal, "ray" would occur in "array" too."""
-    said: tuple[str, ...] = ()
+    outside_code: tuple[str, ...] = msgspec.field(default=(), name="said")
     """Lower-case literals in a line that is not source code."""
     facts: FactCondition | None = None
     named: tuple[str, ...] = ()
@@ -257,7 +257,7 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
 
     def rank(self, message: Message) -> tuple[int, int, int]:
         """Return the key by which messages of this finding are compared; the earliest wins."""
-        names = [one.name for one in self.messages]
+        names = [own.name for own in self.messages]
         place = names.index(message.name) if message.name in names else len(names)
         return *message.rank, -place
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts import said_by
+from gpucheck.facts import message_of
 from gpucheck.language import say
 from gpucheck.log_patterns.form import Condition, FindingMessages, Message
 
@@ -63,13 +63,13 @@ def read_toml(file: Path) -> FindingMessages:
         import tomli as tomllib  # noqa: PLC0415
 
     try:
-        said = tomllib.loads(file.read_text(encoding="utf-8"))
+        content = tomllib.loads(file.read_text(encoding="utf-8"))
     except ValueError as error:  # it is not TOML, or not UTF-8
         raise MessagesError(say("{file} is not TOML: {why}.", file=file, why=error)) from error
     try:
-        found = msgspec.convert(said, FindingMessages)
+        found = msgspec.convert(content, FindingMessages)
     except msgspec.ValidationError as error:
-        place = _place(str(file), said, str(error))
+        place = _place(str(file), content, str(error))
         raise MessagesError(say("{place}: {why}.", place=place, why=error)) from error
     return resolved(found, str(file))
 
@@ -83,38 +83,39 @@ def resolved(found: FindingMessages, place: str) -> FindingMessages:
         MessagesError: a name is not there, or two conditions that become one ask for facts.
     """
     seen: dict[Condition, Condition] = {}
-    fixes = {one.name: one.fixes for one in found.messages}
+    fixes = {message.name: message.fixes for message in found.messages}
 
-    def condition(one: Condition) -> Condition:
-        whole = functools.reduce(_both, map(found.conditions.__getitem__, one.named), one)
+    def resolved_condition(condition: Condition) -> Condition:
+        named = map(found.conditions.__getitem__, condition.named)
+        whole = functools.reduce(_both, named, condition)
         return seen.setdefault(whole, whole)
 
-    def message(one: Message) -> Message:
+    def resolved_message(message: Message) -> Message:
         try:
             return msgspec.structs.replace(
-                one,
-                beside=tuple(map(condition, one.beside)),
-                unless=condition(one.unless) if one.unless else None,
-                fixes=fixes[one.fixes_of] if one.fixes_of else one.fixes,
+                message,
+                beside=tuple(map(resolved_condition, message.beside)),
+                unless=resolved_condition(message.unless) if message.unless else None,
+                fixes=fixes[message.fixes_of] if message.fixes_of else message.fixes,
             )
         except KeyError as error:
             why = say("nothing is named {name}", name=error)
-            raise MessagesError(_about(place, one.name, why)) from error
+            raise MessagesError(_about(place, message.name, why)) from error
         except ValueError as error:
-            raise MessagesError(_about(place, one.name, said_by(error))) from error
+            raise MessagesError(_about(place, message.name, message_of(error))) from error
 
-    return msgspec.structs.replace(found, messages=tuple(map(message, found.messages)))
+    return msgspec.structs.replace(found, messages=tuple(map(resolved_message, found.messages)))
 
 
-def _both(one: Condition, other: Condition) -> Condition:
+def _both(first: Condition, second: Condition) -> Condition:
     """Return the condition that holds if one of two does."""
-    if one.facts and other.facts:
+    if first.facts and second.facts:
         raise ValueError(say("only one of the conditions of one table can ask for facts"))
     return Condition(
-        any_of=one.any_of + other.any_of,
-        words=one.words + other.words,
-        said=one.said + other.said,
-        facts=one.facts or other.facts,
+        any_of=first.any_of + second.any_of,
+        words=first.words + second.words,
+        outside_code=first.outside_code + second.outside_code,
+        facts=first.facts or second.facts,
     )
 
 
@@ -135,13 +136,13 @@ def _shipped() -> dict[str, msgspec.Raw]:
     return _texts.decode(SHIPPED.read_bytes())
 
 
-def _place(file: str, said: Mapping[str, Any], error: str) -> str:
+def _place(file: str, content: Mapping[str, Any], error: str) -> str:
     """Return what an error is about: a message, or else the file."""
     at = _MESSAGE.search(error)
     if at is None:
         return file
-    one = said["message"][int(at[1])]
-    name = one.get("name") if isinstance(one, dict) else None
+    message = content["message"][int(at[1])]
+    name = message.get("name") if isinstance(message, dict) else None
     if name:
         return _message(file, name)
     return say("{file}, message number {number}", file=file, number=int(at[1]) + 1)

@@ -26,7 +26,7 @@ _CONTEXT = (
     "train.py", "nvlink", "received by pid",
 )  # fmt: skip
 """A text without any of these may be about any program."""
-_MOST_SAID = 20
+_MOST_OUTSIDE_CODE = 20
 _NEAR = {Strength.POINTS: 80, Strength.FITS: 12, Strength.SYMPTOM: 12}
 """Lines from a message to the words that must stand beside it.
 
@@ -74,21 +74,26 @@ class _Index:
         self._of_word: dict[str, list[_Candidate]] = {}
         for slug, finding in all_messages().items():
             for message in finding.messages:
-                one = _Candidate(slug, message, message.anchor, finding.of_any_program(message))
-                if one.anchor and not has_piece(message.literal):
-                    self._of_word.setdefault(one.anchor, []).append(one)
+                candidate = _Candidate(
+                    slug, message, message.anchor, finding.of_any_program(message)
+                )
+                if candidate.anchor and not has_piece(message.literal):
+                    self._of_word.setdefault(candidate.anchor, []).append(candidate)
                 else:
-                    of_piece.append((message.literal, one))
+                    of_piece.append((message.literal, candidate))
         self._of_piece = ByPiece(of_piece)
 
     def possible(self, text: Text) -> list[_Candidate]:
         """Return the messages whose literal, and its rarest word as a whole word, is in a text."""
         words = text.words()
-        short = [one for word in self._of_word.keys() & words for one in self._of_word[word]]
+        short = [
+            candidate for word in self._of_word.keys() & words for candidate in self._of_word[word]
+        ]
         return [
-            one
-            for one in (*text.possible(self._of_piece), *short)
-            if (not one.anchor or one.anchor in words) and text.holds(one.message.literal)
+            candidate
+            for candidate in (*text.possible(self._of_piece), *short)
+            if (not candidate.anchor or candidate.anchor in words)
+            and text.holds(candidate.message.literal)
         ]
 
 
@@ -99,7 +104,7 @@ def _index() -> _Index:
 
 def candidates(text: Text) -> list[tuple[str, Message]]:
     """Return the messages whose literal occurs in a text, each with the slug of its finding."""
-    return [(one.slug, one.message) for one in _index().possible(text)]
+    return [(candidate.slug, candidate.message) for candidate in _index().possible(text)]
 
 
 def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
@@ -109,14 +114,14 @@ def search(text: Text, facts: KnownFacts | None = None) -> list[Match]:
     elsewhere = not facts.gpu and not names_a_part(text)
     around = _Around(text, facts)
     wish = bool(text.held(_WISHES)) and not text.held(_FAILURES)
-    for one in _index().possible(text):
-        message = one.message
-        if message.elsewhere != elsewhere and (message.elsewhere or one.any_program):
+    for candidate in _index().possible(text):
+        message = candidate.message
+        if message.elsewhere != elsewhere and (message.elsewhere or candidate.any_program):
             continue
         if wish and message.strength is not Strength.NAMES:
             continue
         if around.fits(message):
-            matches = _matches(one.slug, message, text)
+            matches = _matches(candidate.slug, message, text)
             found.extend(match for match in matches if around.is_beside(message, match.index))
     return sorted(found, key=lambda match: (match.slug, match.message.name, match.line.number))
 
@@ -149,7 +154,7 @@ class _Around:
         near = "\n".join(line.text for line in lines).lower()
         return all(
             (condition.facts is not None and condition.facts.holds(self._facts))
-            or _begins_a_word((*condition.any_of, *condition.said, *condition.words), near)
+            or _begins_a_word((*condition.any_of, *condition.outside_code, *condition.words), near)
             for condition in message.beside
         )
 
@@ -167,11 +172,11 @@ class _Around:
             return True
         if condition.words and not self._text.words().isdisjoint(condition.words):
             return True
-        return self._is_said(condition.said)
+        return self._is_outside_code(condition.outside_code)
 
-    def _is_said(self, literals: Sequence[str]) -> bool:
+    def _is_outside_code(self, literals: Sequence[str]) -> bool:
         """Whether one of these occurs in a line that is not source code."""
-        found = self._text.find(*literals, most=_MOST_SAID) if literals else ()
+        found = self._text.find(*literals, most=_MOST_OUTSIDE_CODE) if literals else ()
         return any(not is_code(self._text, index) for index in found)
 
 

@@ -127,13 +127,13 @@ def _in_script(lines: Sequence[Line], index: int) -> bool:
 
 
 def _below_code(lines: Sequence[Line], index: int) -> bool:
-    above = (one.text for one in reversed(lines[max(0, index - _FAR) : index]) if one.text)
+    above = (line.text for line in reversed(lines[max(0, index - _FAR) : index]) if line.text)
     return is_statement(next(above, ""))
 
 
 def _is_quoted(lines: Sequence[Line], index: int) -> bool:
     """Whether a traceback quotes the line: a frame stands above it."""
-    above = (one.text for one in reversed(lines[max(0, index - 2) : index]) if one.text)
+    above = (line.text for line in reversed(lines[max(0, index - 2) : index]) if line.text)
     return any(_FRAME.search(line) for line in above)
 
 

@@ -150,7 +150,9 @@ class Children:
             self._under_way.clear()
             end = time.monotonic() + _FAREWELL
             left = self._leaving
-            while (left := [one for one in left if not one.gone()]) and time.monotonic() < end:
+            while (
+                left := [remaining for remaining in left if not remaining.gone()]
+            ) and time.monotonic() < end:
                 time.sleep(_TICK / 4)
             self._leaving.clear()
 
@@ -437,14 +439,14 @@ def _no_core_dump() -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
 
 
-def _take_frame(said: bytearray) -> tuple[bytes, bytes] | None:
-    if len(said) < _FRAME.size:
+def _take_frame(buffer: bytearray) -> tuple[bytes, bytes] | None:
+    if len(buffer) < _FRAME.size:
         return None
-    kind, length = _FRAME.unpack_from(said)
-    if len(said) < _FRAME.size + length:
+    kind, length = _FRAME.unpack_from(buffer)
+    if len(buffer) < _FRAME.size + length:
         return None
-    payload = bytes(said[_FRAME.size : _FRAME.size + length])
-    del said[: _FRAME.size + length]
+    payload = bytes(buffer[_FRAME.size : _FRAME.size + length])
+    del buffer[: _FRAME.size + length]
     return kind, payload
 
 

@@ -46,7 +46,7 @@ def throttled_since(before: dict[str, ProcessorLimit]) -> ProcessorLimit | None:
         for folder, now in processor_limits().items()
         if folder in before and now.processors is not None
     ]
-    return max(since, key=lambda one: one.throttled, default=None)
+    return max(since, key=lambda limit: limit.throttled, default=None)
 
 
 def refused_processes() -> int:
@@ -72,7 +72,7 @@ def _folders(controllers: str, path: str, controller: str) -> list[str]:
     root = f"{_MOUNT}/{controllers}".rstrip("/")
     if not os.path.isdir(root):  # noqa: PTH112  # a string is all that is needed
         root = f"{_MOUNT}/{controller}"
-    parts = [one for one in path.split("/") if one not in ("", "..")][:_MOST_GROUPS]
+    parts = [word for word in path.split("/") if word not in ("", "..")][:_MOST_GROUPS]
     return ["/".join([root, *parts[:count]]) for count in range(len(parts), -1, -1)]
 
 
@@ -92,7 +92,7 @@ def _processors(folder: str) -> float | None:
         _read(f"{folder}/cpu.cfs_quota_us").strip(),
         _read(f"{folder}/cpu.cfs_period_us").strip(),
     ]
-    quota, period = (whole_number(one) for one in (*words, "", "")[:2])
+    quota, period = (whole_number(word) for word in (*words, "", "")[:2])
     return quota / period if quota and period else None
 
 

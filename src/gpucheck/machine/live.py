@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.system import OsFamily
 from gpucheck.language import Sentence, say
@@ -409,7 +409,7 @@ def _ask(what: str, ask: Callable[[], T]) -> Answer[T]:
 
 
 def _words(error: Exception) -> str:
-    words = said_by(error)
+    words = message_of(error)
     if isinstance(words, Sentence):
         return words
     if isinstance(error, OSError) and error.errno is not None:

@@ -19,14 +19,14 @@ def matching(pattern: str) -> Iterable[str]:
         return glob.iglob(pattern)
     parent, between = os.path.split(folder)
     if between == "*" and not glob.has_magic(parent):
-        return [path for one in _folders(parent) for path in _in(one, last)]
+        return [path for inner in _folders(parent) for path in _in(inner, last)]
     return glob.iglob(pattern) if glob.has_magic(folder) else _in(folder, last)
 
 
 def _folders(folder: str) -> list[str]:
     try:
         with os.scandir(folder or os.curdir) as entries:
-            names = [one.name for one in entries if one.name[0] != "." and one.is_dir()]
+            names = [entry.name for entry in entries if entry.name[0] != "." and entry.is_dir()]
     except OSError:
         return []
     return [os.path.join(folder, name) for name in names]
@@ -52,7 +52,7 @@ def which(name: str) -> str | None:
     A name with a folder is looked up there. Windows completes a name by the endings of programs.
     """
     path = os.environ.get("PATH", os.defpath)
-    folders = [one for one in path.split(os.pathsep) if os.path.isabs(one)]
+    folders = [entry for entry in path.split(os.pathsep) if os.path.isabs(entry)]
     for folder in [""] if os.path.dirname(name) else folders:
         for ending in _endings(name):
             file = os.path.join(folder, name + ending)
@@ -64,6 +64,10 @@ def which(name: str) -> str | None:
 def _endings(name: str) -> Iterable[str]:
     if os.name != "nt":
         return ("",)
-    known = [one for one in os.environ.get("PATHEXT", _PROGRAMS).split(os.pathsep) if one]
-    has_one = name.lower().endswith(tuple(one.lower() for one in known))
+    known = [
+        extension
+        for extension in os.environ.get("PATHEXT", _PROGRAMS).split(os.pathsep)
+        if extension
+    ]
+    has_one = name.lower().endswith(tuple(extension.lower() for extension in known))
     return ("",) if has_one else known

@@ -258,8 +258,8 @@ class _Asker:
         if _error(found):
             return found
         return [
-            {"pid": one.pid, "used": one.usedGpuMemory, "name": self._program(one.pid)}
-            for one in found[:_MAX_PROCESSES]
+            {"pid": process.pid, "used": process.usedGpuMemory, "name": self._program(process.pid)}
+            for process in found[:_MAX_PROCESSES]
         ]
 
     def _program(self, pid: int) -> Any:  # noqa: ANN401  # a name or an error

@@ -31,7 +31,7 @@ def foreign_programs(host: Host, wish: TargetWish) -> Iterator[Foreign]:
     """
     if not _is_root() or host.origin != "live":
         return
-    usable = [one for one in choose(host, wish) if not one.problem]
+    usable = [python for python in choose(host, wish) if not python.problem]
     if usable:
         target = usable[0]
         folder = os.path.dirname(os.path.dirname(target.executable))  # noqa: PTH120  # as written

@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from msgspec import Struct
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.language import say
 from gpucheck.machine.base import Ran
 
@@ -151,10 +151,10 @@ def _ask(index: Index, project: str, source: str, limit: int) -> Answer[Page]:
         )
     except urllib.error.URLError as error:
         reason = error.reason
-        why = said_by(reason) if isinstance(reason, Exception) else reason
+        why = message_of(reason) if isinstance(reason, Exception) else reason
         return Answer(None, source, say("the index cannot be reached: {why}", why=why))
     except (OSError, HTTPException, ValueError) as error:
-        why = said_by(error) or type(error).__name__
+        why = message_of(error) or type(error).__name__
         return Answer(None, source, say("the index cannot be asked: {why}", why=why))
     if len(body) > limit:
         return Answer(None, source, say("the page has more than {limit} MiB", limit=limit // 2**20))

@@ -37,15 +37,15 @@ def own() -> ProcessIdentity:
     return ProcessIdentity(pid, found[1], _place()) if found is not None else ProcessIdentity()
 
 
-def state(one: ProcessIdentity) -> str | None:
+def state(identity: ProcessIdentity) -> str | None:
     """Return the letter of a process's state, "" if it has ended.
 
     None: it cannot be seen from here, because it runs elsewhere or in another container.
     """
-    if not one.place or one.place != _place():
+    if not identity.place or identity.place != _place():
         return None
-    found = _stat(one.pid)
-    if found is None or found[1] != one.started or found[0] in _ENDED:
+    found = _stat(identity.pid)
+    if found is None or found[1] != identity.started or found[0] in _ENDED:
         return ""
     return found[0]
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.language import say
@@ -127,5 +127,5 @@ def _load(file: "Path", shape: type[T]) -> T | None:
         return msgspec.json.decode(data, type=shape)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ValueError(
-            say("{file} cannot be read: {why}", file=file, why=said_by(error))
+            say("{file} cannot be read: {why}", file=file, why=message_of(error))
         ) from error

@@ -120,9 +120,9 @@ class RecordedHost(Host):
 
     def listing(self, folder: str) -> Answer[list[str]]:
         """Return the names in a folder in the recorded order, or else sorted."""
-        told = self._record.listings.get(folder)
-        if told is not None:
-            return Answer(told, folder)
+        listing = self._record.listings.get(folder)
+        if listing is not None:
+            return Answer(listing, folder)
         if self.stat(folder).value is None:
             return self._unrecorded(folder)
         paths = self.glob(f"{glob.escape(folder.rstrip('/'))}/*").value or []

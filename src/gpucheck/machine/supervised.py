@@ -147,7 +147,9 @@ class Supervised:
         if self._outbox is not None and self._outbox.stream is stream:
             self._outbox.flush()
             return
-        name = next((name for name, one in self._open.items() if one is stream), None)
+        name = next(
+            (name for name, open_stream in self._open.items() if open_stream is stream), None
+        )
         if name is None:
             return
         data = os.read(self._open[name].fileno(), _CHUNK)
@@ -257,12 +259,12 @@ def wait(programs: Sequence[Supervised], seconds: float) -> None:
     """Wait until one of the programs has written something, at most ``seconds``."""
     if not _SELECTS:
         end = time.monotonic() + seconds
-        while sum(one.take_pumped() for one in programs) == 0 and time.monotonic() < end:
+        while sum(program.take_pumped() for program in programs) == 0 and time.monotonic() < end:
             time.sleep(_TICK / 5)
         return
     with selectors.DefaultSelector() as selector:
-        for one in programs:
-            one.register(selector)
+        for program in programs:
+            program.register(selector)
         if not selector.get_map():
             time.sleep(min(seconds, _TICK))
             return

@@ -82,7 +82,7 @@ class Target(Reply, frozen=True, kw_only=True):
     others: tuple[Candidate, ...] = ()
 
 
-class _Said(msgspec.Struct, frozen=True):
+class _RawAnswer(msgspec.Struct, frozen=True):
     """The JSON of ``worker/describe.py``."""
 
     too_old: str = ""
@@ -212,7 +212,7 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
 
 def _understood(executable: str, text: str) -> Reply:
     try:
-        said = msgspec.json.decode(text, type=_Said)
+        answer = msgspec.json.decode(text, type=_RawAnswer)
     except (ValueError, RecursionError) as error:
         detail = say(
             "{executable} gave an answer that is not understood: {error}",
@@ -220,24 +220,24 @@ def _understood(executable: str, text: str) -> Reply:
             error=error,
         )
         return Reply(status="bad-answer", detail=detail)
-    if said.too_old:
+    if answer.too_old:
         detail = say(
             "{executable} is Python {version}, but gpucheck needs 3.8 or newer",
             executable=executable,
-            version=said.too_old[:20],
+            version=answer.too_old[:20],
         )
         return Reply(status="too-old", detail=detail)
-    if said.description is None:
+    if answer.description is None:
         return Reply(
             status="bad-answer",
             detail=say("{executable} gave an empty answer", executable=executable),
         )
-    return Reply(status="ok", answer=said.description)
+    return Reply(status="ok", answer=answer.description)
 
 
-def _of_shim(executable: str, said: str) -> str:
+def _of_shim(executable: str, printed: str) -> str:
     """Return the reply for a pyenv shim that found no interpreter, with pyenv's message."""
-    words = said.splitlines()[0].strip()[:_MESSAGE_LIMIT]
+    words = printed.splitlines()[0].strip()[:_MESSAGE_LIMIT]
     return say(
         "{executable} is a shim of pyenv, not an interpreter ({words}): choose a version with "
         "PYENV_VERSION, or name the interpreter itself (pyenv prefix VERSION shows its folder)",

@@ -80,13 +80,13 @@ def guard(words: "Sequence[str]") -> None:
 
 
 def _limit(words: "Sequence[str]") -> float:
-    said = ""
+    limit = ""
     for word, following in zip(words, (*words[1:], ""), strict=True):
         option, equals, value = word.partition("=")
         if option == "--timeout":
-            said = value if equals else following
+            limit = value if equals else following
     try:
-        seconds = float(said)
+        seconds = float(limit)
     except ValueError:
         return USUAL_SECONDS
     return seconds if 0 <= seconds <= _LONGEST else USUAL_SECONDS

@@ -30,14 +30,16 @@ def evidence(finding: Finding) -> tuple[Evidence, ...]:
     """Return the evidence of a finding, a line for each fact."""
     named = _names(finding.headline)
     lines = []
-    for one in finding.evidence:
-        field = one.fact.rpartition(".")[2]
+    for quoted in finding.evidence:
+        field = quoted.fact.rpartition(".")[2]
         others = [
             other.value
             for other in finding.evidence
-            if other is not one and other.fact.rpartition(".")[2] == field
+            if other is not quoted and other.fact.rpartition(".")[2] == field
         ]
-        lines.append(Line(one.fact, _short(one.value, field, others, named), clean(one.source)))
+        lines.append(
+            Line(quoted.fact, _short(quoted.value, field, others, named), clean(quoted.source))
+        )
     return (Evidence(tuple(lines)),) if lines else ()
 
 

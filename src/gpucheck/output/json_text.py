@@ -21,13 +21,15 @@ def json_text(data: object, *, indent: int | None = 2) -> str:
 def with_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return the data with ``said`` in each object that has sentences."""
     if isinstance(data, Mapping):
-        said = {key: found for key, value in data.items() if (found := _said(key, value))}
+        sentences = {
+            key: found for key, value in data.items() if (found := _sentence_keys(key, value))
+        }
         plain = {
             key: _mere(value) if key in _NOTES else with_said(value) for key, value in data.items()
         }
-        return {**plain, "said": said} if said else plain
+        return {**plain, "said": sentences} if sentences else plain
     if isinstance(data, list | tuple):
-        return [with_said(one) for one in data]
+        return [with_said(item) for item in data]
     return str(data) if isinstance(data, Sentence) else data
 
 
@@ -35,17 +37,17 @@ def _mere(notes: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return what a field notes about the others, without keys: those stand in ``said``."""
     if not isinstance(notes, Mapping):
         return notes
-    return {key: str(one) if isinstance(one, Sentence) else one for key, one in notes.items()}
+    return {key: str(note) if isinstance(note, Sentence) else note for key, note in notes.items()}
 
 
-def _said(field: str, value: object) -> object:
+def _sentence_keys(field: str, value: object) -> object:
     """Return the keys of the sentences in a field; None if there are none."""
     if isinstance(value, Sentence):
         return as_said(value)
-    if isinstance(value, list | tuple) and any(isinstance(one, Sentence) for one in value):
-        return [as_said(one) if isinstance(one, str) else None for one in value]
+    if isinstance(value, list | tuple) and any(isinstance(item, Sentence) for item in value):
+        return [as_said(item) if isinstance(item, str) else None for item in value]
     if field in _NOTES and isinstance(value, Mapping):
         return {
-            key: as_said(one) for key, one in value.items() if isinstance(one, Sentence)
+            key: as_said(item) for key, item in value.items() if isinstance(item, Sentence)
         } or None
     return None

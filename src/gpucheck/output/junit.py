@@ -62,7 +62,7 @@ def document(name: str, suites: Mapping[str, Sequence[Case]]) -> str:
 
 def lines(sentences: Iterable[str]) -> str:
     """Return sentences in the current language, a line each."""
-    return "\n".join(spoken(one) for one in sentences)
+    return "\n".join(spoken(sentence) for sentence in sentences)
 
 
 def _suite(name: str, cases: Sequence[Case]) -> ET.Element:
@@ -79,15 +79,15 @@ def _element(tag: str, words: str = "", **attributes: str) -> ET.Element:
     """
     values = {name: clean(spoken(value), _LONGEST) for name, value in attributes.items()}
     made = ET.Element(tag, values)
-    said = spoken(words).split("\n")
-    made.text = "\n".join(clean(line, _LONGEST) for line in said) or None
+    text_lines = spoken(words).split("\n")
+    made.text = "\n".join(clean(line, _LONGEST) for line in text_lines) or None
     return made
 
 
 def check_case(report: Report, check: Check) -> Case:
     """Return the case of a check."""
     case = Case("gpucheck.check", check.slug)
-    finding = next((one for one in report.standing if one.slug == check.slug), None)
+    finding = next((finding for finding in report.standing if finding.slug == check.slug), None)
     if check.outcome is Outcome.CRASHED:
         return case.ends("error", check.reason)
     if check.outcome in (Outcome.UNKNOWN, Outcome.NOT_APPLICABLE):
@@ -96,8 +96,8 @@ def check_case(report: Report, check: Check) -> Case:
         return case.says(check.reason)
     if finding.severity is Severity.ERROR:
         return case.ends("failure", headline(finding), _fixes(finding))
-    said = headed(term(finding.severity.value), headline(finding))
-    return case.says(lines((said, _fixes(finding))))
+    message = headed(term(finding.severity.value), headline(finding))
+    return case.says(lines((message, _fixes(finding))))
 
 
 def _fixes(finding: Finding) -> str:
@@ -112,4 +112,4 @@ def _selftest(result: SelfTest) -> Case:
         kind = "failure" if result.status == "failed" else "error"
         stage = say("stage: {stage}", stage=result.stage) if result.stage else ""
         case.ends(kind, headed(result.kind, result.detail), stage)
-    return case.says(lines(in_words(one) for one in result.measurements))
+    return case.says(lines(in_words(measurement) for measurement in result.measurements))

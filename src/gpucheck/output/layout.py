@@ -103,11 +103,11 @@ class Page:
 
         A command at its end, which begins with ``whole``, is not wrapped: it may be copied.
         """
-        said, found, command = spoken(words).partition(whole) if whole else (words, "", "")
+        before, found, command = spoken(words).partition(whole) if whole else (words, "", "")
         if not found or column + width_of(spoken(words)) <= self._width:
             self.columns([(label, column, style)], words, indent=indent)
             return
-        self.columns([(label, column, style)], said.rstrip(), indent=indent)
+        self.columns([(label, column, style)], before.rstrip(), indent=indent)
         self.verbatim(f"{found}{command}", indent=indent + column)
 
     def columns(

@@ -77,7 +77,9 @@ def areas(report: Report) -> list[Area]:
         _system(snapshot),
     ]
     placed = [(finding, _area_of(finding, snapshot)) for finding in report.standing]
-    return [_judged(area, [one for one, name in placed if name == area.name]) for area in plain]
+    return [
+        _judged(area, [finding for finding, name in placed if name == area.name]) for area in plain
+    ]
 
 
 def _judged(area: Area, mine: Sequence[Finding]) -> Area:
@@ -246,7 +248,7 @@ def _status_of_torch(torch: TorchBuild, report: Report) -> Status:
 
 def _why_no_torch(found: Sequence[TorchInstall]) -> str:
     first = found[0] if found else None
-    if first is not None and first.path and any(one.kind == "package" for one in found):
+    if first is not None and first.path and any(install.kind == "package" for install in found):
         return say("installed, but Python imports {path} instead", path=clean(first.path))
     return say("not installed in this Python")
 
@@ -259,13 +261,13 @@ def _libraries(snapshot: Snapshot) -> Area:
         return Area("CUDA libraries", "none", say("none found"))
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
-    told = [_library(first[name]) for name in main or list(first)[:3]]
-    more = len(section.libraries) - len(told)
-    if more and told:
-        told.append(say_many(more, "{count} further file", "{count} further files"))
+    libraries_shown = [_library(first[name]) for name in main or list(first)[:3]]
+    more = len(section.libraries) - len(libraries_shown)
+    if more and libraries_shown:
+        libraries_shown.append(say_many(more, "{count} further file", "{count} further files"))
     elif more:
-        told.append(say_many(more, "{count} file", "{count} files"))
-    return Area("CUDA libraries", "ok", in_series(told))
+        libraries_shown.append(say_many(more, "{count} file", "{count} files"))
+    return Area("CUDA libraries", "ok", in_series(libraries_shown))
 
 
 def _first_of_each(libraries: Sequence[CudaLibrary], cuda: str) -> dict[str, CudaLibrary]:
@@ -274,10 +276,12 @@ def _first_of_each(libraries: Sequence[CudaLibrary], cuda: str) -> dict[str, Cud
     Its file is named after the major of CUDA, and torch computes with the one of its own CUDA.
     """
     first: dict[str, CudaLibrary] = {}
-    for one in libraries:
-        kept = first.setdefault(one.library or "", one)
-        if one.library == "cublas" and _major(one.version) == _major(cuda) != _major(kept.version):
-            first["cublas"] = one
+    for library in libraries:
+        kept = first.setdefault(library.library or "", library)
+        if library.library == "cublas" and _major(library.version) == _major(cuda) != _major(
+            kept.version
+        ):
+            first["cublas"] = library
     first.pop("", None)
     return first
 
@@ -299,12 +303,12 @@ def _toolkit(snapshot: Snapshot) -> Area:
         at = clean(section.selected)
         version = section.selected_version
         if version:
-            told = say("CUDA {version} at {path}", version=clean(version), path=at)
+            described = say("CUDA {version} at {path}", version=clean(version), path=at)
         else:
-            told = say("CUDA of unknown version at {path}", path=at)
+            described = say("CUDA of unknown version at {path}", path=at)
         via = section.selected_via if section.selected_via != section.selected else ""
         found = say("by {variable}", variable=phrase(clean(via))) if via else ""
-        return Area("Toolkit", "ok", bracketed(told, found))
+        return Area("Toolkit", "ok", bracketed(described, found))
     if section.selected == "":
         return Area("Toolkit", "none", say("none found; needed only to compile CUDA code"))
     return Area("Toolkit", "unknown", _why(section, "selected"))

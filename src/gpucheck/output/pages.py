@@ -95,8 +95,13 @@ def list_probes() -> list[ProbeRow]:
 def list_selftests() -> list[SelfTestRow]:
     """Return every self-test, in the order in which they run."""
     return [
-        SelfTestRow(name=one.name, about=Sentence(one.about), per=one.per, levels=list(one.levels))
-        for one in headers().values()
+        SelfTestRow(
+            name=header.name,
+            about=Sentence(header.about),
+            per=header.per,
+            levels=list(header.levels),
+        )
+        for header in headers().values()
     ]
 
 

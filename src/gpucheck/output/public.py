@@ -45,7 +45,7 @@ def _finding(finding: Finding, private: Snapshot, redacted: Snapshot) -> Finding
     return _replace(
         finding,
         headline=redact_text(finding.headline, private),
-        evidence=tuple(_evidence(one, private, redacted) for one in finding.evidence),
+        evidence=tuple(_evidence(evidence, private, redacted) for evidence in finding.evidence),
         fixes=tuple(_fix(fix, private) for fix in finding.fixes),
     )
 

@@ -18,9 +18,9 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
     is_first = finding.slug in report.root_causes[:1]  # the verdict already has this one
     # A note, such as that of an old driver branch, is no symptom: it only waits its turn.
     explained = [
-        one.slug
-        for one in report.findings
-        if one.silenced_by == finding.slug and one.severity is not Severity.INFO
+        silenced.slug
+        for silenced in report.findings
+        if silenced.silenced_by == finding.slug and silenced.severity is not Severity.INFO
     ]
     explains = say("This also explains: {explained}", explained=in_series(explained))
     is_note = finding.severity is Severity.INFO

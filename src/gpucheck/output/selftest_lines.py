@@ -93,8 +93,8 @@ def left_out(tests: SelfTests) -> Iterator[str]:
     for name in _names(tests):
         by_reason: dict[str, dict[str, None]] = {}
         for _path, result in tests.of(name):
-            told = result.data.get("not_tested")
-            for part, reason in told.items() if isinstance(told, dict) else ():
+            not_tested = result.data.get("not_tested")
+            for part, reason in not_tested.items() if isinstance(not_tested, dict) else ():
                 by_reason.setdefault(_of_worker(reason), {})[_of_worker(part)] = None
         if by_reason:
             groups = [bracketed(in_series(list(parts)), why) for why, parts in by_reason.items()]
@@ -162,37 +162,40 @@ def _with_end(where: str, detail: str, results: list[SelfTest]) -> str:
 def measured(tests: SelfTests) -> Iterator[str]:
     """Return every measurement in words."""
     for result in tests.results or ():
-        for one in result.measurements[:_MOST_MEASUREMENTS]:
+        for measurement in result.measurements[:_MOST_MEASUREMENTS]:
             yield say(
                 "{test} on {place}: {measurement}",
-                test=result.name, place=clean(result.place), measurement=in_words(one),
+                test=result.name, place=clean(result.place), measurement=in_words(measurement),
             )  # fmt: skip
 
 
 def loaded_otherwise(tests: SelfTests) -> Iterator[str]:
     """Return each library that was loaded from another file than gpucheck had predicted."""
     for result in tests.results or ():
-        told = result.data.get("loaded_otherwise")
-        for one in told if isinstance(told, list) else ():
-            if isinstance(one, dict):
+        loaded = result.data.get("loaded_otherwise")
+        for library in loaded if isinstance(loaded, list) else ():
+            if isinstance(library, dict):
                 words = say(
                     "{library}: expected {predicted}, loaded {loaded}",
-                    library=clean(str(one.get("soname"))),
-                    predicted=clean(str(one.get("predicted") or "")) or say("none"),
-                    loaded=clean(str(one.get("loaded") or "")) or say("none"),
+                    library=clean(str(library.get("soname"))),
+                    predicted=clean(str(library.get("predicted") or "")) or say("none"),
+                    loaded=clean(str(library.get("loaded") or "")) or say("none"),
                 )
                 yield say("not as predicted: {words}", words=words)
 
 
-def in_words(one: Measurement) -> str:
+def in_words(measurement: Measurement) -> str:
     """Return a measurement with its bound, if it has one."""
-    value = say("not finite") if one.value is None else f"{one.value:.4g}"
+    value = say("not finite") if measurement.value is None else f"{measurement.value:.4g}"
     words = say(
-        "{name} {value} {unit}", name=measured_what(one.name), value=value, unit=clean(one.unit)
+        "{name} {value} {unit}",
+        name=measured_what(measurement.name),
+        value=value,
+        unit=clean(measurement.unit),
     )
-    if not one.unit:
-        words = say("{name} {value}", name=measured_what(one.name), value=value)
-    if one.bound is None:
+    if not measurement.unit:
+        words = say("{name} {value}", name=measured_what(measurement.name), value=value)
+    if measurement.bound is None:
         return words
-    bound = say("bound {bound:.4g}", bound=one.bound)
-    return bracketed(words, headed(bound, clean(one.bound_from or "")))
+    bound = say("bound {bound:.4g}", bound=measurement.bound)
+    return bracketed(words, headed(bound, clean(measurement.bound_from or "")))

@@ -140,8 +140,10 @@ def _tested(tests: SelfTests) -> str:
 def open_questions(report: Report) -> list[str]:
     """Return the open questions and why; questions that lack the same fact are combined."""
     by_lack: dict[tuple[str, str], list[str]] = {}
-    for one in report.open_questions:
-        by_lack.setdefault((one.fact, one.reason), []).append(one.question)
+    for open_question in report.open_questions:
+        by_lack.setdefault((open_question.fact, open_question.reason), []).append(
+            open_question.question
+        )
     return [
         in_turn([*questions, bracketed(clean(reason), fact)])
         for (fact, reason), questions in by_lack.items()

@@ -97,7 +97,10 @@ def matching(table: Table, wanted: Sequence[tuple[str, str]]) -> list[Row]:
 def near_values(table: Table, key: str, wanted: str) -> list[str]:
     """Return up to five values of a column that are similar to a value that no row has."""
     values = dict.fromkeys(
-        _cell(one) for row in table.rows for one in _several(_data(row).get(key)) if one is not None
+        _cell(value)
+        for row in table.rows
+        for value in _several(_data(row).get(key))
+        if value is not None
     )
     begins = [v for v in values if v and (wanted.startswith(v) or v.startswith(wanted))]
     inside = [v for v in values if wanted.lower() in v.lower()]
@@ -129,8 +132,8 @@ def rows_text(
         if aligned:
             page.verbatim(_aligned(line, widths))
         else:
-            said = [f"{name} {cell}" for name, cell in zip(shown, line, strict=True) if cell]
-            page.words("; ".join(said), hang=2)
+            named_cells = [f"{name} {cell}" for name, cell in zip(shown, line, strict=True) if cell]
+            page.words("; ".join(named_cells), hang=2)
         if note := data.get("note"):
             page.words(clean(note), lead=with_colon(say("note")), indent=4)
         if sources:
@@ -220,7 +223,7 @@ def _nearest(data: Data, heirs: list[int], new: Mapping[int, Data]) -> int | Non
         return None
     at = max(
         heirs[:_MOST_HEIRS],
-        key=lambda one: sum(data.get(key) == value for key, value in new[one].items()),
+        key=lambda heir: sum(data.get(key) == value for key, value in new[heir].items()),
     )
     heirs.remove(at)
     return at
@@ -240,8 +243,8 @@ def _subject(data: Data) -> tuple[tuple[str, str], ...]:
 def _changed(before: Data, after: Data) -> str:
     keys = [key for key in {**before, **after} if before.get(key) != after.get(key)]
     about = " ".join(value for _key, value in _subject(after))
-    said = [f"{key}: {_cell(before.get(key))} -> {_cell(after.get(key))}" for key in keys]
-    return headed(clean(about), "; ".join(said))
+    changes = [f"{key}: {_cell(before.get(key))} -> {_cell(after.get(key))}" for key in keys]
+    return headed(clean(about), "; ".join(changes))
 
 
 def _row_words(data: Data) -> str:

@@ -68,8 +68,8 @@ def render(
         for finding in report.standing:
             page.labelled(term(finding.severity.value), finding.slug, column=_VERDICT_COLUMN)
         return _ended(page, report)
-    for name, said in report_blocks.examined(report, has_checks=verbose > 0):
-        page.labelled(name, said, column=_VERDICT_COLUMN, whole="gpucheck --python ")
+    for name, sentence in report_blocks.examined(report, has_checks=verbose > 0):
+        page.labelled(name, sentence, column=_VERDICT_COLUMN, whole="gpucheck --python ")
     for finding in report.standing:
         is_cause = finding.slug in report.root_causes[:1]
         in_full = verbose or is_cause or finding.severity is Severity.ERROR
@@ -146,8 +146,8 @@ def _selftests(page: Page, report: Report, verbose: int) -> None:
 def _checks(page: Page, report: Report) -> None:
     page.heading(report_blocks.counted_checks(report))
     for check in report_blocks.sorted_checks(report):
-        said = headed(check.slug, clean(check.reason))
-        page.labelled(term(check.outcome.value), said, indent=2, column=16)
+        reason = headed(check.slug, clean(check.reason))
+        page.labelled(term(check.outcome.value), reason, indent=2, column=16)
 
 
 def _probes(page: Page, snapshot: Snapshot) -> None:
@@ -173,12 +173,12 @@ def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
             continue
         value = getattr(group, field)
         if isinstance(value, list) and value and isinstance(value[0], Facts):
-            for at, one in enumerate(value):
-                yield from _flat(one, f"{path}.{field}.{at}")
+            for at, item in enumerate(value):
+                yield from _flat(item, f"{path}.{field}.{at}")
             continue
-        said = group.problem(field) if value is None else group.source(field)
+        source = group.problem(field) if value is None else group.source(field)
         words = shown(builtins(value), field)
-        yield f"{path}.{field}", words, clean(said)
+        yield f"{path}.{field}", words, clean(source)
 
 
 def show_footer(page: Page, report: Report) -> None:

@@ -84,13 +84,13 @@ def _ended(page: Page, report: Report) -> str:
 
 def settling(report: Report) -> list[tuple[str, list[Evidence]]]:
     """Return the facts by which a text without a cause was judged, and the messages in it."""
-    facts = [one for one in (_fact(report, path) for path in _SETTLE) if one is not None]
+    facts = [fact for fact in (_fact(report, path) for path in _SETTLE) if fact is not None]
     signs = range(len(report.snapshot.get(Pasted).signs or ()))
     texts = (_fact(report, f"pasted.signs.{at}.text") for at in signs)
-    said = [one for one in texts if one is not None]
+    refuted = [text for text in texts if text is not None]
     both = (
         (say("Judged by"), facts),
-        (say("Reported, but refuted by these facts"), said),
+        (say("Reported, but refuted by these facts"), refuted),
     )
     return [(heading, found) for heading, found in both if found]
 
@@ -117,11 +117,11 @@ def _read(page: Page, pasted: Pasted, *, lines: bool) -> None:
 
 def read_lines(pasted: Pasted) -> list[str]:
     """Return the formats that were recognised, with the facts from each and their lines."""
-    return [_given(one) for one in pasted.taken or ()] or [_readers(pasted)]
+    return [_given(given) for given in pasted.taken or ()] or [_readers(pasted)]
 
 
 def _readers(pasted: Pasted) -> str:
-    return in_series([clean(one) for one in pasted.readers or ()]) or _unread(pasted)
+    return in_series([clean(reader) for reader in pasted.readers or ()]) or _unread(pasted)
 
 
 def _unread(pasted: Pasted) -> str:
@@ -223,7 +223,9 @@ def _nothing_known(report: Report) -> str:
 
 def _box(report: Report, finding: Finding, *, lines: bool) -> Box:
     shown_as = partial(with_role, report=report) if lines else where
-    quoted = list(dict.fromkeys(shown_as(one) for one in finding.evidence if one.source))
+    quoted = list(
+        dict.fromkeys(shown_as(evidence) for evidence in finding.evidence if evidence.source)
+    )
     is_first = finding.slug == report.root_causes[0]
     offered = [replace(fix, verify="") for fix in finding.fixes] if is_first or lines else ()
     return box(report, finding, quoted if lines else quoted[:_FEW], offered)

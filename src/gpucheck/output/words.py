@@ -141,12 +141,12 @@ def listing(names: Sequence[str], limit: int = LONGEST) -> str:
 def in_parts(parts: Sequence[str]) -> str:
     """Return ``A; B; C`` without the empty parts."""
     some = [part for part in parts if part]
-    return folded(some, lambda those, next_: say("{those}; {next}", those=those, next=next_))
+    return folded(some, lambda first, next_: say("{those}; {next}", those=first, next=next_))
 
 
-def and_more(those: str, count: int) -> str:
+def and_more(words: str, count: int) -> str:
     """Return ``A, B and 3 more``; only those without more."""
-    return say("{those} and {count} more", those=those, count=count) if count else those
+    return say("{those} and {count} more", those=words, count=count) if count else words
 
 
 def _items(values: Sequence[Any]) -> str:
@@ -192,12 +192,12 @@ def _process(values: Mapping[str, Any]) -> str:
 
 
 def _mapping(values: Mapping[str, Any]) -> str:
-    told = {
+    given = {
         key: value
         for key, value in values.items()
         if value is not None and key not in ("sources", "problems")
     }
-    return _items([_pair(key, value) for key, value in told.items()])
+    return _items([_pair(key, value) for key, value in given.items()])
 
 
 def _pair(key: str, value: object) -> str:

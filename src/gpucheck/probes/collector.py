@@ -45,7 +45,7 @@ class _Spoken(msgspec.Struct, frozen=True, array_like=True):
     at: int
     kind: Literal["sources", "problems", "value"]
     field: str
-    said: Any
+    data: Any
 
 
 def _packed(section: Section) -> bytes:
@@ -53,13 +53,13 @@ def _packed(section: Section) -> bytes:
     try:
         return msgspec.msgpack.encode(section, enc_hook=plain)
     except (UnicodeEncodeError, OverflowError):
-        return msgspec.msgpack.encode(_told(msgspec.to_builtins(section, enc_hook=plain)))
+        return msgspec.msgpack.encode(_packable(msgspec.to_builtins(section, enc_hook=plain)))
 
 
 def _sentences(section: Section) -> list[_Spoken]:
     """Return what can be translated, most of it sources and problems; encoded it is only text."""
     return [
-        _Spoken(at, kind, field, _told(as_said(words)))
+        _Spoken(at, kind, field, _packable(as_said(words)))
         for at, group in enumerate(_groups(section))
         for kind, field, words in _texts(group)
         if isinstance(words, Sentence)
@@ -77,11 +77,13 @@ def _texts(group: Facts) -> Iterator[tuple[Literal["sources", "problems", "value
 def _say_again(section: Section, sentences: Iterable[_Spoken]) -> None:
     """Restore the translatable sentences of a section in its decoded copy."""
     groups = list(_groups(section))
-    for one in sentences:
-        if one.kind == _VALUE:
-            msgspec.structs.force_setattr(groups[one.at], one.field, from_said(one.said))
+    for sentence in sentences:
+        if sentence.kind == _VALUE:
+            msgspec.structs.force_setattr(
+                groups[sentence.at], sentence.field, from_said(sentence.data)
+            )
         else:
-            getattr(groups[one.at], one.kind)[one.field] = from_said(one.said)
+            getattr(groups[sentence.at], sentence.kind)[sentence.field] = from_said(sentence.data)
 
 
 def _groups(group: Facts) -> Iterator[Facts]:
@@ -96,7 +98,7 @@ def _groups(group: Facts) -> Iterator[Facts]:
                 yield from _groups(inner)
 
 
-def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
+def _packable(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
     """Return the value as MessagePack takes it.
 
     Lone surrogates (Python's form of invalid bytes) become escapes. A number of more than 64 bits
@@ -107,9 +109,9 @@ def _told(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, dict):
-        return {_told(key): _told(item) for key, item in value.items()}
+        return {_packable(key): _packable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_told(item) for item in value]
+        return [_packable(item) for item in value]
     return value
 
 
@@ -300,7 +302,7 @@ class Collector:
                 section = self._call(probe, known)
                 known[probe.section] = section
                 raw = msgspec.Raw(_packed(section))
-                log = _told(self._host.recorded())
+                log = _packable(self._host.recorded())
                 answer = _Answer(raw, time.perf_counter() - start, log, _sentences(section))
                 tell.answer(msgspec.msgpack.encode(answer))
 

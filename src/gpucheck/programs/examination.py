@@ -31,7 +31,7 @@ def examined(order: Order, seconds: float) -> Snapshot:
         UsageError, RefusedError: what was asked makes no sense, or cannot be used.
         NoAnswerError: the process gave no answer.
     """
-    told = _told(order)
+    encoded_order = _encoded(order)
     command = own_command(_MODULE)
     if not command:
         raise NoAnswerError(say("the path of the running Python is not known (sys.executable)"))
@@ -40,14 +40,14 @@ def examined(order: Order, seconds: float) -> Snapshot:
         raise NoAnswerError(say("{source}: {why}", source=command[0], why=answer.problem))
     program, mark = answer.value, os.urandom(16).hex().encode()
     try:
-        program.send(mark + b"\n" + told + b"\n")
-        said = _heard(program, mark, time.monotonic() + seconds + _GRACE)
-        return _understood(said, mark, program.printed)
+        program.send(mark + b"\n" + encoded_order + b"\n")
+        received = _heard(program, mark, time.monotonic() + seconds + _GRACE)
+        return _understood(received, mark, program.printed)
     finally:
         _end(program)
 
 
-def _told(order: Order) -> bytes:
+def _encoded(order: Order) -> bytes:
     try:
         return msgspec.json.encode(order)
     except UnicodeEncodeError as error:  # a name of bytes that are no UTF-8
@@ -58,18 +58,18 @@ def _told(order: Order) -> bytes:
 
 def _heard(program: Supervised, mark: bytes, end: float) -> bytes:
     """Return what it writes until its reply is complete or it has ended."""
-    said = bytearray()
-    while time.monotonic() < end and len(said) <= _LONGEST:
+    received = bytearray()
+    while time.monotonic() < end and len(received) <= _LONGEST:
         wait([program], _TICK)
         has_ended = program.status() is not None
-        said += program.said()
-        if has_ended or said.endswith(mark):
-            return bytes(said)
+        received += program.said()
+        if has_ended or received.endswith(mark):
+            return bytes(received)
     raise NoAnswerError(say("the process that examines the machine did not answer in time"))
 
 
-def _understood(said: bytes, mark: bytes, printed: Callable[[], str]) -> Snapshot:
-    parts = said.split(mark)
+def _understood(received: bytes, mark: bytes, printed: Callable[[], str]) -> Snapshot:
+    parts = received.split(mark)
     if len(parts) != 3:  # noqa: PLR2004  # around the reply
         last = (printed().strip().splitlines() or [""])[-1]
         raise NoAnswerError(

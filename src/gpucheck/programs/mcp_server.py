@@ -131,8 +131,8 @@ def _answered(params: types.CallToolRequestParams, setting: Setting) -> types.Ca
             return _refused(str(words_of(error, limit=_LONGEST_REFUSAL)))
         except Exception as error:  # noqa: BLE001  # an assistant gets one sentence, no traceback
             fault = words_of(RuntimeError(f"{type(error).__name__}: {error}"))
-            said = say("a fault of gpucheck itself, please report it: {error}", error=fault)
-            return _refused(str(said))
+            refusal = say("a fault of gpucheck itself, please report it: {error}", error=fault)
+            return _refused(str(refusal))
     return types.CallToolResult(content=[_text(answer.text)], structured_content=answer.data)
 
 

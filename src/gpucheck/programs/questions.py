@@ -275,21 +275,21 @@ def _diagnosis(report: CheckReport, setting: Setting) -> Answer:
     """Return what an assistant needs of a report; by default without your names and paths."""
     public = report.public() if setting.redacted else report
     text = public.markdown("en") if setting.redacted else public.text("en", verbose=0)
-    said = Diagnosis(
+    diagnosis = Diagnosis(
         verdict=public.verdict,
         root_causes=list(public.root_causes),
         findings=[
             FindingSaid(
-                one.slug, one.severity, one.confidence, one.headline,
-                [Evidence(each.fact, each.value, each.source) for each in one.evidence],
-                list(one.fixes),
+                finding.slug, finding.severity, finding.confidence, finding.headline,
+                [Evidence(each.fact, each.value, each.source) for each in finding.evidence],
+                list(finding.fixes),
             )
-            for one in public.standing
+            for finding in public.standing
         ],
         open_questions=list(public.open_questions) if public.verdict == "unknown" else [],
         text=text,
     )  # fmt: skip
-    data: dict[str, Any] = builtins(said)
+    data: dict[str, Any] = builtins(diagnosis)
     return Answer(text, data)
 
 
@@ -297,5 +297,5 @@ def _visible(value: Any) -> Any:  # noqa: ANN401  # JSON-like data
     if isinstance(value, str):
         return "\n".join(map(printable_line, value.split("\n")))
     if isinstance(value, dict):
-        return {_visible(key): _visible(one) for key, one in value.items()}
-    return [_visible(one) for one in value] if isinstance(value, list | tuple) else value
+        return {_visible(key): _visible(item) for key, item in value.items()}
+    return [_visible(item) for item in value] if isinstance(value, list | tuple) else value

@@ -31,7 +31,9 @@ def suspects(results: Sequence[SelfTest]) -> list[int]:
     for first in results:
         if first.world_size > 1 and first.device.startswith("cuda") and _is_suspect(first):
             return [
-                at for at, one in enumerate(results) if one.name == first.name and one.went_wrong
+                at
+                for at, result in enumerate(results)
+                if result.name == first.name and result.went_wrong
             ]
     return []
 

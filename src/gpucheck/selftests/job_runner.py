@@ -124,8 +124,8 @@ class JobRunner:
     def skip(self, job: Job, why: str) -> list[SelfTest]:
         """Return the tests of a job as skipped."""
         found = [outcome.made(job, test, "skipped", detail=why) for test in job.tests]
-        for one in found:
-            self._grid.put(one.name, job.place, one.status)
+        for result in found:
+            self._grid.put(result.name, job.place, result.status)
         return found
 
     def close(self) -> None:
@@ -150,11 +150,11 @@ class JobRunner:
             why = say("the time limit of the run ({limit:g} s) left no time", limit=limit)
             self._results += self.skip(job, why)
             return
-        told = order(job, self._wish, self._headers, threads=threads, folder=folder)
-        process = self._pool.start(job.key, told, self._start_seconds())
+        sent_order = order(job, self._wish, self._headers, threads=threads, folder=folder)
+        process = self._pool.start(job.key, sent_order, self._start_seconds())
         if process.problem and self._pool.forks:
             self._pool.stop_forking()
-            process = self._pool.start(job.key, told, self._start_seconds())
+            process = self._pool.start(job.key, sent_order, self._start_seconds())
         if process.problem:
             self._not_started(job, process.problem)
             return
@@ -166,7 +166,7 @@ class JobRunner:
 
     def _hurry(self) -> None:
         """Hurry the ranks that wait for a failed one."""
-        failed = next((one for one in self._results if one.went_wrong), None)
+        failed = next((result for result in self._results if result.went_wrong), None)
         for run in self._under_way.values():
             if failed is not None and run.job.world_size > 1:
                 run.hurry(failed)
@@ -235,17 +235,17 @@ class JobRunner:
 
 
 def _stage(message: Message) -> str:
-    said = sentence_in(message, "text")
-    return said if isinstance(said, Sentence) else said[:_LONGEST_STAGE]
+    text = sentence_in(message, "text")
+    return text if isinstance(text, Sentence) else text[:_LONGEST_STAGE]
 
 
 def _import_seconds(message: Message) -> float | None:
     """Return how long a worker says that importing torch took; None if it says nothing sound."""
     notes = message.get("notes")
-    said = notes.get("import_seconds") if isinstance(notes, dict) else None
-    if not isinstance(said, int | float) or isinstance(said, bool):
+    import_seconds = notes.get("import_seconds") if isinstance(notes, dict) else None
+    if not isinstance(import_seconds, int | float) or isinstance(import_seconds, bool):
         return None
-    return said if math.isfinite(said) else None
+    return import_seconds if math.isfinite(import_seconds) else None
 
 
 def _too_old(run: JobRun, message: Message) -> SelfTest:

@@ -90,7 +90,7 @@ class Launcher:
     def _rest(self, first: SelfTest) -> None:
         """Run the tests that are possible according to the first one."""
         seen = first.data.get("devices", [])[:_MOST_DEVICES]
-        self._devices = [str(one.get("device")) for one in seen]
+        self._devices = [str(device.get("device")) for device in seen]
         if (first.went_wrong and self._wish.devices != (CPU,)) or first.status == "crashed":
             on_cpu = msgspec.structs.replace(self._wish, devices=(CPU,))
             for step in plan(on_cpu, self._headers).steps:
@@ -113,7 +113,7 @@ class Launcher:
 
     def _confirm(self) -> None:
         """Repeat, in a process of its own, each failure that the fork itself may have caused."""
-        suspects = [at for at, one in enumerate(self._results) if _may_be_the_fork(one)]
+        suspects = [at for at, result in enumerate(self._results) if _may_be_the_fork(result)]
         if not suspects or not self._runner.forks:
             return
         self._runner.stop_forking()
@@ -131,23 +131,27 @@ class Launcher:
         if not found:
             return
         name = self._results[found[0]].name
-        ranks = [one for one in self._results if one.name == name and one.world_size > 1]
-        step = in_ranks(name, tuple(one.device for one in ranks), self._wish)
-        said = control.compared(lambda env: self._control_run(step, env))
+        ranks = [
+            result for result in self._results if result.name == name and result.world_size > 1
+        ]
+        step = in_ranks(name, tuple(result.device for result in ranks), self._wish)
+        compared = control.compared(lambda env: self._control_run(step, env))
         for at in found:
-            one = self._results[at]
-            self._results[at] = msgspec.structs.replace(one, data={**one.data, "control": said})
+            failed = self._results[at]
+            self._results[at] = msgspec.structs.replace(
+                failed, data={**failed.data, "control": compared}
+            )
         self._runner.show(step, ranks)
 
     def _control_run(self, step: Step, env: control.Env) -> control.Verdict:
         """Run a step again with these variables, and return the result."""
         jobs = tuple(msgspec.structs.replace(job, env=env) for job in step)
         results = self._runner.run(jobs)
-        if any(one.kind == "run-limit" for one in results):
+        if any(result.kind == "run-limit" for result in results):
             return "not-run"
-        if any(one.went_wrong for one in results):
+        if any(result.went_wrong for result in results):
             return "wrong"
-        return "passed" if all(one.status == "passed" for one in results) else "not-run"
+        return "passed" if all(result.status == "passed" for result in results) else "not-run"
 
     def _tell(self) -> None:
         if self._progress is not None:

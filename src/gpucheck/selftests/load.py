@@ -49,10 +49,10 @@ def strain(before: NvmlGpu, during: Sequence[NvmlGpu], after: NvmlGpu) -> Strain
 
 def _held_down(during: Sequence[NvmlGpu]) -> dict[str, float] | None:
     """Return the share of samples in which each reason reduced the clocks; None without reasons."""
-    told = [each.throttle for each in during if each.throttle is not None]
-    if not told:
+    throttles = [each.throttle for each in during if each.throttle is not None]
+    if not throttles:
         return None
-    shares = {name: sum(name in each for each in told) / len(told) for name in _TROUBLES}
+    shares = {name: sum(name in each for each in throttles) / len(throttles) for name in _TROUBLES}
     return {name: share for name, share in shares.items() if share}
 
 

@@ -31,8 +31,10 @@ def answered(job: Job, message: Message, stage: str) -> SelfTest:
         status = msgspec.convert(message["status"], SelfTestStatus)
         raw = message.get("measurements", [])
         measurements = [
-            msgspec.structs.replace(measured, bound_from=sentence_in(one, "bound_from"))
-            for measured, one in zip(msgspec.convert(raw, list[Measurement]), raw, strict=True)
+            msgspec.structs.replace(measured, bound_from=sentence_in(raw_measurement, "bound_from"))
+            for measured, raw_measurement in zip(
+                msgspec.convert(raw, list[Measurement]), raw, strict=True
+            )
         ]
         data = _data(message)
         return made(

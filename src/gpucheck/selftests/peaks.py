@@ -37,8 +37,8 @@ def with_shares(tests: SelfTests, rates: GpuRates) -> SelfTests:
 
 
 def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
-    told = list(_shares(result, row))
-    if not told:
+    known_shares = list(_shares(result, row))
+    if not known_shares:
         return result
     shares = [
         Measurement(
@@ -46,20 +46,20 @@ def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
             value=round(100.0 * value / peak, 1),
             unit="%",
         )
-        for name, value, peak in told
+        for name, value, peak in known_shares
     ]
     return msgspec.structs.replace(
         result,
         measurements=[*result.measurements, *shares],
-        data={**result.data, "vendor_peaks": {name: peak for name, _value, peak in told}},
+        data={**result.data, "vendor_peaks": {name: peak for name, _value, peak in known_shares}},
     )
 
 
 def _shares(result: SelfTest, row: RateRow) -> Iterator[tuple[str, float, float]]:
     """Yield each measured rate: its name, its value and the vendor's, in TFLOP/s."""
-    for one in result.measurements:
-        name = one.name.removesuffix(" rate")
-        column = _COLUMNS.get(name) if name != one.name else None
+    for measurement in result.measurements:
+        name = measurement.name.removesuffix(" rate")
+        column = _COLUMNS.get(name) if name != measurement.name else None
         peak = getattr(row, column) if column else None
-        if peak and one.value is not None:
-            yield name, one.value, peak
+        if peak and measurement.value is not None:
+            yield name, measurement.value, peak

@@ -115,7 +115,9 @@ def plan(
     steps: list[Step] = []
     singles = tuple(test.name for test in tests if test.per == "gpu")
     if devices and singles:
-        steps.append(tuple(Job(tests=singles, device=one, devices=(one,)) for one in devices))
+        steps.append(
+            tuple(Job(tests=singles, device=device, devices=(device,)) for device in devices)
+        )
     for test in tests:
         if devices and test.per == "machine":
             steps.append((Job(tests=(test.name,), device=devices[0], devices=devices),))
@@ -135,8 +137,8 @@ def in_ranks(name: str, devices: tuple[str, ...], wish: Wish) -> Step:
     if devices == (CPU,):
         devices = (CPU,) * (wish.ranks or USUAL_RANKS)
     return tuple(
-        Job(tests=(name,), device=one, devices=(one,), rank=rank, world_size=len(devices))
-        for rank, one in enumerate(devices)
+        Job(tests=(name,), device=device, devices=(device,), rank=rank, world_size=len(devices))
+        for rank, device in enumerate(devices)
     )
 
 

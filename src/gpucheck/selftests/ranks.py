@@ -21,20 +21,23 @@ def settled(results: Sequence[SelfTest]) -> list[SelfTest]:
     vain is timed-out, even if it was stopped only after they had given up. Ranks that lost it or
     waited for it are not to blame.
     """
-    told = next((one for one in results if one.data.get("ranks")), None)
-    named = list(told.data["ranks"]) if told is not None else []
-    read = [_named(one, told) if told is not None and one.rank in named else one for one in results]
-    suspects = [one for one in read if one.went_wrong and not _only_waited(one, named)]
+    witness = next((result for result in results if result.data.get("ranks")), None)
+    named = list(witness.data["ranks"]) if witness is not None else []
+    read = [
+        _named(result, witness) if witness is not None and result.rank in named else result
+        for result in results
+    ]
+    suspects = [result for result in read if result.went_wrong and not _only_waited(result, named)]
     guilty = [
-        one
-        for at, one in enumerate(suspects)
-        if not (_aborted_for_a_peer(one) and _has_cause(suspects[:at], suspects[at:], named))
+        suspect
+        for at, suspect in enumerate(suspects)
+        if not (_aborted_for_a_peer(suspect) and _has_cause(suspects[:at], suspects[at:], named))
     ]
     if guilty:
-        first = min(guilty, key=lambda one: one.rank)
-        blamed = {one.rank for one in guilty}
-        read = [one if one.rank in blamed else _cleared(one, first) for one in read]
-    return sorted(read, key=lambda one: one.rank)
+        first = min(guilty, key=lambda result: result.rank)
+        blamed = {result.rank for result in guilty}
+        read = [result if result.rank in blamed else _cleared(result, first) for result in read]
+    return sorted(read, key=lambda result: result.rank)
 
 
 def stopped_for(first: SelfTest) -> str:
@@ -63,17 +66,17 @@ def _has_cause(before: Sequence[SelfTest], after: Sequence[SelfTest], named: Seq
     dying process some time before its parent can notice the end. A later time-out explains the
     abort only if others name that rank, because it may itself have waited for the one that aborted.
     """
-    later = (one for one in after if one.status != "timed-out" or one.rank in named)
-    return any(not one.data.get("lost_peer") for one in (*before, *later))
+    later = (result for result in after if result.status != "timed-out" or result.rank in named)
+    return any(not result.data.get("lost_peer") for result in (*before, *later))
 
 
-def _named(result: SelfTest, told: SelfTest) -> SelfTest:
+def _named(result: SelfTest, witness: SelfTest) -> SelfTest:
     """Return the result of a rank that others name: if it was stopped, it was timed-out."""
     if result.kind != _STOPPED:
         return result
-    data = {**result.data, "waited_in": str(told.stage)}
+    data = {**result.data, "waited_in": str(witness.stage)}
     return msgspec.structs.replace(
-        result, status="timed-out", kind="timed-out", detail=told.detail, data=data
+        result, status="timed-out", kind="timed-out", detail=witness.detail, data=data
     )
 
 

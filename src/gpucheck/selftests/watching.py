@@ -57,8 +57,8 @@ class Watch:
     def _work(self, tell: Tell) -> None:
         host: Host = self._host
         while (answer := host.nvml()).value is not None:
-            said = (round(time.monotonic() - self._begun, 1), answer.value)
-            tell.answer(msgspec.msgpack.encode(said, enc_hook=plain))
+            sample = (round(time.monotonic() - self._begun, 1), answer.value)
+            tell.answer(msgspec.msgpack.encode(sample, enc_hook=plain))
             time.sleep(_EVERY)
 
 
@@ -70,10 +70,10 @@ def summary(looks: Sequence[Sequence[NvmlGpu]], times: Sequence[float] = ()) -> 
     count = max(map(len, looks), default=0)
     found = []
     for at in range(count):
-        one = _summary([look[at] for look in looks if len(look) > at])
+        under_load = _summary([look[at] for look in looks if len(look) > at])
         timed = zip(times, looks, strict=False)
         course = [_moment(seconds, look[at]) for seconds, look in timed if len(look) > at]
-        found.append(msgspec.structs.replace(one, course=_thinned(course)))
+        found.append(msgspec.structs.replace(under_load, course=_thinned(course)))
     return found
 
 
@@ -89,7 +89,7 @@ def _thinned(course: Sequence[Moment]) -> list[Moment]:
     """Return as many moments as a plot shows: of those in a row the hottest."""
     per = -(-len(course) // _MOST_MOMENTS) or 1
     return [
-        max(course[at : at + per], key=lambda one: one.temperature_c or 0)
+        max(course[at : at + per], key=lambda moment: moment.temperature_c or 0)
         for at in range(0, len(course), per)
     ]
 

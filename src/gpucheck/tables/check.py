@@ -19,7 +19,7 @@ def problems(tables: Tables) -> tuple[str, ...]:
     """
     return (
         *untrustworthy(tables),
-        *(one for table in _readable(tables) for one in _form(tables, table)),
+        *(problem for table in _readable(tables) for problem in _form(tables, table)),
     )
 
 

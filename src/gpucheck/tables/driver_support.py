@@ -59,7 +59,7 @@ class DriverSupport:
 
     def last(self, capabilities: Collection[str]) -> int | None:
         """Return the last branch that supports all of these GPUs; None if support has not ended."""
-        lasts = [self._architectures.last_driver_branch(one) for one in capabilities]
+        lasts = [self._architectures.last_driver_branch(capability) for capability in capabilities]
         return min((last for last in lasts if last is not None), default=None)
 
     def driving_all(self, capabilities: Collection[str]) -> list[int]:
@@ -67,7 +67,10 @@ class DriverSupport:
         return sorted(
             int(row.branch)
             for row in self._branches.rows
-            if all(self.drives(one, release=row.branch) == "drives" for one in capabilities)
+            if all(
+                self.drives(capability, release=row.branch) == "drives"
+                for capability in capabilities
+            )
         )
 
     def first_toolkit(self, capability: str) -> tuple[int, ...] | None:
@@ -78,14 +81,14 @@ class DriverSupport:
     def _is_newer(self, last: int, branch: int | None, cuda: str | None) -> bool:
         if branch is not None:
             return branch > last
-        said, spoken = parse(cuda), parse(self._branches.cuda_of(str(last)))
-        return bool(said and spoken and not at_least(spoken, said))
+        driver_cuda, branch_cuda = parse(cuda), parse(self._branches.cuda_of(str(last)))
+        return bool(driver_cuda and branch_cuda and not at_least(branch_cuda, driver_cuda))
 
     def _is_older(self, first: int, branch: int | None, cuda: str | None) -> bool:
         if branch is not None:
             return branch < first
-        said, spoken = parse(cuda), parse(self._branches.cuda_of(str(first)))
-        return bool(said and spoken and not at_least(said, spoken))
+        driver_cuda, branch_cuda = parse(cuda), parse(self._branches.cuda_of(str(first)))
+        return bool(driver_cuda and branch_cuda and not at_least(driver_cuda, branch_cuda))
 
     def _is_doubtful(self, capability: str, branch: int | None, cuda: str | None) -> bool:
         """Whether the driver is older than the first compiler for a GPU without a sourced first."""
@@ -93,8 +96,8 @@ class DriverSupport:
         if toolkit is None or self._architectures.first_driver_branch(capability) is not None:
             return False
         if branch is None:
-            said = parse(cuda)
-            return said is not None and not at_least(said, toolkit)
+            driver_cuda = parse(cuda)
+            return driver_cuda is not None and not at_least(driver_cuda, toolkit)
         return branch <= self._last_branch_without(toolkit)
 
     def _last_branch_without(self, toolkit: tuple[int, ...]) -> int:

@@ -104,7 +104,7 @@ class Extensions(Table, frozen=True):
             if _plain(row.package) == plain
             and parse(row.version) is not None
             and row.cuda
-            and all(one.rstrip("+").partition(".")[0] == major for one in row.cuda)
+            and all(cuda.rstrip("+").partition(".")[0] == major for cuda in row.cuda)
         ]
         return max(fitting)[1] if fitting else None
 

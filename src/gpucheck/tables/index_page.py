@@ -53,7 +53,7 @@ def releases(media_type: str, body: bytes, project: str) -> list[str]:
     Raises:
         PageError: the page has another form.
     """
-    return _versions((one.filename for one in files(media_type, body)), project)
+    return _versions((file.filename for file in files(media_type, body)), project)
 
 
 def files(media_type: str, body: bytes) -> list[PageFile]:
@@ -75,7 +75,7 @@ def files(media_type: str, body: bytes) -> list[PageFile]:
     if len(found) > _MOST_FILES:
         message = say("the page lists more than {most} files", most=_MOST_FILES)
         raise PageError(message)
-    return [one for one in found if one.yanked is False]
+    return [file for file in found if file.yanked is False]
 
 
 def _of_json(body: bytes) -> list[PageFile]:

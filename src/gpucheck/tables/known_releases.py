@@ -34,4 +34,4 @@ def unknown_releases(known: Iterable[str], there: Iterable[str]) -> list[str]:
     if not had:
         return []
     found = {Version(version) for version in there}
-    return [str(one) for one in sorted(found - had, reverse=True) if one > min(had)]
+    return [str(release) for release in sorted(found - had, reverse=True) if release > min(had)]

@@ -28,20 +28,20 @@ Named = dict[str, str]
 
 def products_meant(name: str, tables: Tables) -> Named:
     """Return the products that a name may mean; empty if the tables have none like it."""
-    said = _words(name)
+    words = _words(name)
     core = _core(name)
     if not core or sum(map(len, core)) < _SHORTEST:
         return {}
     whole: Named = {}
     partly: Named = {}
-    family = set(said) - set(core)
-    for one in _known(tables):
-        if not family <= set(one.words):
+    family = set(words) - set(core)
+    for product in _known(tables):
+        if not family <= set(product.words):
             continue
-        if one.core == core:
-            whole[one.product] = one.capability
-        elif _is_part(core, one.core):
-            partly[one.product] = one.capability
+        if product.core == core:
+            whole[product.product] = product.capability
+        elif _is_part(core, product.core):
+            partly[product.product] = product.capability
     return whole or partly
 
 
@@ -66,8 +66,8 @@ def like_product(name: str, tables: Tables) -> str:
     ]
     if not names:
         cores: dict[str, str] = {}
-        for one in _known(tables):
-            cores.setdefault(" ".join(one.core), _shown(one.product))
+        for product in _known(tables):
+            cores.setdefault(" ".join(product.core), _shown(product.product))
         names = [cores[near] for near in nearest(" ".join(_core(name)), cores)]
     few = list(dict.fromkeys(names))[:4]
     return say("Did you mean {names}?", names=any_of(few)) if few else ""

@@ -18,14 +18,14 @@ def plain(name: str) -> str:
     return "-".join(name.lower().replace("_", "-").replace(".", "-").split())
 
 
-def same_name(said: str, known: Iterable[str]) -> str | None:
+def same_name(wanted: str, known: Iterable[str]) -> str | None:
     """Return the known name that differs at most in case and separators."""
-    return next((name for name in known if plain(name) == plain(said)), None)
+    return next((name for name in known if plain(name) == plain(wanted)), None)
 
 
-def nearest(said: str, known: Iterable[str], most: int = MOST) -> list[str]:
+def nearest(name: str, known: Iterable[str], most: int = MOST) -> list[str]:
     """Return the known names similar to this one, the most similar first; often none."""
-    wanted = plain(said)[:100]
+    wanted = plain(name)[:100]
     scores = {name: _likeness(wanted, plain(name)) for name in known}
     best = max(scores.values(), default=0.0)
     least = max(_ALIKE, best - _BEHIND)
@@ -33,9 +33,9 @@ def nearest(said: str, known: Iterable[str], most: int = MOST) -> list[str]:
     return sorted(alike, key=lambda name: -scores[name])[:most]
 
 
-def did_you_mean(said: str, known: Iterable[str]) -> str:
+def did_you_mean(name: str, known: Iterable[str]) -> str:
     """Return the question to append to a refusal; "" if no name is similar."""
-    found = nearest(said, known)
+    found = nearest(name, known)
     return say("Did you mean {names}?", names=any_of(found)) if found else ""
 
 

@@ -33,9 +33,9 @@ def parse(version: str | None) -> tuple[int, ...] | None:
 
 def compare(left: tuple[int, ...], right: tuple[int, ...]) -> int:
     """Return -1, 0 or 1; a missing number counts as 0, so that 12.4 equals 12.4.0."""
-    for one, other in zip_longest(left, right, fillvalue=0):
-        if one != other:
-            return 1 if one > other else -1
+    for left_number, right_number in zip_longest(left, right, fillvalue=0):
+        if left_number != right_number:
+            return 1 if left_number > right_number else -1
     return 0
 
 

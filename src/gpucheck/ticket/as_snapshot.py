@@ -22,7 +22,7 @@ from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import own_match
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.reading import Reading
-from gpucheck.ticket.settled import nothing_said
+from gpucheck.ticket.settled import empty_section
 
 _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 
@@ -30,11 +30,11 @@ _OF_THE_TEXT = ("signs", "readers", "taken", "failure", "tells")
 def snapshot_of(reading: Reading, tables: Tables) -> Snapshot:
     """Return the facts and messages of a text as a snapshot."""
     taken = _taken(reading)
-    of_messages = (one.format for one in taken if one.messages)
+    of_messages = (format_taken.format for format_taken in taken if format_taken.messages)
     sections = dict(_silent_sections())
-    for name, said in reading.sections.items():
-        if said != sections[name]:
-            sections[name] = said
+    for name, section in reading.sections.items():
+        if section != sections[name]:
+            sections[name] = section
     pasted = sections[Pasted.name]
     sections[Pasted.name] = msgspec.structs.replace(
         pasted,
@@ -65,7 +65,7 @@ def _taken(reading: Reading) -> list[Taken]:
 @functools.cache
 def _silent_sections() -> dict[str, Section]:
     """Return every section as it is for a text that says nothing about it."""
-    return {name: nothing_said(kind) for name, kind in all_sections().items()}
+    return {name: empty_section(kind) for name, kind in all_sections().items()}
 
 
 def _sign(match: Match, text: Text) -> Sign:

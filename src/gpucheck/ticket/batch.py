@@ -117,11 +117,11 @@ class Batch:
         return [*self._notes[:_MOST_NOTES], *([more] if left > 0 else ())]
 
     def _noted(self, answers: Iterable[Answered]) -> Iterator[dict[str, Any]]:
-        for one in answers:
-            self._counting.add(one.line)
-            self._verdicts[one.line["verdict"]] += 1
-            self._notes += one.notes
-            yield one.line
+        for answered in answers:
+            self._counting.add(answered.line)
+            self._verdicts[answered.line["verdict"]] += 1
+            self._notes += answered.notes
+            yield answered.line
 
 
 def _counted(verdicts: Counter[str]) -> str:
@@ -167,7 +167,7 @@ def answer(ticket: Ticket) -> Answered:
     except IntakeError as error:
         return _unread(ticket.name, error.about(str(ticket.name or "")[:_LONGEST_NAME]))
     notes = (
-        say("Note: {name}: {what}.", name=ticket.name, what=one.what) for one in intake.not_read
+        say("Note: {name}: {what}.", name=ticket.name, what=part.what) for part in intake.not_read
     )
     line = {
         **report.as_line(ticket.name),
@@ -236,7 +236,7 @@ def _tickets(path: Path) -> Iterator[Ticket]:
 
 def _found(path: Path) -> Iterator[Ticket]:
     if path.is_dir():
-        files = sorted(one for one in path.iterdir() if one.is_file() and one.name[0] != ".")
+        files = sorted(file for file in path.iterdir() if file.is_file() and file.name[0] != ".")
         for file in files:
             yield from _tickets(file)
     elif not path.exists():

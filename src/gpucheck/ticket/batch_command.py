@@ -30,8 +30,8 @@ def answer_batch(files: tuple[str, ...], options: dict[str, Any], tables: "Table
     lines = [json_text(answer, indent=None) for answer in batch.answers()]
     write_out(_numbers(batch, options) if options["summary"] else "".join(lines), options["output"])
     if not options["quiet"]:
-        said = batch.notes() if options["summary"] else batch.summary()
-        for line in said:
+        lines_below = batch.notes() if options["summary"] else batch.summary()
+        for line in lines_below:
             echo(line)
 
 

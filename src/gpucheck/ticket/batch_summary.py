@@ -39,9 +39,9 @@ def text(tally: Tally, *, color: bool = False, width: int | None = None) -> str:
     page.words(_head(tally), style="bold")
     for title, rows in _tables(tally):
         page.heading(title)
-        said = [(spoken(name), spoken(word), count) for name, word, count in rows]
-        room = max((width_of(name) for name, _word, _count in said), default=0) + 2
-        for name, word, count in said:
+        lines = [(spoken(name), spoken(word), count) for name, word, count in rows]
+        room = max((width_of(name) for name, _word, _count in lines), default=0) + 2
+        for name, word, count in lines:
             number, share = str(count).rjust(_CELLS[0]), _share(count, tally).rjust(_CELLS[1])
             page.verbatim(f"{padded(name, room)}{number}{share}  {word}".rstrip(), indent=2)
     return page.text()
@@ -56,10 +56,10 @@ def as_csv(tally: Tally) -> str:
     writer.writerow(("not-read", "", "", tally.not_read))
     verdicts = [(clean(name), count) for name, count in tally.verdicts.items()]
     owners = [(clean(name), count) for name, count in tally.owners.items()]
-    causes = [(clean(one.cause), clean(one.owner), one.tickets) for one in tally.causes]
+    causes = [(clean(cause.cause), clean(cause.owner), cause.tickets) for cause in tally.causes]
     writer.writerows(("verdict", name, "", count) for name, count in verdicts)
     writer.writerows(("owner", name, name, count) for name, count in owners)
-    writer.writerows(("cause", *one) for one in causes)
+    writer.writerows(("cause", *cause) for cause in causes)
     return page.getvalue()
 
 
@@ -90,10 +90,10 @@ def _head(tally: Tally) -> str:
 
 
 def _tables(tally: Tally) -> Sequence[tuple[str, Sequence[Row]]]:
-    times = Counter(one.cause for one in tally.causes)
+    times = Counter(cause.cause for cause in tally.causes)
     causes = [
-        (_named(one, alone=times[one.cause] == 1), _title(one.cause), one.tickets)
-        for one in tally.causes
+        (_named(cause, alone=times[cause.cause] == 1), _title(cause.cause), cause.tickets)
+        for cause in tally.causes
     ]
     owners = [(name, _OWNERS.get(name, ""), count) for name, count in tally.owners.items()]
     verdicts = [(term(name), "", count) for name, count in tally.verdicts.items()]

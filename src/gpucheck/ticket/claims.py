@@ -31,10 +31,14 @@ def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> 
     Of an exception's own words and those of a message, the message's come first where it knows
     what to do.
     """
-    said = _of_messages(matches, on_windows=on_windows)
+    of_messages = _of_messages(matches, on_windows=on_windows)
     failed = _of_failure(pasted, on_windows=on_windows)
     knows = {match.slug for match in matches if match.message.fixes}
-    return [*said, *failed] if knows & {one.slug for one in failed} else [*failed, *said]
+    return (
+        [*of_messages, *failed]
+        if knows & {claim.slug for claim in failed}
+        else [*failed, *of_messages]
+    )
 
 
 def _of_messages(matches: Sequence[Match], *, on_windows: bool) -> list[Claim]:
@@ -59,7 +63,7 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
         headline=say(
             "{package} fails with {said}",
             package=failure.package or say("The program"),
-            said=_said(failure),
+            said=_as_printed(failure),
         ),
         evidence=("pasted.failure.text", *(("pasted.failure.frame",) if failure.frame else ())),
         fixes=tuple(fix.plain(on_windows=on_windows) for fix in _fixes_of(slug, failure)),
@@ -69,7 +73,7 @@ def _of_failure(pasted: Pasted, *, on_windows: bool) -> list[Claim]:
     return [Claim(slug=slug, hit=hit, weight=Weight(0))]
 
 
-def _said(failure: Failed) -> str:
+def _as_printed(failure: Failed) -> str:
     """Return class and message as Python prints them, without modules and not too long."""
     name = (failure.exception or "").rpartition(".")[2]
     message = failure.message or ""
@@ -90,7 +94,7 @@ def _fixes_of(slug: str, failure: Failed) -> tuple[MessageFix, ...]:
 
 def _claim(slug: str, own: Sequence[tuple[int, Match]], *, on_windows: bool) -> Claim:
     finding = words_about(slug)
-    at, best = max(own, key=lambda one: finding.rank(one[1].message))
+    at, best = max(own, key=lambda numbered_match: finding.rank(numbered_match[1].message))
     message = best.message
     lines = {best.line.source: at}
     for other, match in own:
@@ -100,7 +104,7 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]], *, on_windows: bool) -> 
         slug=slug,
         hit=Hit(
             headline=wording.headline(message, best.values),
-            evidence=tuple(f"pasted.signs.{one}.text" for one in evidence),
+            evidence=tuple(f"pasted.signs.{line_at}.text" for line_at in evidence),
             fixes=wording.fixes(finding, message, best.values, on_windows=on_windows),
             severity=message.severity,
             confidence=message.strength.confidence,
@@ -114,10 +118,10 @@ def weighed(
     results: Mapping[str, CheckResult], claims: Sequence[Claim], pasted: Pasted
 ) -> dict[str, CheckResult]:
     """Return what checks found in the facts of a text, each claim with its weight."""
-    said = {claim.slug: claim.weight for claim in claims}
+    weights = {claim.slug: claim.weight for claim in claims}
     beside = _severity_beside(pasted)
     return {
-        slug: _weighed(result, said.get(slug), beside=beside)
+        slug: _weighed(result, weights.get(slug), beside=beside)
         if isinstance(result, Claim)
         else result
         for slug, result in results.items()
@@ -138,17 +142,17 @@ def _severity_beside(pasted: Pasted) -> Severity:
     return Severity.INFO if pasted.tells else Severity.ERROR
 
 
-def _weighed(claim: Claim, said: Weight | None, *, beside: Severity) -> Claim:
+def _weighed(claim: Claim, of_messages: Weight | None, *, beside: Severity) -> Claim:
     """Weigh a claim of facts; a warning that is only possible, and in no message, is a note.
 
-    ``said`` is the weight of the messages of the same slug, None if there are none.
+    ``of_messages`` is the weight of the messages of the same slug, None if there are none.
     """
     hit = claim.hit
     severity = hit.severity or all_rules()[claim.slug].severity
     is_doubted = hit.confidence is Confidence.POSSIBLE and severity is Severity.WARNING
-    if is_doubted and said is None:
+    if is_doubted and of_messages is None:
         hit = msgspec.structs.replace(hit, severity=Severity.INFO)
-    if said is None and severity is Severity.ERROR:
+    if of_messages is None and severity is Severity.ERROR:
         hit = msgspec.structs.replace(hit, severity=beside)
-    weight = weighing.of_facts(hit.confidence, said)
+    weight = weighing.of_facts(hit.confidence, of_messages)
     return msgspec.structs.replace(claim, hit=hit, weight=weight)

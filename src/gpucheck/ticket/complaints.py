@@ -128,8 +128,10 @@ def _complains(line: str) -> bool:
         return False
     if _BY_ITSELF.search(line):
         return True
-    sentences = (one[:_LONGEST] for one in _SENTENCE.split(line) if not _is_question(one))
-    return any(_COMPLAINT.search(one) for one in sentences)
+    sentences = (
+        sentence[:_LONGEST] for sentence in _SENTENCE.split(line) if not _is_question(sentence)
+    )
+    return any(_COMPLAINT.search(sentence) for sentence in sentences)
 
 
 def _is_question(sentence: str) -> bool:

@@ -41,14 +41,14 @@ def complete(machine: Machine, tables: Tables, words: AbstractSet[str]) -> None:
     _build(machine, tables)
     _platform(machine)
     if machine.value(System, "os") == "windows" and not words & _LINUX_ON_WINDOWS:
-        machine.said(System, "wsl", 0, machine.line_of(System, "os"))
+        machine.fill(System, "wsl", 0, machine.line_of(System, "os"))
 
 
 @functools.lru_cache(maxsize=1024)
 def _known_capability(name: str, tables: Tables) -> str | None:
     """Return the compute capability of a product, None if no table has it."""
     found = (capability_of(known, tables) for known in spellings(name))
-    return next((one for one in found if one is not None), None)
+    return next((capability for capability in found if capability is not None), None)
 
 
 def _capability(gpu: Draft, field: str, tables: Tables) -> None:
@@ -59,7 +59,7 @@ def _capability(gpu: Draft, field: str, tables: Tables) -> None:
             source = say(
                 "the compatibility table has this product, {source}", source=gpu.sources[field]
             )
-            gpu.said("compute_capability", found, source)
+            gpu.fill("compute_capability", found, source)
 
 
 def _build(machine: Machine, tables: Tables) -> None:
@@ -70,13 +70,13 @@ def _build(machine: Machine, tables: Tables) -> None:
     line = machine.line_of(TorchBuild, "version")
     local = version.partition("+")[2]
     cuda = minor(local.partition(".")[0]) if local.startswith("cu") else None
-    other = next((one for one in _OTHERS if local.startswith(one)), None)
+    other = next((platform for platform in _OTHERS if local.startswith(platform)), None)
     if cuda is not None:
-        machine.said(TorchBuild, "built_for", "cuda", line)
-        machine.said(TorchBuild, "cuda", cuda, line)
+        machine.fill(TorchBuild, "built_for", "cuda", line)
+        machine.fill(TorchBuild, "cuda", cuda, line)
     elif other is not None:
-        machine.said(TorchBuild, "built_for", other, line)
-        machine.said(TorchBuild, "cuda", "", line)
+        machine.fill(TorchBuild, "built_for", other, line)
+        machine.fill(TorchBuild, "cuda", "", line)
     elif not local and machine.value(TorchBuild, "installer") == "pip":
         _default_build(version, machine, tables)
 
@@ -98,8 +98,8 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
         platform=platform,
     )
     line = Line(0, "", file=source)
-    machine.said(TorchBuild, "built_for", "cuda" if cuda else "cpu", line)
-    machine.said(TorchBuild, "cuda", cuda or "", line)
+    machine.fill(TorchBuild, "built_for", "cuda" if cuda else "cpu", line)
+    machine.fill(TorchBuild, "cuda", cuda or "", line)
 
 
 def _platform(machine: Machine) -> None:
@@ -109,10 +109,10 @@ def _platform(machine: Machine) -> None:
     """
     wheel = machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson")
     if wheel and not machine.knows(System, "os"):
-        machine.said(System, "os", "linux", _ASSUMED)
+        machine.fill(System, "os", "linux", _ASSUMED)
     card = machine.value(System, "os") == "windows" and machine.items(Nvml, "gpus")
     if (wheel or card) and not machine.knows(System, "machine"):
-        machine.said(System, "machine", "x86_64", _ASSUMED)
+        machine.fill(System, "machine", "x86_64", _ASSUMED)
 
 
 def known_facts(machine: Machine) -> KnownFacts:

@@ -34,12 +34,13 @@ def judge_taken(intake: Intake, tables: Tables) -> Report:
     intake.refuse_nothing()
     if not intake.held:
         return judge(intake.text(), tables)
-    saved = [judge_saved(one.snapshot, tables) for one in intake.held]
+    saved = [judge_saved(held.snapshot, tables) for held in intake.held]
     report = judge(_with_reports(intake, saved), tables)
     adds_nothing = (
         len(saved) == 1
         and report.verdict == saved[0].verdict
-        and {one.slug for one in report.findings} <= {one.slug for one in saved[0].findings}
+        and {finding.slug for finding in report.findings}
+        <= {finding.slug for finding in saved[0].findings}
     )
     return saved[0] if adds_nothing else report
 
@@ -47,11 +48,11 @@ def judge_taken(intake: Intake, tables: Tables) -> Report:
 def _with_reports(intake: Intake, saved: list[Report]) -> Text:
     """Return the text with a line for each report, where its JSON stood."""
     lines = intake.text().lines
-    for one, report in zip(intake.held, saved, strict=True):
+    for held, report in zip(intake.held, saved, strict=True):
         at = max(
             at
-            for at, line in enumerate([one.line, *lines])
-            if line.file == one.line.file and line.number <= one.line.number
+            for at, line in enumerate([held.line, *lines])
+            if line.file == held.line.file and line.number <= held.line.number
         )
-        lines.insert(at, as_line(report, one.line))
+        lines.insert(at, as_line(report, held.line))
     return Text(lines)

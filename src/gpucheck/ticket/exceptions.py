@@ -94,16 +94,16 @@ def raised_in(text: Text) -> list[Raised]:
     """Return the exceptions of a text in their order, each distinct one once."""
     found: dict[tuple[str, str], Raised] = {}
     for index in _first_and_last(text.find(*_WORDS)):
-        one = _raised(text, index)
-        if one is None:
+        raised = _raised(text, index)
+        if raised is None:
             continue
-        key = (one.name, one.message[:80])
+        key = (raised.name, raised.message[:80])
         known = found.get(key)
-        if known is None or (one.frames and not known.frames):
-            found[key] = one
+        if known is None or (raised.frames and not known.frames):
+            found[key] = raised
     if not found:
         return list(filter(None, (_without_end(text, at) for at in text.find(_HEADER, most=_FEW))))
-    return sorted(found.values(), key=lambda one: one.index)
+    return sorted(found.values(), key=lambda raised: raised.index)
 
 
 def cut_off(text: Text) -> Line | None:
@@ -121,12 +121,12 @@ def chains(text: Text, raised: Sequence[Raised]) -> list[list[Raised]]:
     """Return the exceptions in chains; each one in a chain led to the next."""
     linked = {text.lines[at].number for at in text.find(_CAUSE, _CONTEXT, most=_MOST)}
     found: list[list[Raised]] = []
-    for one in raised:
+    for exception in raised:
         last = found[-1][-1] if found else None
-        if last is not None and any(last.line.number < at < one.line.number for at in linked):
-            found[-1].append(one)
+        if last is not None and any(last.line.number < at < exception.line.number for at in linked):
+            found[-1].append(exception)
         else:
-            found.append([one])
+            found.append([exception])
     return found
 
 
@@ -141,8 +141,8 @@ def _raised(text: Text, index: int) -> Raised | None:
     role = role_of_line(line.text)
     if _IGNORED in line.text.lower() or role is Role.ADVICE:
         return None
-    said = unlogged(line.text)
-    at_start = _AT_START.match(said) or _AT_START.match(line.text)
+    message_text = unlogged(line.text)
+    at_start = _AT_START.match(message_text) or _AT_START.match(line.text)
     if len(line.text) > (_LONG if at_start is None else _WHOLE_TICKET):
         return None if role in PRINTED else _in_long_line(line, index)
     found = at_start or _WITHIN.search(line.text)
@@ -192,12 +192,14 @@ def _below(text: Text, index: int) -> Iterator[str]:
     """Yield the next lines of a message that has several."""
     is_logged = unlogged(text.lines[index].text) != text.lines[index].text
     for line in text.after(index, _MOST_BELOW):
-        said = unlogged(line.text)
-        if not said.strip() or said.startswith(("```", "---", "The above", "During", "Traceback")):
+        line_text = unlogged(line.text)
+        if not line_text.strip() or line_text.startswith(
+            ("```", "---", "The above", "During", "Traceback")
+        ):
             return
-        if (said != line.text) != is_logged or role_of_line(line.text) not in _GO_ON:
+        if (line_text != line.text) != is_logged or role_of_line(line.text) not in _GO_ON:
             return
-        yield said.strip()
+        yield line_text.strip()
 
 
 def _without_end(text: Text, head: int) -> Raised | None:
@@ -208,14 +210,14 @@ def _without_end(text: Text, head: int) -> Raised | None:
     frames, last = [], ""
     at = head
     for at, line in enumerate(text.after(head, _MOST_ABOVE), head + 1):  # noqa: B007  # the last one
-        said = unlogged(line.text)
-        if said.startswith("```") or not _BODY.match(said):
+        line_text = unlogged(line.text)
+        if line_text.startswith("```") or not _BODY.match(line_text):
             break
-        frame = _frame(said)
+        frame = _frame(line_text)
         if frame is not None:
             frames.append(frame)
-        elif said.strip(" ^~"):
-            last = said.strip()
+        elif line_text.strip(" ^~"):
+            last = line_text.strip()
     found = _NOTEBOOK.match(text.lines[head].text) or _STATEMENT.match(last)
     if found is None or not frames:
         return None
@@ -242,18 +244,18 @@ def _above(text: Text, index: int) -> list[Frame]:
             continue
         if _HEADER in line.text.lower():
             break
-        said = unlogged(line.text)
-        frame = _frame(said)
+        line_text = unlogged(line.text)
+        frame = _frame(line_text)
         if frame is not None:
             frames.append(frame)
-        elif not _BODY.match(said) or said.startswith("```"):
+        elif not _BODY.match(line_text) or line_text.startswith("```"):
             break
     frames.reverse()
     return frames
 
 
-def _frame(said: str) -> Frame | None:
-    found = _FRAME.match(said)
+def _frame(line_text: str) -> Frame | None:
+    found = _FRAME.match(line_text)
     if found is None:
         return None
     file = found[1] or found[4] or found[7] or found[9]

@@ -108,7 +108,11 @@ _SAYS_NOTHING = frozenset(["RuntimeError", "OSError", "Exception", "ImportError"
 
 def failure_of(text: Text) -> Failure | None:
     """Return the exception that a text is about; None if it shows none that says anything."""
-    raised = [one for one in raised_in(text) if not _is_echo(one) and not _is_noted(text, one)]
+    raised = [
+        exception
+        for exception in raised_in(text)
+        if not _is_echo(exception) and not _is_noted(text, exception)
+    ]
     if not raised:
         return None
     chosen = _chosen(text, raised)
@@ -116,20 +120,20 @@ def failure_of(text: Text) -> Failure | None:
         raised=chosen,
         about=about(chosen),
         place=innermost(chosen.frames),
-        lines=frozenset(one.index for one in raised),
+        lines=frozenset(exception.index for exception in raised),
     )
 
 
 def about(raised: Raised) -> About:
     """Return what an exception is about, by its class and its words."""
-    said = _AT.sub("", f"{raised.message} {raised.more}".strip())
-    if not said and raised.name in _SAYS_NOTHING and not raised.frames:
+    words = _AT.sub("", f"{raised.message} {raised.more}".strip())
+    if not words and raised.name in _SAYS_NOTHING and not raised.frames:
         return About.ENVIRONMENT
     if raised.name in _OF_COMPILED_CODE:
         return About.PROGRAM
-    if _NOT_INSTALLED.match(said):
+    if _NOT_INSTALLED.match(words):
         return About.ELSEWHERE
-    if _OF_ENVIRONMENT_CLASSES.search(raised.name) or _OF_ENVIRONMENT.search(said):
+    if _OF_ENVIRONMENT_CLASSES.search(raised.name) or _OF_ENVIRONMENT.search(words):
         return About.ENVIRONMENT
     if _OF_FILES.search(raised.name):
         return About.ELSEWHERE
@@ -160,7 +164,13 @@ def _chosen(text: Text, raised: Sequence[Raised]) -> Raised:
     Exceptions in sentences count only if there are no others, a connection that is refused only if
     nothing else failed: where a server dies, its clients report that they cannot reach it.
     """
-    fatal = [one for one in raised if not one.quoted and (one.frames or one.message)]
-    traced = [one for one in fatal if one.frames]
-    first = [one[0] for one in chains(text, traced or fatal or raised)]
-    return next((one for one in first if about(one) is not About.ELSEWHERE), first[0])
+    fatal = [
+        exception
+        for exception in raised
+        if not exception.quoted and (exception.frames or exception.message)
+    ]
+    traced = [exception for exception in fatal if exception.frames]
+    first = [chain[0] for chain in chains(text, traced or fatal or raised)]
+    return next(
+        (exception for exception in first if about(exception) is not About.ELSEWHERE), first[0]
+    )

@@ -49,8 +49,8 @@ def formats(text: Text, matches: Sequence[Match]) -> list[Taken]:
     found = []
     for name, lines in _found(text):
         own = left.keys() & {(line.file, line.number) for line in lines}
-        for one in own:
-            del left[one]
+        for place in own:
+            del left[place]
         found += spans(name, lines, messages=len(own))
     rest = list(left.values())
     return [*found, *spans(_OTHER, rest, messages=len(rest))]

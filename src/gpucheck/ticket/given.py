@@ -31,10 +31,12 @@ class IntakeError(ValueError):
 
     def about(self, name: str) -> str:
         """Return the message about an input of this name, "" if it has none."""
-        said = self.args[0]
-        if not isinstance(said, Sentence):
+        sentence = self.args[0]
+        if not isinstance(sentence, Sentence):
             return str(self)
-        return said.mapped(lambda part: name if part == THE_INPUT else part) if name else said
+        return (
+            sentence.mapped(lambda part: name if part == THE_INPUT else part) if name else sentence
+        )
 
 
 class Given:

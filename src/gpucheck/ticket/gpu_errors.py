@@ -102,8 +102,8 @@ def first_gpu_error(text: Text) -> Line | None:
 
 def first_complaint(text: Text) -> Line | None:
     """Return the first line that says in words that CUDA, its libraries or a GPU fail."""
-    said = _first(text, _WORDS, _SAID, _NO_FAILURE)
-    return said or _first(text, _FAILING, _COMPLAINT, _NO_FAILURE)
+    line = _first(text, _WORDS, _SAID, _NO_FAILURE)
+    return line or _first(text, _FAILING, _COMPLAINT, _NO_FAILURE)
 
 
 def _first(

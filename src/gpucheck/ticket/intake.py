@@ -92,8 +92,8 @@ class Intake:
     def notes(self) -> list[str]:
         """What was not looked at, one sentence each."""
         return [
-            say("{name}: {what}.", name=one.name or say("the text"), what=one.what)
-            for one in self.not_read
+            say("{name}: {what}.", name=part.name or say("the text"), what=part.what)
+            for part in self.not_read
         ]
 
     def text(self) -> Text:
@@ -170,11 +170,11 @@ class Intake:
     def _without_saved(self, text: str, name: str) -> str:
         """Return the text with a blank line for each line of a snapshot, which is held."""
         parts, at = [], 0
-        for one in find_saved(text):
-            number = text.count("\n", 0, one.begin) + 1
-            self.held.append(Held(one.snapshot, Line(number, "", file=name)))
-            parts += [text[at : one.begin], "\n" * text.count("\n", one.begin, one.end)]
-            at = one.end
+        for saved in find_saved(text):
+            number = text.count("\n", 0, saved.begin) + 1
+            self.held.append(Held(saved.snapshot, Line(number, "", file=name)))
+            parts += [text[at : saved.begin], "\n" * text.count("\n", saved.begin, saved.end)]
+            at = saved.end
         return "".join((*parts, text[at:]))
 
     def _blocks(self, head: bytes, stream: Reads, size: int, name: str) -> Iterator[list[Line]]:

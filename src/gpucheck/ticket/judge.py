@@ -26,9 +26,15 @@ def judge(text: Text, tables: Tables) -> Report:
     reading = read(text, tables)
     report = _judged(reading, tables)
     if not _is_settled(report, reading):
-        joined = (read(one, tables) for one in unwrapped(text))
-        again = (_judged(one, tables) for one in joined if not one.says_the_same(reading))
-        report = next((one for one in again if _names_more(one, report)), report)
+        joined = (read(joined_text, tables) for joined_text in unwrapped(text))
+        again = (
+            _judged(joined_reading, tables)
+            for joined_reading in joined
+            if not joined_reading.says_the_same(reading)
+        )
+        report = next(
+            (joined_report for joined_report in again if _names_more(joined_report, report)), report
+        )
     return report
 
 

@@ -53,14 +53,14 @@ def with_names(text: Text, tables: Tables) -> Text:
     for index in text.find(*_LITERALS, most=_MOST):
         line = text.lines[index]
         row = _row(line.text[:_LONGEST], tables.get(CudaErrors))
-        if row is not None and not _is_told(line.text, row):
+        if row is not None and not _is_named_in(line.text, row):
             named[index] = _named(line, row)
     if not named:
         return text
     return Text(named.get(index, line) for index, line in enumerate(text.lines))
 
 
-def _is_told(line: str, row: CudaErrorRow) -> bool:
+def _is_named_in(line: str, row: CudaErrorRow) -> bool:
     """Whether a line has both the name and the words."""
     return row.runtime in (None, *_NAME.findall(line)) and (row.message or "") in line
 

@@ -55,32 +55,32 @@ def take_out(text: Text) -> tuple[Text, OwnReport | None]:
     lines, reports = list(text.lines), []
     upper = len(lines)
     for at in reversed(text.find(MARK)[-_MOST_REPORTS:]):
-        said = parse([line.text for line in lines[at : at + MOST_LINES]])
-        if at >= upper or said is None:  # it is quoted in a report, or is no trailer
+        trailer = parse([line.text for line in lines[at : at + MOST_LINES]])
+        if at >= upper or trailer is None:  # it is quoted in a report, or is no trailer
             continue
-        reports.append(_read(said, lines[at]))
-        upper = _begin(lines, at, said)
-        del lines[upper : at + said.lines]
+        reports.append(_read(trailer, lines[at]))
+        upper = _begin(lines, at, trailer)
+        del lines[upper : at + trailer.lines]
     if reports:
         return Text(lines), _joined(reports[::-1])
     return _without_older(text), None
 
 
-def _begin(lines: Sequence[Line], at: int, said: Trailer) -> int:
+def _begin(lines: Sequence[Line], at: int, trailer: Trailer) -> int:
     """Return where the report with this trailer begins; the trailer's line if unknown."""
     above = range(at - 1, max(-1, at - _MOST_LINES), -1)
-    return next((one for one in above if start_of(lines[one].text) == said.start), at)
+    return next((index for index in above if start_of(lines[index].text) == trailer.start), at)
 
 
-def _read(said: Trailer, line: Line) -> OwnReport:
-    return OwnReport(said.verdict, line, _matches(said.verdict, said.causes, line))
+def _read(trailer: Trailer, line: Line) -> OwnReport:
+    return OwnReport(trailer.verdict, line, _matches(trailer.verdict, trailer.causes, line))
 
 
 def _joined(reports: Sequence[OwnReport]) -> OwnReport:
     """Return several reports as one: all causes, with the verdict of the first that has any."""
-    first = next((one for one in reports if one.matches), reports[0])
-    matches = {match.slug: match for one in reversed(reports) for match in one.matches}
-    ordered = dict.fromkeys(match.slug for one in (first, *reports) for match in one.matches)
+    first = next((report for report in reports if report.matches), reports[0])
+    matches = {match.slug: match for report in reversed(reports) for match in report.matches}
+    ordered = dict.fromkeys(match.slug for report in (first, *reports) for match in report.matches)
     return OwnReport(first.verdict, first.line, tuple(matches[slug] for slug in ordered))
 
 
@@ -93,7 +93,7 @@ def _without_older(text: Text) -> Text:
     upper = len(lines)
     for at in reversed(footers[-_MOST_REPORTS:]):
         above = range(at - 1, max(-1, at - _MOST_LINES), -1)
-        begin = next((one for one in above if _VERDICT.match(text.lines[one].text)), at)
+        begin = next((index for index in above if _VERDICT.match(text.lines[index].text)), at)
         if at < upper and begin < at:
             del lines[begin : at + 1]
             upper = begin
@@ -118,8 +118,8 @@ def _without_json(text: Text) -> tuple[Text, OwnReport | None]:
 
 def as_line(report: Report, line: Line) -> Line:
     """Return a report as the line that stands for it in a text, from which it is taken again."""
-    said = {"verdict": report.verdict, "root_causes": report.root_causes[:_MOST_CAUSES]}
-    text = msgspec.json.encode({"schema": REPORT_SCHEMA, **said}, enc_hook=plain).decode()
+    content = {"verdict": report.verdict, "root_causes": report.root_causes[:_MOST_CAUSES]}
+    text = msgspec.json.encode({"schema": REPORT_SCHEMA, **content}, enc_hook=plain).decode()
     return Line(line.number, text, file=line.file)
 
 
@@ -137,10 +137,10 @@ def _take_out_json(text: Text, begin: int) -> tuple[Text, OwnReport]:
         if not in_one_line and line.text in _JSON_ENDS:
             break
     verdict, causes = _JSON_VERDICT.search(head), _JSON_CAUSES.search(head)
-    said = verdict[1] if verdict is not None else "unknown"
+    word = verdict[1] if verdict is not None else "unknown"
     slugs = re.findall(r'"([a-z][a-z0-9-]{3,50})"', causes[1]) if causes is not None else []
     rest = Text(text.lines[:begin] + text.lines[end:])
-    return rest, OwnReport(said, first, _matches(said, slugs, first))
+    return rest, OwnReport(word, first, _matches(word, slugs, first))
 
 
 def words_about(slug: str) -> FindingMessages:

@@ -98,7 +98,7 @@ class _Crew(Generic[Item, Found]):
     def end(self) -> None:
         """Kill all processes: none holds anything that is still wanted."""
         with held():
-            for worker in (*self._idle, *(one for one, _part in self._busy.values())):
+            for worker in (*self._idle, *(process for process, _part in self._busy.values())):
                 worker.kill()
             self._idle.clear()
             self._busy.clear()

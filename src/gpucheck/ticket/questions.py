@@ -27,7 +27,7 @@ def open_questions(
                 _COLLECT_ENV,
             ),
         )
-    if any(one.severity is not Severity.INFO for one in diagnosis.standing):
+    if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
         return ()
     if pasted.own_verdict == "healthy":
         return ()

@@ -62,7 +62,7 @@ def read(text: Text, tables: Tables) -> Reading:
     machine = Machine(tables)
     readers = read_pasted(text, machine)
     if own is not None:
-        machine.said(Pasted, "own_verdict", own.verdict, own.line)
+        machine.fill(Pasted, "own_verdict", own.verdict, own.line)
         readers = (NAME_OF_REPORT, *readers)
     complete(machine, tables, text.words())
     found = search(text, known_facts(machine))
@@ -74,13 +74,13 @@ def read(text: Text, tables: Tables) -> Reading:
     if not matches and failure is None:
         head = cut_off(text)
         if head is not None:
-            machine.said(Pasted, "cut_off", quote(head.text), head)
+            machine.fill(Pasted, "cut_off", quote(head.text), head)
         complaint = first_complaint_of_environment(text)
         if complaint is not None:
-            said = quote(complaint.text)
-            machine.said(Pasted, "complaint", said, complaint)
+            quoted = quote(complaint.text)
+            machine.fill(Pasted, "complaint", quoted, complaint)
     if failed is not None:
-        machine.said(Pasted, "gpu_error", quote(failed.text), failed)
+        machine.fill(Pasted, "gpu_error", quote(failed.text), failed)
     return Reading(
         text=text,
         own=own,

@@ -42,11 +42,11 @@ def _found(text: str) -> Iterator[Inside]:
         start = _BEGINNING.search(text, at)
         if start is None or found == _MOST:
             return
-        one = _read(text, start.start())
-        at = start.end() if one is None else one.end
-        if one is not None:
+        inside = _read(text, start.start())
+        at = start.end() if inside is None else inside.end
+        if inside is not None:
             found += 1
-            yield one
+            yield inside
 
 
 def _read(text: str, begin: int) -> Inside | None:

@@ -15,7 +15,7 @@ _LASTING = (Outcome.FINE, Outcome.NOT_APPLICABLE, Outcome.UNKNOWN)
 
 
 @functools.cache
-def nothing_said(kind: type[Section]) -> Section:
+def empty_section(kind: type[Section]) -> Section:
     """Return an empty section of this type; all texts share one object."""
     return kind(problems={"*": NOT_PASTED})
 
@@ -41,13 +41,19 @@ class Settled:
 def silent_rules(snapshot: Snapshot) -> frozenset[str]:
     """Return the slugs of the rules about whose sections a text says nothing."""
     sections = snapshot.sections.values()
-    return _without(frozenset(type(one) for one in sections if one is not nothing_said(type(one))))
+    return _without(
+        frozenset(
+            type(section) for section in sections if section is not empty_section(type(section))
+        )
+    )
 
 
 @functools.lru_cache(maxsize=1024)
-def _without(said: frozenset[type[Section]]) -> frozenset[str]:
+def _without(mentioned: frozenset[type[Section]]) -> frozenset[str]:
     """Return the slugs of the rules that use none of these sections."""
-    return frozenset(slug for slug, rule in all_rules().items() if not sections_behind(rule) & said)
+    return frozenset(
+        slug for slug, rule in all_rules().items() if not sections_behind(rule) & mentioned
+    )
 
 
 @functools.lru_cache(maxsize=4)

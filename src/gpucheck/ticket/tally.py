@@ -67,4 +67,4 @@ class Counting:
 
 
 def _ordered(counts: Counter[Any]) -> list[tuple[Any, int]]:
-    return sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return sorted(counts.items(), key=lambda counted: (-counted[1], counted[0]))

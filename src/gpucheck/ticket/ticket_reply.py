@@ -62,11 +62,13 @@ def _no_cause(report: Report) -> Sentence:
 
 def _cause(report: Report) -> list[str]:
     first, *others = report.causes
-    quoted = list(dict.fromkeys(where(one) for one in first.evidence if one.source))[:_QUOTED]
+    quoted = list(dict.fromkeys(where(evidence) for evidence in first.evidence if evidence.source))[
+        :_QUOTED
+    ]
     parts = [_as_code(_sentence(first), first)]
     if quoted:
         seen = spoken(say("What shows it:"))
-        parts.append("\n".join((seen, "", *(f"- {code(one)}" for one in quoted))))
+        parts.append("\n".join((seen, "", *(f"- {code(line)}" for line in quoted))))
     for at, fix in enumerate(first.fixes[:_FIXES]):
         leads = say("What to do: {fix}", fix=fix.text)
         parts += written((Words(fix.text if at else leads), *steps(replace(fix, verify=""))))

@@ -27,7 +27,7 @@ def unwrapped(text: Text) -> Iterator[Text]:
     lines = text.lines
     if not 1 < len(lines) <= _MOST_LINES:
         return
-    width = max((len(one.text) for one in lines if not one.text.startswith(_BORDER)), default=0)
+    width = max((len(line.text) for line in lines if not line.text.startswith(_BORDER)), default=0)
     if not _NARROWEST <= width <= _WIDEST:
         return
     for between in (_cut, _between_words):

@@ -30,10 +30,12 @@ def of_messages(matches: Sequence[Match]) -> Weight:
     return Weight(level, tie_break=tie_break)
 
 
-def of_facts(confidence: Confidence, said: Weight | None) -> Weight:
-    """Return the weight of what facts show; ``said`` is that of messages, None without any."""
+def of_facts(confidence: Confidence, message_weight: Weight | None) -> Weight:
+    """Return the weight of what facts show; ``message_weight`` is None without messages."""
     shown = Weight(_OF_FACTS[confidence].level)
-    if said is None:
+    if message_weight is None:
         return shown
-    agreed = said.level >= Strength.POINTS.level
-    return (said if said.level >= shown.level else shown)._replace(agreed=agreed)
+    agreed = message_weight.level >= Strength.POINTS.level
+    return (message_weight if message_weight.level >= shown.level else shown)._replace(
+        agreed=agreed
+    )

@@ -49,8 +49,8 @@ def innermost(frames: Sequence[Frame]) -> Place | None:
     """
     if not frames:
         return None
-    others = [one for one in reversed(frames) if not _is_below(one.file)]
-    special = (one for one in others if not _SERVES_ANY.search(one.file))
+    others = [frame for frame in reversed(frames) if not _is_below(frame.file)]
+    special = (frame for frame in others if not _SERVES_ANY.search(frame.file))
     return _place(next(special, others[0] if others else frames[-1]))
 
 

@@ -98,7 +98,7 @@ class Bench:
     ) -> None:
         self.torch = torch
         self.device = torch.device(device)
-        self.devices: list[Any] = [torch.device(one) for one in devices or (device,)]
+        self.devices: list[Any] = [torch.device(name) for name in devices or (device,)]
         self.level = level
         self.rank = rank
         self.world_size = world_size

@@ -24,8 +24,8 @@ def make_package():
 def main(mark, part):
     """Run the worker or the zygote."""
     if sys.version_info < OLDEST:
-        said = '\n%s{"too_old": "%s"}%s\n' % (mark, sys.version.split()[0], mark)
-        os.write(1, said.encode("ascii"))
+        answer = '\n%s{"too_old": "%s"}%s\n' % (mark, sys.version.split()[0], mark)
+        os.write(1, answer.encode("ascii"))
         os._exit(0)  # as a worker that has said everything
     make_package()
     before, sys.dont_write_bytecode = sys.dont_write_bytecode, True

@@ -36,8 +36,8 @@ class Channel:
 
     def pass_on(self, worker: str, line: bytes) -> None:
         """Send a line of another worker unchanged; the launcher parses it."""
-        said = line[:_LARGEST].decode("ascii", "replace")
-        self._write(json.dumps({"event": "said", "worker": worker, "said": said}))
+        text = line[:_LARGEST].decode("ascii", "replace")
+        self._write(json.dumps({"event": "said", "worker": worker, "said": text}))
 
     def _write(self, text: str) -> None:
         data = ("\n" + self._mark + text + self._mark + "\n").encode("ascii")
@@ -64,9 +64,9 @@ def plain(value: Any, depth: int = 0) -> Any:  # noqa: ANN401  # anything in, JS
         return value if math.isfinite(value) else None
     if depth < _DEEPEST and isinstance(value, dict):
         items = list(value.items())[:_MOST_ITEMS]
-        return {_text(key): plain(one, depth + 1) for key, one in items}
+        return {_text(key): plain(item, depth + 1) for key, item in items}
     if depth < _DEEPEST and isinstance(value, (list, tuple)):
-        found: list[Any] = [plain(one, depth + 1) for one in value[:_MOST_ITEMS]]
+        found: list[Any] = [plain(item, depth + 1) for item in value[:_MOST_ITEMS]]
         return found
     return _text(value)
 

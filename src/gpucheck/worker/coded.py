@@ -112,7 +112,11 @@ def agreed(rounds: Sequence[Sequence[Blame | None]]) -> Blame | None:
     Args:
         rounds: for each round at a size with wrong sums, the blame of each wrong segment.
     """
-    whole = [each for one in rounds for each in one]
-    if not whole or any(len(one) != 1 for one in rounds) or any(b != whole[0] for b in whole):
+    whole = [each for found_round in rounds for each in found_round]
+    if (
+        not whole
+        or any(len(found_round) != 1 for found_round in rounds)
+        or any(b != whole[0] for b in whole)
+    ):
         return None
     return whole[0]

@@ -136,13 +136,13 @@ def _selected(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str
         return None
     strides = [shape.stride] * sides
     try:
-        said = ask(
+        answer = ask(
             *tensors, None, strides, list(padding(shape)), [1] * sides,
             _TRANSPOSED, [0] * sides, shape.groups,
         )  # fmt: skip
     except TypeError:
         return None  # another signature
-    return str(said).rpartition(".")[2] or None
+    return str(answer).rpartition(".")[2] or None
 
 
 def _profiled(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:

@@ -109,10 +109,10 @@ def _is_marked_external():
 
 def _glibc():
     try:
-        said = os.confstr("CS_GNU_LIBC_VERSION")
+        libc = os.confstr("CS_GNU_LIBC_VERSION")
     except (AttributeError, ValueError, OSError):
         return ""
-    words = (said or "").split()
+    words = (libc or "").split()
     return words[1] if len(words) > 1 and words[0] == "glibc" else ""
 
 
@@ -141,12 +141,12 @@ def _site():
 
 def _locked(answer):
     """Return why nothing can be installed: into none of the folders, nor for this user alone."""
-    folders = [one for one in answer["site_packages"] or () if os.path.isdir(one)]
+    folders = [folder for folder in answer["site_packages"] or () if os.path.isdir(folder)]
     if not folders or answer["user_site_enabled"] or os.name != "posix":
         return ""
-    if any(os.access(one, os.W_OK) for one in folders):
+    if any(os.access(folder, os.W_OK) for folder in folders):
         return ""
-    read_only = all(os.statvfs(one).f_flag & os.ST_RDONLY for one in folders)
+    read_only = all(os.statvfs(folder).f_flag & os.ST_RDONLY for folder in folders)
     return "read-only" if read_only else "permission"
 
 

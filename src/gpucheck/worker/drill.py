@@ -61,8 +61,8 @@ def _before_all_reduce(torch: Torch, act: Callable[[Any], Any]) -> None:
         act(buffer)
         return right(buffer, *given, **named)
 
-    for one in (wrong, act):
-        one.__code__ = one.__code__.replace(
+    for function in (wrong, act):
+        function.__code__ = function.__code__.replace(
             co_filename=right.__code__.co_filename, co_name=right.__name__
         )
     torch.distributed.all_reduce = wrong

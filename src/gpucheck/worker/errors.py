@@ -80,9 +80,9 @@ def note_cuda_error(error: BaseException, words: str, data: Message) -> bool:
     code: int | None = getattr(error, "error_code", None)
     numbered = _CODE.search(words)
     named = _CUDA_NAME.search(words)
-    said = _CUDA_ERROR.search(words)
+    reported = _CUDA_ERROR.search(words)
     is_accelerator = type(error).__name__ == "AcceleratorError"
-    if not (is_accelerator or numbered or named or said):
+    if not (is_accelerator or numbered or named or reported):
         return False
     if isinstance(code, int):
         data["cuda_code"] = code
@@ -90,7 +90,7 @@ def note_cuda_error(error: BaseException, words: str, data: Message) -> bool:
         data["cuda_code"] = int(numbered.group(1))
     if named:
         data["cuda_name"] = named.group(0)
-    text = numbered.group(2) if numbered else said.group(1) if said else ""
+    text = numbered.group(2) if numbered else reported.group(1) if reported else ""
     if text:
         data["cuda_text"] = text.strip()
     if text and "cuda_code" not in data and "cuda_name" not in data:

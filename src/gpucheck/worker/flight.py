@@ -52,7 +52,7 @@ def watch(torch: Torch, backend: str, seconds: float, where: Where, send: Send) 
     """
     native = getattr(torch._C, "_distributed_c10d", None)  # noqa: SLF001  # no other name
     found = (getattr(native, name, None) for name in _DUMPS.get(backend, ()))
-    dump = next((one for one in found if one is not None), None)
+    dump = next((recorder for recorder in found if recorder is not None), None)
     if dump is not None:
         given = (dump, seconds / 2, where, send)
         threading.Thread(target=_report, args=given, daemon=True).start()
@@ -63,25 +63,25 @@ def _report(dump: Callable[[], Any], seconds: float, where: Where, send: Send) -
         # SIGTERM makes the main thread print its stack, not this one.
         if hasattr(signal, "pthread_sigmask"):  # not on Windows
             signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-        last, since, told = where(), time.monotonic(), False
+        last, since, reported = where(), time.monotonic(), False
         while last[0] != "done":
             time.sleep(_TICK)
             now = where()
             if now != last:
-                last, since, told = now, time.monotonic(), False
-            elif not told and now[0] in _PHASES and time.monotonic() - since > seconds:
-                told = True
+                last, since, reported = now, time.monotonic(), False
+            elif not reported and now[0] in _PHASES and time.monotonic() - since > seconds:
+                reported = True
                 send({"event": "flight", **read(dump())})
 
 
 def read(text: Any) -> Message:  # noqa: ANN401  # str or bytes
     """Return the last collective of a record and the last that was completed; 0 is none."""
-    entries = [one for one in json.loads(text).get("entries") or () if not one.get("is_p2p")]
+    entries = [entry for entry in json.loads(text).get("entries") or () if not entry.get("is_p2p")]
     last = entries[-1] if entries else {}
-    done = [one for one in entries if one.get("retired") or one.get("state") == "completed"]
+    done = [entry for entry in entries if entry.get("retired") or entry.get("state") == "completed"]
     return {
         "begun": int(last.get("collective_seq_id") or 0),
-        "completed": max((int(one["collective_seq_id"]) for one in done), default=0),
+        "completed": max((int(entry["collective_seq_id"]) for entry in done), default=0),
         "operation": str(last.get("profiling_name", ""))[:_LONGEST],
         "state": str(last.get("state", ""))[:_LONGEST],
     }

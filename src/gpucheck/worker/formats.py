@@ -124,10 +124,10 @@ def too_old(bench: Bench, name: str, since: tuple[int, int] | None) -> str:
 
 
 def _multiplies(bench: Bench, dtype: str) -> bool:
-    one = bench.torch.ones(2, 2, dtype=getattr(bench.torch, dtype))
+    square = bench.torch.ones(2, 2, dtype=getattr(bench.torch, dtype))
     try:
-        bench.torch.mm(one, one)
-        weight = one.reshape(1, 1, 2, 2)
+        bench.torch.mm(square, square)
+        weight = square.reshape(1, 1, 2, 2)
         bench.torch.nn.functional.conv2d(weight, weight)
     except RuntimeError:
         return False

@@ -185,11 +185,11 @@ class Group:
             return
         wrong = [rank for rank in others if self._state(rank) == _WRONG]
         if others and len(wrong) == len(others):
-            said = self._failure.detail
-            self._failure.detail = say("{said}; every rank sees something wrong", said=said)
+            detail = self._failure.detail
+            self._failure.detail = say("{said}; every rank sees something wrong", said=detail)
         elif others and all(self._state(rank) == _RIGHT for rank in others):
-            said = self._failure.detail
-            self._failure.detail = say("{said}; every other rank is right", said=said)
+            detail = self._failure.detail
+            self._failure.detail = say("{said}; every other rank is right", said=detail)
         raise self._failure
 
     def _wait(self, work: Any, end: float) -> None:  # noqa: ANN401  # torch.distributed.Work

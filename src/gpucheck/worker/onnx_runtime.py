@@ -52,14 +52,14 @@ def exporters(torch: Torch) -> dict[str, dict[str, Any]]:
     return {"torch.export": {"dynamo": True}, "TorchScript": {"dynamo": False}}
 
 
-def export(bench: Bench, one: Task, name: str, path: str) -> bool:
+def export(bench: Bench, task: Task, name: str, path: str) -> bool:
     """Export a model; return False and note the reason if this exporter does not work here."""
     torch = bench.torch
-    bench.stage(say("export by {name}: {activation}", name=name, activation=one.activation))
+    bench.stage(say("export by {name}: {activation}", name=name, activation=task.activation))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about the exporter's own age
-            torch.onnx.export(one.model, (one.data,), path, **exporters(torch)[name])
+            torch.onnx.export(task.model, (task.data,), path, **exporters(torch)[name])
     except Exception as error:
         missing = [each for each in _EXPORTER_NEEDS if not is_installed(each)]
         words = f"{type(error).__name__}: {error}"
@@ -127,15 +127,15 @@ def _session(runtime: Runtime, path: str, provider: str, options: dict[str, str]
 
 def not_loaded(runtime: Runtime, provider: str) -> Failed:
     """Return why a provider was not loaded, in the words of the dynamic loader."""
-    said = _loader_says(runtime, provider)
+    error = _loader_says(runtime, provider)
     detail = say(
         "ONNX Runtime did not load its {provider}, and what it printed says why", provider=provider
     )
-    if said:
+    if error:
         detail = say(
-            "ONNX Runtime did not load its {provider}: {error}", provider=provider, error=said
+            "ONNX Runtime did not load its {provider}: {error}", provider=provider, error=error
         )
-    return Failed("provider-not-loaded", detail, {"provider": provider, "loader": said})
+    return Failed("provider-not-loaded", detail, {"provider": provider, "loader": error})
 
 
 def _loader_says(runtime: Runtime, provider: str) -> str:

@@ -47,13 +47,13 @@ class Pace:
         self._count += 1
         self._mark, self._mark_delay = now, waiting
 
-    def said(self) -> Message:
+    def timings(self) -> Message:
         """Return what was noted: the seconds of each collective."""
         count = len(self._waited)
         return {
-            "own": [round(one, 4) for one in self._own[:count]],
-            "waited": [round(one, 4) for one in self._waited],
-            "delayed": [round(one, 4) for one in self._delayed[:count]],
+            "own": [round(seconds, 4) for seconds in self._own[:count]],
+            "waited": [round(seconds, 4) for seconds in self._waited],
+            "delayed": [round(seconds, 4) for seconds in self._delayed[:count]],
         }
 
     def _notes(self) -> bool:
@@ -88,8 +88,8 @@ def delay(*, every: bool = False) -> float | None:
         threads = os.listdir(_THREADS) if every else [pid]
     except OSError:
         return None
-    found = [_of_thread(one) for one in threads]
-    known = [one for one in found if one is not None]
+    found = [_of_thread(thread) for thread in threads]
+    known = [seconds for seconds in found if seconds is not None]
     return sum(known) if known else None
 
 

@@ -97,13 +97,13 @@ def _absolute(torch: Torch, layer: Module, data: Tensor, bias: Tensor | None) ->
     return torch.nn.functional.conv2d(data, layer.weight.double().abs(), bias, 2, 1)
 
 
-def judge(bench: Bench, one: Task, got: Tensor, by: str) -> None:
+def judge(bench: Bench, model_task: Task, got: Tensor, by: str) -> None:
     """Check each value that a runtime has computed.
 
     Raises:
         Failed: see ``reference``.
     """
-    what = f"convolutions and {one.activation}, {by}"
+    what = f"convolutions and {model_task.activation}, {by}"
     there = got.to(bench.device)
     reference.require_dtype(what, there, bench.torch.float32)
-    reference.within(what, there, one.expected, one.bound, bench, one.because)
+    reference.within(what, there, model_task.expected, model_task.bound, bench, model_task.because)

@@ -217,7 +217,7 @@ def _flip_in_sum(
     data: dict[str, Any] = {"fault": "flipped-bit"}
     if len(common) == 1:
         rank = common.pop()
-        data.update(rank=rank, bit=next(bit for one, bit in bits if one == rank))
+        data.update(rank=rank, bit=next(bit for fitting, bit in bits if fitting == rank))
     return say(
         "a bit of the contribution of {ranks} flipped, or of the sum in its place", ranks=names
     ), data
@@ -291,14 +291,17 @@ def _cause_of_part(
     read = [_read(value) for value in raw if value is not None and value >= 0]
     wanted = [_read(int(value)) for value in right[:_MOST_WRONG]]
     if len(raw) <= _MOST_FLIPS < total and all(
-        _one_bit(float(one), float(two)) for one, two in zip(seen, right)
+        _one_bit(float(seen_value), float(right_value))
+        for seen_value, right_value in zip(seen, right)
     ):
         words = say("a bit of what rank {rank} sent flipped", rank=sender)
         return words, {"fault": "flipped-bit", "rank": sender}
     if len(read) == len(wanted):
-        same_place = all(one[3] == two[3] for one, two in zip(read, wanted))
+        same_place = all(
+            seen_stamp[3] == wanted_stamp[3] for seen_stamp, wanted_stamp in zip(read, wanted)
+        )
         other, target = read[0][:2]
-        is_one = len({one[:2] for one in read}) == 1 and other >= 0
+        is_one = len({stamp[:2] for stamp in read}) == 1 and other >= 0
         if same_place and is_one and (other, target) != wanted[0][:2]:
             words = say("it is the data of rank {rank} for rank {other}", rank=other, other=target)
             return words, {"fault": "misplaced", "rank": other}
@@ -316,13 +319,13 @@ def _read(value: int) -> tuple[int, int, int, int]:
     return sender, receiver, value & ((1 << _ROUND_BITS) - 1), value >> _ROUND_BITS
 
 
-def _one_bit(one: float, two: float) -> bool:
+def _one_bit(first: float, second: float) -> bool:
     """Whether two numbers differ in one bit, as integers or as float32."""
-    raw = [int.from_bytes(struct.pack("<f", each), "little") for each in (one, two)]
+    raw = [int.from_bytes(struct.pack("<f", each), "little") for each in (first, second)]
     if bin(raw[0] ^ raw[1]).count("1") == 1:
         return True
-    is_whole = one == int(one) and abs(one) < 2.0**62
-    return is_whole and bin(int(one) ^ int(two)).count("1") == 1
+    is_whole = first == int(first) and abs(first) < 2.0**62
+    return is_whole and bin(int(first) ^ int(second)).count("1") == 1
 
 
 def _failure(

@@ -106,8 +106,8 @@ class Together:
 
         ``busy`` is the share of the best measurement in which it had no processor.
         """
-        said = self._pace.said()
-        return said if self._busy is None else {**said, "busy": round(self._busy, 3)}
+        timings = self._pace.timings()
+        return timings if self._busy is None else {**timings, "busy": round(self._busy, 3)}
 
     def connect(self) -> None:
         """Meet at the store of the group's first rank and become a process group.
@@ -226,8 +226,8 @@ class Together:
     def _verdict(self, wrong: list[Wrong]) -> Failed:
         """Return the failure, with the rank whose contribution is wrong, if that is certain."""
         detail = wrong[0].detail
-        data: Message = {"sizes": [one.size for one in wrong]}
-        blame = agreed([one for each in wrong for one in each.rounds])
+        data: Message = {"sizes": [wrong_size.size for wrong_size in wrong]}
+        blame = agreed([found_round for each in wrong for found_round in each.rounds])
         if blame is not None:
             rank = self._order["group"][blame.place]
             data.update(rank=rank, fault=blame.fault, segment=blame.segment)
@@ -248,8 +248,8 @@ class Together:
             self._store.set("timing", "slow" if once > _LONG else "fast")
         else:
             self._seconds(1)
-        said = self._store.get("timing")
-        times, calls = _SLOW if said == b"slow" else _FAST[self.backend]
+        speed = self._store.get("timing")
+        times, calls = _SLOW if speed == b"slow" else _FAST[self.backend]
         best = float("inf")
         for _ in range(times):
             watch = Busy()
@@ -323,11 +323,11 @@ def _reach(host: str, port: int, seconds: float) -> None:
         except OSError as error:
             if time.monotonic() > min(end, surely):
                 data = {"address": host, "port": port, "error": str(error)}
-                said = say(
+                detail = say(
                     "{address} port {port}, where the first rank of the group waits: {error}",
                     address=host, port=port, error=error,
                 )  # fmt: skip
-                raise Failed("store-unreachable", said, data) from error
+                raise Failed("store-unreachable", detail, data) from error
             time.sleep(_PAUSE)
         else:
             return
@@ -343,13 +343,13 @@ def mind_no_clock() -> None:
 
 def meaning(error: Exception, phase: str) -> Message:
     """Return kind, detail and data of an exception in the collectives."""
-    said = explain(error)
+    failure = explain(error)
     words = str(error)
     if phase == "store" and isinstance(error, (RuntimeError, OSError)):
-        said["kind"] = "store-unreachable"
-    elif any(sign in words for sign in LOST) or said["data"].get("nccl_result") == _REMOTE:
-        said["kind"] = "peer-lost"
-    return said
+        failure["kind"] = "store-unreachable"
+    elif any(sign in words for sign in LOST) or failure["data"].get("nccl_result") == _REMOTE:
+        failure["kind"] = "peer-lost"
+    return failure
 
 
 def _in_words(size: int, got: Tensor, total: float, begin: int) -> str:

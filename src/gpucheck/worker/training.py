@@ -125,4 +125,4 @@ def disturber(torch: Torch, roundoff: float, seed: int) -> Callable[[Tensor], Te
 def distances(course: Course, other: Course) -> list[float]:
     """Return the largest difference of losses, then of each weight."""
     pairs = [(course.losses, other.losses), *zip(course.weights, other.weights)]
-    return [float((one - two).abs().max()) for one, two in pairs]
+    return [float((first - second).abs().max()) for first, second in pairs]

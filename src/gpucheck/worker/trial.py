@@ -64,8 +64,8 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
     except Failed as failed:
         result.update(status="failed", kind=failed.kind, detail=failed.detail, data=failed.data)
     except Exception as error:  # noqa: BLE001  # whatever a broken torch raises is a result
-        said = explain(error) if together is None else meaning(error, progress.phase)
-        result.update(status="failed", **said)
+        failure = explain(error) if together is None else meaning(error, progress.phase)
+        result.update(status="failed", **failure)
     result.update(phase=progress.phase, collective=progress.collective)
     result["seconds"] = time.perf_counter() - start
     send(result)

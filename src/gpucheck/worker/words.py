@@ -44,8 +44,8 @@ def as_said(text: str) -> Message | None:
 
 def with_said(message: Message, field: str) -> Message:
     """Return a message with ``said`` beside the field if that has a sentence."""
-    said = as_said(message[field])
-    return message if said is None else {**message, "said": said}
+    sentence = as_said(message[field])
+    return message if sentence is None else {**message, "said": sentence}
 
 
 def _part(value: object) -> Part:

@@ -35,10 +35,10 @@ _AT_WORK = 0.02
 class _Worker:
     """One forked child, with its messages and its printed output."""
 
-    def __init__(self, key: str, pid: int, said: int, printed: int) -> None:
+    def __init__(self, key: str, pid: int, messages: int, printed: int) -> None:
         self.key = key
         self.pid = pid
-        self.said = said
+        self.messages = messages
         self.printed = printed
         self.line = b""
         self.tail = b""
@@ -76,7 +76,7 @@ class Zygote:
                     self._command(data)
                 elif not data:
                     self._selector.unregister(key.fd)
-                elif key.fd == worker.said:
+                elif key.fd == worker.messages:
                     self._relay(worker, data)
                 else:
                     worker.tail = (worker.tail + data)[-_TAIL:]
@@ -94,7 +94,7 @@ class Zygote:
 
     def _fork(self, key: str, order: Message) -> None:
         own = os.getpid()
-        said, child_says = os.pipe()
+        messages, child_says = os.pipe()
         printed, child_prints = os.pipe()
         with contextlib.suppress(Exception):  # the worker will say why
             action(order)  # its data is read once here, and not again by each worker
@@ -105,10 +105,10 @@ class Zygote:
             self._be_worker(own, child_says, child_prints, order)
         os.close(child_says)
         os.close(child_prints)
-        worker = _Worker(key, pid, said, printed)
+        worker = _Worker(key, pid, messages, printed)
         self._workers[key] = worker
         self._channel.send({"event": "forked", "worker": key, "pid": pid})
-        for handle in (said, printed):
+        for handle in (messages, printed):
             os.set_blocking(handle, False)
             self._selector.register(handle, selectors.EVENT_READ, worker)
 
@@ -165,7 +165,7 @@ class Zygote:
 
     def _drain(self, worker: _Worker) -> None:
         """Read what is left in the pipes of a worker that has ended, and close them."""
-        for handle in (worker.said, worker.printed):
+        for handle in (worker.messages, worker.printed):
             with contextlib.suppress(OSError):
                 left = _REST
                 while left > 0:
@@ -173,7 +173,7 @@ class Zygote:
                     left -= len(data)
                     if not data:
                         break
-                    if handle == worker.said:
+                    if handle == worker.messages:
                         self._relay(worker, data)
                     else:
                         worker.tail = (worker.tail + data)[-_TAIL:]

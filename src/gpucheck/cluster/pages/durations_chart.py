@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.pages.phases_chart import PHASES, Group, groups_of, those
+from gpucheck.cluster.pages.phases_chart import PHASES, Group, groups_of, ranks_in_words
 from gpucheck.cluster.pages.words import BAD
 from gpucheck.facts.preflight import Phase, RankOutcome
 from gpucheck.language import in_series, in_turn, say
@@ -34,8 +34,8 @@ _ONE_GROUP = "together"
 
 def chart(ranks: Sequence[RankOutcome], steps: Sequence[str]) -> Chart | None:
     """Return the plot; None if no rank was timed."""
-    held = [_there(one) for one in ranks if one.held_up or one.status != "passed"]
-    if not any(one.held_up for one in held):
+    held = [_there(rank) for rank in ranks if rank.held_up or rank.status != "passed"]
+    if not any(rank.held_up for rank in held):
         return None
     groups = groups_of(held, by_step=True)
     shown = groups[:_MOST]
@@ -51,34 +51,34 @@ def chart(ranks: Sequence[RankOutcome], steps: Sequence[str]) -> Chart | None:
     drawn += bottom_axis(axis, scale, _LEFT, _RIGHT, bottom, say("Seconds"))
     heads = (say("Rank"), say("State"), say("Time in each phase"))
     return Chart(
-        key="durations", title=say("How long each rank took"), said=_said(held, steps),
+        key="durations", title=say("How long each rank took"), caption=_caption(held, steps),
         drawn=tuple(drawn), height=bottom + 2 * LINE + 4, heads=heads,
-        rows=[_row(one, steps) for one in groups],
+        rows=[_row(rank_group, steps) for rank_group in groups],
     )  # fmt: skip
 
 
-def _there(one: RankOutcome) -> RankOutcome:
+def _there(rank: RankOutcome) -> RankOutcome:
     """Return how a rank ended where it was held up: it may have passed later."""
-    if one.held_up is None:
-        return one
-    status = one.status if one.status in BAD else "stopped"
-    return msgspec.structs.replace(one, status=status, phase=one.held_up.phase)
+    if rank.held_up is None:
+        return rank
+    status = rank.status if rank.status in BAD else "stopped"
+    return msgspec.structs.replace(rank, status=status, phase=rank.held_up.phase)
 
 
-def _seconds(one: RankOutcome) -> Mapping[Phase, float]:
-    return one.held_up.phase_seconds if one.held_up else {}
+def _seconds(rank: RankOutcome) -> Mapping[Phase, float]:
+    return rank.held_up.phase_seconds if rank.held_up else {}
 
 
-def _in_all(one: RankOutcome) -> float:
-    return sum(_seconds(one).values())
+def _in_all(rank: RankOutcome) -> float:
+    return sum(_seconds(rank).values())
 
 
-def _in_phase(one: RankOutcome) -> float:
-    return _seconds(one).get(one.phase, 0.0)
+def _in_phase(rank: RankOutcome) -> float:
+    return _seconds(rank).get(rank.phase, 0.0)
 
 
 def _timed(group: Group) -> list[RankOutcome]:
-    return [one for one in group.ranks if one.held_up]
+    return [rank for rank in group.ranks if rank.held_up]
 
 
 def _bar(group: Group, y: float, scale: Scale) -> list[Element]:
@@ -89,19 +89,19 @@ def _bar(group: Group, y: float, scale: Scale) -> list[Element]:
     if not timed:
         unknown = say("seconds unknown")
         return [name, label(_LEFT + 3, y + 11, unknown, room=_RIGHT - _LEFT, class_="dim")]
-    before = statistics.median(_in_all(one) - _in_phase(one) for one in timed)
+    before = statistics.median(_in_all(rank) - _in_phase(rank) for rank in timed)
     within = statistics.median(map(_in_phase, timed))
     begin, end = scale(before), scale(before + within)
     end = max(end, begin + _SHORTEST)
     kind = "named" if group.status in BAD else "waits" if group.status == "stopped" else "bar"
-    seconds = _range([_in_phase(one) for one in timed])
-    said = say("{phase} {seconds} s", phase=group.phase, seconds=seconds)
-    whole = in_line([group.name, term(group.status), said])
+    seconds = _range([_in_phase(rank) for rank in timed])
+    phase = say("{phase} {seconds} s", phase=group.phase, seconds=seconds)
+    whole = in_line([group.name, term(group.status), phase])
     return [
         name,
         box(_LEFT, y + 1, begin - _LEFT, _HIGH - 6, "bar", whole),
         box(begin, y + 1, end - begin, _HIGH - 6, kind, whole),
-        label(end + 3, y + 11, said, room=WIDTH - end - 3, class_=strong),
+        label(end + 3, y + 11, phase, room=WIDTH - end - 3, class_=strong),
     ]
 
 
@@ -115,17 +115,17 @@ def _row(group: Group, steps: Sequence[str]) -> Row:
     phases = [
         say(
             "{phase} {seconds} s",
-            phase=phase, seconds=_range([_seconds(one).get(phase, 0.0) for one in timed]),
+            phase=phase, seconds=_range([_seconds(rank).get(phase, 0.0) for rank in timed]),
         )
         for phase in PHASES
-        if any(phase in _seconds(one) for one in timed)
+        if any(phase in _seconds(rank) for rank in timed)
     ]  # fmt: skip
     if not timed:
         return group.name, term(group.status), say("unknown")
-    whole = say("{seconds} s in all", seconds=_range([_in_all(one) for one in timed]))
+    whole = say("{seconds} s in all", seconds=_range([_in_all(rank) for rank in timed]))
     step, each = _step(group, steps), in_series(phases)
-    told = in_parts([headed(step, each) if step else each, whole])
-    return group.name, term(group.status), told
+    times = in_parts([headed(step, each) if step else each, whole])
+    return group.name, term(group.status), times
 
 
 def _step(group: Group, steps: Sequence[str]) -> str:
@@ -135,7 +135,7 @@ def _step(group: Group, steps: Sequence[str]) -> str:
     return say("step {number} ({kind})", number=held_up.step + 1, kind=clean(steps[held_up.step]))
 
 
-def _said(held: Sequence[RankOutcome], steps: Sequence[str]) -> str:
+def _caption(held: Sequence[RankOutcome], steps: Sequence[str]) -> str:
     """Return what the plot shows, who waited for how long, and of whom nothing is known."""
     words: list[str] = [
         say(
@@ -143,29 +143,29 @@ def _said(held: Sequence[RankOutcome], steps: Sequence[str]) -> str:
             "time in the phase that is named beside it; a rank with a dashed part waited."
         )
     ]
-    waiting = [one for one in held if one.status == "stopped" and one.held_up]
+    waiting = [rank for rank in held if rank.status == "stopped" and rank.held_up]
     if waiting:
-        who = those([one.rank for one in waiting]).at_start()
-        seconds = _range([_in_phase(one) for one in waiting])
+        who = ranks_in_words([rank.rank for rank in waiting]).at_start()
+        seconds = _range([_in_phase(rank) for rank in waiting])
         awaited = _awaited(held, steps)
         words.append(
             say(
                 "{waiting} waited {seconds} s for {bad}.",
-                waiting=who, seconds=seconds, bad=those([awaited]),
+                waiting=who, seconds=seconds, bad=ranks_in_words([awaited]),
             )
             if awaited is not None
             else say("{waiting} waited {seconds} s.", waiting=who, seconds=seconds)
         )  # fmt: skip
-    unknown = [one.rank for one in held if not one.held_up]
+    unknown = [rank.rank for rank in held if not rank.held_up]
     if unknown:
-        words.append(say("No seconds are known for {ranks}.", ranks=those(unknown)))
+        words.append(say("No seconds are known for {ranks}.", ranks=ranks_in_words(unknown)))
     return in_turn(words)
 
 
 def _awaited(held: Sequence[RankOutcome], steps: Sequence[str]) -> int | None:
     """Return the rank that all others waited for; None unless one step of one group says so."""
-    bad = [one.rank for one in held if one.status in BAD]
-    places = {one.held_up.step for one in held if one.held_up}
+    bad = [rank.rank for rank in held if rank.status in BAD]
+    places = {rank.held_up.step for rank in held if rank.held_up}
     together = all(steps[at] == _ONE_GROUP for at in places if at < len(steps))
     is_certain = len(bad) == len(places) == 1 and together and max(places) < len(steps)
     return bad[0] if is_certain else None

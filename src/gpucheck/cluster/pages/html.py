@@ -40,7 +40,7 @@ def render(result: Result) -> str:
     found = words_of.causes(result)
     main: list[Node] = [
         *written(_cause(cause, result) for cause in found[:_IN_FULL]),
-        _said(found),
+        _all_findings(found),
         *written(words_of.next_section(result)),
         _plots(result),
         _ranks(result),
@@ -52,8 +52,8 @@ def render(result: Result) -> str:
         *ending(result.report.snapshot, names, words_of.trailer_of(result)),
     ]
     loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
-    said = [headed(say("notice"), one) for one in words_of.notices(result)[:_FINDINGS]]
-    top = written(map(Words, (*said, *words_of.still_open(result))))
+    notices = [headed(say("notice"), notice) for notice in words_of.notices(result)[:_FINDINGS]]
+    top = written(map(Words, (*notices, *words_of.still_open(result))))
     return page(first_line(result), main, [*end, loud], [loud, *top])
 
 
@@ -65,28 +65,35 @@ def first_line(result: Result) -> First:
 
 def _cause(cause: Cause, result: Result) -> Box:
     first = words_of.verdict(result)  # the first line already says this one
-    said = [one for _severity, one in words_of.said([cause]) if one not in first]
-    if len(said) > _EACH:
-        said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
+    sentences = [
+        sentence for _severity, sentence in words_of.said([cause]) if sentence not in first
+    ]
+    if len(sentences) > _EACH:
+        sentences = [*sentences[:_EACH], say("and {count:,} more", count=len(sentences) - _EACH)]
     return msgspec.structs.replace(
         words_of.box(cause, result),
-        intro=tuple(map(Words, said)),
+        intro=tuple(map(Words, sentences)),
         evidence=evidence(cause.finding) if cause.finding else (),
     )
 
 
-def _said(found: Sequence[Cause]) -> Element | None:
+def _all_findings(found: Sequence[Cause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
-    told = words_of.said(list(found))
-    shown_above = sum(min(_EACH, len(one.culprits) or 1) for one in found[:_IN_FULL])
-    if len(told) <= shown_above:
+    sentences = words_of.said(list(found))
+    shown_above = sum(min(_EACH, len(cause.culprits) or 1) for cause in found[:_IN_FULL])
+    if len(sentences) <= shown_above:
         return None
     rows = [
-        el("li", el("span", term(severity), class_=f"state {severity}"), BLANK, words(said, _LONG))
-        for severity, said in told[:_FINDINGS]
+        el(
+            "li",
+            el("span", term(severity), class_=f"state {severity}"),
+            BLANK,
+            words(sentence, _LONG),
+        )
+        for severity, sentence in sentences[:_FINDINGS]
     ]
-    if len(told) > _FINDINGS:
-        rows.append(el("li", say("and {count:,} more", count=len(told) - _FINDINGS)))
+    if len(sentences) > _FINDINGS:
+        rows.append(el("li", say("and {count:,} more", count=len(sentences) - _FINDINGS)))
     return section("all", say("All findings"), el("ul", *rows))
 
 
@@ -116,14 +123,14 @@ def _figures(result: Result) -> Element | None:
     preflight = result.preflight
     measured = list(map(words_of.measured, (preflight.bandwidths or ())[:_ROWS]))
     lists = [
-        folded(heading, items(said, _LONG))
-        for heading, said in (
+        folded(heading, items(sentences, _LONG))
+        for heading, sentences in (
             (say("Bandwidth"), measured),
             (say("Each rank alone"), list(words_of.rate_lines(preflight.ranks or ()))[:_ROWS]),
             (say("What ranks did when their time was over"), preflight.looks[:_ROWS]),
             (say("Steps"), preflight.step_notes[:_ROWS]),
             (say("Required"), list(result.requirements)[:_ROWS]),
         )
-        if said
+        if sentences
     ]
     return section("evidence", say("Everything that was measured"), *lists) if lists else None

@@ -34,8 +34,8 @@ def of_node(node: Node, snapshot: Snapshot) -> str:
     count = len(snapshot.get(Nvml).gpus or ())
     if not count:  # with gpus-per-node the node would be unfit
         return line("unknown", _NO_GPU)
-    said = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"
-    return line("fit", f"{said}, {_tested(snapshot.get(SelfTests))}")
+    healthy = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"
+    return line("fit", f"{healthy}, {_tested(snapshot.get(SelfTests))}")
 
 
 def of_result(result: Result, history: Sequence[StepResult]) -> str:
@@ -44,7 +44,7 @@ def of_result(result: Result, history: Sequence[StepResult]) -> str:
     if is_unfit(result.ending, history):
         drill = "drill: " if result.drill else ""
         if not found:
-            ranks = words.spans([one.rank for one in suspects(history)])
+            ranks = words.spans([suspect.rank for suspect in suspects(history)])
             return line(f"{drill}unfit", f"ranks {ranks} failed, nobody can be named")
         return line(f"{drill}{found[0].slug}", _of_cause(found[0]))
     if result.ending.status in (_MISCONFIGURED, _SLOW):
@@ -64,9 +64,9 @@ def _of_cause(cause: words.Cause) -> str:
     return f"{place}: {first.evidence}"
 
 
-def line(word: str, said: str) -> str:
+def line(word: str, reason: str) -> str:
     """Return ``gpucheck: WORD: what was seen``, short and without special characters."""
-    text = _UNSAFE.sub(" ", _OWNER.sub("", f"gpucheck: {word}: {said}"))
+    text = _UNSAFE.sub(" ", _OWNER.sub("", f"gpucheck: {word}: {reason}"))
     text = _GAP.sub(r"\1", " ".join(text.split())).rstrip(" ,:-")
     if len(text) <= LONGEST:
         return text
@@ -74,7 +74,7 @@ def line(word: str, said: str) -> str:
 
 
 def _tested(tests: SelfTests) -> str:
-    results = [one for one in tests.results or () if not one.is_import]
-    if results and all(one.status == "passed" for one in results):
+    results = [result for result in tests.results or () if not result.is_import]
+    if results and all(result.status == "passed" for result in results):
         return "self-tests passed"
     return "not every self-test finished" if results else "no self-test was run"

@@ -29,7 +29,7 @@ class Group(typing.NamedTuple):
 
 def chart(ranks: Sequence[RankOutcome]) -> Chart | None:
     """Return the plot; None if every rank has passed."""
-    if all(one.status == "passed" for one in ranks):
+    if all(rank.status == "passed" for rank in ranks):
         return None
     groups = groups_of(ranks)
     drawn: list[Node] = []
@@ -42,10 +42,11 @@ def chart(ranks: Sequence[RankOutcome]) -> Chart | None:
     for at, group in enumerate(groups):
         drawn += _bar(group, _TOP + at * _HIGH)
     rows: list[Row] = [
-        (one.name, term(one.status), one.phase, f"{len(one.ranks):,}") for one in groups
+        (rank_group.name, term(rank_group.status), rank_group.phase, f"{len(rank_group.ranks):,}")
+        for rank_group in groups
     ]
     return Chart(
-        key="phases", title=say("How far each rank came"), said=_said(ranks),
+        key="phases", title=say("How far each rank came"), caption=_caption(ranks),
         drawn=tuple(drawn), height=bottom + 4,
         heads=(say("Rank"), say("State"), say("Phase"), say("Ranks")), rows=rows, numbers=(3,),
     )  # fmt: skip
@@ -65,46 +66,50 @@ def _bar(group: Group, y: float) -> list[Element]:
 
 def groups_of(ranks: Sequence[RankOutcome], *, by_step: bool = False) -> list[Group]:
     """Return the rows of a plot: bad ranks alone, others together where they ended alike."""
-    bad = [one for one in ranks if one.status in BAD]
+    bad = [rank for rank in ranks if rank.status in BAD]
     each = list(ranks) if len(ranks) <= _EACH else bad[:_MOST_BAD]
-    found = [Group(_named(one), one.status, one.phase, [one]) for one in each]
-    shown = {one.rank for one in each}
+    found = [Group(_named(rank), rank.status, rank.phase, [rank]) for rank in each]
+    shown = {rank.rank for rank in each}
     others: dict[tuple[str, Phase, int | None], list[RankOutcome]] = {}
-    for one in ranks:
-        if one.rank not in shown:
-            step = one.held_up.step if by_step and one.held_up else None
-            others.setdefault((one.status, one.phase, step), []).append(one)
-    for (status, phase, _step), these in sorted(others.items(), key=lambda pair: -len(pair[1])):
-        name = say_many(len(these), "{count} rank", "{count:,} ranks")
-        found.append(Group(name, status, phase, these))
+    for rank in ranks:
+        if rank.rank not in shown:
+            step = rank.held_up.step if by_step and rank.held_up else None
+            others.setdefault((rank.status, rank.phase, step), []).append(rank)
+    for (status, phase, _step), ranks_alike in sorted(
+        others.items(), key=lambda pair: -len(pair[1])
+    ):
+        name = say_many(len(ranks_alike), "{count} rank", "{count:,} ranks")
+        found.append(Group(name, status, phase, ranks_alike))
     return found
 
 
-def _named(one: RankOutcome) -> str:
-    rank = say("rank {rank}", rank=one.rank)
-    return in_line([rank, host(one.host)]) if one.host else rank
+def _named(outcome: RankOutcome) -> str:
+    rank = say("rank {rank}", rank=outcome.rank)
+    return in_line([rank, host(outcome.host)]) if outcome.host else rank
 
 
-def _said(ranks: Sequence[RankOutcome]) -> str:
-    bad = [one.rank for one in ranks if one.status in BAD]
-    waiting = [one.rank for one in ranks if one.status == "stopped"]
+def _caption(ranks: Sequence[RankOutcome]) -> str:
+    bad = [rank.rank for rank in ranks if rank.status in BAD]
+    waiting = [rank.rank for rank in ranks if rank.status == "stopped"]
     words: list[str] = [
         say("Each bar ends at the last phase that the rank reached; a dashed bar waited.")
     ]
     if bad and waiting:
-        words.append(_waited(those(waiting).at_start(), bad))
-    if not any(one.held_up for one in ranks):
+        words.append(_waited(ranks_in_words(waiting).at_start(), bad))
+    if not any(rank.held_up for rank in ranks):
         words.append(say("The report does not say how many seconds this took."))
     return in_turn(words)
 
 
 def _waited(waiting: Sentence, bad: Sequence[int]) -> str:
     if len(bad) == 1:
-        return say("{waiting} waited for {bad}.", waiting=waiting, bad=those(bad))
-    return say("{waiting} waited for others. Not passed: {bad}.", waiting=waiting, bad=those(bad))
+        return say("{waiting} waited for {bad}.", waiting=waiting, bad=ranks_in_words(bad))
+    return say(
+        "{waiting} waited for others. Not passed: {bad}.", waiting=waiting, bad=ranks_in_words(bad)
+    )
 
 
-def those(ranks: Sequence[int]) -> Sentence:
+def ranks_in_words(ranks: Sequence[int]) -> Sentence:
     """Return ranks in words."""
     if len(ranks) == 1:
         return say("rank {rank}", rank=ranks[0])

@@ -72,14 +72,14 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     given = compose_files(files)
     found = [_linted(file, given, target, tables) for file in files]
     _write(found, options, tables)
-    for one in found:
-        name = shown_name(one.file)
-        if one.problem:
-            echo(say("{file}: {problem}.", file=name, problem=one.problem))
-        elif not one.kind and not options["quiet"]:
+    for linted in found:
+        name = shown_name(linted.file)
+        if linted.problem:
+            echo(say("{file}: {problem}.", file=name, problem=linted.problem))
+        elif not linted.kind and not options["quiet"]:
             echo(say("{file} is not a kind of file that lint knows.", file=name))
         elif not options["quiet"]:
-            _explain(one)
+            _explain(linted)
     if not options["quiet"]:
         _sum_up(found)
     ctx.exit(_status(found, options["fail_on"]))
@@ -166,18 +166,20 @@ def _write(found: "list[LintedFile]", options: dict[str, Any], tables: "Tables")
 
 
 def _sum_up(found: "list[LintedFile]") -> None:
-    read = sum(bool(one.kind) for one in found)
-    faults = sum(len(one.complaints) for one in found)
+    read = sum(bool(linted.kind) for linted in found)
+    faults = sum(len(linted.complaints) for linted in found)
     if read and not faults:
         echo(say_many(read, "No fault in {count} file.", "No fault in {count} files.", count=read))
 
 
 def _status(found: "list[LintedFile]", fail_on: "FailOn") -> int:
-    if any(one.problem for one in found) or not any(map(_may_be_judged, found)):
+    if any(linted.problem for linted in found) or not any(map(_may_be_judged, found)):
         return _UNREADABLE
     from gpucheck.engine import counts  # noqa: PLC0415
 
-    return int(any(counts(one.severity, fail_on) for file in found for one in file.complaints))
+    return int(
+        any(counts(complaint.severity, fail_on) for file in found for complaint in file.complaints)
+    )
 
 
 def _may_be_judged(file: "LintedFile") -> bool:

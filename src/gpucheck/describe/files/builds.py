@@ -51,11 +51,11 @@ def torch_indexes(install: Install) -> list[Index]:
 
     Of several main ones only the last counts.
     """
-    main = [one for one in install.indexes if one.role == "main"]
+    main = [index for index in install.indexes if index.role == "main"]
     return [
-        one
-        for one in _sources_of_torch(install)
-        if build_of(one.address) and (one not in main or one is main[-1])
+        index
+        for index in _sources_of_torch(install)
+        if build_of(index.address) and (index not in main or index is main[-1])
     ]
 
 
@@ -77,12 +77,12 @@ def build_with_line(install: Install) -> tuple[str, int] | None:
     if torch is not None and local_of(torch.version):
         return local_of(torch.version), torch.line
     found = torch_indexes(install)
-    builds = {build_of(one.address) for one in found}
+    builds = {build_of(index.address) for index in found}
     if len(builds) != 1:
         return None
     build = builds.pop()
     pinned = torch is not None and bool(torch.version)
-    beside_pypi = install.tool == "pip" and all(one.role == "extra" for one in found)
+    beside_pypi = install.tool == "pip" and all(index.role == "extra" for index in found)
     if beside_pypi and is_cuda(build) and not pinned:
         return None  # pip takes the newest release, and PyPI's may be newer
     return build, found[0].line
@@ -93,17 +93,17 @@ def has_unknown_index(install: Install) -> bool:
     torch = install.pin("torch")
     names_build = torch is not None and bool(local_of(torch.version))
     return any(
-        not build_of(one.address)
-        and not _is_of_pypi(one.address)
-        and not (names_build and has_all_builds(one.address))
-        for one in _sources_of_torch(install)
+        not build_of(index.address)
+        and not _is_of_pypi(index.address)
+        and not (names_build and has_all_builds(index.address))
+        for index in _sources_of_torch(install)
     )
 
 
 def _sources_of_torch(install: Install) -> list[Index]:
     """Return the indexes that torch may come from: its own if it has one."""
-    own = [one for one in install.indexes if one.role == "only" and "torch" in one.of]
-    return own or [one for one in install.indexes if not one.of or "torch" in one.of]
+    own = [index for index in install.indexes if index.role == "only" and "torch" in index.of]
+    return own or [index for index in install.indexes if not index.of or "torch" in index.of]
 
 
 def _is_of_pypi(address: str) -> bool:
@@ -112,4 +112,4 @@ def _is_of_pypi(address: str) -> bool:
 
 def first_of_family(install: Install) -> Pin | None:
     """Return the first package of PyTorch that is asked for."""
-    return next((one for one in install.pins if one.name in FAMILY), None)
+    return next((pin for pin in install.pins if pin.name in FAMILY), None)

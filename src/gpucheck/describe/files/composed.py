@@ -27,10 +27,12 @@ def merged(project: Project, others: Sequence[Project], beside: Beside) -> Proje
     unread = project.kind == "compose" and bool(beside.maybe) and not beside.readable
     by_name: dict[str, list[Workload]] = {}
     for other in others:
-        for one in other.workloads if other.kind == "compose" else ():
-            by_name.setdefault(one.name, []).append(one)
-    for one in project.workloads:
-        whole = _whole(one, by_name.get(one.name, []) if project.kind == "compose" else [])
+        for workload in other.workloads if other.kind == "compose" else ():
+            by_name.setdefault(workload.name, []).append(workload)
+    for workload in project.workloads:
+        whole = _whole(
+            workload, by_name.get(workload.name, []) if project.kind == "compose" else []
+        )
         if not whole.complete:
             continue
         if beside.maybe:
@@ -43,12 +45,12 @@ def merged(project: Project, others: Sequence[Project], beside: Beside) -> Proje
     return msgspec.structs.replace(project, workloads=tuple(found))
 
 
-def _whole(one: Workload, alike: Sequence[Workload]) -> Workload:
+def _whole(workload: Workload, alike: Sequence[Workload]) -> Workload:
     """Return a service with what the others add; with two images nobody knows which one runs."""
-    every = (one, *alike)
+    every = (workload, *alike)
     images = {two.image.reference for two in every if two.image is not None}
     return msgspec.structs.replace(
-        one,
+        workload,
         asks_for_gpu=any(two.asks_for_gpu for two in every),
         gpus=next((two.gpus for two in reversed(every) if two.gpus is not None), None),
         shared_memory=any(two.shared_memory for two in every),

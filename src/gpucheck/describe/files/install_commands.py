@@ -79,7 +79,7 @@ def variables_in(words: Iterable[str], line: int) -> dict[str, tuple[str, int]]:
     """Return the variables of ``NAME=value``, each with this line."""
     return {
         name: (value, line)
-        for name, equals, value in (one.partition("=") for one in words)
+        for name, equals, value in (word.partition("=") for word in words)
         if equals
     }
 
@@ -107,12 +107,12 @@ def _by_pip(
                     value = words[at] if at < len(words) else UNKNOWN
                 if option in _INDEXES:
                     if _INDEXES[option] == "main":
-                        indexes = [one for one in indexes if one.role != "main"]
+                        indexes = [index for index in indexes if index.role != "main"]
                     indexes.append(Index(value, command.line, _INDEXES[option]))
         else:
             found = _asked_for(words[at], command.line)
-            pins.extend(one for one in found if isinstance(one, Pin))
-            indexes.extend(one for one in found if isinstance(one, Index))
+            pins.extend(request for request in found if isinstance(request, Pin))
+            indexes.extend(request for request in found if isinstance(request, Index))
         at += 1
     return Install(
         line=command.line, pins=tuple(pins), indexes=tuple(indexes), tool=tool, image=image,
@@ -205,8 +205,8 @@ def by_conda(
             pins.append(Pin("torch", exact if exact.count(".") > 1 else "", at))
         else:
             pins.append(Pin(name, exact if exact.count(".") > 1 else "", at))
-    if also and any(one.name == "torch" for one in also):
-        pins = [one for one in pins if one.name not in ("torch", "torchvision", "torchaudio")]
+    if also and any(pin.name == "torch" for pin in also):
+        pins = [pin for pin in pins if pin.name not in ("torch", "torchvision", "torchaudio")]
         cuda = cpu = None
         return Install(
             line=line, pins=(*pins, *also), indexes=indexes, python=python, image=image,

@@ -48,7 +48,7 @@ def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside 
         return Linted(kind="")
     project, beside = _together(project, beside)
     found: dict[tuple[int, str, str], Complaint] = {}
-    for one in (
+    for complaint in (
         *cpu_build.complaints(project, target, tables),
         *indexes.complaints(project, target),
         *driver.complaints(project, target, tables),
@@ -57,9 +57,12 @@ def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside 
         *compiler.complaints(project, tables),
         *workloads.complaints(project),
     ):
-        found.setdefault((one.line, one.rule, str(one.sentence)), one)
+        found.setdefault((complaint.line, complaint.rule, str(complaint.sentence)), complaint)
     order = list(Severity)
-    ranked = sorted(found.values(), key=lambda one: (one.line, order.index(one.severity), one.rule))
+    ranked = sorted(
+        found.values(),
+        key=lambda complaint: (complaint.line, order.index(complaint.severity), complaint.rule),
+    )
     return Linted(
         kind=project.kind,
         complaints=tuple(ranked[:_MOST]),

@@ -47,14 +47,14 @@ def machine_of_image(reference: str) -> str:
     return "aarch64" if _IMAGES_OF_ARM.search(reference) else ""
 
 
-def machines_of(said: str, processor: str | None = None) -> tuple[str, ...]:
+def machines_of(declared: str, processor: str | None = None) -> tuple[str, ...]:
     """Return the processors for which something is judged: of several, what holds on all.
 
     Args:
-        said: what the file says: a processor, UNKNOWN, or "".
+        declared: what the file says: a processor, UNKNOWN, or "".
         processor: the one that the target's GPU is always sold with.
     """
-    if said == UNKNOWN:
+    if declared == UNKNOWN:
         return KNOWN
-    one = said or processor or ASSUMED
-    return (one,) if one in KNOWN else ()
+    chosen = declared or processor or ASSUMED
+    return (chosen,) if chosen in KNOWN else ()

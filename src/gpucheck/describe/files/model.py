@@ -71,7 +71,7 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
 
     def pin(self, name: str) -> Pin | None:
         """Return the only request for a package; None also if there are several."""
-        found = [one for one in self.pins if one.name == name]
+        found = [pin for pin in self.pins if pin.name == name]
         return found[0] if len(found) == 1 else None
 
 

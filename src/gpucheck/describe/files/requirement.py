@@ -75,7 +75,7 @@ def holds_on_linux(marker: str) -> bool | None:
 
     try:
         parsed = Marker(marker)
-        found = {parsed.evaluate({**_LINUX, "platform_machine": one}) for one in KNOWN}
+        found = {parsed.evaluate({**_LINUX, "platform_machine": machine}) for machine in KNOWN}
     except (ValueError, RecursionError):  # what packaging raises are ValueErrors
         return None
     return found.pop() if len(found) == 1 else None

@@ -64,8 +64,8 @@ def lines_of_texts(lines: list[str]) -> dict[str, int]:
     """Return the first line of each text in quotes."""
     found: dict[str, int] = {}
     for number, line in enumerate(lines, 1):
-        for one in _QUOTED.finditer(line):
-            found.setdefault(one[2], number)
+        for match in _QUOTED.finditer(line):
+            found.setdefault(match[2], number)
     return found
 
 

@@ -15,10 +15,12 @@ def unjudged(project: Project, beside: Beside, target: Target) -> Iterator[str]:
     places = [
         (stage.line, stage.machine)
         for stage in project.stages
-        if any(_has_torch(one) for one in stage.installs)
+        if any(_has_torch(install) for install in stage.installs)
     ]
     if not project.stages:
-        places = [(one.line, one.machine) for one in project.installs if _has_torch(one)]
+        places = [
+            (install.line, install.machine) for install in project.installs if _has_torch(install)
+        ]
     for line, machine in places:
         if machine == UNKNOWN:
             yield say(
@@ -36,7 +38,9 @@ def unjudged(project: Project, beside: Beside, target: Target) -> Iterator[str]:
     if target.gpus:
         yield from _images(project)
     lacking = [
-        one for one in project.workloads if one.asks_for_gpu is None and _for_gpus(one.image)
+        workload
+        for workload in project.workloads
+        if workload.asks_for_gpu is None and _for_gpus(workload.image)
     ]
     if beside.maybe and lacking:
         yield _about(beside)
@@ -51,8 +55,8 @@ def _for_gpus(image: Image | None) -> bool:
 
 
 def _images(project: Project) -> Iterator[str]:
-    started = [(one.image, one.machine) for one in project.stages if one.final]
-    started += [(one.image, one.machine) for one in project.workloads]
+    started = [(stage.image, stage.machine) for stage in project.stages if stage.final]
+    started += [(workload.image, workload.machine) for workload in project.workloads]
     for image, machine in started:
         if image is not None and image.torch and machine not in ("", ASSUMED):
             yield say(

@@ -69,7 +69,7 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
         _write(table_text.listing_json(tables, listing), text, options)
         return
     table = _named(tables, name)
-    wanted = [_filter(table, said) for said in filters]
+    wanted = [_filter(table, condition) for condition in filters]
     rows = table_text.matching(table, wanted)
     if not rows and not options["quiet"]:
         click.echo(_hint(table, wanted), err=True, nl=False)
@@ -129,7 +129,7 @@ def check_set(
     tables = open_tables(options["tables"], whole=False)
     found = [printable(problem) for problem in problems(tables)]
     well = say("Tables {version} of {date}: no problems.", version=tables.version, date=tables.date)
-    lines = [spoken(one) for one in found or [well]]
+    lines = [spoken(sentence) for sentence in found or [well]]
     answer: dict[str, Any] = {"version": tables.version, "date": tables.date, "problems": found}
     status = _PROBLEMS if found else 0
     if against_index and not found:
@@ -207,15 +207,15 @@ def _named(tables: "Tables", name: str) -> "Table":
     return tables.get(all_tables()[name])
 
 
-def _filter(table: "Table", said: str) -> tuple[str, str]:
+def _filter(table: "Table", condition: str) -> tuple[str, str]:
     from gpucheck.output.table_text import columns  # noqa: PLC0415
 
-    key, equals, value = said.partition("=")
+    key, equals, value = condition.partition("=")
     known = columns(table)
     if not equals or key not in known:
         refused = say(
             "{given} is not KEY=VALUE with a column of this table: {columns}.",
-            given=repr(printable(said)),
+            given=repr(printable(condition)),
             columns=in_series(known),
         )
         raise click.UsageError(with_hint(refused, meant(key, known)))
@@ -229,7 +229,9 @@ def _hint(table: "Table", wanted: list[tuple[str, str]]) -> str:
     lines = []
     for key, value in wanted:
         if not matching(table, [(key, value)]):
-            near = in_series([printable(one) for one in near_values(table, key, value)])
+            near = in_series(
+                [printable(near_value) for near_value in near_values(table, key, value)]
+            )
             filter_ = f"{key}={printable(value)}"
             if near:
                 hint = say(

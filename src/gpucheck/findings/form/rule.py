@@ -138,14 +138,16 @@ class Rule(msgspec.Struct, eq=False):
     @property
     def breaks_node(self) -> bool:
         """Whether the job should leave out the node of such a culprit."""
-        said = self.preflight.breaks_node
-        return self.preflight_class == _CULPRIT if said is None else said
+        declared = self.preflight.breaks_node
+        return self.preflight_class == _CULPRIT if declared is None else declared
 
     @property
     def drains_node(self) -> bool:
         """Whether a node that has it should get no jobs at all."""
-        said = self.preflight.drains_node
-        return self.preflight_class == _CULPRIT and self.breaks_node if said is None else said
+        declared = self.preflight.drains_node
+        return (
+            self.preflight_class == _CULPRIT and self.breaks_node if declared is None else declared
+        )
 
     def check(self, function: Check) -> Check:
         """Register the function that judges; its parameter types say what it needs."""

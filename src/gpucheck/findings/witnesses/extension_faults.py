@@ -60,14 +60,14 @@ class ExtensionFaults(Derived):
     def open_fact(self, package: CompiledPackage) -> str:
         """Return the fact that leaves open what the package lacks; "" if none does."""
         for file in package.files:
-            one = file.extension
-            if not one.needs_torch:
+            extension = file.extension
+            if not extension.needs_torch:
                 continue
-            if one.missing_symbols is None:
+            if extension.missing_symbols is None:
                 return f"{file.fact}.missing_symbols"
-            if one.missing_libraries is None:
+            if extension.missing_libraries is None:
                 return f"{file.fact}.missing_libraries"
-            if one.loads_missing and self._other_cuda(file) is not None:
+            if extension.loads_missing and self._other_cuda(file) is not None:
                 return f"{file.fact}.loads_missing"
         return ""
 
@@ -99,7 +99,9 @@ class ExtensionFaults(Derived):
     def _for_cuda_build(self, file: File) -> Fault | None:
         """Return the fault of a file that was built for CUDA, with a CPU build of torch."""
         missing = [
-            one for one in file.extension.missing_libraries or () if one.startswith(_OF_TORCH)
+            soname
+            for soname in file.extension.missing_libraries or ()
+            if soname.startswith(_OF_TORCH)
         ]
         if not missing:
             return None
@@ -166,7 +168,7 @@ class ExtensionFaults(Derived):
     def _other_cuda(self, file: File) -> Fault | None:
         needed, here = file.extension.cuda, (self._torch.cuda or "").partition(".")[0]
         lost = file.extension.missing_libraries or ()
-        missing = [one for one in lost if not one.startswith(_OF_VISUAL_CPP)]
+        missing = [soname for soname in lost if not soname.startswith(_OF_VISUAL_CPP)]
         if not needed or not here or needed == here or not missing:
             return None
         stray = self._has_runtime_of(needed)
@@ -186,7 +188,7 @@ class ExtensionFaults(Derived):
     def _without_runtime(self, file: File) -> Fault | None:
         """Return the fault of a file that lacks a DLL of the Visual C++ runtime."""
         lost = file.extension.missing_libraries or ()
-        missing = next((one for one in lost if one.startswith(_OF_VISUAL_CPP)), "")
+        missing = next((soname for soname in lost if soname.startswith(_OF_VISUAL_CPP)), "")
         if not missing:
             return None
         return Fault(

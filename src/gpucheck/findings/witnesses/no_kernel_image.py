@@ -106,9 +106,11 @@ class NoKernelImage(Derived):
         """Return torch's name of a device, and its compute capability; "" if not reported."""
         for _path, first in self._tests.of("import-torch"):
             seen = first.data.get("devices")
-            for one in seen if isinstance(seen, list) else ():
-                if isinstance(one, dict) and one.get("device") == device:
-                    return str(one.get("name") or ""), str(one.get("compute_capability") or "")
+            for device_data in seen if isinstance(seen, list) else ():
+                if isinstance(device_data, dict) and device_data.get("device") == device:
+                    return str(device_data.get("name") or ""), str(
+                        device_data.get("compute_capability") or ""
+                    )
         return "", ""
 
     def _fits(self, capability: str) -> str:
@@ -116,7 +118,7 @@ class NoKernelImage(Derived):
         device, built = capability_numbers(capability), capabilities_of(self._codes())
         if device is None or not built:
             return ""
-        if any(one[0] == device[0] and one <= device for one in built):
+        if any(built_for[0] == device[0] and built_for <= device for built_for in built):
             return ""  # code of a lower minor version runs as well
         if device > max(built):
             return _TOO_NEW
@@ -125,7 +127,7 @@ class NoKernelImage(Derived):
     def _explained(self) -> bool:
         """Whether the known facts of the build already show for which GPU it has no code."""
         try:
-            return any(one.trouble for one in self._code.on_gpus())
+            return any(judged_gpu.trouble for judged_gpu in self._code.on_gpus())
         except UnknownFactError:
             return False
 

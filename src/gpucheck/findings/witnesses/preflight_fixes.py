@@ -55,10 +55,10 @@ def fixes_for(rule: Rule, culprits: list[Culprit], preflight: Preflight) -> tupl
 
 def _of(rule: Rule, culprits: list[Culprit]) -> Fix:
     """Return what the header of a rule says; otherwise to check the hosts by themselves."""
-    said = rule.preflight
-    if said.fix:
-        return msgspec.structs.replace(_fix(said.fix, *said.commands), restart=said.restart)
-    hosts = list(dict.fromkeys(host for one in culprits for host in _hosts(one)))
+    header = rule.preflight
+    if header.fix:
+        return msgspec.structs.replace(_fix(header.fix, *header.commands), restart=header.restart)
+    hosts = list(dict.fromkeys(host for culprit in culprits for host in _hosts(culprit)))
     if not hosts:
         return _fix(
             say("Run a check on each host of the job: it examines more than the pre-flight does."),
@@ -142,11 +142,11 @@ def _by_facts(culprit: Culprit) -> tuple[Fix, ...]:
 
 
 def _without_transport(variables: dict[str, str]) -> Fix:
-    said = settings(dict(sorted(variables.items())))
+    shell_settings = settings(dict(sorted(variables.items())))
     return Fix(
         text=say("Until this is repaired, switch off the failing feature of NCCL on every rank."),
-        commands=(f"export {said}",),
-        verify=f"{said} {_AGAIN}",
+        commands=(f"export {shell_settings}",),
+        verify=f"{shell_settings} {_AGAIN}",
     )
 
 
@@ -158,12 +158,12 @@ def _left_out(culprits: list[Culprit], preflight: Preflight, *, is_listed: bool)
     if preflight.drill:
         return None
     blamed = [
-        one for one in culprits
-        if one.confidence is not Confidence.POSSIBLE and one.severity is Severity.ERROR
-        and not one.is_link
+        culprit for culprit in culprits
+        if culprit.confidence is not Confidence.POSSIBLE and culprit.severity is Severity.ERROR
+        and not culprit.is_link
     ]  # fmt: skip
-    hosts = list(dict.fromkeys(host for one in blamed for host in _hosts(one)))
-    every = {one.host for one in preflight.ranks or () if one.host}
+    hosts = list(dict.fromkeys(host for culprit in blamed for host in _hosts(culprit)))
+    every = {rank.host for rank in preflight.ranks or () if rank.host}
     if not hosts or every <= set(hosts):
         return None
     if not is_listed and (preflight.launcher != "slurm" or len(hosts) > _MOST_HOSTS):

@@ -21,7 +21,7 @@ class PreflightSays(Derived):
 
     def claims(self) -> list[Claim]:
         """Return a claim for each finding that has culprits; unknown slugs are left out."""
-        slugs = dict.fromkeys(one.slug for one in self._preflight.culprits or ())
+        slugs = dict.fromkeys(culprit.slug for culprit in self._preflight.culprits or ())
         rules = all_rules() if slugs else {}
         return [self._claim(rules[slug]) for slug in slugs if slug in rules]
 
@@ -41,7 +41,7 @@ class PreflightSays(Derived):
         from gpucheck.findings.witnesses.preflight_fixes import fixes_for  # noqa: PLC0415  # rarely needed
 
         culprits = self._preflight.culprits or []
-        order = [at for at, one in enumerate(culprits) if one.slug == rule.slug]
+        order = [at for at, culprit in enumerate(culprits) if culprit.slug == rule.slug]
         order.sort(key=lambda at: _order(culprits[at]))
         found = [culprits[at] for at in order]
         first, place = found[0], self.place(found[0])
@@ -84,7 +84,9 @@ class PreflightSays(Derived):
 
     def _end(self, rank: int, culprit: Culprit) -> str:
         """Return a rank with everything that is known about where it is."""
-        known = next((one for one in self._preflight.ranks or () if one.rank == rank), None)
+        known = next(
+            (outcome for outcome in self._preflight.ranks or () if outcome.rank == rank), None
+        )
         own = rank == culprit.rank or culprit.rank is None
         of = known or RankOutcome(rank=rank, task=-1)
         host = of.host or (culprit.host if own else None)
@@ -116,7 +118,7 @@ def _headline(rule: Rule, place: str, evidence: str) -> str:
     return say("{what}: {place}: {evidence}", what=what, place=place, evidence=evidence)
 
 
-def _few(these: tuple[object, ...]) -> str:
-    named = in_series([str(one) for one in these[:_MOST_RANKS]])
-    more = len(these) - _MOST_RANKS
+def _few(ranks: tuple[object, ...]) -> str:
+    named = in_series([str(rank) for rank in ranks[:_MOST_RANKS]])
+    more = len(ranks) - _MOST_RANKS
     return say("{those} and {count} more", those=named, count=more) if more > 0 else named

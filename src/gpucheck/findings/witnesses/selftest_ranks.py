@@ -41,7 +41,7 @@ class SelfTestRanks(Derived):
     def hanging(self) -> Hit | None:
         """Return the finding about a rank for which the others waited in a collective."""
         return self._hit(
-            lambda one: _has_hung(one) and not _is_missing(one),
+            lambda result: _has_hung(result) and not _is_missing(result),
             lambda first: say(
                 "A rank is stuck in the self-test {name}: {place}: {detail}", **_of(first)
             ),
@@ -50,7 +50,7 @@ class SelfTestRanks(Derived):
     def died(self) -> Hit | None:
         """Return the finding about a rank whose process ended during a test."""
         return self._hit(
-            lambda one: one.kind in _DIED,
+            lambda result: result.kind in _DIED,
             lambda first: say(
                 "A rank died in the self-test {name}: {place}: {detail}", **_of(first)
             ),
@@ -113,7 +113,9 @@ class SelfTestRanks(Derived):
 
     def _of_its_test(self, result: SelfTest) -> _Found:
         return [
-            one for one in self._tests.of(result.name) if one[1].world_size == result.world_size
+            numbered_result
+            for numbered_result in self._tests.of(result.name)
+            if numbered_result[1].world_size == result.world_size
         ]
 
 
@@ -131,7 +133,7 @@ def _has_hung(result: SelfTest) -> bool:
 
 def _names_some(result: SelfTest, of_its_test: _Found) -> bool:
     """Whether some ranks of a test are to blame and others are not."""
-    wrong = sum(one.went_wrong for _path, one in of_its_test)
+    wrong = sum(rank_result.went_wrong for _path, rank_result in of_its_test)
     return 0 < wrong < len(of_its_test) and result.world_size > 1
 
 

@@ -38,7 +38,14 @@ class SelfTestSays(Derived):
 
     def import_failure(self) -> tuple[str, SelfTest] | None:
         """Return the result that shows that ``import torch`` itself failed, with its path."""
-        return next((one for one in self._tests.wrong() if one[1].is_import), None)
+        return next(
+            (
+                numbered_result
+                for numbered_result in self._tests.wrong()
+                if numbered_result[1].is_import
+            ),
+            None,
+        )
 
     def fine(self, *names: str) -> Judgement:
         """Return the judgement of a rule if none of its tests failed."""

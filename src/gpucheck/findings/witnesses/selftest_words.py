@@ -98,15 +98,15 @@ def _counts(message: "Message", text: str) -> bool:
 
 def _lines(result: SelfTest) -> list[tuple[str, str]]:
     """Return the messages line by line, each with the field that contains it."""
-    said = [("detail", result.detail)]
+    texts = [("detail", result.detail)]
     warnings = result.data.get("nccl_warnings")
     warnings = warnings if isinstance(warnings, list) else []
-    said.extend((_WARNINGS, f"NCCL WARN {one}") for one in warnings)  # as NCCL prints it
+    texts.extend((_WARNINGS, f"NCCL WARN {warning}") for warning in warnings)  # as NCCL prints it
     for name in ("message", "printed"):
         text = result.data.get(name)
         lines = text[-_MOST:].splitlines() if isinstance(text, str) else []
-        said.extend((f"data.{name}", line) for line in lines)
-    return [(field, line[:_LONGEST]) for field, line in said[:_MOST_LINES]]
+        texts.extend((f"data.{name}", line) for line in lines)
+    return [(field, line[:_LONGEST]) for field, line in texts[:_MOST_LINES]]
 
 
 def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:

@@ -99,8 +99,12 @@ class _Run:
         made = self._plan(report)
         if self._place is not None:
             self._refuse_unfinished(self._place)
-        commands = [one for step in made.steps for one in step.commands]
-        if self._options["lock"] and commands and all(one.action != "lock" for one in commands):
+        commands = [command for step in made.steps for command in step.commands]
+        if (
+            self._options["lock"]
+            and commands
+            and all(command.action != "lock" for command in commands)
+        ):
             raise RefusedError(
                 say("--lock needs a project of uv or poetry, and that tool on PATH.")
             )
@@ -221,7 +225,7 @@ class _Run:
                     later.status = "declined"
                 break
             step.status = "planned" if answer == "y" else "declined"
-        return any(one.status == "planned" for one in steps)
+        return any(step.status == "planned" for step in steps)
 
     def _to_the_end(
         self,
@@ -329,7 +333,7 @@ class _Run:
         from gpucheck.probes import all_probes  # noqa: PLC0415
 
         needed = ("interpreter", "system")
-        others = [one.name for one in all_probes() if one.name not in needed]
+        others = [probe.name for probe in all_probes() if probe.name not in needed]
         tables = open_tables(self._options["tables"])
         found = run_probes(open_host(None), tables, self._options, skip=others)
         self._look_around(found.snapshot)
@@ -393,7 +397,7 @@ def _stopped(journal: "Journal") -> str:
     """Return where a run stopped, and how to go on."""
     from gpucheck.fixing.words import again  # noqa: PLC0415
 
-    told = {
+    commands = {
         "go_on": again(journal.place, "--continue"),
         "undo": again(journal.place, "--undo"),
     }
@@ -401,14 +405,14 @@ def _stopped(journal: "Journal") -> str:
     if journal.status in ("planned", "undone"):
         return say("Nothing is changed, and nothing was left half done.")
     if journal.status == "done":
-        return say("All steps have ended, but were not checked. To go back: {undo}", **told)
+        return say("All steps have ended, but were not checked. To go back: {undo}", **commands)
     if journal.status == "undoing" or found is None:
-        return say("Putting everything back was interrupted. To go on: {undo}", **told)
+        return say("Putting everything back was interrupted. To go on: {undo}", **commands)
     number, step = found
     return say(
         "A run of gpucheck fix was interrupted in step {number}: {command}. To go on: {go_on}. To "
         "go back: {undo}",
-        number=number, command=step.commands[step.at].text, **told,
+        number=number, command=step.commands[step.at].text, **commands,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.language import say
 from gpucheck.machine import Host
 
@@ -74,7 +74,7 @@ def read_pe(host: Host, path: str) -> Answer[Pe]:
     try:
         return Answer(_head(path, head.value[0]), path)
     except (ValueError, struct.error) as error:
-        return Answer(None, path, said_by(error))
+        return Answer(None, path, message_of(error))
 
 
 def is_none(problem: str) -> bool:
@@ -88,7 +88,7 @@ def libraries(host: Host, pe: Pe) -> Answer[list[str]]:
         return Answer([name for name, _ in _libraries(host, pe)], pe.path)
     except (ValueError, struct.error) as error:
         return Answer(
-            None, pe.path, say("its import table cannot be read: {why}", why=said_by(error))
+            None, pe.path, say("its import table cannot be read: {why}", why=message_of(error))
         )
 
 
@@ -108,7 +108,7 @@ def imported(host: Host, pe: Pe, wanted: Collection[str]) -> Answer[dict[str, li
         return Answer(found, pe.path)
     except (ValueError, struct.error) as error:
         return Answer(
-            None, pe.path, say("its import table cannot be read: {why}", why=said_by(error))
+            None, pe.path, say("its import table cannot be read: {why}", why=message_of(error))
         )
 
 
@@ -119,7 +119,7 @@ def missing_exports(host: Host, pe: Pe, names: Iterable[str]) -> Answer[set[str]
         left = wanted - _exported(host, pe)
     except (ValueError, struct.error) as error:
         return Answer(
-            None, pe.path, say("its export table cannot be read: {why}", why=said_by(error))
+            None, pe.path, say("its export table cannot be read: {why}", why=message_of(error))
         )
     return Answer({name.decode("utf-8", "replace") for name in left}, pe.path)
 

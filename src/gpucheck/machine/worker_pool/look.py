@@ -157,7 +157,7 @@ def _stat(pid: int) -> tuple[str, float] | None:
         return None
     state, *fields = _read(pid, "stat").rpartition(")")[2].split() or [""]
     try:
-        user, system = (int(one) for one in fields[_CPU - 1 : _CPU + 1])
+        user, system = (int(field) for field in fields[_CPU - 1 : _CPU + 1])
     except ValueError:
         return None
     return state, (user + system) / _TICKS

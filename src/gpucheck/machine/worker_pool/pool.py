@@ -107,8 +107,8 @@ class WorkerPool:
 
     def tick(self, seconds: float) -> None:
         """Wait at most this long for messages of workers; end those whose time is over."""
-        for key, said in self._spawner.events(seconds):
-            message: Message = without_secrets_in(said)  # before anybody passes it on
+        for key, received in self._spawner.events(seconds):
+            message: Message = without_secrets_in(received)  # before anybody passes it on
             if key != ZYGOTE:
                 self._take(key, message)
             elif self.state == "importing":

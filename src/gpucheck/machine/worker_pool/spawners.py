@@ -107,8 +107,11 @@ class SeparateSpawner:
 
     def events(self, seconds: float) -> list[tuple[str, Message]]:
         """Wait at most this long; return the workers' messages, and which workers have ended."""
-        wait([one.child for one in self._programs.values() if one.child is not None], seconds)
-        found = [(key, m) for key, one in self._programs.items() for m in one.messages()]
+        wait(
+            [program.child for program in self._programs.values() if program.child is not None],
+            seconds,
+        )
+        found = [(key, m) for key, program in self._programs.items() for m in program.messages()]
         for key, message in found:
             if message.get("event") == "ended":
                 self._forget(key)

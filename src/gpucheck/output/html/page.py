@@ -19,7 +19,7 @@ class First(NamedTuple):
 
     state: str
     word: str
-    said: str
+    sentence: str
 
 
 def page(first: First, main: Sequence[Node], end: Sequence[Node], top: Sequence[Node] = ()) -> str:
@@ -41,15 +41,15 @@ def page(first: First, main: Sequence[Node], end: Sequence[Node], top: Sequence[
 
 def title(first: First) -> str:
     """Return what a tab of a browser, or a frame, is called."""
-    said = headed(first.word, first.said) if first.word else first.said
-    return f"{clean(spoken(said), _LONGEST_TITLE)} - gpucheck"
+    words = headed(first.word, first.sentence) if first.word else first.sentence
+    return f"{clean(spoken(words), _LONGEST_TITLE)} - gpucheck"
 
 
 def _heading(first: First) -> Element:
-    said = clean(spoken(first.said), _LONGEST_FIRST)
+    heading = clean(spoken(first.sentence), _LONGEST_FIRST)
     if not first.word:
-        return el("h1", said)
-    return el("h1", el("span", first.word, class_=f"state {first.state}"), BLANK, said)
+        return el("h1", heading)
+    return el("h1", el("span", first.word, class_=f"state {first.state}"), BLANK, heading)
 
 
 def _head(first: First) -> list[Element]:

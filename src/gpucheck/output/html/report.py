@@ -37,10 +37,12 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
     report = public(report) if redacted else report
     if report.snapshot.origin == "pasted":
         return ticket.render(report)
-    examined = [(name, words(said)) for name, said in report_blocks.examined(report)]
+    examined = [(name, words(sentence)) for name, sentence in report_blocks.examined(report)]
     main: list[Node] = [
         *written([Words(note)] if note else []),
-        *written(report_blocks.box(report, one, every_fix=False) for one in report.standing),
+        *written(
+            report_blocks.box(report, finding, every_fix=False) for finding in report.standing
+        ),
         *written(report_blocks.questions(report)),
         section("tested", say("What was examined"), pairs(examined)),
         _machine(report),
@@ -60,8 +62,8 @@ def first_line(report: Report) -> First:
 
 def _machine(report: Report) -> Element:
     rows = [
-        (term(one.name), state(one.status), words(one.words), in_series(one.slugs))
-        for one in areas(report)
+        (term(area.name), state(area.status), words(area.words), in_series(area.slugs))
+        for area in areas(report)
     ]
     heads = (say("Area"), say("State"), say("Facts"), say("Findings"))
     return section("machine", say("This machine"), table(heads, rows))
@@ -89,8 +91,8 @@ def _checks(report: Report) -> Element | None:
     if not report.checks:
         return None
     rows = [
-        (one.slug, term(one.outcome.value), words(one.reason))
-        for one in report_blocks.sorted_checks(report)
+        (check.slug, term(check.outcome.value), words(check.reason))
+        for check in report_blocks.sorted_checks(report)
     ]
     heads = (say("Check"), say("Outcome"), say("Reason"))
     return section(

@@ -39,7 +39,9 @@ def first_line(report: Report) -> First:
 
 
 def _box(report: Report, finding: Finding) -> Box:
-    lines = [ticket_text.with_role(one, report) for one in finding.evidence if one.source]
+    lines = [
+        ticket_text.with_role(evidence, report) for evidence in finding.evidence if evidence.source
+    ]
     return msgspec.structs.replace(
         ticket_text.box(report, finding, list(dict.fromkeys(lines))[:_LINES], finding.fixes),
         severity=finding.severity.value,
@@ -47,7 +49,9 @@ def _box(report: Report, finding: Finding) -> Box:
 
 
 def _questions(report: Report) -> Element | None:
-    asked = [in_turn([one.question, clean(one.reason)]) for one in report.open_questions]
+    asked = [
+        in_turn([question.question, clean(question.reason)]) for question in report.open_questions
+    ]
     return section("questions", say("Not decided"), items(asked)) if asked else None
 
 

@@ -277,13 +277,13 @@ def _walk(value: Any, replace: Replace, kind: Kind = "any") -> Any:  # noqa: ANN
             }
         )
     if isinstance(value, list):
-        return [_walk(one, replace, kind) for one in value]
+        return [_walk(item, replace, kind) for item in value]
     if isinstance(value, tuple):
-        return tuple(_walk(one, replace, kind) for one in value)
+        return tuple(_walk(item, replace, kind) for item in value)
     if isinstance(value, dict):
         if kind == "variables":
             return replace(kind, value)
-        return type(value)({key: _walk(one, replace, kind) for key, one in value.items()})
+        return type(value)({key: _walk(item, replace, kind) for key, item in value.items()})
     if isinstance(value, Sentence):
         return value.mapped(lambda part: _walk(part, replace, kind))
     return replace(kind, value) if isinstance(value, str) else value

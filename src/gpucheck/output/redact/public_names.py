@@ -190,7 +190,7 @@ def _is_public_module(name: str) -> bool:
         return False
     words = found["stem"].split("_")
     starts = ("-".join(words[:count]) for count in range(len(words), 0, -1))
-    package = next((one for one in starts if _packages().known(one) is not None), None)
+    package = next((start for start in starts if _packages().known(start) is not None), None)
     rest = words[package.count("-") + 1 :] if package else ["?"]
     return all(word in _OF_MODULES or word.isdecimal() for word in rest)
 

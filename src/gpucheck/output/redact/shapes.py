@@ -330,12 +330,14 @@ def names(text: str) -> Iterator[tuple[Kind, str]]:
     A secret may look like a name: the text must be one without.
     """
     for shapes, others in ((_SURE_HOSTS, _NO_SURE_HOST), (_HOSTS, _NO_HOST)):
-        yield from (("host", one) for one in shapes.values(text) if not others.fullmatch(one))
-    yield from (("user", one) for one in _USERS.values(text) if not _NO_GROUP.fullmatch(one))
-    yield from (("process", one) for one in _PROCESSES.values(text) if not is_program(one))
-    yield from (("image", one) for one in _IMAGES.values(text) if not is_public_image(one))
-    yield from (("folder", one) for one in _FOLDERS.values(text))
-    yield from (("channel", one) for one in _CHANNELS.values(text))
+        yield from (("host", host) for host in shapes.values(text) if not others.fullmatch(host))
+    yield from (("user", user) for user in _USERS.values(text) if not _NO_GROUP.fullmatch(user))
+    yield from (
+        ("process", program) for program in _PROCESSES.values(text) if not is_program(program)
+    )
+    yield from (("image", image) for image in _IMAGES.values(text) if not is_public_image(image))
+    yield from (("folder", folder) for folder in _FOLDERS.values(text))
+    yield from (("channel", channel) for channel in _CHANNELS.values(text))
     yield from scheduler_shapes.names(text)
     for found in _MAIL.finditer(text):
         if _is_mail(found):
@@ -376,7 +378,7 @@ def _replaced(found: re.Match[str], pseudonym: Callable[[str], str]) -> str:
 
 
 def _replaced_v4(found: re.Match[str], pseudonym: Callable[[str], str]) -> str:
-    numbers = [int(one) for one in found["address"].split(".")]
+    numbers = [int(part) for part in found["address"].split(".")]
     is_of_nobody = numbers[0] == _LOOPBACK or not any(numbers)
     if max(numbers) > _BYTE or is_of_nobody or _is_version(found, numbers[0]):
         return found[0]

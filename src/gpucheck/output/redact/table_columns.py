@@ -67,7 +67,7 @@ def _row(line: str, header: str, columns: _Columns) -> Iterator[tuple[str, str]]
 
 
 def _columns(header: str) -> _Columns:
-    found = [(one.start(), one.end(), one[0].upper()) for one in _WORD.finditer(header)]
+    found = [(match.start(), match.end(), match[0].upper()) for match in _WORD.finditer(header)]
     words = {word for _, _, word in found}
     beside = next((kind for word, kind in _NAME_BESIDE.items() if word in words), "")
     named = {**_COLUMNS, "NAME": beside}

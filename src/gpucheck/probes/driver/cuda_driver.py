@@ -65,7 +65,7 @@ def _devices(value: object) -> list[CudaDevice]:
     """
     if not isinstance(value, list):
         raise ValueError(say("it is not a list of devices"))  # noqa: TRY004  # a bad answer
-    return [_device(one) for one in value]
+    return [_device(device) for device in value]
 
 
 def _device(raw: object) -> CudaDevice:

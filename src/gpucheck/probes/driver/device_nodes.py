@@ -34,7 +34,7 @@ def collect(host: Host) -> DeviceNodes:
     if identity.uid < 0:
         notes.unknown("uid", say("the system has no user ids"))
     else:
-        notes.said("uid", "getuid")
+        notes.known("uid", "getuid")
     return DeviceNodes(
         nodes=_nodes(host, notes),
         uid=identity.uid if identity.uid >= 0 else None,
@@ -55,7 +55,7 @@ def _nodes(host: Host, notes: Notes) -> list[DeviceNode] | None:
             notes.take("nodes", answer)
             return None
         paths += answer.value
-    notes.said("nodes", "/dev")
+    notes.known("nodes", "/dev")
     seen = [(path, host.stat(path)) for path in paths[:_MOST_NODES]]
     return [
         _node(host, path, stat)
@@ -77,7 +77,7 @@ def _node(host: Host, path: str, stat: Answer[Stat]) -> DeviceNode:
         opens = notes.take("opens", host.open_check(path))
     else:
         notes.unknown("opens", say("not tried: CUDA can start without it"))
-    notes.said("path", "/dev")
+    notes.known("path", "/dev")
     return DeviceNode(
         path=path,
         is_device=is_device,

@@ -59,7 +59,7 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
 def _libraries(
     found: list[_driver_libraries.Library], field: str, notes: Notes
 ) -> list[DriverLibrary]:
-    notes.said(field, say("the loader's folders"))
+    notes.known(field, say("the loader's folders"))
     return [
         DriverLibrary(
             path=library.path,

@@ -89,17 +89,17 @@ def _records(host: Host) -> Answer[list[messages.Record]]:
     if not any(host.exists(sign).value for sign in _NVIDIA_SIGNS):
         return buffer
     if host.origin != "sysroot":
-        journal = _said_by(host, _JOURNAL, _JOURNAL_TIMEOUT, messages.split_journal)
+        journal = _read_by_program(host, _JOURNAL, _JOURNAL_TIMEOUT, messages.split_journal)
         if journal.value:  # a user who may not read the journal gets an empty one
             return journal
     if host.exists(_OF_THIS_KERNEL).value is not True:
         return buffer
     # A container is refused the device, but dmesg can also ask by a system call.
-    dmesg = _said_by(host, _DMESG, _DMESG_TIMEOUT, messages.split_dmesg)
+    dmesg = _read_by_program(host, _DMESG, _DMESG_TIMEOUT, messages.split_dmesg)
     return dmesg if dmesg.value else buffer
 
 
-def _said_by(
+def _read_by_program(
     host: Host,
     argv: tuple[str, ...],
     timeout: float,
@@ -116,9 +116,9 @@ def _event(
 ) -> XidEvent:
     notes = Notes()
     for field in ("xid", "message"):
-        notes.said(field, source)
+        notes.known(field, source)
     if xid.address:
-        notes.said("pci_address", source)
+        notes.known("pci_address", source)
     else:
         notes.unknown("pci_address", say("the message names no PCI address"))
     return XidEvent(
@@ -139,7 +139,7 @@ def _kill(
     source: str,
 ) -> OomKill:
     notes = Notes()
-    notes.said("*", source)
+    notes.known("*", source)
     is_limit = kill.scope == "cgroup"
     return OomKill(
         pid=kill.pid,

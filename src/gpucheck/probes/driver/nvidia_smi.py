@@ -55,7 +55,7 @@ def collect(host: Host, nvml: Nvml) -> NvidiaSmi:
     notes = Notes()
     found = notes.take("found", place.map(bool))
     source = say("gpucheck: {why_not}", why_not=why_not) if why_not else place.source
-    notes.said("asked", source)
+    notes.known("asked", source)
     notes.problems["*"] = (
         say("not asked: {why_not}", why_not=why_not) if found else say("there is no nvidia-smi")
     )
@@ -84,8 +84,8 @@ def _find(host: Host) -> Answer[str]:
 def _ask(host: Host, path: str) -> NvidiaSmi:
     """Run the query; ``--version`` and the plain table fill in what it does not return."""
     notes = Notes()
-    notes.said("found", path)
-    notes.said("asked", path)
+    notes.known("found", path)
+    notes.known("asked", path)
     query = host.run((path, *_QUERY), _TIMEOUT)
     if query.value is None:
         notes.problems["*"] = query.complaint

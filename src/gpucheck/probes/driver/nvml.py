@@ -66,7 +66,9 @@ def decode(raw: dict[str, Any]) -> Nvml:
         init_message=asked.fill("init_message", message),
         driver_release=asked.take("driver_release", "driver_release", text),
         cuda=asked.take("cuda", "cuda_version", cuda_version),
-        gpus=None if gpus is None else [_gpu(at, one) for at, one in enumerate(gpus)],
+        gpus=None
+        if gpus is None
+        else [_gpu(at, gpu_answers) for at, gpu_answers in enumerate(gpus)],
         sources=asked.notes.sources,
         problems=asked.notes.problems,
     )
@@ -86,7 +88,7 @@ def _objects(value: object) -> list[dict[str, Any]]:
     Raises:
         ValueError: the value is not a list of objects.
     """
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(entry, dict) for entry in value):
         raise ValueError(say("it is not a list of objects"))
     return value
 
@@ -151,7 +153,11 @@ def _fabric_faults(value: object) -> list[str]:
     mask = within("health")(value)
     fields = [mask >> shift & width for shift, width in _HEALTH_BITS]
     *flags, configuration, manager = fields
-    wrong = [*(one == _IS_SO for one in flags), configuration > _CONFIGURED, manager == _IS_LOST]
+    wrong = [
+        *(state == _IS_SO for state in flags),
+        configuration > _CONFIGURED,
+        manager == _IS_LOST,
+    ]
     return [fault for fault, is_so in zip(FABRIC_FAULTS, wrong, strict=True) if is_so]
 
 
@@ -216,7 +222,7 @@ def _mig(gpu: RawAnswers) -> dict[str, Any]:
 
 
 def _mig_devices(value: object) -> list[MigDevice]:
-    return [_mig_device(one) for one in _objects(value)]
+    return [_mig_device(raw_device) for raw_device in _objects(value)]
 
 
 def _mig_device(raw: dict[str, Any]) -> MigDevice:
@@ -236,10 +242,10 @@ def _processes(gpu: RawAnswers) -> list[GpuProcess] | None:
     if compute is None:
         return None
     graphics = gpu.answer("graphics_processes").map(_objects).value or []
-    computing = [_process(one, "compute") for one in compute]
-    drawing = [_process(one, "graphics") for one in graphics]
-    counted = {one.pid for one in computing}
-    return computing + [one for one in drawing if one.pid not in counted]
+    computing = [_process(process, "compute") for process in compute]
+    drawing = [_process(process, "graphics") for process in graphics]
+    counted = {process.pid for process in computing}
+    return computing + [process for process in drawing if process.pid not in counted]
 
 
 def _process(raw: dict[str, Any], kind: Literal["compute", "graphics"]) -> GpuProcess:
@@ -273,13 +279,13 @@ def _states_of_links(value: object) -> list[bool]:
     """
     if not isinstance(value, list):
         raise ValueError(say("it is not a list of links"))  # noqa: TRY004  # a bad answer
-    codes = [one.get("error") if isinstance(one, dict) else None for one in value]
+    codes = [link.get("error") if isinstance(link, dict) else None for link in value]
     failed = next((code for code in codes if code not in (None, _NOT_SUPPORTED)), None)
     if failed is not None:
         words = _WORDS.get(failed) if isinstance(failed, int) else str(failed)
         why = words or say("error {code}", code=failed)
         raise ValueError(say("link {link}: {why}", link=codes.index(failed), why=why))
-    return [integer(one) != 0 for one, code in zip(value, codes, strict=True) if code is None]
+    return [integer(link) != 0 for link, code in zip(value, codes, strict=True) if code is None]
 
 
 def _fabric_state(gpu: RawAnswers) -> str | None:

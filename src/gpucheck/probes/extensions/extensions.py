@@ -124,7 +124,7 @@ def _described(
     owners = _extension_files.Owners(host, dist_infos(host, sys_path))
     side = PythonSide(host)
     of_torch = {needs.file.path for needs in needing if needs.needs_torch}
-    others = {(one.entry, one.top) for one in files if one.path not in of_torch}
+    others = {(file.entry, file.top) for file in files if file.path not in of_torch}
     loadable = {needs.file.variant_of for needs in needing if not needs.cannot_load}
     found = []
     for needs in needing:
@@ -152,7 +152,7 @@ def _extension(
     from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
 
     notes = Notes()
-    notes.said("*", needs.file.path)
+    notes.known("*", needs.file.path)
     missing = notes.take("missing_libraries", needs.missing_libraries)
     lacking = notes.take("missing_symbols", needs.missing_symbols)
     codes = notes.take("codes", needs.codes)
@@ -175,7 +175,9 @@ def _extension(
         missing_libraries=missing,
         loads_missing=loads,
         nowhere=notes.take("nowhere", nowhere),
-        missing_symbols=None if lacking is None else _some([short_name(one) for one in lacking]),
+        missing_symbols=None
+        if lacking is None
+        else _some([short_name(symbol) for symbol in lacking]),
         missing_symbol_count=None if lacking is None else len(lacking),
         cxx11_abi=abi,
         codes=codes,

@@ -21,12 +21,12 @@ def collect(host: Host, interpreter: Interpreter) -> CudaLibraries:
         why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return CudaLibraries(problems={"*": why})
     torches, _problems = find_torch(host, interpreter.sys_path)
-    package = next((one.path for one in torches if one.kind == "package"), None)
+    package = next((install.path for install in torches if install.kind == "package"), None)
     infos = dist_infos(host, interpreter.sys_path)
     conda = conda_records(host, interpreter.prefix)
     return CudaLibraries(
         libraries=[
-            _library(host, one, infos, conda) for one in library_files(host, interpreter, package)
+            _library(host, file, infos, conda) for file in library_files(host, interpreter, package)
         ],
         sources={
             "*": say("wheels, torch/lib, conda, LD_LIBRARY_PATH, toolkits and system folders")
@@ -38,7 +38,7 @@ def _library(
     host: Host, file: LibraryFile, infos: list[DistInfo], conda: list[CondaRecord]
 ) -> CudaLibrary:
     notes = Notes()
-    notes.said("*", file.path)
+    notes.known("*", file.path)
     place: Place = file.via if file.via in ("wheel", "conda", "system") else "other"
     version, package = library_version(host, file.library, file.path, place, infos, conda)
     return CudaLibrary(

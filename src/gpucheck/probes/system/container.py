@@ -87,7 +87,7 @@ def collect(host: Host) -> Container:
 
 
 def _variable(env: Mapping[str, str], notes: Notes, field: str, name: str) -> str:
-    notes.said(field, f"${name}")
+    notes.known(field, f"${name}")
     return env.get(name, "")[:_MOST_CHARACTERS].encode("utf-8", "replace").decode()
 
 

@@ -34,7 +34,7 @@ def collect(host: Host) -> LimitsOfProcess:
                 else say("this system has no such limit"),
             )
         else:
-            notes.said(field, "getrlimit")
+            notes.known(field, "getrlimit")
     space = host.space(_SHM)
     return LimitsOfProcess(
         shm_total_bytes=notes.take("shm_total_bytes", space.map(lambda size: size.total)),
@@ -60,7 +60,7 @@ def _may_exceed(host: Host, notes: Notes) -> bool | None:
     if found is None:
         notes.unknown(field, say("{path} does not list the capabilities", path=_STATUS))
         return None
-    notes.said(field, _STATUS)
+    notes.known(field, _STATUS)
     return bool(int(found[1], 16) >> _IPC_LOCK & 1) and users.value.split() == _EVERY_USER
 
 

@@ -74,7 +74,7 @@ def collect(host: Host, devices: PciDevices) -> Pci:
         if kind.startswith(_GPU_CLASSES) and not _is_virtual_function(host, path)
     ]
     switches = sum(kind.startswith(_SWITCH_CLASS) for _path, kind in nvidia)
-    notes.said("other_display_vendors", _DEVICES)
+    notes.known("other_display_vendors", _DEVICES)
     return Pci(
         gpus=notes.take("gpus", unclear or Answer(gpus, _DEVICES)),
         nvswitches=notes.take("nvswitches", unclear or Answer(switches, _DEVICES)),
@@ -134,7 +134,7 @@ def _gpu(host: Host, path: str, devices: PciDevices) -> PciGpu:
     )
     row = devices.device(device_id) if device_id else None
     unlisted = say("the tables do not have the device 10de:{device_id}", device_id=device_id)
-    notes.said("address", _DEVICES)
+    notes.known("address", _DEVICES)
     above = path.rpartition("/")[0]
 
     def table(field: str, value: str | None) -> str | None:

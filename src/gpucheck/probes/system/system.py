@@ -49,7 +49,7 @@ def collect(host: Host) -> System:
     """Read what identifies the system."""
     notes = Notes()
     values: dict[str, Any] = {**_identity(host, notes)}
-    notes.said("under_slurm", "$SLURM_JOB_ID")
+    notes.known("under_slurm", "$SLURM_JOB_ID")
     values["under_slurm"] = bool(host.env().get("SLURM_JOB_ID"))
     problems = platform.not_linux(host)
     if not problems:
@@ -66,7 +66,7 @@ def collect(host: Host) -> System:
 def _identity(host: Host, notes: Notes) -> dict[str, Any]:
     identity = host.identity()
     machine = identity.machine
-    said: dict[str, tuple[str, str]] = {
+    identified: dict[str, tuple[str, str]] = {
         "os": (identity.os, "uname"),
         "kernel": (identity.release, "uname"),
         "machine": ("x86_64" if machine.lower() == "amd64" else machine, "uname"),
@@ -76,23 +76,23 @@ def _identity(host: Host, notes: Notes) -> dict[str, Any]:
         "home": ("" if identity.home == "~" else identity.home, "$HOME"),
     }
     if identity.os == "windows":
-        said["distribution_version"] = (identity.version, "uname")
-    for field, (value, source) in said.items():
+        identified["distribution_version"] = (identity.version, "uname")
+    for field, (value, source) in identified.items():
         if value:
-            notes.said(field, source)
+            notes.known(field, source)
         else:
             notes.unknown(field, say("{source} does not say it", source=source))
     root: dict[str, Any] = {"is_root": identity.uid == 0} if identity.uid >= 0 else {}
     if host.origin == "live" and identity.os == "linux":
         root["has_sudo"] = host.which("sudo").value is not None
-        notes.said("has_sudo", "PATH")
+        notes.known("has_sudo", "PATH")
     else:
         notes.unknown("has_sudo", say("only this machine is searched for sudo"))
     if root:
-        notes.said("is_root", "getuid")
+        notes.known("is_root", "getuid")
     else:
         notes.unknown("is_root", say("this system does not say who the user is"))
-    return {**root, **{field: value or None for field, (value, _source) in said.items()}}
+    return {**root, **{field: value or None for field, (value, _source) in identified.items()}}
 
 
 def _distribution(host: Host, notes: Notes) -> dict[str, Any]:
@@ -159,7 +159,7 @@ def _libraries(host: Host, notes: Notes) -> dict[str, Any]:
 
 def _hardware(host: Host, notes: Notes) -> dict[str, Any]:
     jetson = platform.jetson_model(host)
-    notes.said("wsl", "uname")
+    notes.known("wsl", "uname")
     wsl = platform.wsl_version(host)
     return {
         "wsl": wsl,

@@ -18,14 +18,14 @@ _ONLY_LIVE = say("gpucheck looks for it on a running Linux alone")
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
     """Search for toolkits; run nvcc or a compiler only if no file has the version."""
     notes = Notes()
-    notes.said(
+    notes.known(
         "*", say("CUDA_HOME, CUDA_PATH, PATH, /usr/local, the distribution, conda and wheels")
     )
     found = files.roots(host, interpreter)
     taken = files.selected(host)
     version: str | None = ""
     if taken is not None:
-        notes.said("selected", taken[1])
+        notes.known("selected", taken[1])
         version = notes.take("selected_version", files.version_of(host, taken[0]))
     return Toolkits(
         toolkits=[_toolkit(host, root) for root in found if root.exists],
@@ -43,7 +43,7 @@ def collect(host: Host, interpreter: Interpreter) -> Toolkits:
 
 def _toolkit(host: Host, root: Root) -> Toolkit:
     notes = Notes()
-    notes.said("*", root.path)
+    notes.known("*", root.path)
     return Toolkit(
         path=root.path,
         version=notes.take("version", files.version_of(host, root)),
@@ -73,7 +73,7 @@ def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
     if host.identity().os == "windows":
         notes.unknown("compilers", say("gpucheck does not look for MSVC"))
         return None
-    notes.said("compilers", "PATH")
+    notes.known("compilers", "PATH")
     return [_compiler(found) for found in compilers.compilers(host)]
 
 
@@ -82,7 +82,7 @@ def _named_in_vain(host: Host, notes: Notes) -> list[str] | None:
     if host.identity().os == "windows" or host.origin != "live":
         notes.unknown("named_in_vain", _ONLY_LIVE)
         return None
-    notes.said("named_in_vain", say("the environment of gpucheck"))
+    notes.known("named_in_vain", say("the environment of gpucheck"))
     named = {name: host.env().get(name, "").split()[:1] for name in ("CC", "CXX")}
     return [name for name, words in named.items() if words and not _is_there(host, words[0])]
 
@@ -95,13 +95,13 @@ def _is_there(host: Host, program: str) -> bool:
 def _has_setuptools(host: Host, interpreter: Interpreter) -> Answer[bool]:
     if host.origin == "recorded" or not interpreter.sys_path:
         return Answer(None, "sys.path", _ONLY_LIVE)
-    inside = (join(one, "setuptools", "__init__.py") for one in interpreter.sys_path)
-    return Answer(any(host.exists(one).value for one in inside), "sys.path")
+    inside = (join(folder, "setuptools", "__init__.py") for folder in interpreter.sys_path)
+    return Answer(any(host.exists(path).value for path in inside), "sys.path")
 
 
 def _compiler(found: compilers.FoundCompiler) -> Compiler:
     notes = Notes()
-    notes.said("*", found.path)
+    notes.known("*", found.path)
     return Compiler(
         command=found.command,
         path=found.path,

@@ -33,7 +33,7 @@ def collect(host: Host, wish: TargetWish) -> Interpreter:
     if taken.answer is None:
         return _silent(taken)
     for field in ("status", "executable", "chosen_by", "others"):
-        notes.said(field, say("gpucheck's search for the target interpreter"))
+        notes.known(field, say("gpucheck's search for the target interpreter"))
     return _described(host, taken, taken.answer, notes)
 
 
@@ -55,36 +55,36 @@ def _silent(taken: Target) -> Interpreter:
     )
 
 
-def _described(host: Host, taken: Target, said: Description, notes: Notes) -> Interpreter:
+def _described(host: Host, taken: Target, description: Description, notes: Notes) -> Interpreter:
     for field in Description.__struct_fields__:
-        if getattr(said, field) is None:
+        if getattr(description, field) is None:
             notes.unknown(field, say("the interpreter did not say"))
-    executable = taken.executable or said.executable or None
+    executable = taken.executable or description.executable or None
     if executable is not None:
         notes.problems.pop("executable", None)
     return Interpreter(
         status=taken.status,
         executable=executable,
         chosen_by=taken.chosen_by or None,
-        version=said.version,
-        implementation=said.implementation,
-        platform=said.platform,
-        bits=said.bits,
-        free_threaded=said.free_threaded,
-        prefix=said.prefix,
-        base_prefix=said.base_prefix,
-        kind=_kind(host, said.prefix, notes),
-        sys_path=said.sys_path,
-        hiding_modules=notes.take("hiding_modules", hiding_modules(host, said.sys_path)),
-        site_packages=said.site_packages,
-        user_site=said.user_site,
-        user_site_enabled=said.user_site_enabled,
-        externally_managed=said.externally_managed,
-        locked=said.locked,
-        has_pip=said.has_pip,
-        has_gpucheck=_has_gpucheck(host, said.site_packages),
-        glibc=said.glibc,
-        soabi=said.soabi,
+        version=description.version,
+        implementation=description.implementation,
+        platform=description.platform,
+        bits=description.bits,
+        free_threaded=description.free_threaded,
+        prefix=description.prefix,
+        base_prefix=description.base_prefix,
+        kind=_kind(host, description.prefix, notes),
+        sys_path=description.sys_path,
+        hiding_modules=notes.take("hiding_modules", hiding_modules(host, description.sys_path)),
+        site_packages=description.site_packages,
+        user_site=description.user_site,
+        user_site_enabled=description.user_site_enabled,
+        externally_managed=description.externally_managed,
+        locked=description.locked,
+        has_pip=description.has_pip,
+        has_gpucheck=_has_gpucheck(host, description.site_packages),
+        glibc=description.glibc,
+        soabi=description.soabi,
         others=[o for candidate in taken.others if (o := _with_torch(host, candidate))],
         sources=notes.sources,
         problems=notes.problems,
@@ -94,16 +94,18 @@ def _described(host: Host, taken: Target, said: Description, notes: Notes) -> In
 def _has_gpucheck(host: Host, site_packages: Sequence[str] | None) -> bool | None:
     if site_packages is None:
         return None
-    return any(host.exists(join(one, "gpucheck", "__init__.py")).value for one in site_packages)
+    return any(
+        host.exists(join(folder, "gpucheck", "__init__.py")).value for folder in site_packages
+    )
 
 
 def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
     config = host.read(join(prefix, "pyvenv.cfg"), 16 * 1024)
     if config.value is not None:
-        notes.said("kind", config.source)
+        notes.known("kind", config.source)
         keys = [line.partition("=")[0].strip() for line in config.value.splitlines()]
         return "uv" if "uv" in keys else "venv"
-    notes.said("kind", prefix)
+    notes.known("kind", prefix)
     if host.exists(join(prefix, "conda-meta")).value:
         return "conda"
     if "/.pyenv/versions/" in prefix or "\\.pyenv\\" in prefix:

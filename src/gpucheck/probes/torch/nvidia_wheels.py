@@ -43,11 +43,11 @@ def collect(
     records = {info.path: recorded_libraries(host, info) for info in wheels}
     claims: dict[str, list[Recorded]] = {}
     for answer in records.values():
-        for one in answer.value or ():
-            claims.setdefault(one.path, []).append(one)
+        for file in answer.value or ():
+            claims.setdefault(file.path, []).append(file)
     damaged, shared = _compared(host, claims)
     for field in ("damaged", "shared", "unrecorded"):
-        notes.said(field, say("the RECORD files of the wheels, and the sizes of their libraries"))
+        notes.known(field, say("the RECORD files of the wheels, and the sizes of their libraries"))
     return NvidiaWheels(
         pins=pins,
         damaged=damaged,
@@ -64,7 +64,7 @@ def collect(
 def nvidia_wheels(infos: list[DistInfo]) -> list[DistInfo]:
     """Return the wheels whose files are compared with their RECORD."""
     wanted = _ONNX_RUNTIME if {info.project for info in infos} >= _ONNX_RUNTIME else frozenset()
-    return [one for one in infos if _is_wheel(one) or one.project in wanted][:_MOST_WHEELS]
+    return [info for info in infos if _is_wheel(info) or info.project in wanted][:_MOST_WHEELS]
 
 
 def _is_wheel(info: DistInfo) -> bool:
@@ -78,7 +78,7 @@ def _pins(torch: TorchBuild, infos: list[DistInfo], notes: Notes) -> list[Pinned
         notes.unknown("pins", torch.problem("pins") or say("what torch requires is unknown"))
         return None
     source = torch.source("pins")
-    notes.said("pins", say("{source}, and the metadata of what is installed", source=source))
+    notes.known("pins", say("{source}, and the metadata of what is installed", source=source))
     found = []
     for project, specifier in torch.pins.items():
         info = _installed(project, infos, torch.path or "")
@@ -105,30 +105,30 @@ def _compared(
         stat = host.stat(path)
         size = stat.value.size if stat.value is not None else None
         if stat.missing:
-            damaged += [_damaged(one, "missing", 0) for one in owners]
-        elif size is not None and all(one.size != size for one in owners):
+            damaged += [_damaged(owner, "missing", 0) for owner in owners]
+        elif size is not None and all(owner.size != size for owner in owners):
             damaged.append(_damaged(owners[-1], damage(host, path, size), size))
-        if len({one.info.project for one in owners}) >= _SEVERAL and not stat.missing:
+        if len({owner.info.project for owner in owners}) >= _SEVERAL and not stat.missing:
             shared.append(_shared(path, owners, size))
     return damaged, shared
 
 
-def _damaged(one: Recorded, state: State, size: int) -> DamagedLibrary:
+def _damaged(recorded: Recorded, state: State, size: int) -> DamagedLibrary:
     return DamagedLibrary(
-        project=one.info.project,
-        version=one.info.version,
-        library=name(one.path),
-        path=one.path,
+        project=recorded.info.project,
+        version=recorded.info.version,
+        library=name(recorded.path),
+        path=recorded.path,
         state=state,
-        recorded_size=one.size,
+        recorded_size=recorded.size,
         size=size,
-        sources={"*": one.path, "recorded_size": f"{one.info.path}: RECORD"},
+        sources={"*": recorded.path, "recorded_size": f"{recorded.info.path}: RECORD"},
     )
 
 
 def _shared(path: str, owners: list[Recorded], size: int | None) -> SharedLibrary:
-    projects = sorted({one.info.project for one in owners})
-    fitting = sorted({one.info.project for one in owners if one.size == size})
+    projects = sorted({owner.info.project for owner in owners})
+    fitting = sorted({owner.info.project for owner in owners if owner.size == size})
     problems: dict[str, str] = {}
     if size is None:
         problems["owner"] = say("its size cannot be read")

@@ -36,6 +36,6 @@ def collect(host: Host, interpreter: Interpreter) -> PackageSources:
 
 def _constraints(host: Host, files: list[str], source: str) -> Answer[list[str]]:
     """Read the files that bind every installation of pip to some versions, as NGC's images do."""
-    lines = [line for one in files for line in (host.read(one).value or "").splitlines()]
+    lines = [line for file in files for line in (host.read(file).value or "").splitlines()]
     bound = [found for line in lines[:_MOST_LINES] if (found := _CONSTRAINT.match(line.strip()))]
-    return Answer([f"{normalise(one[1])}=={one[2]}" for one in bound], source)
+    return Answer([f"{normalise(match[1])}=={match[2]}" for match in bound], source)

@@ -34,12 +34,12 @@ def collect(host: Host, interpreter: Interpreter, known: KnownPackages) -> Packa
         why = interpreter.problem("sys_path") or say("the target interpreter is unknown")
         return Packages(problems={"*": why})
     notes = Notes()
-    notes.said("distributions", say("sys.path of the target"))
-    notes.said("conda_packages", f"{interpreter.prefix}: conda-meta")
+    notes.known("distributions", say("sys.path of the target"))
+    notes.known("conda_packages", f"{interpreter.prefix}: conda-meta")
     infos = dist_info.dist_infos(host, interpreter.sys_path)
     reader = _Reader(host, interpreter, known)
     return Packages(
-        distributions=[reader.read(one) for one in infos if reader.matters(one.project)][:_MOST],
+        distributions=[reader.read(info) for info in infos if reader.matters(info.project)][:_MOST],
         conda_packages=_conda_packages(host, interpreter.prefix),
         sources=notes.sources,
         problems=notes.problems,
@@ -61,21 +61,25 @@ class _Reader:
     def read(self, info: DistInfo) -> Distribution:
         """Return what the metadata says, as far as it is needed."""
         notes = Notes()
-        notes.said("*", info.path)
+        notes.known("*", info.path)
         version, torch, requirements = info.version or None, None, None
         if version is not None and _says_nothing(info.project):
             for field in ("torch_requirement", "requirements"):
                 notes.unknown(field, say("gpucheck does not read its metadata"))
         else:
             lines = dist_info.header(self._host, info)
-            required = lines.map(lambda said: dist_info.values(said, "Requires-Dist"))
+            required = lines.map(lambda lines: dist_info.values(lines, "Requires-Dist"))
             torch = notes.take(
-                "torch_requirement", required.map(lambda said: torch_requirement(said) or "")
+                "torch_requirement",
+                required.map(lambda wanted: torch_requirement(wanted) or ""),
             )
             requirements = notes.take(
-                "requirements", required.map(lambda said: self._specifiers(info.project, said))
+                "requirements",
+                required.map(lambda wanted: self._specifiers(info.project, wanted)),
             )
-            written = lines.map(lambda said: "".join(dist_info.values(said, "Version")[:1]) or None)
+            written = lines.map(
+                lambda lines: "".join(dist_info.values(lines, "Version")[:1]) or None
+            )
             version = version or notes.take("version", written)
         return Distribution(
             project=info.project,

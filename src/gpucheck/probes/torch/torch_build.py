@@ -26,8 +26,8 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     found, problems = find_torch(host, interpreter.sys_path)
     infos = dist_infos(host, interpreter.sys_path)
     notes = Notes()
-    notes.said("installs", say("sys.path of the target"))
-    notes.said("leftovers", say("sys.path of the target"))
+    notes.known("installs", say("sys.path of the target"))
+    notes.known("leftovers", say("sys.path of the target"))
     installs = [_install(host, files) for files in found]
     leftovers = metadata.leftovers(host, interpreter.sys_path, infos)
     if found and found[0].kind == "package":
@@ -38,7 +38,7 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
     path = None
     if found:
         path = found[0].path
-        notes.said("path", say("sys.path of the target"))
+        notes.known("path", say("sys.path of the target"))
         notes.unknown("*", say("import torch finds {path}, which is not PyTorch", path=path))
     elif hidden:
         notes.unknown("*", hidden[0])
@@ -46,7 +46,7 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
         notes.unknown("*", say("torch is not installed in the target interpreter"))
     is_known = bool(found) or not hidden
     if is_known:
-        notes.said("installed", say("sys.path of the target"))
+        notes.known("installed", say("sys.path of the target"))
     return TorchBuild(
         installed=False if is_known else None,
         path=path,
@@ -58,8 +58,8 @@ def collect(host: Host, interpreter: Interpreter) -> TorchBuild:
 
 
 def _install(host: Host, files: TorchFiles) -> TorchInstall:
-    said = version_facts(host, join(files.path, "version.py"))
-    version = said.value.version if said.value is not None else None
+    facts = version_facts(host, join(files.path, "version.py"))
+    version = facts.value.version if facts.value is not None else None
     problems: dict[str, str] = (
         {} if version else {"version": say("it has no readable torch/version.py")}
     )
@@ -79,10 +79,10 @@ def _build(
     leftovers: list[str],
 ) -> TorchBuild:
     package = own.package
-    notes.said("installed", package.path)
-    notes.said("path", package.path)
-    said = version_facts(host, join(package.path, "version.py"))
-    built_for: Platform | None = notes.take("built_for", said.map(_built_for))
+    notes.known("installed", package.path)
+    notes.known("path", package.path)
+    facts = version_facts(host, join(package.path, "version.py"))
+    built_for: Platform | None = notes.take("built_for", facts.map(_built_for))
     libraries = Libraries(host, package, interpreter.prefix or "", built_for)
     notes.unknown("cudnn_compiled", say("the files of a build do not say it"))
     no_metadata = say("there is no metadata of torch")
@@ -95,12 +95,12 @@ def _build(
     return TorchBuild(
         installed=True,
         path=package.path,
-        version=notes.take("version", said.map(lambda v: v.version)),
+        version=notes.take("version", facts.map(lambda v: v.version)),
         metadata_version=notes.take("metadata_version", own.version()),
         built_for=built_for,
-        cuda=notes.take("cuda", said.map(lambda v: v.cuda)),
-        hip=notes.take("hip", said.map(lambda v: v.hip or "")),
-        git_version=notes.take("git_version", said.map(lambda v: v.git_version)),
+        cuda=notes.take("cuda", facts.map(lambda v: v.cuda)),
+        hip=notes.take("hip", facts.map(lambda v: v.hip or "")),
+        git_version=notes.take("git_version", facts.map(lambda v: v.git_version)),
         installer=notes.take("installer", own.installer()),
         arch_list=notes.take("arch_list", libraries.arch_list()),
         cuda_library=notes.take("cuda_library", libraries.has_cuda()),
@@ -119,12 +119,12 @@ def _build(
     )
 
 
-def _built_for(said: VersionFacts) -> Platform | None:
+def _built_for(facts: VersionFacts) -> Platform | None:
     """Return what the build is for; None if the file does not even define ``cuda``."""
-    if said.cuda is None:
+    if facts.cuda is None:
         return None
-    if said.cuda:
+    if facts.cuda:
         return "cuda"
-    if said.hip:
+    if facts.hip:
         return "rocm"
-    return "xpu" if said.xpu else "cpu"
+    return "xpu" if facts.xpu else "cpu"

@@ -30,8 +30,8 @@ def collect(
     infos = nvidia_wheels(dist_infos(host, interpreter.sys_path))
     claims: dict[str, list[Recorded]] = {}
     for info in infos:
-        for one in recorded_libraries(host, info).value or ():
-            claims.setdefault(one.path, []).append(one)
+        for recorded in recorded_libraries(host, info).value or ():
+            claims.setdefault(recorded.path, []).append(recorded)
     for damaged in wheels.damaged:
         claims.pop(damaged.path or "", None)
     return _compared(host, claims, request.hash_seconds)
@@ -44,7 +44,7 @@ def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> 
     problems: list[str] = []
     compared = 0
     for path, owners in sorted(claims.items(), key=lambda claim: claim[1][-1].size):
-        wanted = [_hexadecimal(one.hash) for one in owners]
+        wanted = [_hexadecimal(owner.hash) for owner in owners]
         left = end - host.clock()
         if left <= 0 or not all(wanted):
             why = say("the time is over") if left <= 0 else say("no SHA-256 is recorded")
@@ -71,14 +71,14 @@ def _left_out(problems: list[str]) -> str:
     return say("{count} left out, such as {one}", count=len(problems), one=problems[0])
 
 
-def _altered(one: Recorded, found: str) -> AlteredLibrary:
+def _altered(recorded: Recorded, found: str) -> AlteredLibrary:
     return AlteredLibrary(
-        project=one.info.project,
-        version=one.info.version,
-        library=name(one.path),
-        path=one.path,
+        project=recorded.info.project,
+        version=recorded.info.version,
+        library=name(recorded.path),
+        path=recorded.path,
         sha256=found,
-        sources={"*": one.path},
+        sources={"*": recorded.path},
     )
 
 

@@ -124,10 +124,10 @@ def _without_margins(block: str, first: int) -> str:
         if begins < 0:
             begins = at if had_blank and line.startswith(_MARGINS) else -1
         elif line.strip() and not line.startswith(_MARGINS):
-            told = [one for one in range(begins, at) if lines[one].strip()]
-            margins = [lines[one][: -len(lines[one].lstrip())] for one in told]
-            for one in told if len(told) > 1 else ():
-                lines[one] = lines[one].removeprefix(min(margins, key=len))
+            filled = [index for index in range(begins, at) if lines[index].strip()]
+            margins = [lines[index][: -len(lines[index].lstrip())] for index in filled]
+            for index in filled if len(filled) > 1 else ():
+                lines[index] = lines[index].removeprefix(min(margins, key=len))
             begins = -1
         had_blank = not line.strip()
     return "\n".join(lines)

@@ -32,7 +32,7 @@ def read_conda_package(cells: list[str], line: Line, machine: Machine) -> None:
         machine.add(Packages, "conda_packages", " ".join(cells[:4]), line)
     if name in _TORCH:
         said.torch_version(version, line, machine)
-        machine.said(TorchBuild, "installer", "conda", line)
+        machine.fill(TorchBuild, "installer", "conda", line)
         _built_for(build, line, machine)
     elif name == "pytorch-mutex":
         _built_for(build if build != "cuda" else "", line, machine)
@@ -44,9 +44,9 @@ def _built_for(build: str, line: Line, machine: Machine) -> None:
     cuda = _CUDA.search(build)
     if cuda is not None:
         version = cuda[1] if "." in cuda[1] else minor(f"cu{cuda[1]}")
-        machine.said(TorchBuild, "built_for", "cuda", line)
+        machine.fill(TorchBuild, "built_for", "cuda", line)
         if version is not None:
-            machine.said(TorchBuild, "cuda", version, line)
+            machine.fill(TorchBuild, "cuda", version, line)
     elif _CPU.search(build):
-        machine.said(TorchBuild, "built_for", "cpu", line)
-        machine.said(TorchBuild, "cuda", "", line)
+        machine.fill(TorchBuild, "built_for", "cpu", line)
+        machine.fill(TorchBuild, "cuda", "", line)

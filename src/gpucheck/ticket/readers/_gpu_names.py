@@ -37,7 +37,7 @@ _OF_DUMP = re.compile(r"(?<![\w/.:-])[0-9a-fA-F]{4}(?![\w/.:-])")
 _DUMPED = 6
 """Groups of four hexadecimal digits that make a line one of a dump: its 2080 is no RTX 2080."""
 _TIMES = ("x", "*", "\u00d7")
-_BEFORE = (*_TIMES, *(f"{one} " for one in _TIMES), " on ", " using ", " my ")
+_BEFORE = (*_TIMES, *(f"{marker} " for marker in _TIMES), " on ", " using ", " my ")
 
 
 class GpuNames:
@@ -48,11 +48,11 @@ class GpuNames:
     """
 
     def __init__(self, models: Iterable[str], numbers: Iterable[str]) -> None:
-        every = sorted(models, key=lambda one: (-len(one), one))
-        self._words = [one for one in every if len(one) > _SHORTEST]
-        self._pairs = [one for one in every if len(one) <= _SHORTEST]
+        every = sorted(models, key=lambda model: (-len(model), model))
+        self._words = [model for model in every if len(model) > _SHORTEST]
+        self._pairs = [model for model in every if len(model) <= _SHORTEST]
         self._numbers = tuple(sorted(numbers))
-        self._long = (*_BRANDS, *(one for one in self._words if len(one) > _SHORT))
+        self._long = (*_BRANDS, *(word for word in self._words if len(word) > _SHORT))
 
     def marks(self, lower: str) -> tuple[str, ...]:
         """Return literals; every line of a lower-case text that names a GPU has one of them."""
@@ -62,8 +62,10 @@ class GpuNames:
     @cached_property
     def _marks(self) -> dict[tuple[bool, bool], tuple[str, ...]]:
         """The literals, by whether the text has four digits of a model, and a short model."""
-        short = [one for one in self._words if len(one) == _SHORT]
-        short += [f"nvidia {one}" for one in self._pairs] + [f"{one} gpu" for one in self._pairs]
+        short = [word for word in self._words if len(word) == _SHORT]
+        short += [f"nvidia {pair}" for pair in self._pairs] + [
+            f"{pair} gpu" for pair in self._pairs
+        ]
         return {
             (number, shorter): (
                 *self._long, *(self._numbers if number else ()), *(short if shorter else ()),
@@ -74,7 +76,7 @@ class GpuNames:
     @cached_property
     def _number_check(self) -> re.Pattern[str]:
         """A pattern for a number; it begins with a plain character, which ``re`` finds quickly."""
-        first, third = ("".join({one[at] for one in self._numbers}) for at in (0, 2))
+        first, third = ("".join({number[at] for number in self._numbers}) for at in (0, 2))
         return re.compile(f"0(?<=[{first}]0)[{third}]0")
 
     @cached_property
@@ -84,15 +86,15 @@ class GpuNames:
         They begin with plain characters, which ``re`` finds quickly.
         """
         ends: dict[str, list[str]] = {}
-        for one in self._words:
-            if len(one) == _SHORT:
-                ends.setdefault(one[-1], []).append(one)
+        for word in self._words:
+            if len(word) == _SHORT:
+                ends.setdefault(word[-1], []).append(word)
         pairs = "|".join(self._pairs)
         patterns = [
             rf"{end}(?<=(?<!\w)(?:{'|'.join(models)}))(?!\w)" for end, models in ends.items()
         ]
         patterns += [f"nvidia (?:{pairs})", f" gpu(?<=(?:{pairs}) gpu)"]
-        return [re.compile(one) for one in patterns]
+        return [re.compile(pattern) for pattern in patterns]
 
     @cached_property
     def _named(self) -> re.Pattern[str]:
@@ -141,7 +143,7 @@ def gpu_names(tables: Tables) -> GpuNames:
     """Return the names that these tables give."""
     products = tables.get(GpuProducts).rows
     numbers = {found[1] for row in products if (found := _GEFORCE.match(row.product.lower()))}
-    return GpuNames(_models(tables), (one for one in numbers if int(one) > _LATEST_YEAR))
+    return GpuNames(_models(tables), (number for number in numbers if int(number) > _LATEST_YEAR))
 
 
 def _models(tables: Tables) -> set[str]:

@@ -42,8 +42,8 @@ def torch_version(value: str, line: Line, machine: Machine) -> None:
     found = _TORCH.match(value)
     known = machine.value(TorchBuild, "version") or ""
     if found is not None and known.partition("+")[0] != found[1]:  # pip's list truncates "+cu118"
-        machine.said(TorchBuild, "installed", value=True, line=line)
-        machine.said(TorchBuild, "version", found[1], line)
+        machine.fill(TorchBuild, "installed", value=True, line=line)
+        machine.fill(TorchBuild, "version", found[1], line)
 
 
 def torch_cuda(value: str, line: Line, machine: Machine) -> None:
@@ -54,39 +54,39 @@ def torch_cuda(value: str, line: Line, machine: Machine) -> None:
     """
     if value.lower() in _WITHOUT_CUDA and machine.knows(TorchBuild, "version"):
         if not machine.knows(TorchBuild, "built_for"):
-            machine.said(TorchBuild, "built_for", "cpu", line)
-            machine.said(TorchBuild, "cuda", "", line)
+            machine.fill(TorchBuild, "built_for", "cpu", line)
+            machine.fill(TorchBuild, "cuda", "", line)
         return
     found = VERSION.match(value)
     cuda = minor(found[1]) if found is not None else None
     if cuda is not None:
-        machine.said(TorchBuild, "built_for", "cuda", line)
-        machine.said(TorchBuild, "cuda", cuda, line)
+        machine.fill(TorchBuild, "built_for", "cuda", line)
+        machine.fill(TorchBuild, "cuda", cuda, line)
 
 
 def torch_hip(value: str, line: Line, machine: Machine) -> None:
     """Read the ROCm that torch was built for."""
     found = VERSION.match(value)
     if found is not None:
-        machine.said(TorchBuild, "built_for", "rocm", line)
-        machine.said(TorchBuild, "hip", found[1], line)
+        machine.fill(TorchBuild, "built_for", "rocm", line)
+        machine.fill(TorchBuild, "hip", found[1], line)
 
 
 def cuda_available(value: str, line: Line, machine: Machine) -> None:
     """Read the result of ``torch.cuda.is_available()``."""
     word = value.lower()
     if word.startswith(_YES):
-        machine.said(Pasted, "cuda_available", value=True, line=line)
-        machine.said(CudaDriver, "init_code", 0, line)
+        machine.fill(Pasted, "cuda_available", value=True, line=line)
+        machine.fill(CudaDriver, "init_code", 0, line)
     elif word.startswith(_NO) and not word.startswith(_NEITHER):
-        machine.said(Pasted, "cuda_available", value=False, line=line)
+        machine.fill(Pasted, "cuda_available", value=False, line=line)
 
 
 def arch_list(value: str, line: Line, machine: Machine) -> None:
     """Read the GPU code in torch: ``sm_80``, ``compute_90``."""
     codes = list(dict.fromkeys(_CODE.findall(value)))
     if codes:
-        machine.said(TorchBuild, "arch_list", codes, line)
+        machine.fill(TorchBuild, "arch_list", codes, line)
 
 
 def toolkit(value: str, line: Line, machine: Machine) -> None:
@@ -99,18 +99,18 @@ def toolkit(value: str, line: Line, machine: Machine) -> None:
             Toolkits, "selected_version", say("{source}: {why}", source=line.source, why=why)
         )
         return
-    machine.said(Toolkits, "selected_version", version, line)
-    one = machine.item(Toolkits, "toolkits", Toolkit, version, line)
-    one.said("version", version, line.source)
-    one.said("has_nvcc", value=True, source=line.source)
+    machine.fill(Toolkits, "selected_version", version, line)
+    toolkit_draft = machine.item(Toolkits, "toolkits", Toolkit, version, line)
+    toolkit_draft.fill("version", version, line.source)
+    toolkit_draft.fill("has_nvcc", value=True, source=line.source)
 
 
 def driver_release(value: str, line: Line, machine: Machine) -> None:
     """Read the driver's release, as NVML reports it."""
     found = _DRIVER.match(value)
     if found is not None:
-        machine.said(Nvml, "driver_release", found[1], line)
-        machine.said(Nvml, "init_code", 0, line)
+        machine.fill(Nvml, "driver_release", found[1], line)
+        machine.fill(Nvml, "init_code", 0, line)
     elif value:
         why = say("{source}: {why}", source=line.source, why=value)
         machine.unknown(Nvml, "driver_release", why)
@@ -121,33 +121,33 @@ def gpu(index: int, name: str, line: Line, machine: Machine) -> None:
     if _OTHERS.search(name) is not None:
         return
     draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
-    draft.said("index", index, line.source)
+    draft.fill("index", index, line.source)
     name = name.strip(" `|*'\"")
     if name and not name.endswith("...") and not is_unknown(name):
-        draft.said("device_name", name, line.source)
+        draft.fill("device_name", name, line.source)
 
 
 def capability(index: int, value: str, line: Line, machine: Machine) -> None:
     """Read the compute capability of a GPU, such as ``8.6``."""
     draft = machine.item(Nvml, "gpus", NvmlGpu, index, line)
-    draft.said("index", index, line.source)
-    draft.said("compute_capability", value, line.source)
+    draft.fill("index", index, line.source)
+    draft.fill("compute_capability", value, line.source)
 
 
 def python_version(value: str, line: Line, machine: Machine) -> None:
     """Read the release of the interpreter."""
     found = _RELEASE.match(value)
     if found is not None:
-        machine.said(Interpreter, "status", "ok", line)
-        machine.said(Interpreter, "version", found[1], line)
+        machine.fill(Interpreter, "status", "ok", line)
+        machine.fill(Interpreter, "version", found[1], line)
 
 
 def libc(value: str, line: Line, machine: Machine) -> None:
     """Read a C library such as ``glibc-2.35``."""
     found = _GLIBC.match(value.lower())
     if found is not None:
-        machine.said(System, "libc", "glibc", line)
-        machine.said(System, "glibc", found[1], line)
+        machine.fill(System, "libc", "glibc", line)
+        machine.fill(System, "glibc", found[1], line)
 
 
 def gcc(value: str, line: Line, machine: Machine) -> None:
@@ -155,8 +155,8 @@ def gcc(value: str, line: Line, machine: Machine) -> None:
     found = _GCC.search(value)
     if found is not None:
         compiler = machine.item(Toolkits, "compilers", Compiler, "gcc", line)
-        compiler.said("command", "gcc", line.source)
-        compiler.said("version", found[1], line.source)
+        compiler.fill("command", "gcc", line.source)
+        compiler.fill("version", found[1], line.source)
 
 
 def shm_size(value: str, line: Line, machine: Machine) -> None:
@@ -164,7 +164,7 @@ def shm_size(value: str, line: Line, machine: Machine) -> None:
     found = _SIZE.search(value)
     if found is not None:
         size = int(float(found[1]) * _UNITS[found[2].upper()])
-        machine.said(LimitsOfProcess, "shm_total_bytes", size, line)
+        machine.fill(LimitsOfProcess, "shm_total_bytes", size, line)
 
 
 def cannot_import_torch(text: Text) -> bool:
@@ -175,9 +175,9 @@ def cannot_import_torch(text: Text) -> bool:
 def package(name: str, version: str, line: Line, machine: Machine) -> str:
     """Read an installed distribution; return its normalised name."""
     project = re.sub(r"[-_.]+", "-", name).lower()
-    one = machine.item(Packages, "distributions", Distribution, project, line)
-    one.said("project", project, line.source)
-    one.said("version", version.rstrip(").,"), line.source)
+    distribution = machine.item(Packages, "distributions", Distribution, project, line)
+    distribution.fill("project", project, line.source)
+    distribution.fill("version", version.rstrip(").,"), line.source)
     if project == "torch":
         torch_version(version, line, machine)
     return project

@@ -26,22 +26,22 @@ def read_system(value: str, line: Line, machine: Machine) -> None:
     """Read the value of a label such as ``OS:``."""
     low = value.lower()
     if _is_wsl(low):
-        machine.said(System, "os", "linux", line)
-        machine.said(System, "wsl", 2, line)
+        machine.fill(System, "os", "linux", line)
+        machine.fill(System, "wsl", 2, line)
     name = next((name for name in _DISTRIBUTIONS if name in low), None)
     if name is not None:
-        machine.said(System, "os", "linux", line)
-        machine.said(System, "distribution", _DISTRIBUTIONS[name], line)
+        machine.fill(System, "os", "linux", line)
+        machine.fill(System, "distribution", _DISTRIBUTIONS[name], line)
         number = _NUMBER.search(low, low.index(name) + len(name))
         if number is not None:
-            machine.said(System, "distribution_version", number[1], line)
-        machine.said(System, "pretty_name", value.partition(" (x86")[0][:80], line)
+            machine.fill(System, "distribution_version", number[1], line)
+        machine.fill(System, "pretty_name", value.partition(" (x86")[0][:80], line)
     elif _MACOS.search(value):
-        machine.said(System, "os", "macos", line)
+        machine.fill(System, "os", "macos", line)
     elif _WINDOWS.search(value):
-        machine.said(System, "os", "windows", line)
+        machine.fill(System, "os", "windows", line)
     elif low.startswith("linux"):
-        machine.said(System, "os", "linux", line)
+        machine.fill(System, "os", "linux", line)
     _machine(low, line, machine)
 
 
@@ -49,27 +49,27 @@ def read_platform(value: str, line: Line, machine: Machine) -> None:
     """Read the output of ``platform.platform()``."""
     low = value.lower()
     if low.startswith("linux"):
-        machine.said(System, "os", "linux", line)
+        machine.fill(System, "os", "linux", line)
         kernel = _KERNEL.match(value)
         if kernel is not None:
             release = re.split(r"-(?:x86_64|aarch64|ppc64le)", kernel[1])[0]
-            machine.said(System, "kernel", release, line)
+            machine.fill(System, "kernel", release, line)
         _wsl(value, line, machine)
     elif _WINDOWS.match(value):
-        machine.said(System, "os", "windows", line)
+        machine.fill(System, "os", "windows", line)
     elif low.startswith(("macos", "darwin")):
-        machine.said(System, "os", "macos", line)
+        machine.fill(System, "os", "macos", line)
     _machine(low, line, machine)
 
 
 def _wsl(platform: str, line: Line, machine: Machine) -> None:
     """WSL 1 calls its kernel ``4.4.0-19041-Microsoft``, WSL 2 ``5.15.153.1-microsoft-standard``."""
     if "-Microsoft" in platform and "-4.4.0-" in platform:
-        machine.said(System, "wsl", 1, line)
+        machine.fill(System, "wsl", 1, line)
     elif "microsoft" in platform.lower():
-        machine.said(System, "wsl", 2, line)
+        machine.fill(System, "wsl", 2, line)
     else:
-        machine.said(System, "wsl", 0, line)
+        machine.fill(System, "wsl", 0, line)
 
 
 def _is_wsl(low: str) -> bool:
@@ -80,4 +80,4 @@ def _machine(low: str, line: Line, machine: Machine) -> None:
     found = next((name for name in _MACHINES if name in low), None)
     if found is not None:
         plain = {"amd64": "x86_64", "arm64": "aarch64"}.get(found, found)
-        machine.said(System, "machine", plain, line)
+        machine.fill(System, "machine", plain, line)

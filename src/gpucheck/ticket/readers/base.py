@@ -33,18 +33,18 @@ class _Recorded(Draft):
         self._path = path
         self._others = others
 
-    def said(self, field: str, value: object, source: str) -> None:
+    def fill(self, field: str, value: object, source: str) -> None:
         """Fill a field; the first statement stays, and a contradiction is noted."""
         first = self.fields.get(field, value)
         if first != value:
             self._others.append(Contradiction(f"{self._path}.{field}", first, value, source))
-        super().said(field, value, source)
+        super().fill(field, value, source)
 
 
 class Machine:
     """The sections of the machine that a paste is about, while readers fill them.
 
-    ``said`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
+    ``fill`` fills one field, ``item`` one entry of a list of facts, ``add`` a plain list and
     ``variable`` the environment. The first statement stays, so a more reliable reader runs earlier.
     ``others`` has the statements that contradict; ``tables`` are for readers that look up names.
     """
@@ -60,10 +60,10 @@ class Machine:
         self.taken: dict[str, list[Line]] = {}
         """The lines that each reader used, for readers that took something."""
 
-    def said(self, kind: type[Section], field: str, value: object, line: Line) -> None:
+    def fill(self, kind: type[Section], field: str, value: object, line: Line) -> None:
         """Fill a field of a section."""
         self.spoken.append(line)
-        self._of(kind).said(field, value, line.source)
+        self._of(kind).fill(field, value, line.source)
 
     def knows(self, kind: type[Section], field: str) -> bool:
         """Whether a field was filled."""

@@ -44,7 +44,7 @@ def read(text: Text, machine: Machine) -> None:
     for index in text.find("memlock="):
         limit = _MEMLOCK.search(text.lines[index].text)
         if limit is not None:
-            machine.said(LimitsOfProcess, "memlock_bytes", int(limit[1]), text.lines[index])
+            machine.fill(LimitsOfProcess, "memlock_bytes", int(limit[1]), text.lines[index])
 
 
 def _once(text: Text, *words: str) -> bool:

@@ -43,15 +43,15 @@ def read(text: Text, machine: Machine) -> None:
         _codes(text, index, machine)
         version = _FOUND_VERSION.search(line.text)
         if version is not None:
-            machine.said(CudaDriver, "cuda", f"{version[1]}.{version[2]}", line)
+            machine.fill(CudaDriver, "cuda", f"{version[1]}.{version[2]}", line)
 
 
 def _gpu(found: re.Match[str], line: Line, machine: Machine) -> None:
     name = found[1].rpartition("UserWarning: ")[2].strip()
     capability = found[2] if "." in found[2] else f"{found[2][:-1]}.{found[2][-1]}"
     gpu = machine.item(Pci, "gpus", PciGpu, name, line)
-    gpu.said("product", name, line.source)
-    gpu.said("compute_capability", capability, line.source)
+    gpu.fill("product", name, line.source)
+    gpu.fill("compute_capability", capability, line.source)
 
 
 def _codes(text: Text, index: int, machine: Machine) -> None:
@@ -59,7 +59,7 @@ def _codes(text: Text, index: int, machine: Machine) -> None:
     found = _SUPPORTS.search(line.text) or _ARCH_LIST.search(line.text)
     if found is not None:
         # The message lists only cubins: PTX, which the driver might compile, did not help this GPU.
-        _build([one for one in _CODE.findall(found[1]) if one.startswith("sm")], line, machine)
+        _build([code for code in _CODE.findall(found[1]) if code.startswith("sm")], line, machine)
         return
     if "shows the ccs" in line.text.lower():
         _list_of_ccs(text, index, machine)
@@ -80,9 +80,9 @@ def _list_of_ccs(text: Text, index: int, machine: Machine) -> None:
 
 
 def _build(codes: list[str], line: Line, machine: Machine) -> None:
-    machine.said(TorchBuild, "installed", value=True, line=line)
-    machine.said(TorchBuild, "built_for", "cuda", line)
-    machine.said(TorchBuild, "arch_list", codes, line)
+    machine.fill(TorchBuild, "installed", value=True, line=line)
+    machine.fill(TorchBuild, "built_for", "cuda", line)
+    machine.fill(TorchBuild, "arch_list", codes, line)
 
 
 def _between(least: str, most: str, tables: Tables) -> list[str]:
@@ -92,4 +92,7 @@ def _between(least: str, most: str, tables: Tables) -> list[str]:
     """
     low, high = (int(end.replace(".", "")) for end in (least, most))
     known = (int(code.removeprefix("sm_")) for code in tables.get(TorchBuilds).codes())
-    return [f"sm_{one}" for one in sorted({low, high, *(one for one in known if low < one < high)})]
+    return [
+        f"sm_{number}"
+        for number in sorted({low, high, *(number for number in known if low < number < high)})
+    ]

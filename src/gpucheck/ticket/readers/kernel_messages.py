@@ -23,15 +23,15 @@ def read(text: Text, machine: Machine) -> None:
         kill = messages.parse_oom_kill(line.text)
         if xid is not None:
             event = machine.item(KernelLog, "xids", XidEvent, at, line)
-            event.said("xid", xid.number, line.source)
-            event.said("message", xid.message, line.source)
+            event.fill("xid", xid.number, line.source)
+            event.fill("message", xid.message, line.source)
             if xid.address:
-                event.said("pci_address", xid.address, line.source)
+                event.fill("pci_address", xid.address, line.source)
         elif kill is not None:
-            one = machine.item(KernelLog, "oom_kills", OomKill, at, line)
-            one.said("pid", kill.pid, line.source)
-            one.said("process_name", kill.process_name, line.source)
-            one.said("scope", kill.scope, line.source)
+            oom_kill = machine.item(KernelLog, "oom_kills", OomKill, at, line)
+            oom_kill.fill("pid", kill.pid, line.source)
+            oom_kill.fill("process_name", kill.process_name, line.source)
+            oom_kill.fill("scope", kill.scope, line.source)
         elif messages.speaks_of_driver(line.text):
             _message(line, machine)
     lost = [line for line in lines if "NVRM" in line.text]

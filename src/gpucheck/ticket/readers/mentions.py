@@ -105,7 +105,7 @@ def read(text: Text, machine: Machine) -> None:
         _installer(text, machine)
     found = _one(_DRIVER, _lines(text, "driver"))
     if found is not None and not machine.knows(Nvml, "driver_release"):
-        machine.said(Nvml, "driver_release", *found)
+        machine.fill(Nvml, "driver_release", *found)
     if not machine.knows(System, "os"):
         _system(text, machine)
     if not machine.knows(Pasted, "cuda_available"):
@@ -124,7 +124,7 @@ def _gpus(text: Text, machine: Machine) -> None:
     for line in _lines(text, *names.marks(text.lower)):
         for name in names.named(line.text):
             gpu = machine.item(Pci, "gpus", PciGpu, name.lower(), line)
-            gpu.said("product", name, line.source)
+            gpu.fill("product", name, line.source)
 
 
 def _not_found(text: Text) -> set[str]:
@@ -160,12 +160,12 @@ def _conda(text: Text, machine: Machine) -> None:
 
 def _torch(release: str, line: Line, machine: Machine, *, imports: bool) -> None:
     """Note the release; it is installed only if no Python lacked it."""
-    machine.said(TorchBuild, "version", release, line)
+    machine.fill(TorchBuild, "version", release, line)
     if imports:
-        machine.said(TorchBuild, "installed", value=True, line=line)
+        machine.fill(TorchBuild, "installed", value=True, line=line)
     by_pip = "pip" in line.text and "install" in line.text
     if by_pip and "download.pytorch.org/whl/c" not in line.text:
-        machine.said(TorchBuild, "installer", "pip", line)
+        machine.fill(TorchBuild, "installer", "pip", line)
 
 
 def _installer(text: Text, machine: Machine) -> None:
@@ -177,7 +177,7 @@ def _installer(text: Text, machine: Machine) -> None:
         return
     line = next((line for line in lines if _PIP.search(line.text)), None)
     if line is not None:
-        machine.said(TorchBuild, "installer", "pip", line)
+        machine.fill(TorchBuild, "installer", "pip", line)
 
 
 def _system(text: Text, machine: Machine) -> None:
@@ -190,11 +190,11 @@ def _system(text: Text, machine: Machine) -> None:
     }
     if len(named) == 1:
         ((name, line),) = named.items()
-        machine.said(System, "os", name, line)
+        machine.fill(System, "os", name, line)
     for line in _lines(text, "jetson"):
         found = _JETSON.search(line.text)
         if found is not None:
-            machine.said(System, "jetson", found[0], line)
+            machine.fill(System, "jetson", found[0], line)
             return
 
 
@@ -214,7 +214,7 @@ def _available(text: Text, machine: Machine) -> None:
         elif _NOT_AVAILABLE.search(line.text) and not is_code(text, index):
             answers.append((False, line))
     if answers:
-        machine.said(Pasted, "cuda_available", *min(answers, key=lambda one: one[0]))
+        machine.fill(Pasted, "cuda_available", *min(answers, key=lambda answer: answer[0]))
 
 
 def _answer_below(lines: Sequence[Line]) -> re.Match[str] | None:

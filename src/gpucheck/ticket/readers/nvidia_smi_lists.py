@@ -75,8 +75,8 @@ def _listed(text: Text, machine: Machine) -> None:
         if found is not None:
             at = int(found[1])
             said.gpu(at, found[2], line, machine)
-            machine.items(Nvml, "gpus")[at].said("uuid", found[3], line.source)
-            machine.said(Nvml, "init_code", 0, line)
+            machine.items(Nvml, "gpus")[at].fill("uuid", found[3], line.source)
+            machine.fill(Nvml, "init_code", 0, line)
             _links(text.after(index, _MOST_LINKS), machine.items(Nvml, "gpus")[at])
         mig = _SLICE.search(line.text)
         if mig is not None and at >= 0:
@@ -94,7 +94,7 @@ def _links(rows: list[Line], gpu: Draft) -> None:
             break
         links[int(found[1])] = "inactive" not in found[2].lower()
     if links:
-        gpu.said("nvlinks", [links[at] for at in sorted(links)], rows[0].source)
+        gpu.fill("nvlinks", [links[at] for at in sorted(links)], rows[0].source)
 
 
 def _rounds(head: Line, rows: list[Line], machine: Machine) -> None:
@@ -111,17 +111,17 @@ def _rounds(head: Line, rows: list[Line], machine: Machine) -> None:
         if found is None or int(found[1]) in machine.items(Nvml, "gpus"):
             return
         gpu = machine.item(Nvml, "gpus", NvmlGpu, int(found[1]), line)
-        gpu.said("index", int(found[1]), line.source)
-        machine.said(Nvml, "init_code", 0, line)
+        gpu.fill("index", int(found[1]), line.source)
+        machine.fill(Nvml, "init_code", 0, line)
         row = dict(zip(columns, values.split(), strict=False))
         for name, field in _OF_ROUND.items():
             value = whole_number(row.get(name, ""))
             if value is not None:
-                gpu.said(field, value, line.source)
+                gpu.fill(field, value, line.source)
 
 
 def _slice(found: re.Match[str], gpu: Draft, line: Line) -> None:
-    gpu.said("mig_enabled", value=True, source=line.source)
+    gpu.fill("mig_enabled", value=True, source=line.source)
     devices = gpu.fields.setdefault("mig_devices", [])
     gpu.sources.setdefault("mig_devices", line.source)
     device = MigDevice(device_name=f"MIG {found[1]}", uuid=found[2], sources={"*": line.source})
@@ -142,15 +142,15 @@ def _table(
         index = whole_number(row.get("index", ""))
         address = row.get("pci.bus_id") or row.get("gpu_bus_id") or line.source
         at = known.setdefault(address, len(known)) if index is None else index
-        machine.said(Nvml, "init_code", 0, line)
+        machine.fill(Nvml, "init_code", 0, line)
         gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
-        gpu.said("index", at, line.source)
+        gpu.fill("index", at, line.source)
         if "driver_version" in row:
             said.driver_release(row["driver_version"], line, machine)
         for name, (field, convert) in _CELLS.items():
             value = convert(row[name]) if name in row else None
             if value is not None and (usage or field not in OF_USAGE):
-                gpu.said(field, value, line.source)
+                gpu.fill(field, value, line.source)
 
 
 def _topology(rows: list[Line], machine: Machine) -> None:
@@ -159,7 +159,7 @@ def _topology(rows: list[Line], machine: Machine) -> None:
         found = _TOPOLOGY.match(line.text.strip())
         if found is None:
             return
-        machine.said(Nvml, "init_code", 0, line)
+        machine.fill(Nvml, "init_code", 0, line)
         said.gpu(int(found[1]), "", line, machine)
 
 

@@ -75,9 +75,9 @@ class _Block:
     def read(self, at: int, address: str) -> None:
         """Fill the GPU's entry."""
         gpu = self._machine.item(Nvml, "gpus", NvmlGpu, at, self._first)
-        gpu.said("index", at, self._first.source)
-        gpu.said("pci_address", address, self._first.source)
-        self._machine.said(Nvml, "init_code", 0, self._first)
+        gpu.fill("index", at, self._first.source)
+        gpu.fill("pci_address", address, self._first.source)
+        self._machine.fill(Nvml, "init_code", 0, self._first)
         for line in self._without_parts(gpu):
             found = _LABELLED.match(line.text)
             if found is not None:
@@ -85,7 +85,7 @@ class _Block:
             elif line.text.strip() and ":" not in line.text:
                 self._head(line.text.strip().lower(), line, gpu)
         if self._uncorrected:
-            gpu.said(
+            gpu.fill(
                 "ecc_uncorrected",
                 sum(count for count, _ in self._uncorrected),
                 self._uncorrected[0][1].source,
@@ -119,7 +119,7 @@ class _Block:
             self._in_volatile = heading == "volatile"
         elif heading in _REASON_HEADINGS and self._reasons is None:
             self._reasons = []
-            gpu.said("throttle", self._reasons, line.source)
+            gpu.fill("throttle", self._reasons, line.source)
 
     def _labelled(self, label: str, value: str, line: Line, gpu: Draft) -> None:
         if value.startswith(NO_VALUE):
@@ -137,7 +137,7 @@ class _Block:
             if field is not None and (self._usage or field[0] not in OF_USAGE):
                 found = field[1](value)
                 if found is not None:
-                    gpu.said(field[0], found, line.source)
+                    gpu.fill(field[0], found, line.source)
 
     def _is_uncorrected(self, label: str) -> bool:
         """Whether a label counts uncorrected errors; drivers before R450 have totals."""

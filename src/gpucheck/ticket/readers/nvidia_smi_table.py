@@ -74,12 +74,12 @@ def _head(text: Text, index: int, machine: Machine) -> None:
     driver = _DRIVER.search(line.text)
     if driver is None or not _is_of_nvidia(line):
         return
-    machine.said(Nvml, "driver_release", driver[1], line)
-    machine.said(Nvml, "init_code", 0, line)
+    machine.fill(Nvml, "driver_release", driver[1], line)
+    machine.fill(Nvml, "init_code", 0, line)
     for near in (line, *text.after(index, 2)):  # --version and -q have it on the following lines
         cuda = _CUDA.search(near.text)
         if cuda is not None:
-            machine.said(Nvml, "cuda", cuda[1], near)
+            machine.fill(Nvml, "cuda", cuda[1], near)
             return
 
 
@@ -102,12 +102,12 @@ def _row(text: Text, index: int, machine: Machine, *, usage: bool) -> None:
         return
     at = int(name[1])
     gpu = machine.item(Nvml, "gpus", NvmlGpu, at, line)
-    gpu.said("index", at, line.source)
-    machine.said(Nvml, "init_code", 0, line)
+    gpu.fill("index", at, line.source)
+    machine.fill(Nvml, "init_code", 0, line)
     if not name[2].endswith(".."):
-        gpu.said("device_name", name[2].strip(), line.source)
+        gpu.fill("device_name", name[2].strip(), line.source)
     if address is not None:
-        gpu.said("pci_address", address, line.source)
+        gpu.fill("pci_address", address, line.source)
     _ecc(line, gpu)
     if second is not None:
         _second(second, memory, gpu, usage=usage)
@@ -116,34 +116,34 @@ def _row(text: Text, index: int, machine: Machine, *, usage: bool) -> None:
 
 def _second(line: Line, memory: re.Match[str] | None, gpu: Draft, *, usage: bool) -> None:
     if memory is not None:
-        gpu.said("memory_total_bytes", int(memory[2]) * MIB, line.source)
+        gpu.fill("memory_total_bytes", int(memory[2]) * MIB, line.source)
         if usage:
-            gpu.said("memory_used_bytes", int(memory[1]) * MIB, line.source)
+            gpu.fill("memory_used_bytes", int(memory[1]) * MIB, line.source)
     heat = _HEAT.search(line.text)
     if heat is not None:
-        gpu.said("temperature_c", int(heat[1]), line.source)
+        gpu.fill("temperature_c", int(heat[1]), line.source)
         if heat[2]:
-            gpu.said("power_w", float(heat[2]), line.source)
-            gpu.said("power_limit_w", float(heat[3]), line.source)
+            gpu.fill("power_w", float(heat[2]), line.source)
+            gpu.fill("power_limit_w", float(heat[3]), line.source)
     mode = _MODE.search(line.text)
     if mode is not None:
-        gpu.said("compute_mode", compute_mode(mode[1]), line.source)
+        gpu.fill("compute_mode", compute_mode(mode[1]), line.source)
 
 
 def _ecc(line: Line, gpu: Draft) -> None:
     """The last column of the first row counts uncorrectable errors since the driver was loaded."""
     found = _ECC.search(line.text)
     if found is not None:
-        gpu.said("ecc_enabled", found[1] != "Off", line.source)
+        gpu.fill("ecc_enabled", found[1] != "Off", line.source)
         if found[1] != "Off":
-            gpu.said("ecc_uncorrected", int(found[1]), line.source)
+            gpu.fill("ecc_uncorrected", int(found[1]), line.source)
 
 
 def _mig(below: list[Line], gpu: Draft) -> None:
     for line in below[1:]:
         found = _MIG.search(line.text)
         if found is not None:
-            gpu.said("mig_enabled", found[1] == "Enabled", line.source)
+            gpu.fill("mig_enabled", found[1] == "Enabled", line.source)
 
 
 def _instances(rows: list[Line], machine: Machine) -> None:
@@ -154,7 +154,7 @@ def _instances(rows: list[Line], machine: Machine) -> None:
         if _NO_INSTANCE in line.text.lower():
             for gpu in first.values():
                 if gpu.fields.get("mig_enabled"):
-                    gpu.said("mig_devices", [], line.source)
+                    gpu.fill("mig_devices", [], line.source)
             return
         found = _INSTANCE.match(line.text)
         if found is not None and int(found[1]) in first:

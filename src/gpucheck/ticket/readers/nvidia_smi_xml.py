@@ -46,16 +46,16 @@ def read(text: Text, machine: Machine) -> None:
             if tag == "driver_version":
                 said.driver_release(value, line, machine)
             elif tag == "cuda_version" and re.fullmatch(r"\d{1,2}\.\d", value):
-                machine.said(Nvml, "cuda", value, line)
+                machine.fill(Nvml, "cuda", value, line)
     usage = usage_matters(text)
     for at, index in enumerate(text.find("<gpu id=", "<gpu>", most=_MOST_GPUS)):
         lines = text.lines[index : index + _MOST_LINES]
         _gpu(at, lines, machine.item(Nvml, "gpus", NvmlGpu, at, lines[0]), usage=usage)
-        machine.said(Nvml, "init_code", 0, lines[0])
+        machine.fill(Nvml, "init_code", 0, lines[0])
 
 
 def _gpu(at: int, lines: Sequence[Line], gpu: Draft, *, usage: bool) -> None:
-    gpu.said("index", at, lines[0].source)
+    gpu.fill("index", at, lines[0].source)
     _instances(lines, gpu)
     uncorrected: dict[str, int] = {}
     process: dict[str, str] = {}
@@ -76,7 +76,7 @@ def _gpu(at: int, lines: Sequence[Line], gpu: Draft, *, usage: bool) -> None:
             if field is not None and (usage or field[0] not in OF_USAGE):
                 found = field[1](value)
                 if found is not None:
-                    gpu.said(field[0], found, line.source)
+                    gpu.fill(field[0], found, line.source)
     if uncorrected:
         gpu.fields["ecc_uncorrected"] = sum(uncorrected.values())
 
@@ -134,7 +134,7 @@ def _process(
     if tag != "used_memory" or not usage:
         return
     pid = whole_number(process.get("pid", ""))
-    one = GpuProcess(
+    gpu_process = GpuProcess(
         pid=pid,
         kind="graphics" if process.get("type") == "G" else "compute",
         process_name=process.get("process_name"),
@@ -142,7 +142,7 @@ def _process(
         sources={"*": line.source},
     )
     if pid is not None:
-        add_process(gpu, one, line.source)
+        add_process(gpu, gpu_process, line.source)
 
 
 def _text(value: str) -> str | None:

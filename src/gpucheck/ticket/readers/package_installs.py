@@ -75,7 +75,7 @@ def _summary(line: Line, machine: Machine) -> None:
 
 def _by_pip(name: str, version: str, line: Line, machine: Machine) -> None:
     if said.package(name, version, line, machine) == "torch":
-        machine.said(TorchBuild, "installer", "pip", line)
+        machine.fill(TorchBuild, "installer", "pip", line)
 
 
 def _clash(line: Line, machine: Machine) -> None:
@@ -85,7 +85,7 @@ def _clash(line: Line, machine: Machine) -> None:
         return
     project = said.package(found[1], found[2], line, machine)
     if found[3] == "torch":
-        one = machine.item(Packages, "distributions", Distribution, project, line)
-        one.said("torch_requirement", found[4].strip(), line.source)
+        distribution = machine.item(Packages, "distributions", Distribution, project, line)
+        distribution.fill("torch_requirement", found[4].strip(), line.source)
     if "you have" in line.text:
         said.package(found[3], found[5], line, machine)

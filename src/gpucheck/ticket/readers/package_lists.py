@@ -73,7 +73,7 @@ def _rows(lines: list[Line], machine: Machine) -> None:
             return
         said.package(found[1], found[2], line, machine)
         if found[1].lower() == "torch":
-            machine.said(TorchBuild, "installer", "pip", line)
+            machine.fill(TorchBuild, "installer", "pip", line)
 
 
 def _conda_rows(lines: list[Line], machine: Machine) -> None:
@@ -121,7 +121,7 @@ def _shown(text: Text, index: int, machine: Machine) -> None:
     if name is not None and version is not None:
         said.package(name[1], version[1], below[0], machine)
         if name[1].lower() == "torch":
-            machine.said(TorchBuild, "installer", "pip", below[0])
+            machine.fill(TorchBuild, "installer", "pip", below[0])
 
 
 def _frozen(text: Text, machine: Machine) -> None:

@@ -40,7 +40,7 @@ def read(text: Text, machine: Machine) -> None:
         found = _EXPRESSION.findall(line.text)[:_MOST_EXPRESSIONS]
         if found and _INPUT.match(line.text):
             asked.append((_Output(text, index), found))
-    for output, found in sorted(asked, key=lambda one: not one[0].is_false):
+    for output, found in sorted(asked, key=lambda answer: not answer[0].is_false):
         output.answer(found, machine)
 
 
@@ -97,9 +97,9 @@ def _cuda(found: re.Match[str], line: Line, machine: Machine) -> None:
     elif any(word in version for word in _NO_BUILD_OF_CUDA):
         return
     elif not machine.knows(TorchBuild, "built_for"):
-        machine.said(TorchBuild, "installed", value=True, line=line)
-        machine.said(TorchBuild, "built_for", "cpu", line)
-        machine.said(TorchBuild, "cuda", "", line)
+        machine.fill(TorchBuild, "installed", value=True, line=line)
+        machine.fill(TorchBuild, "built_for", "cpu", line)
+        machine.fill(TorchBuild, "cuda", "", line)
 
 
 def _hip(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -125,7 +125,7 @@ def _capability(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 def _arch_list(found: re.Match[str], line: Line, machine: Machine) -> None:
-    machine.said(TorchBuild, "installed", value=True, line=line)
+    machine.fill(TorchBuild, "installed", value=True, line=line)
     said.arch_list(found[0], line, machine)
 
 

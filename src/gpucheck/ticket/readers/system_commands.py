@@ -88,8 +88,8 @@ def _kernel(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 
 def _libc(found: re.Match[str], line: Line, machine: Machine) -> None:
-    machine.said(System, "libc", "glibc", line)
-    machine.said(System, "glibc", found[1], line)
+    machine.fill(System, "libc", "glibc", line)
+    machine.fill(System, "glibc", found[1], line)
 
 
 def _gcc(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -102,20 +102,20 @@ def _card(found: re.Match[str], line: Line, below: list[Line], machine: Machine)
     address = found[1].lower()
     address = address if address.count(":") > 1 else f"0000:{address}"
     gpu = machine.item(Pci, "gpus", PciGpu, address, line)
-    gpu.said("address", address, line.source)
+    gpu.fill("address", address, line.source)
     if product is not None:
-        gpu.said("product", product[1], line.source)
+        gpu.fill("product", product[1], line.source)
     for row in itertools.takewhile(lambda row: row.text[:1].isspace(), below):
         link = _LINK.match(row.text)
         if link is not None:
             most = "_max" if link[1] == "Cap" else ""
-            gpu.said(f"link_speed{most}", float(link[2]), row.source)
-            gpu.said(f"link_width{most}", int(link[3]), row.source)
+            gpu.fill(f"link_speed{most}", float(link[2]), row.source)
+            gpu.fill(f"link_width{most}", int(link[3]), row.source)
 
 
 def _module(found: re.Match[str], line: Line, machine: Machine) -> None:
-    machine.said(Driver, "module_release", found[1], line)
-    machine.said(Driver, "module_loaded", value=True, line=line)
+    machine.fill(Driver, "module_release", found[1], line)
+    machine.fill(Driver, "module_loaded", value=True, line=line)
 
 
 def _shm(found: re.Match[str], line: Line, machine: Machine) -> None:
@@ -124,16 +124,16 @@ def _shm(found: re.Match[str], line: Line, machine: Machine) -> None:
 
 def _memlock(found: re.Match[str], line: Line, machine: Machine) -> None:
     limit = -1 if found[1] == "unlimited" else int(found[1]) * 1024
-    machine.said(LimitsOfProcess, "memlock_bytes", limit, line)
+    machine.fill(LimitsOfProcess, "memlock_bytes", limit, line)
 
 
 def _jetson(_found: re.Match[str], line: Line, machine: Machine) -> None:
-    machine.said(System, "jetson", "Jetson", line)
+    machine.fill(System, "jetson", "Jetson", line)
 
 
 def _l4t(found: re.Match[str], line: Line, machine: Machine) -> None:
     _jetson(found, line, machine)
-    machine.said(System, "l4t", f"{found[1]}.{found[2]}", line)
+    machine.fill(System, "l4t", f"{found[1]}.{found[2]}", line)
 
 
 _READERS = (

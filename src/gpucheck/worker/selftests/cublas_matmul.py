@@ -217,11 +217,11 @@ def _no_fp8(bench: Bench) -> str:
 def _scaled_product(bench: Bench, left: Tensor, right: Tensor) -> Tensor:
     """Multiply in fp8; early releases return a pair; the right factor must be in column order."""
     torch = bench.torch
-    one = torch.ones((), dtype=torch.float32, device=bench.device)
+    scale = torch.ones((), dtype=torch.float32, device=bench.device)
     first = left.to(torch.float8_e4m3fn).to(bench.device)
     second = right.t().contiguous().to(torch.float8_e4m3fn).to(bench.device).t()
     got = torch._scaled_mm(  # noqa: SLF001  # torch has no public one
-        first, second, scale_a=one, scale_b=one, out_dtype=torch.bfloat16
+        first, second, scale_a=scale, scale_b=scale, out_dtype=torch.bfloat16
     )
     return got[0] if isinstance(got, tuple) else got
 

@@ -86,8 +86,11 @@ def _whole_batch(bench: Bench) -> _Right:
     is_exact = size & (size - 1) == 0
     share = 0.0 if is_exact else reference.gamma(size + 2, _UNIT)
     return _Right(
-        {name: sum(one[name] for one in shares) / size for name in names},
-        {name: share * sum(one[name].abs() for one in shares) / size for name in names},
+        {name: sum(rank_share[name] for rank_share in shares) / size for name in names},
+        {
+            name: share * sum(rank_share[name].abs() for rank_share in shares) / size
+            for name in names
+        },
     )
 
 

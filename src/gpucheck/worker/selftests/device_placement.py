@@ -83,8 +83,10 @@ def _require_same_bits(torch: Torch, what: str, got: Tensor, expected: Tensor) -
         )
     if expected.numel() == 0:
         return
-    one, other = (each.contiguous().reshape(-1).view(torch.uint8) for each in (got, expected))
-    wrong = (one != other).nonzero()
+    got_bytes, expected_bytes = (
+        each.contiguous().reshape(-1).view(torch.uint8) for each in (got, expected)
+    )
+    wrong = (got_bytes != expected_bytes).nonzero()
     if wrong.numel():
         at = int(wrong[0])
         raise Failed(
@@ -94,12 +96,12 @@ def _require_same_bits(torch: Torch, what: str, got: Tensor, expected: Tensor) -
                 "instead of {right:#04x}",
                 what=what,
                 changed=int(wrong.shape[0]),
-                all=one.numel(),
+                all=got_bytes.numel(),
                 at=at,
-                got=int(one[at]),
-                right=int(other[at]),
+                got=int(got_bytes[at]),
+                right=int(expected_bytes[at]),
             ),
-            {"what": what, "wrong": int(wrong.shape[0]), "of": one.numel(), "index": [at]},
+            {"what": what, "wrong": int(wrong.shape[0]), "of": got_bytes.numel(), "index": [at]},
         )
 
 

@@ -66,13 +66,13 @@ def devices(torch: Any) -> list[Message]:  # noqa: ANN401  # the module
     """Return torch's description of each CUDA device."""
     found = []
     for at in range(torch.cuda.device_count()):
-        one = torch.cuda.get_device_properties(at)
+        properties = torch.cuda.get_device_properties(at)
         found.append(
             {
                 "device": f"cuda:{at}",
-                "name": one.name,
-                "compute_capability": f"{one.major}.{one.minor}",
-                "memory_total": one.total_memory,
+                "name": properties.name,
+                "compute_capability": f"{properties.major}.{properties.minor}",
+                "memory_total": properties.total_memory,
             }
         )
     return found

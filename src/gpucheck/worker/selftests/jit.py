@@ -120,14 +120,14 @@ def _judged(bench: Bench, part: str, error: Exception, folder: str) -> Failed | 
             bench, part, say("there is no complete toolchain: {words}", words="".join(first)[:200])
         )
         return None
-    said = explain(error)
+    failure = explain(error)
     if _NOT_MAPPED in words and _forbids_execution(folder):
         detail = say(
             "{part}: compiled code cannot be loaded from {mount}, which is mounted with noexec",
             part=part,
             mount=_mount_of(folder),
         )
-        return Failed("mounted-noexec", detail, said["data"])
+        return Failed("mounted-noexec", detail, failure["data"])
     wanted = _wanted(words)
     if wanted:
         detail = say(
@@ -135,9 +135,11 @@ def _judged(bench: Bench, part: str, error: Exception, folder: str) -> Failed | 
             part=part,
             wanted=wanted,
         )
-        return Failed("compiler-missing", detail, {**said["data"], "wanted": wanted})
+        return Failed("compiler-missing", detail, {**failure["data"], "wanted": wanted})
     return Failed(
-        said["kind"], say("{part}: {detail}", part=part, detail=said["detail"]), said["data"]
+        failure["kind"],
+        say("{part}: {detail}", part=part, detail=failure["detail"]),
+        failure["data"],
     )
 
 

@@ -63,12 +63,12 @@ def _is_right(  # where, by what, into what
     """Test one exporter; return False if it does not work here."""
     for activation in small_model.ACTIVATIONS:
         path = os.path.join(folder, f"{exporter}-{activation}.onnx")
-        one = small_model.task(bench.torch, bench.seed, activation)
-        if not onnx_runtime.export(bench, one, exporter, path):
+        task = small_model.task(bench.torch, bench.seed, activation)
+        if not onnx_runtime.export(bench, task, exporter, path):
             return False
         session = onnx_runtime.open_session(bench, runtime, path, provider, options)
         if "tf32" in bench.data:
-            one = small_model.task(bench.torch, bench.seed, activation, coarse=True)
-        got = onnx_runtime.computed(bench, session, one.data)
-        small_model.judge(bench, one, got, f"exported by {exporter}")
+            task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+        got = onnx_runtime.computed(bench, session, task.data)
+        small_model.judge(bench, task, got, f"exported by {exporter}")
     return True

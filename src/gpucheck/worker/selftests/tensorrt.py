@@ -58,18 +58,18 @@ def _by_torch_tensorrt(bench: Bench) -> bool:
     compiler = importlib.import_module("torch_tensorrt")
     bench.data["torch_tensorrt"] = str(getattr(compiler, "__version__", ""))
     for activation in small_model.ACTIVATIONS:
-        one = small_model.task(bench.torch, bench.seed, activation, coarse=True)
-        data = one.data.to(bench.device)
+        task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+        data = task.data.to(bench.device)
         bench.stage(say("compiling for TensorRT: {activation}", activation=activation))
         with warnings.catch_warnings(), bench.torch.no_grad():
             warnings.simplefilter("ignore")
             compiled = compiler.compile(
-                copy.deepcopy(one.model).to(bench.device), inputs=[data], min_block_size=1
+                copy.deepcopy(task.model).to(bench.device), inputs=[data], min_block_size=1
             )  # a block of fewer layers than five would be left to torch
             bench.stage(say("running the engine: {activation}", activation=activation))
             got = compiled(data)
         synchronize(bench)
-        small_model.judge(bench, one, got, f"by {_TORCH}")
+        small_model.judge(bench, task, got, f"by {_TORCH}")
         if not _has_engine(compiled):
             not_tested(
                 bench,
@@ -98,14 +98,14 @@ def _by_onnx_runtime(bench: Bench) -> bool:
     runtime = onnx_runtime.require_runtime(bench)
     with bench.own_folder("gpucheck-onnx-") as folder:
         for activation in small_model.ACTIVATIONS:
-            one = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+            task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
             path = os.path.join(folder, f"{activation}.onnx")
             exporters = onnx_runtime.exporters(bench.torch)
-            if not any(onnx_runtime.export(bench, one, each, path) for each in exporters):
+            if not any(onnx_runtime.export(bench, task, each, path) for each in exporters):
                 return False
             session = onnx_runtime.open_session(bench, runtime, path, _PROVIDER, options)
-            got = onnx_runtime.computed(bench, session, one.data)
-            small_model.judge(bench, one, got, f"by {_ONNX}")
+            got = onnx_runtime.computed(bench, session, task.data)
+            small_model.judge(bench, task, got, f"by {_ONNX}")
     return True
 
 

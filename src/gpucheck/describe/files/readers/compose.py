@@ -20,18 +20,18 @@ def read(nodes: list[Node]) -> Project:
 
 
 def _is_complete(name: str, service: Node) -> bool:
-    said = [name, *(one.text for one in service.get("profiles").list())]
+    words = [name, *(profile.text for profile in service.get("profiles").list())]
     variables = service.get("environment")
     given = [(key, value.text) for key, value in variables.items()]
     given += [
         (key, value)
-        for key, equals, value in (one.text.partition("=") for one in variables.list())
+        for key, equals, value in (variable.text.partition("=") for variable in variables.list())
         if equals
     ]
     return not hides_gpus(given) and (
         not any(service.get(key) for key in ("extends", "<<", "privileged", "build"))
         and not service.get("deploy", "<<")
-        and not any(_FOR_CPU.search(word[:200]) for word in said)
+        and not any(_FOR_CPU.search(word[:200]) for word in words)
     )
 
 
@@ -52,7 +52,7 @@ def _service(name: str, service: Node, line: int) -> Workload:
 
 def _asks(service: Node, devices: list[Node]) -> bool:
     variables = service.get("environment")
-    said = [key for key, _ in variables.items()] + [one.text for one in variables.list()]
+    names = [key for key, _ in variables.items()] + [variable.text for variable in variables.list()]
     return bool(
         devices
         or service.get("gpus")
@@ -61,22 +61,22 @@ def _asks(service: Node, devices: list[Node]) -> bool:
         or service.get("device_cgroup_rules")
         or service.get("deploy", "resources", "reservations", "generic_resources")
         or service.get("env_file")
-        or any(one.startswith("NVIDIA_VISIBLE_DEVICES") for one in said)
+        or any(name.startswith("NVIDIA_VISIBLE_DEVICES") for name in names)
     )
 
 
 def _count(service: Node, devices: list[Node]) -> int | None:
-    for one in (*devices, *service.get("gpus").list()):
-        if one.get("device_ids"):
-            return len(one.get("device_ids").list())
-        if one.get("count"):
-            return number_of(one.get("count").text)
+    for reservation in (*devices, *service.get("gpus").list()):
+        if reservation.get("device_ids"):
+            return len(reservation.get("device_ids").list())
+        if reservation.get("count"):
+            return number_of(reservation.get("count").text)
     return None
 
 
 def _has_shared_memory(service: Node) -> bool:
     mounts = service.get("volumes").list() + service.get("tmpfs").list()
-    places = [one.words() + one.get("target").text for one in mounts]
+    places = [mount.words() + mount.get("target").text for mount in mounts]
     return bool(
         service.get("shm_size")
         or service.get("ipc")

@@ -12,11 +12,11 @@ def read(nodes: list[Node]) -> Project:
     specs: list[CondaSpec] = []
     pip: list[Pin] = []
     indexes: list[Index] = []
-    for one in dependencies.list():
-        spec = conda_spec_of(one.text, one.line)
+    for dependency in dependencies.list():
+        spec = conda_spec_of(dependency.text, dependency.line)
         if spec is not None:
             specs.append(spec)
-        for requirement in one.get("pip").list():
+        for requirement in dependency.get("pip").list():
             for _number, line in lines_of(requirement.text):
                 for found in asked_for(line, requirement.line):
                     if isinstance(found, Pin):

@@ -72,20 +72,20 @@ def read(text: str) -> Project:
     """
     before: Variables = {}
     drafts: list[_Draft] = []
-    for one in _instructions(text):
-        if one.name == "FROM" and len(drafts) < _MOST_STAGES:
-            drafts.append(_stage(one, before, drafts))
-        elif one.name in ("ARG", "ENV"):
-            _set(one, drafts[-1].variables if drafts else before, before)
+    for instruction in _instructions(text):
+        if instruction.name == "FROM" and len(drafts) < _MOST_STAGES:
+            drafts.append(_stage(instruction, before, drafts))
+        elif instruction.name in ("ARG", "ENV"):
+            _set(instruction, drafts[-1].variables if drafts else before, before)
         elif drafts:
-            _add(one, drafts[-1])
+            _add(instruction, drafts[-1])
     _refuse_many_commands(drafts)
     final: set[int] = set()
     last = drafts[-1] if drafts else None
     while last is not None:
         final.add(id(last))
         last = last.base
-    stages = tuple(_built(one, drafts, id(one) in final) for one in drafts)
+    stages = tuple(_built(draft, drafts, id(draft) in final) for draft in drafts)
     return Project(
         kind="dockerfile",
         stages=stages,
@@ -95,28 +95,28 @@ def read(text: str) -> Project:
 
 def _refuse_many_commands(drafts: list[_Draft]) -> None:
     counts: dict[int, int] = {}
-    for one in drafts:
-        counts[id(one)] = len(one.commands) + (counts[id(one.base)] if one.base else 0)
+    for draft in drafts:
+        counts[id(draft)] = len(draft.commands) + (counts[id(draft.base)] if draft.base else 0)
     if sum(counts.values()) > _MOST_COMMANDS:
         raise UnreadableError(say("it has more than {most} commands", most=_MOST_COMMANDS))
 
 
-def _built(one: _Draft, drafts: list[_Draft], in_final: bool) -> Stage:  # noqa: FBT001  # a field
-    commands, copies = list(one.commands), one.copies_toolkit
-    base = one.base
+def _built(draft: _Draft, drafts: list[_Draft], in_final: bool) -> Stage:  # noqa: FBT001  # a field
+    commands, copies = list(draft.commands), draft.copies_toolkit
+    base = draft.base
     while base is not None:
         commands = [*base.commands, *commands]
         copies = copies or base.copies_toolkit
         base = base.base
     return Stage(
-        name=one.name,
-        line=one.line,
-        image=one.image,
+        name=draft.name,
+        line=draft.line,
+        image=draft.image,
         commands=tuple(commands),
-        machine=one.machine,
-        installs=tuple(one.installs),
+        machine=draft.machine,
+        installs=tuple(draft.installs),
         copies_toolkit=copies,
-        final=one is drafts[-1],
+        final=draft is drafts[-1],
         in_final=in_final,
     )
 
@@ -131,19 +131,19 @@ def _instructions(text: str) -> Iterator[_Instruction]:
         if found is None or lines[at].lstrip().startswith("#"):
             at += 1
             continue
-        one = _Instruction(found[1].upper(), at + 1, Lines())
+        instruction = _Instruction(found[1].upper(), at + 1, Lines())
         rest = lines[at][found.end() :]
-        at = _continued(one, rest, lines, at, escape)
-        at = _heredocs(one, lines, at)
-        yield one
+        at = _continued(instruction, rest, lines, at, escape)
+        at = _heredocs(instruction, lines, at)
+        yield instruction
 
 
-def _continued(one: _Instruction, rest: str, lines: list[str], at: int, escape: str) -> int:
+def _continued(instruction: _Instruction, rest: str, lines: list[str], at: int, escape: str) -> int:
     """Join the lines of an instruction; return the number of lines read."""
     while True:
         stripped = rest.rstrip(" \t")
         goes_on = stripped.endswith(escape)
-        one.text.add(stripped[:-1] + " " if goes_on else rest, at + 1)
+        instruction.text.add(stripped[:-1] + " " if goes_on else rest, at + 1)
         at += 1
         while goes_on and at < len(lines) and (not lines[at].strip() or _is_comment(lines[at])):
             at += 1
@@ -156,13 +156,17 @@ def _is_comment(line: str) -> bool:
     return line.lstrip().startswith("#")
 
 
-def _heredocs(one: _Instruction, lines: list[str], at: int) -> int:
+def _heredocs(instruction: _Instruction, lines: list[str], at: int) -> int:
     """Read the here-documents of RUN and COPY; that of ``RUN <<EOF`` is a script."""
-    if one.name not in ("RUN", "COPY", "ADD"):
+    if instruction.name not in ("RUN", "COPY", "ADD"):
         return at
-    text = one.text.text
+    text = instruction.text.text
     found = list(_HEREDOC.finditer(text))
-    script = one.name == "RUN" and len(found) == 1 and not _without_flags(text[: found[0].start()])
+    script = (
+        instruction.name == "RUN"
+        and len(found) == 1
+        and not _without_flags(text[: found[0].start()])
+    )
     for match in found:
         body = Lines()
         while at < len(lines) and lines[at].strip() != match[2]:
@@ -170,7 +174,7 @@ def _heredocs(one: _Instruction, lines: list[str], at: int) -> int:
             at += 1
         at += 1
         if script and not text[match.end() :].strip():
-            one.heredoc = body
+            instruction.heredoc = body
     return at
 
 
@@ -180,19 +184,19 @@ def _without_flags(text: str) -> str:
     return text.strip()
 
 
-def _stage(one: _Instruction, before: Variables, drafts: list[_Draft]) -> _Draft:
-    text = _substituted(_without_flags(one.text.text), before)
-    flags = _PLATFORM.search(one.text.text)
+def _stage(instruction: _Instruction, before: Variables, drafts: list[_Draft]) -> _Draft:
+    text = _substituted(_without_flags(instruction.text.text), before)
+    flags = _PLATFORM.search(instruction.text.text)
     machine = _machine(flags[1], before) if flags else ""
     found = _FROM.fullmatch(text.strip())
     if found is None:
-        return _Draft("", one.line, None, None, {}, machine)
+        return _Draft("", instruction.line, None, None, {}, machine)
     base = next((draft for draft in drafts if draft.name and draft.name == found[1].lower()), None)
     name = (found[2] or "").lower()
     if base is not None:
-        return _Draft(name, one.line, base.image, base, dict(base.variables), base.machine)
-    image = image_of(found[1], one.line)
-    return _Draft(name, one.line, image, None, {}, machine or image.machine)
+        return _Draft(name, instruction.line, base.image, base, dict(base.variables), base.machine)
+    image = image_of(found[1], instruction.line)
+    return _Draft(name, instruction.line, image, None, {}, machine or image.machine)
 
 
 def _machine(platform: str, before: Variables) -> str:
@@ -201,36 +205,43 @@ def _machine(platform: str, before: Variables) -> str:
     return machine_of_platform(_substituted(platform.strip("\"'"), given))
 
 
-def _set(one: _Instruction, variables: Variables, before: Variables) -> None:
-    text = one.text.text.strip()
-    if one.name == "ARG" and "=" not in text:
+def _set(instruction: _Instruction, variables: Variables, before: Variables) -> None:
+    text = instruction.text.text.strip()
+    if instruction.name == "ARG" and "=" not in text:
         for name in text.split()[:50]:
             if name in before and before is not variables:
                 variables[name] = before[name]
         return
     found = list(_SETTING.finditer(text))
-    if not found and one.name == "ENV":
+    if not found and instruction.name == "ENV":
         name, _, value = text.partition(" ")
-        variables[name] = (_substituted(value.strip(), variables)[:_LONGEST_VALUE], one.line)
+        variables[name] = (
+            _substituted(value.strip(), variables)[:_LONGEST_VALUE],
+            instruction.line,
+        )
     for match in found:
-        if one.name == "ARG" and match[1] in variables and before is not variables:
+        if instruction.name == "ARG" and match[1] in variables and before is not variables:
             continue  # ENV wins over ARG
         value = _substituted(match[2].replace('"', "").replace("'", ""), variables)
-        variables[match[1]] = (value[:_LONGEST_VALUE], one.text.line_at(match.start()))
+        variables[match[1]] = (value[:_LONGEST_VALUE], instruction.text.line_at(match.start()))
 
 
-def _add(one: _Instruction, draft: _Draft) -> None:
-    if _SETTINGS.search(one.text.text) or (one.heredoc and _SETTINGS.search(one.heredoc.text)):
-        draft.variables.update(dict.fromkeys(SETTINGS, (UNKNOWN, one.line)))
-    if one.name == "COPY" and _TOOLKIT.search(one.text.text):
+def _add(instruction: _Instruction, draft: _Draft) -> None:
+    if _SETTINGS.search(instruction.text.text) or (
+        instruction.heredoc and _SETTINGS.search(instruction.heredoc.text)
+    ):
+        draft.variables.update(dict.fromkeys(SETTINGS, (UNKNOWN, instruction.line)))
+    if instruction.name == "COPY" and _TOOLKIT.search(instruction.text.text):
         draft.copies_toolkit = True
-    if one.name == "COPY" and one.text.text.lstrip().startswith("--from="):
-        draft.commands.append(Command(("COPY", *one.text.text.split()[:20]), one.line))
-    if one.name != "RUN":
+    if instruction.name == "COPY" and instruction.text.text.lstrip().startswith("--from="):
+        draft.commands.append(
+            Command(("COPY", *instruction.text.text.split()[:20]), instruction.line)
+        )
+    if instruction.name != "RUN":
         return
     # What the script exports ends with it; a copy for each RUN would take too long.
     variables = ChainMap[str, tuple[str, int]]({}, draft.variables)
-    for raw in commands_of(_script(one)):
+    for raw in commands_of(_script(instruction)):
         words = tuple(_substituted(word, variables) for word in raw.words)
         while words and words[0].startswith("--"):
             words = words[1:]
@@ -253,20 +264,20 @@ def _exported(command: Command) -> Variables:
     return dict.fromkeys(found, (UNKNOWN, command.line)) if command.conditional else found
 
 
-def _script(one: _Instruction) -> Lines:
+def _script(instruction: _Instruction) -> Lines:
     """Return the script of a RUN: its here-document, its text, or the words of its list."""
-    if one.heredoc is not None:
-        return one.heredoc
-    text = _without_flags(one.text.text)
+    if instruction.heredoc is not None:
+        return instruction.heredoc
+    text = _without_flags(instruction.text.text)
     if not text.startswith("["):
-        return one.text
+        return instruction.text
     try:
         words = msgspec.json.decode(text, type=list[str])
     except ValueError:
-        return one.text
+        return instruction.text
     script = Lines()
     is_shell = len(words) == _SHELL and words[1] in ("-c", "-lc", "-ec")
-    script.add(words[-1] if is_shell else shlex.join(words), one.line)
+    script.add(words[-1] if is_shell else shlex.join(words), instruction.line)
     return script
 
 

@@ -49,24 +49,24 @@ def _containers(pod: Node) -> list[Workload]:
         runtime_class=Pin(runtime.text, "", runtime.line) if runtime else None,
         by="kubernetes",
     )
-    return [_container(one, common) for one in pod.get("containers").list()]
+    return [_container(container, common) for container in pod.get("containers").list()]
 
 
-def _container(one: Node, pod: Workload) -> Workload:
+def _container(container: Node, pod: Workload) -> Workload:
     """Return a container with what all of its pod have: that is read once, not for each."""
-    image = one.get("image")
-    limits = one.get("resources", "limits")
+    image = container.get("image")
+    limits = container.get("resources", "limits")
     return msgspec.structs.replace(
         pod,
-        name=one.get("name").text,
-        line=one.line,
+        name=container.get("name").text,
+        line=container.line,
         image=image_of(image.text, image.line) if image.text else None,
-        asks_for_gpu=pod.asks_for_gpu or _asks(one),
+        asks_for_gpu=pod.asks_for_gpu or _asks(container),
         gpus=number_of(limits.get(_GPU).text),
-        shared_memory=pod.shared_memory or _has_shared_memory(one),
+        shared_memory=pod.shared_memory or _has_shared_memory(container),
         complete=not hides_gpus(
             (entry.get("name").text, entry.get("value").text)
-            for entry in one.get("env").list()
+            for entry in container.get("env").list()
             if not entry.get("valueFrom")
         ),
     )
@@ -75,17 +75,21 @@ def _container(one: Node, pod: Workload) -> Workload:
 def _machine(pod: Node) -> str:
     """Return the processor of the nodes that the pod may run on, UNKNOWN if there are several."""
     terms = pod.get("affinity", "nodeAffinity", *_REQUIRED).list()
-    said = {value.text for name in _ARCH if (value := pod.get("nodeSelector").get(name)).text}
-    said |= {
+    architectures = {
+        value.text for name in _ARCH if (value := pod.get("nodeSelector").get(name)).text
+    }
+    architectures |= {
         value.text
         for term in terms
-        for one in term.get("matchExpressions").list()
-        if one.get("key").text in _ARCH and one.get("operator").text == "In"
-        for value in one.get("values").list()
+        for expression in term.get("matchExpressions").list()
+        if expression.get("key").text in _ARCH and expression.get("operator").text == "In"
+        for value in expression.get("values").list()
     }
-    if not said:
+    if not architectures:
         return ""
-    return machine_of_platform(f"linux/{said.pop()}") if len(said) == 1 else UNKNOWN
+    return (
+        machine_of_platform(f"linux/{architectures.pop()}") if len(architectures) == 1 else UNKNOWN
+    )
 
 
 def _asks_for_all(pod: Node) -> bool:
@@ -97,23 +101,28 @@ def _asks_for_all(pod: Node) -> bool:
     )
 
 
-def _asks(one: Node) -> bool:
+def _asks(container: Node) -> bool:
     """Whether it gets a GPU in any way, also one of a plug-in that has names of its own."""
     asked = [
-        name for part in ("limits", "requests") for name, _ in one.get("resources", part).items()
+        name
+        for part in ("limits", "requests")
+        for name, _ in container.get("resources", part).items()
     ]
     return bool(
         any("/" in name for name in asked)
-        or one.get("resources", "claims")
-        or one.get("securityContext", "privileged")
-        or one.get("resources", "<<")
-        or any(key == "<<" for key, _ in one.items())
+        or container.get("resources", "claims")
+        or container.get("securityContext", "privileged")
+        or container.get("resources", "<<")
+        or any(key == "<<" for key, _ in container.items())
         or any(
-            entry.get("name").text == "NVIDIA_VISIBLE_DEVICES" for entry in one.get("env").list()
+            entry.get("name").text == "NVIDIA_VISIBLE_DEVICES"
+            for entry in container.get("env").list()
         )
     )
 
 
-def _has_shared_memory(one: Node) -> bool:
-    mounts = [mount.get("mountPath").text.rstrip("/") for mount in one.get("volumeMounts").list()]
+def _has_shared_memory(container: Node) -> bool:
+    mounts = [
+        mount.get("mountPath").text.rstrip("/") for mount in container.get("volumeMounts").list()
+    ]
     return "/dev/shm" in mounts  # noqa: S108  # as above

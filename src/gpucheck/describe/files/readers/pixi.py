@@ -37,9 +37,9 @@ def read(content: str) -> Project:
             indexes.append(Index(text(asked.get("index")), line, "only", (name_of(name),)))
     if not specs and not pip:
         return Project(kind="pixi")
-    one = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))
-    one = msgspec.structs.replace(one, machine=_machine(data))
-    return Project(kind="pixi", installs=(one,))
+    install = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))
+    install = msgspec.structs.replace(install, machine=_machine(data))
+    return Project(kind="pixi", installs=(install,))
 
 
 def _machine(data: dict[str, Any]) -> str:

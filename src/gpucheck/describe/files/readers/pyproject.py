@@ -21,10 +21,10 @@ def read(content: str) -> Project:
     data, lines = table_of(content), content.split("\n")
     poetry = table(data, "tool", "poetry", "dependencies")
     if poetry and not table(data, "project").get("dependencies"):
-        one = _by_poetry(data, poetry, lines)
+        install = _by_poetry(data, poetry, lines)
     else:
-        one = _by_project(data, lines)
-    return Project(kind="pyproject", installs=(one,) if one.pins else ())
+        install = _by_project(data, lines)
+    return Project(kind="pyproject", installs=(install,) if install.pins else ())
 
 
 def _by_project(data: dict[str, Any], lines: list[str]) -> Install:
@@ -32,12 +32,12 @@ def _by_project(data: dict[str, Any], lines: list[str]) -> Install:
     places = lines_of_texts(lines)
     for requirement in texts(table(data, "project").get("dependencies")):
         found += requested(requirement, places.get(requirement, 1))
-    pins = [one for one in found if isinstance(one, Pin)]
-    indexes = [one for one in found if isinstance(one, Index)]
+    pins = [request for request in found if isinstance(request, Pin)]
+    indexes = [request for request in found if isinstance(request, Index)]
     return Install(
         line=pins[0].line if pins else 1,
         pins=tuple(pins),
-        indexes=(*indexes, *_indexes(data, lines, places, [one.name for one in pins])),
+        indexes=(*indexes, *_indexes(data, lines, places, [pin.name for pin in pins])),
         tool="uv" if table(data, "tool", "uv") else "pip",
         without_dependencies=_overrides(data),
         python_from=_oldest_python(text(table(data, "project").get("requires-python")), lines),
@@ -65,10 +65,10 @@ def _indexes(
 
 def _indexes_of_pdm(data: dict[str, Any], places: dict[str, int]) -> Iterator[Index]:
     """Yield the sources of PDM; one whose packages are named by patterns may have any."""
-    for one in tables(table(data, "tool", "pdm").get("source")):
-        address, included = text(one.get("url")), texts(one.get("include_packages"))
+    for source in tables(table(data, "tool", "pdm").get("source")):
+        address, included = text(source.get("url")), texts(source.get("include_packages"))
         plain = tuple(name_of(name) for name in included)
-        if "$" in address or any("*" in name for name in plain) or one.get("exclude_packages"):
+        if "$" in address or any("*" in name for name in plain) or source.get("exclude_packages"):
             address, plain = UNKNOWN, ()
         yield Index(address, places.get(address, 1), "extra", plain)
 
@@ -87,19 +87,26 @@ def _indexes_of_uv(
     of: dict[str, list[str]] = {}
     for package, source in table(data, "tool", "uv", "sources").items():
         sources = source if isinstance(source, list) else [source]
-        for one in tables(sources):
-            place = text(one.get("index")) or UNKNOWN  # a file, an address, a repository
-            if isinstance(one.get("marker"), str) and holds_on_linux(one["marker"]) is False:
+        for alternative in tables(sources):
+            place = text(alternative.get("index")) or UNKNOWN  # a file, an address, a repository
+            if (
+                isinstance(alternative.get("marker"), str)
+                and holds_on_linux(alternative["marker"]) is False
+            ):
                 continue
-            certain = _is_only(one, sources)
+            certain = _is_only(alternative, sources)
             of.setdefault(place, []).append(name_of(package) if certain else "")
     sources_line = line_with(lines, ("[tool.uv.sources]",))
-    found = [Index(UNKNOWN, sources_line, "only", (one,)) for one in of.pop(UNKNOWN, []) if one]
+    found = [
+        Index(UNKNOWN, sources_line, "only", (package_name,))
+        for package_name in of.pop(UNKNOWN, [])
+        if package_name
+    ]
     for index in tables(table(data, "tool", "uv").get("index")):
         address, packages = text(index.get("url")), of.get(text(index.get("name")), [])
         line = places.get(address, 1)
         if packages:
-            named = tuple(one for one in packages if one)
+            named = tuple(package_name for package_name in packages if package_name)
             found.append(Index(address, line, "only", named or ("",)))
         elif not index.get("explicit"):
             found.append(Index(address, line))
@@ -115,13 +122,13 @@ def _indexes_of_uv(
 
 def _is_only(source: dict[str, Any], sources: list[Any]) -> bool:
     """Whether a package surely comes from this source on Linux."""
-    others = [one for one in tables(sources) if one is not source]
+    others = [alternative for alternative in tables(sources) if alternative is not source]
     marker = source.get("marker", "os_name == 'posix'")
     return (
         not {"extra", "group"} & set(source)
         and isinstance(marker, str)
         and holds_on_linux(marker) is True
-        and all(holds_on_linux(text(one.get("marker"))) is False for one in others)
+        and all(holds_on_linux(text(alternative.get("marker"))) is False for alternative in others)
     )
 
 
@@ -134,7 +141,7 @@ def _indexes_of_poetry(
     for the packages that name them.
     """
     sources = tables(table(data, "tool", "poetry").get("source"))
-    places = {text(one.get("name")): text(one.get("url")) for one in sources}
+    places = {text(source.get("name")): text(source.get("url")) for source in sources}
     packages = table(data, "tool", "poetry", "dependencies")
     start = line_with(lines, ("[tool.poetry.dependencies]",))
     places_of_keys = lines_of_keys(lines, start)
@@ -145,9 +152,9 @@ def _indexes_of_poetry(
         own.add(name_of(name))
         address = places.get(text(value.get("source")), "")
         yield Index(address, places_of_keys.get(name, start), "only", (name_of(name),))
-    general = any(text(one.get("priority")) in ("", "primary", "default") for one in sources)
+    general = any(text(source.get("priority")) in ("", "primary", "default") for source in sources)
     others = tuple(name for name in names if name not in own)
-    if general and others and not all(_adds_nothing(one) for one in sources):
+    if general and others and not all(_adds_nothing(source) for source in sources):
         yield Index(UNKNOWN, start, "extra", others)
 
 
@@ -173,7 +180,7 @@ def _by_poetry(data: dict[str, Any], packages: dict[str, Any], lines: list[str])
             continue
         found = _VERSION.fullmatch(text(asked.get("version")).strip())
         pins.append(Pin(name_of(name), found[1] if found else "", line))
-    indexes = _indexes_of_poetry(data, lines, [one.name for one in pins])
+    indexes = _indexes_of_poetry(data, lines, [pin.name for pin in pins])
     return Install(
         line=start, pins=tuple(pins), indexes=tuple(indexes), tool="poetry", python_from=python
     )

@@ -27,8 +27,8 @@ def read(text: str) -> Project:
                 indexes.append(found)
     if not pins:
         return Project(kind="requirements")
-    one = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
-    return Project(kind="requirements", installs=(one,))
+    install = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes))
+    return Project(kind="requirements", installs=(install,))
 
 
 def lines_of(text: str) -> Iterator[tuple[int, str]]:

@@ -34,31 +34,31 @@ def read(text: str) -> Project:
         joined = line[:-1] + " " if line.endswith("\\") else line + "\n"
         script.add(joined, number)
     commands = commands_of(script)
-    asks = any(_ASKS.search(one) for one in directives) or any(
-        _ASKS.search(" " + " ".join(one.words)) for one in commands if _starts_step(one)
+    asks = any(_ASKS.search(directive) for directive in directives) or any(
+        _ASKS.search(" " + " ".join(command.words)) for command in commands if _starts_step(command)
     )
     asks = asks or "SBATCH_G" in text or "--gres" in text
-    uses = next((pin for one in commands if (pin := _use(one)) is not None), None)
+    uses = next((pin for command in commands if (pin := _use(command)) is not None), None)
     return Project(kind="sbatch", batches=(Batch(line=first, asks_for_gpu=asks, uses=uses),))
 
 
-def _starts_step(one: Command) -> bool:
-    return one.words[0] in ("srun", "salloc", "sbatch")
+def _starts_step(command: Command) -> bool:
+    return command.words[0] in ("srun", "salloc", "sbatch")
 
 
-def _use(one: Command) -> Pin | None:
-    if one.conditional:
+def _use(command: Command) -> Pin | None:
+    if command.conditional:
         return None
-    words = one.words
+    words = command.words
     if "srun" in words[:1]:
         words = tuple(word for word in words[1:] if not word.startswith("-"))
     if words and words[0] in ("nvidia-smi", "gpucheck"):
-        return Pin(words[0], "", one.line)
-    text = " ".join(one.words)
+        return Pin(words[0], "", command.line)
+    text = " ".join(command.words)
     many = _MANY.search(text)
     if _WITHOUT_GPUS.search(text):
         return None
     starter = next((name for name in _STARTERS if name in text), None)
     if many is not None and starter is not None and many[1] not in ("0", "1"):
-        return Pin(f"{starter} --nproc-per-node={many[1]}", "", one.line)
+        return Pin(f"{starter} --nproc-per-node={many[1]}", "", command.line)
     return None

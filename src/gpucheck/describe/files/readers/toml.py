@@ -35,7 +35,7 @@ def table_of(text: str) -> dict[str, Any]:
 
 def tables(value: object) -> list[dict[str, Any]]:
     """Return the tables of a list of tables."""
-    return [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 
 def table(value: object, *names: str) -> dict[str, Any]:
@@ -47,7 +47,7 @@ def table(value: object, *names: str) -> dict[str, Any]:
 
 def texts(value: object) -> list[str]:
     """Return the texts of a list."""
-    return [one for one in value if isinstance(one, str)] if isinstance(value, list) else []
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
 def text(value: object) -> str:

@@ -24,5 +24,5 @@ def read(content: str) -> Project:
             indexes.append(Index(registry, line, "only", (name,)))
     if not pins:
         return Project(kind="lock")
-    one = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes), tool="lock")
-    return Project(kind="lock", installs=(one,))
+    install = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes), tool="lock")
+    return Project(kind="lock", installs=(install,))

@@ -67,7 +67,7 @@ class Node:
         """Return the entries of a sequence."""
         if self._raw is None or self._raw.id != "sequence":
             return []
-        return [Node(one) for one in self._raw.value]
+        return [Node(item) for item in self._raw.value]
 
     def key_line(self, name: str) -> int:
         """Return the line of a key of a mapping."""
@@ -79,7 +79,7 @@ class Node:
 
     def words(self) -> str:
         """Return the text of a scalar, or of all scalars of a sequence."""
-        return " ".join([one.text for one in self.list()]) if self.list() else self.text
+        return " ".join([node.text for node in self.list()]) if self.list() else self.text
 
 
 def documents(text: str) -> list[Node]:

@@ -60,13 +60,13 @@ def _fix_for(install: Install, target: Target, tables: Tables) -> str:
     driver = (f"driver={target.driver}",) if target.driver else ()
     words = (f"torch={torch.version.partition('+')[0]}+cpu", word_of(target.gpus[0]), *driver)
     found = judged(words, {"torch": torch.line}, tables, ("torch",))
-    return next((one.fix for one in found if one.rule == torch_cpu_only.RULE.slug), "")
+    return next((finding.fix for finding in found if finding.rule == torch_cpu_only.RULE.slug), "")
 
 
 def _cpu_build(install: Install) -> Pin | None:
-    if install.cpu is not None and any(one.name in FAMILY for one in install.pins):
+    if install.cpu is not None and any(pin.name in FAMILY for pin in install.pins):
         return install.cpu
-    if has_unknown_index(install) or not any(one.name == "torch" for one in install.pins):
+    if has_unknown_index(install) or not any(pin.name == "torch" for pin in install.pins):
         return None
     build = build_with_line(install)
     if build is None or build[0] != "cpu":

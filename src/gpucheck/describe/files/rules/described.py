@@ -39,7 +39,7 @@ _Lines = Mapping[str, int]
 def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
     """Yield what the engine finds about each install, and about PyTorch's images."""
     for install in certain_installs(project):
-        stage = next((one for one in project.stages if _has(one, install)), None)
+        stage = next((own_stage for own_stage in project.stages if _has(own_stage, install)), None)
         yield from _companions(install, tables)
         yield from _on_all(
             machines_for(install.machine, target, tables),
@@ -52,8 +52,8 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
         yield from _build(install, project, target, tables)
     for stage in project.stages:
         untouched = not any(
-            pin.name == "torch" for one in project.installs for pin in one.pins
-        ) and not any(one.conditional for one in stage.installs)
+            pin.name == "torch" for earlier in project.installs for pin in earlier.pins
+        ) and not any(earlier.conditional for earlier in stage.installs)
         if stage.final and stage.image is not None and untouched:
             yield from _image(stage.image, stage.machine, target, tables)
     for workload in project.workloads:
@@ -66,14 +66,14 @@ def _on_all(
 ) -> Iterator[Complaint]:
     """Yield what is wrong on every machine that it may be: nothing if the tables know none."""
     found = [list(judge(machine)) for machine in machines]
-    for one in found[0] if found else ():
+    for complaint in found[0] if found else ():
         alike = [[(other.line, other.rule) for other in others] for others in found]
-        if all((one.line, one.rule) in others for others in alike):
-            yield one
+        if all((complaint.line, complaint.rule) in others for others in alike):
+            yield complaint
 
 
 def _has(stage: Stage, install: Install) -> bool:
-    return any(one is install for one in stage.installs)
+    return any(own_install is install for own_install in stage.installs)
 
 
 def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
@@ -111,9 +111,9 @@ def _unpublished(install: Install, tables: Tables, machine: str) -> Iterator[Com
     if torch is None or released(torch.version) is None or build is None or not is_cuda(build[0]):
         return
     indexes = torch_indexes(install)
-    if not local_of(torch.version) and any(one.role == "extra" for one in indexes):
+    if not local_of(torch.version) and any(index.role == "extra" for index in indexes):
         return  # PyPI has another build
-    if install.tool == "conda" or not all(is_stable(one.address) for one in indexes):
+    if install.tool == "conda" or not all(is_stable(index.address) for index in indexes):
         return
     builds, plain = tables.get(TorchBuilds), torch.version.partition("+")[0]
     if builds.available(plain, build[0], f"linux_{machine}") is not False:
@@ -150,8 +150,12 @@ def _python_of(
     oldest = install.python_from
     if oldest is not None:
         wanted = parse(oldest.version)
-        with_wheels = [parse(one.rstrip("t")) for one in pythons]
-        if wanted and with_wheels and all(one is not None and one < wanted for one in with_wheels):
+        with_wheels = [parse(python.rstrip("t")) for python in pythons]
+        if (
+            wanted
+            and with_wheels
+            and all(with_wheel is not None and with_wheel < wanted for with_wheel in with_wheels)
+        ):
             return oldest
     if target.python and image is None:
         return Pin("python", target.python, torch.line)
@@ -174,7 +178,7 @@ def _build(
     A driver and a single GPU are judged together, because what to install depends on both.
     """
     driver = () if _may_bring_compat(install.image) or not target.driver else (target.driver,)
-    given = [f"driver={one}" for one in driver]
+    given = [f"driver={release}" for release in driver]
     cards = [(gpu, word_of(gpu)) for gpu in target.gpus]
     if len(cards) == 1:
         facts = [(cards[0][0], (cards[0][1], *given))]
@@ -225,7 +229,7 @@ def _words_of_build(
     if (
         torch is None
         or has_unknown_index(install)
-        or not all(is_stable(one.address) for one in torch_indexes(install))
+        or not all(is_stable(index.address) for index in torch_indexes(install))
     ):
         return None
     if install.tool == "conda":
@@ -286,9 +290,9 @@ def word_of(gpu: str) -> str:
     return f"{'gpu' if capability_numbers(gpu) is None else 'compute_capability'}={gpu}"
 
 
-def _image(image: Image, said: str, target: Target, tables: Tables) -> Iterator[Complaint]:
+def _image(image: Image, machine: str, target: Target, tables: Tables) -> Iterator[Complaint]:
     """Yield what is wrong with PyTorch's image on a GPU, as far as it is known: on x86_64."""
-    if not image.torch or not image.cuda or said not in ("", ASSUMED):
+    if not image.torch or not image.cuda or machine not in ("", ASSUMED):
         return
     words = (f"torch={image.torch}", f"cuda={image.cuda}", "torch_source=pytorch-index")
     for gpu in target.gpus:
@@ -305,7 +309,7 @@ def judged(
     except GivenError:
         return
     for finding in report.standing:
-        sections = [one.fact.partition(".")[0] for one in finding.evidence]
+        sections = [evidence.fact.partition(".")[0] for evidence in finding.evidence]
         if finding.severity is Severity.INFO or not set(about) & set(sections):
             continue
         yield Complaint(
@@ -318,7 +322,7 @@ def judged(
 
 
 def _line_of(sections: list[str], lines: _Lines) -> int:
-    keys = [_KEY_OF[one] for one in sections if one in _KEY_OF]
+    keys = [_KEY_OF[section] for section in sections if section in _KEY_OF]
     by_others = [lines[key] for key in keys if key != "torch" and key in lines]
     return (by_others or [lines["torch"]])[0]
 
@@ -328,8 +332,8 @@ def _fix_of(finding: Finding) -> str:
     if not finding.fixes:
         return ""
     fix = finding.fixes[0]
-    told = (command.partition(_INSTALLS)[2] for command in fix.commands)
-    requirement = next((one for one in told if one.startswith("torch==")), "")
+    arguments = (command.partition(_INSTALLS)[2] for command in fix.commands)
+    requirement = next((argument for argument in arguments if argument.startswith("torch==")), "")
     if not requirement:
         return fix.text
     return say("{fix} Write: {requirement}", fix=fix.text, requirement=requirement)

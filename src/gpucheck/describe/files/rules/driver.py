@@ -19,7 +19,7 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
     if not target.driver:
         return
     images = [stage.image for stage in project.stages if stage.final]
-    images += [one.image for one in project.workloads]
+    images += [workload.image for workload in project.workloads]
     drivers = tables.get(CudaDrivers)
     for image in images:
         if image is None or not image.cuda:
@@ -66,6 +66,6 @@ def _may_use_compat(image: Image, target: Target, tables: Tables) -> bool:
     if compat.state(image.cuda, branch) in ("not-compatible", "not-applicable"):
         return False
     products = tables.get(GpuProducts)
-    names = [(meant_by(one, tables) or (one, ""))[0] for one in target.gpus]
+    names = [(meant_by(gpu, tables) or (gpu, ""))[0] for gpu in target.gpus]
     kinds = [kind_of(name, products) for name in names]
     return not kinds or any(kind is None or compat.allowed_on(kind) is not False for kind in kinds)

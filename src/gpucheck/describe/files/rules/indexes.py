@@ -37,7 +37,7 @@ def complaints(project: Project, _target: Target) -> Iterator[Complaint]:
 
 
 def _replaced(install: Install) -> Iterator[Complaint]:
-    main = [one for one in install.indexes if one.role == "main"]
+    main = [index for index in install.indexes if index.role == "main"]
     for earlier, later in itertools.pairwise(main):
         if earlier.address.rstrip("/") != later.address.rstrip("/"):
             yield Complaint(
@@ -55,8 +55,8 @@ def _replaced(install: Install) -> Iterator[Complaint]:
 
 def _several(install: Install) -> Iterator[Complaint]:
     """Yield two indexes with CUDA builds, of which torch may come from either."""
-    found = [one for one in torch_indexes(install) if one.role != "only"]
-    builds = sorted({build_of(one.address) for one in found})
+    found = [index for index in torch_indexes(install) if index.role != "only"]
+    builds = sorted({build_of(index.address) for index in found})
     torch = install.pin("torch")
     if len(builds) < 2 or torch is None or local_of(torch.version):  # noqa: PLR2004
         return
@@ -77,10 +77,10 @@ def _several(install: Install) -> Iterator[Complaint]:
 def _absent(install: Install) -> Iterator[Complaint]:
     """Yield a build that none of the indexes has."""
     indexes = torch_indexes(install)
-    builds = sorted({build_of(one.address) for one in indexes})
-    if not builds or not all(is_stable(one.address) for one in indexes):
+    builds = sorted({build_of(index.address) for index in indexes})
+    if not builds or not all(is_stable(index.address) for index in indexes):
         return
-    if any(has_all_builds(one.address) for one in install.indexes):
+    if any(has_all_builds(index.address) for index in install.indexes):
         return
     for pin in install.pins:
         build = local_of(pin.version)

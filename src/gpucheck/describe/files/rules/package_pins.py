@@ -169,10 +169,12 @@ def _of_earlier(stage: Stage, tables: Tables) -> Iterator[Complaint]:
     """Yield the packages for which pip replaces the torch that an earlier step installed."""
     torch: Pin | None = None
     for install in stage.installs:
-        if install.conditional or any(one.name == "torch" for one in install.pins):
-            said = install.pin("torch")
-            certain = said is not None and not install.conditional and released(said.version)
-            torch = said if certain else None
+        if install.conditional or any(own_pin.name == "torch" for own_pin in install.pins):
+            torch_pin = install.pin("torch")
+            certain = (
+                torch_pin is not None and not install.conditional and released(torch_pin.version)
+            )
+            torch = torch_pin if certain else None
         elif torch is not None and install.tool == "pip" and not install.without_dependencies:
             plain = torch.version.partition("+")[0]
             for pin in install.pins:

@@ -13,7 +13,7 @@ _MOST = 200
 
 def certain_installs(project: Project) -> list[Install]:
     """Return the installs that every build runs."""
-    return [one for one in project.installs if not one.conditional][:_MOST]
+    return [install for install in project.installs if not install.conditional][:_MOST]
 
 
 def final_installs(project: Project) -> list[Install]:
@@ -23,13 +23,15 @@ def final_installs(project: Project) -> list[Install]:
     """
     if project.kind != "dockerfile":
         return certain_installs(project)
-    found = [one for stage in project.stages if stage.in_final for one in stage.installs]
-    of_torch = [one for one in found if any(pin.name in FAMILY for pin in one.pins)]
-    return [one for one in of_torch if not one.conditional] if len(of_torch) == 1 else []
+    found = [install for stage in project.stages if stage.in_final for install in stage.installs]
+    of_torch = [install for install in found if any(pin.name in FAMILY for pin in install.pins)]
+    return (
+        [install for install in of_torch if not install.conditional] if len(of_torch) == 1 else []
+    )
 
 
 def machines_for(
-    said: str, target: Target, tables: Tables, gpu: str | None = None
+    declared: str, target: Target, tables: Tables, gpu: str | None = None
 ) -> tuple[str, ...]:
     """Return the processors for which a part of a file is judged.
 
@@ -37,4 +39,6 @@ def machines_for(
     """
     products = tables.get(GpuProducts)
     gpus = target.gpus if gpu is None else (gpu,)
-    return machines_of(said, next((one for of in gpus if (one := products.processor(of))), None))
+    return machines_of(
+        declared, next((machine for of in gpus if (machine := products.processor(of))), None)
+    )

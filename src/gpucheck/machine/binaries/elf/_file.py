@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import said_by
+from gpucheck.facts.answer import message_of
 from gpucheck.machine import Host
 
 _MAGIC = b"\x7fELF"
@@ -121,7 +121,7 @@ def read_elf(host: Host, path: str) -> Answer[Elf]:
     try:
         return Answer(_read(host, path, stat.value.size, head.value[0]), path)
     except (ValueError, struct.error) as error:
-        return Answer(None, path, said_by(error))
+        return Answer(None, path, message_of(error))
 
 
 def read_needed(host: Host, path: str) -> Answer[tuple[str, ...]]:

@@ -163,9 +163,9 @@ class Process:
         roots = [self._main]
         for via, names in self._preloads():
             for name in names:
-                one = self._map(name, self._main, added, [], via=via)
-                if one is not None:
-                    roots.append(one)
+                mapped = self._map(name, self._main, added, [], via=via)
+                if mapped is not None:
+                    roots.append(mapped)
         self._needs(roots, added, self.lost_at_start)
 
     def _load_loader(self, path: str) -> None:
@@ -191,12 +191,12 @@ class Process:
         queue = list(roots)
         seen = set(map(id, queue))
         while queue and len(self.loaded) < _MOST_LIBRARIES:
-            one = queue.pop(0)
-            for need in one.elf.needed:
-                met = self._map(need, one, added, lost)
+            library = queue.pop(0)
+            for need in library.elf.needed:
+                met = self._map(need, library, added, lost)
                 if met is None:
                     continue
-                one.needs[need] = met
+                library.needs[need] = met
                 if id(met) not in seen:
                     seen.add(id(met))
                     queue.append(met)
@@ -266,13 +266,13 @@ class Process:
         ways: list[tuple[str, str, list[str]]] = []
         if needing is None or needing.runpath is None:
             chain: list[Library] = []
-            one = needing
-            while one is not None and one not in chain:
-                chain.append(one)
-                one = one.loader
+            ancestor = needing
+            while ancestor is not None and ancestor not in chain:
+                chain.append(ancestor)
+                ancestor = ancestor.loader
             if self._main is not None and self._main not in chain:
                 chain.append(self._main)
-            ways += [("rpath", one.label, one.rpath) for one in chain if one.rpath]
+            ways += [("rpath", library.label, library.rpath) for library in chain if library.rpath]
         if self._variable:
             ways.append(("LD_LIBRARY_PATH", "", self._variable))
         if needing is not None and needing.runpath:

@@ -43,17 +43,17 @@ class Matrix(msgspec.Struct, frozen=True):
     def cells(self) -> dict[tuple[int, int], float]:
         """Return the slowest pair of each cell of the plot."""
         found: dict[tuple[int, int], float] = {}
-        for (one, other), value in self.pairs.items():
-            for at in self._places(one, other):
+        for (end, other), value in self.pairs.items():
+            for at in self._places(end, other):
                 found[at] = min(value, found.get(at, value))
         return found
 
     def marked(self) -> set[tuple[int, int]]:
         """Return the cells with a pair that a finding names."""
-        return {at for one, other in self.blamed for at in self._places(one, other)}
+        return {at for end, other in self.blamed for at in self._places(end, other)}
 
-    def _places(self, one: int, other: int) -> list[tuple[int, int]]:
-        first, last = one // self.per, other // self.per
+    def _places(self, end: int, other: int) -> list[tuple[int, int]]:
+        first, last = end // self.per, other // self.per
         return [(first, last)] if self.each_way else [(first, last), (last, first)]
 
 
@@ -71,7 +71,7 @@ def chart(key: str, title: str, matrix: Matrix) -> Chart:
     drawn += _cells(matrix, count, size, top)
     height = top + count * size
     return Chart(
-        key=key, title=title, said=_said(matrix),
+        key=key, title=title, caption=_caption(matrix),
         drawn=(*drawn, *_key(max(matrix.pairs.values()), height)), height=height + 24,
         heads=(say("From"), say("To"), "GB/s", ""), rows=_rows(matrix), numbers=(2,),
     )  # fmt: skip
@@ -81,11 +81,11 @@ def _cells(matrix: Matrix, count: int, size: float, top: float) -> list[Element]
     cells, marked, most = matrix.cells(), matrix.marked(), max(matrix.pairs.values())
     return [
         part
-        for one in range(count)
-        for other in range(count)
+        for row in range(count)
+        for column in range(count)
         for part in _cell(
-            (_LEFT + other * size, top + one * size), cells.get((one, other)), most, size,
-            is_marked=(one, other) in marked, with_number=count <= _WITH_NUMBERS,
+            (_LEFT + column * size, top + row * size), cells.get((row, column)), most, size,
+            is_marked=(row, column) in marked, with_number=count <= _WITH_NUMBERS,
         )
     ]  # fmt: skip
 
@@ -141,9 +141,9 @@ def _key(most: float, top: float) -> list[Element]:
     return found
 
 
-def _said(matrix: Matrix) -> str:
+def _caption(matrix: Matrix) -> str:
     names, pairs = matrix.names, matrix.pairs
-    told = [
+    extremes = [
         headed(say("{one} to {other}", one=names[at[0]], other=names[at[1]]), number(pairs[at]))
         for at in sorted(pairs, key=lambda at: pairs[at])[:_NAMED]
     ]
@@ -153,7 +153,7 @@ def _said(matrix: Matrix) -> str:
             "GB/s of {count} pair; the darker, the faster.",
             "GB/s of {count:,} pairs; the darker, the faster.",
         ),
-        say("Slowest: {slowest}.", slowest=in_parts(told)),
+        say("Slowest: {slowest}.", slowest=in_parts(extremes)),
     ]
     if matrix.blamed:
         words.append(say("A cross marks a pair that a finding names."))

@@ -38,10 +38,10 @@ class Line(msgspec.Struct, frozen=True):
 
 
 class Across(msgspec.Struct, frozen=True):
-    """What the plot is drawn over: its name, how its values are said, and whether it doubles."""
+    """What the plot is drawn over: its name, how its values are shown, and whether it doubles."""
 
     name: str
-    said: Callable[[float], str] = number
+    shown: Callable[[float], str] = number
     doubles: bool = False
 
 
@@ -54,42 +54,43 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def chart(
-    key: str, title: str, said: str, unit: str, across: Across, lines: Sequence[Line],
+    key: str, title: str, caption: str, unit: str, across: Across, lines: Sequence[Line],
     marked: Sequence[Stretch] = (),
 ) -> Chart:  # fmt: skip
     """Return the plot of these lines, :data:`MOST_LINES` at most besides limits."""
-    xs = sorted({x for one in lines for x, _y in one.points})
-    ys = [y for one in lines for _x, y in one.points]
+    xs = sorted({x for plotted in lines for x, _y in plotted.points})
+    ys = [y for plotted in lines for _x, y in plotted.points]
     low = min(ys) if min(ys) > max(ys) / 2 else 0.0
     levels = ticks(low, max(ys))
     kind = logarithmic if across.doubles and xs[0] > 0 else linear
     x = kind(xs[0], xs[-1], _LEFT + 6, _RIGHT - 6)
     y = linear(levels[0], levels[-1], _BOTTOM, _TOP)
     drawn: list[Node] = [label(0, 12, unit, class_="dim")]
-    drawn += [node for one in marked for node in _stretch(one, xs, x)]
+    drawn += [node for stretch in marked for node in _stretch(stretch, xs, x)]
     drawn += left_axis(levels, y, _LEFT, _RIGHT)
     drawn.append(line(_LEFT, _BOTTOM, _RIGHT, _BOTTOM, "axis"))
     drawn += _under(xs, x, across)
     bottom = _BOTTOM + 2 * LINE + 6
-    for at, one in enumerate(lines):
-        drawn += _drawn(one, at, x, y)
-        drawn += _named(one, at, bottom + at * LINE)
+    for at, plotted in enumerate(lines):
+        drawn += _drawn(plotted, at, x, y)
+        drawn += _named(plotted, at, bottom + at * LINE)
     return Chart(
-        key=key, title=title, said=said, drawn=tuple(drawn),
-        height=bottom + len(lines) * LINE, heads=(across.name, *[one.name for one in lines]),
+        key=key, title=title, caption=caption, drawn=tuple(drawn),
+        height=bottom + len(lines) * LINE,
+        heads=(across.name, *[plotted.name for plotted in lines]),
         rows=_rows(xs, across, lines), numbers=tuple(range(1, len(lines) + 1)),
     )  # fmt: skip
 
 
-def _stretch(one: Stretch, xs: Sequence[float], x: Scale) -> list[Element]:
+def _stretch(stretch: Stretch, xs: Sequence[float], x: Scale) -> list[Element]:
     """Return a band behind the lines, as far as the plot goes, with its name above it."""
-    first, last = max(one.first, xs[0]), min(one.last, xs[-1])
+    first, last = max(stretch.first, xs[0]), min(stretch.last, xs[-1])
     if last <= first:
         return []
     left, right = x(first), x(last)
-    band = box(left, _TOP - 4, right - left, _BOTTOM - _TOP + 4, "soft", one.name)
+    band = box(left, _TOP - 4, right - left, _BOTTOM - _TOP + 4, "soft", stretch.name)
     middle = min(max((left + right) / 2, _LEFT + 40), WIDTH - 40)
-    return [band, label(middle, _TOP - 8, one.name, anchor="middle", class_="dim")]
+    return [band, label(middle, _TOP - 8, stretch.name, anchor="middle", class_="dim")]
 
 
 def _under(xs: Sequence[float], x: Scale, across: Across) -> list[Element]:
@@ -100,19 +101,19 @@ def _under(xs: Sequence[float], x: Scale, across: Across) -> list[Element]:
         if not _LEFT <= place <= _RIGHT:
             continue
         found.append(line(place, _BOTTOM, place, _BOTTOM + 3, "axis"))
-        said = across.said(value)
-        half = 3.0 * len(said)
+        written = across.shown(value)
+        half = 3.0 * len(written)
         middle = min(place, WIDTH - half)
         if middle - half >= free:
-            found.append(label(middle, _BOTTOM + LINE, said, anchor="middle", class_="dim"))
+            found.append(label(middle, _BOTTOM + LINE, written, anchor="middle", class_="dim"))
             free = middle + half + 4
     name = label((_LEFT + _RIGHT) / 2, _BOTTOM + 2 * LINE, across.name, anchor="middle")
     return [*found, name]
 
 
-def _drawn(one: Line, at: int, x: Scale, y: Scale) -> list[Element]:
-    places = [(x(across), y(value)) for across, value in one.points]
-    if one.is_limit:
+def _drawn(plotted: Line, at: int, x: Scale, y: Scale) -> list[Element]:
+    places = [(x(across), y(value)) for across, value in plotted.points]
+    if plotted.is_limit:
         if len(places) == 1:
             (across, value), *_ = places
             places = [(max(_LEFT, across - 18), value), (min(_RIGHT, across + 18), value)]
@@ -131,20 +132,20 @@ def _dashed(drawn: Element, at: int) -> Element:
     return Element(drawn.tag, (*drawn.attributes, ("stroke-dasharray", dashes)), drawn.children)
 
 
-def _named(one: Line, at: int, y: float) -> list[Element]:
-    kind = "limit" if one.is_limit else f"line c{at % MOST_LINES}"
+def _named(plotted: Line, at: int, y: float) -> list[Element]:
+    kind = "limit" if plotted.is_limit else f"line c{at % MOST_LINES}"
     sample = path([(_LEFT, y + 6), (_LEFT + 24, y + 6)], kind)
     room = WIDTH - _LEFT - 30
     return [
-        sample if one.is_limit else _dashed(sample, at),
-        label(_LEFT + 30, y + 9.5, one.name, room=room),
+        sample if plotted.is_limit else _dashed(sample, at),
+        label(_LEFT + 30, y + 9.5, plotted.name, room=room),
     ]
 
 
 def _rows(xs: Sequence[float], across: Across, lines: Sequence[Line]) -> list[Row]:
     found = []
-    by_place = [dict(one.points) for one in lines]
+    by_place = [dict(plotted.points) for plotted in lines]
     for x in xs:
-        cells = [number(one[x]) if x in one else "" for one in by_place]
-        found.append((across.said(x), *cells))
+        cells = [number(points[x]) if x in points else "" for points in by_place]
+        found.append((across.shown(x), *cells))
     return found

@@ -32,10 +32,10 @@ def _copies(tests: SelfTests) -> Chart | None:
     """Return the bandwidth between every two GPUs."""
     speeds: dict[tuple[str, str], float] = {}
     for _path, result in tests.of("peer-copy"):
-        for one in result.measurements:
-            ends = _COPY.fullmatch(one.name)
-            if ends is not None and one.value is not None and drawable(one.value):
-                speeds[ends[1], ends[2]] = one.value
+        for measurement in result.measurements:
+            ends = _COPY.fullmatch(measurement.name)
+            if ends is not None and measurement.value is not None and drawable(measurement.value):
+                speeds[ends[1], ends[2]] = measurement.value
     if not speeds:
         return None
     names = sorted({end for ends in speeds for end in ends}, key=lambda name: int(name[5:]))
@@ -49,24 +49,26 @@ def _collectives(tests: SelfTests) -> Chart | None:
     """Return the bus bandwidth of each collective over the size of the message."""
     points: dict[str, dict[float, float]] = {}
     for _path, result in tests.of():
-        for one in result.measurements:
-            found = _BUSBW.fullmatch(one.name)
-            if found is not None and one.value is not None and drawable(one.value):
+        for measurement in result.measurements:
+            found = _BUSBW.fullmatch(measurement.name)
+            if found is not None and measurement.value is not None and drawable(measurement.value):
                 at = int(found[2]) * _UNITS[found[3]]
-                points.setdefault(found[1], {})[at] = one.value
+                points.setdefault(found[1], {})[at] = measurement.value
     shown = [
-        Line(name, sorted(those.items())) for name, those in points.items() if len(those) >= _LEAST
+        Line(name, sorted(points_of_line.items()))
+        for name, points_of_line in points.items()
+        if len(points_of_line) >= _LEAST
     ][: lines.MOST_LINES]
     if not shown:
         return None
-    best = max((y, one.name, x) for one in shown for x, y in one.points)
-    said = say(
+    best = max((y, plotted.name, x) for plotted in shown for x, y in plotted.points)
+    caption = say(
         "Bus bandwidth by size of the message. The highest is {value} GB/s: {collective} of "
         "{size}.",
         value=number(best[0]), collective=best[1], size=size(int(best[2])),
     )  # fmt: skip
     across = Across(say("Size of the message"), _bytes, doubles=True)
-    return lines.chart("busbw", say("Bus bandwidth of collectives"), said, "GB/s", across, shown)
+    return lines.chart("busbw", say("Bus bandwidth of collectives"), caption, "GB/s", across, shown)
 
 
 def _bytes(value: float) -> str:
@@ -78,24 +80,26 @@ def _rates(tests: SelfTests) -> Chart | None:
     shown = []
     for _path, result in tests.of(_SUSTAINED):
         rates = result.data.get("rates")
-        told = rates[:_MOST_POINTS] if isinstance(rates, list) else []
+        rates_shown = rates[:_MOST_POINTS] if isinstance(rates, list) else []
         points = [
-            (float(at), float(one))
-            for at, one in enumerate(told, start=1)
-            if isinstance(one, (int, float)) and drawable(one)
+            (float(at), float(rate))
+            for at, rate in enumerate(rates_shown, start=1)
+            if isinstance(rate, (int, float)) and drawable(rate)
         ]
         if len(points) >= _LEAST:
             shown.append(Line(clean(result.place), points))
     if not shown:
         return None
-    chosen = sorted(shown, key=lambda one: min(y for _x, y in one.points))[: lines.MOST_LINES]
+    chosen = sorted(shown, key=lambda plotted: min(y for _x, y in plotted.points))[
+        : lines.MOST_LINES
+    ]
     low = chosen[0]
-    said = say(
+    caption = say(
         "The rate of each second under full load. The lowest is {value} TFLOP/s on {place}.",
         value=number(min(y for _x, y in low.points)), place=low.name,
     )  # fmt: skip
     title = say("Rate under sustained load")
-    return lines.chart("rates", title, said, "TFLOP/s", Across(say("Seconds")), chosen)
+    return lines.chart("rates", title, caption, "TFLOP/s", Across(say("Seconds")), chosen)
 
 
 def _courses(tests: SelfTests) -> Iterator[Chart]:
@@ -104,37 +108,37 @@ def _courses(tests: SelfTests) -> Iterator[Chart]:
     memory_of: list[Line] = []
     for at, gpu in enumerate(tests.under_load or ()):
         name = _gpu(gpu, at)
-        course = [one for one in gpu.course[:_MOST_POINTS] if drawable(one.seconds)]
-        heat_of += _line(name, [(one.seconds, one.temperature_c) for one in course])
-        used = [(one.seconds, one.memory_used_bytes) for one in course]
+        course = [sample for sample in gpu.course[:_MOST_POINTS] if drawable(sample.seconds)]
+        heat_of += _line(name, [(sample.seconds, sample.temperature_c) for sample in course])
+        used = [(sample.seconds, sample.memory_used_bytes) for sample in course]
         memory_of += _line(name, used, unit=_GIB)
     seconds, marked, when = Across(say("Seconds")), _sustained(tests), _when(tests)
     if heat_of:
         chosen = _highest(heat_of)
-        said = say("The hottest was {gpu} with {celsius} °C.", gpu=chosen[0].name,
+        caption = say("The hottest was {gpu} with {celsius} °C.", gpu=chosen[0].name,
                    celsius=number(_most(chosen[0])))  # fmt: skip
         title = say("Temperature during the self-tests")
-        words = in_turn([said, *when])
+        words = in_turn([caption, *when])
         yield lines.chart("temperature", title, words, "°C", seconds, chosen, marked)
     if memory_of:
         chosen = _highest(memory_of)
-        said = say("{gpu} used the most memory: {used} GiB.", gpu=chosen[0].name,
+        caption = say("{gpu} used the most memory: {used} GiB.", gpu=chosen[0].name,
                    used=number(_most(chosen[0])))  # fmt: skip
         title = say("Memory in use during the self-tests")
-        words = in_turn([said, *when])
+        words = in_turn([caption, *when])
         yield lines.chart("memory", title, words, "GiB", seconds, chosen, marked)
 
 
 def _runs(tests: SelfTests) -> list[SelfTest]:
-    return [one for _path, one in tests.of(_SUSTAINED) if one.status != "skipped"]
+    return [result for _path, result in tests.of(_SUSTAINED) if result.status != "skipped"]
 
 
 def _sustained(tests: SelfTests) -> list[Stretch]:
     """Return when ``sustained`` ran on any GPU: times that overlap are one stretch."""
     times = sorted(
-        (one.began, one.began + one.seconds)
-        for one in _runs(tests)
-        if one.began is not None and drawable(one.began) and drawable(one.seconds)
+        (run.began, run.began + run.seconds)
+        for run in _runs(tests)
+        if run.began is not None and drawable(run.began) and drawable(run.seconds)
     )
     found: list[Stretch] = []
     for first, last in times:
@@ -150,8 +154,8 @@ def _when(tests: SelfTests) -> list[str]:
     if not _runs(tests):
         return []
     marked = [
-        say("{least} to {most}", least=number(one.first), most=number(one.last))
-        for one in _sustained(tests)
+        say("{least} to {most}", least=number(stretch.first), most=number(stretch.last))
+        for stretch in _sustained(tests)
     ]
     if not marked:
         return [say("The report does not say when the self-test {test} ran.", test=_SUSTAINED)]
@@ -170,12 +174,12 @@ def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) 
     return [Line(name, points)] if len(points) >= _LEAST else []
 
 
-def _highest(these: Sequence[Line]) -> list[Line]:
-    return sorted(these, key=_most, reverse=True)[: lines.MOST_LINES]
+def _highest(plotted: Sequence[Line]) -> list[Line]:
+    return sorted(plotted, key=_most, reverse=True)[: lines.MOST_LINES]
 
 
-def _most(one: Line) -> float:
-    return max(y for _x, y in one.points)
+def _most(plotted: Line) -> float:
+    return max(y for _x, y in plotted.points)
 
 
 def _gpu(gpu: GpuUnderLoad, at: int) -> str:

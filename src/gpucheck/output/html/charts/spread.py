@@ -67,7 +67,7 @@ def chart(
         drawn += _slow(name, values[name], x, bottom + at * LINE)
     heads, rows = _table(values, blamed, bins, edges, unit, counted)
     return Chart(
-        key=key, title=title, said=_said(values, blamed), drawn=tuple(drawn),
+        key=key, title=title, caption=_caption(values, blamed), drawn=tuple(drawn),
         height=bottom + len(shown) * LINE, heads=heads, rows=rows, numbers=(1,),
     )  # fmt: skip
 
@@ -88,17 +88,17 @@ def _bars(bins: Sequence[int], named: Sequence[int], y: Scale) -> list[Element]:
 
 
 def _slow(name: str, value: float, x: Scale, y: float) -> list[Element]:
-    said = headed(name, number(value))
+    caption = headed(name, number(value))
     at = x(value)
     mark = el("circle", cx=at, cy=_BOTTOM, r=2.5, class_="named")
     return [
         mark,
         label(_LEFT, y + 9.5, "▼"),
-        label(_LEFT + LINE, y + 9.5, said, room=WIDTH - _LEFT - LINE),
+        label(_LEFT + LINE, y + 9.5, caption, room=WIDTH - _LEFT - LINE),
     ]
 
 
-def _said(values: Mapping[str, float], blamed: Sequence[str]) -> str:
+def _caption(values: Mapping[str, float], blamed: Sequence[str]) -> str:
     slowest = min(values, key=lambda name: values[name])
     fastest = max(values, key=lambda name: values[name])
     words = say(

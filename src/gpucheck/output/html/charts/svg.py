@@ -33,7 +33,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     key: str
     """A literal of ours, different on one page."""
     title: str
-    said: str
+    caption: str
     """The plot in one or two sentences, for those who do not see it."""
     drawn: tuple[Node, ...]
     height: float
@@ -44,7 +44,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 def figure(chart: Chart) -> Element:
     """Return the plot with its heading, its description and its table."""
-    title, said = f"{chart.key}-title", f"{chart.key}-said"
+    title, description_id = f"{chart.key}-title", f"{chart.key}-said"
     rows = list(chart.rows[:_MOST_ROWS])
     if len(chart.rows) > _MOST_ROWS:
         left = say("and {count:,} more", count=len(chart.rows) - _MOST_ROWS)
@@ -55,9 +55,9 @@ def figure(chart: Chart) -> Element:
         el(
             "svg", *chart.drawn,
             viewBox=f"0 0 {WIDTH:g} {chart.height:g}", role="img",
-            aria_labelledby=title, aria_describedby=said,
+            aria_labelledby=title, aria_describedby=description_id,
         ),
-        el("figcaption", chart.said, id=said),
+        el("figcaption", chart.caption, id=description_id),
         folded(say("These figures as a table"), table(chart.heads, rows, numbers=chart.numbers)),
     )  # fmt: skip
 
@@ -86,7 +86,9 @@ def ticks(least: float, most: float, count: int = 4) -> list[float]:
         span = max(abs(most), 1 / _LARGEST) if most else 1.0
     raw = span / count
     power = 10.0 ** math.floor(math.log10(raw))
-    step = next(power * one for one in (1, 2, 2.5, 5, 10) if power * one >= raw * (1 - 1e-9))
+    step = next(
+        power * factor for factor in (1, 2, 2.5, 5, 10) if power * factor >= raw * (1 - 1e-9)
+    )
     first, last = math.floor(least / step + 1e-9), math.ceil(most / step - 1e-9)
     return [step * at for at in range(first, max(last, first + 1) + 1)]
 
@@ -101,21 +103,21 @@ def number(value: float) -> str:
 def marks(values: Sequence[float]) -> list[str]:
     """Return the numbers of an axis with as many decimals as tell them apart."""
     for decimals in range(_MOST_DECIMALS):
-        if all(abs(round(one, decimals) - one) <= _SAME * abs(one) for one in values):
-            return [f"{one:,.{decimals}f}" for one in values]
-    return [f"{one:.3g}" for one in values]
+        if all(abs(round(value, decimals) - value) <= _SAME * abs(value) for value in values):
+            return [f"{value:,.{decimals}f}" for value in values]
+    return [f"{value:.3g}" for value in values]
 
 
 def label(
     x: float, y: float, text: str, *, room: float = WIDTH, anchor: str = "start", class_: str = ""
 ) -> Element:
     """Return a text; what does not fit into its room is cut, and the whole is its tooltip."""
-    said = clean(spoken(text))
+    written = clean(spoken(text))
     columns = int(room / _CHAR)
-    if width_of(said) <= columns:
-        return el("text", said, x=x, y=y, text_anchor=anchor, class_=class_ or None)
-    cut = f"{cut_to(said, max(1, columns - 1))}…"
-    whole = el("title", said)
+    if width_of(written) <= columns:
+        return el("text", written, x=x, y=y, text_anchor=anchor, class_=class_ or None)
+    cut = f"{cut_to(written, max(1, columns - 1))}…"
+    whole = el("title", written)
     return el("text", whole, cut, x=x, y=y, text_anchor=anchor, class_=class_ or None)
 
 
@@ -132,8 +134,10 @@ def box(x: float, y: float, width: float, height: float, class_: str, title: str
 
 def path(points: Sequence[tuple[float, float]], class_: str) -> Element:
     """Return a line through points."""
-    said = " ".join(f"{'L' if at else 'M'}{x:.1f} {y:.1f}" for at, (x, y) in enumerate(points))
-    return el("path", d=said, class_=class_)
+    points_text = " ".join(
+        f"{'L' if at else 'M'}{x:.1f} {y:.1f}" for at, (x, y) in enumerate(points)
+    )
+    return el("path", d=points_text, class_=class_)
 
 
 def bottom_axis(
@@ -141,11 +145,11 @@ def bottom_axis(
 ) -> list[Node]:
     """Return a horizontal line with marks, their numbers and what they count below it."""
     parts: list[Node] = [line(left, y, right, y, "axis")]
-    for value, said in zip(values, marks(values), strict=True):
+    for value, mark in zip(values, marks(values), strict=True):
         x = scale(value)
         parts.append(line(x, y, x, y + 3, "axis"))
-        at = min(x, WIDTH - 3 * len(said))
-        parts.append(label(at, y + LINE, said, anchor="middle", class_="dim"))
+        at = min(x, WIDTH - 3 * len(mark))
+        parts.append(label(at, y + LINE, mark, anchor="middle", class_="dim"))
     parts.append(label((left + right) / 2, y + 2 * LINE, name, anchor="middle"))
     return parts
 
@@ -153,8 +157,8 @@ def bottom_axis(
 def left_axis(values: Sequence[float], scale: Scale, left: float, right: float) -> list[Node]:
     """Return horizontal lines with their numbers at the left."""
     parts: list[Node] = []
-    for value, said in zip(values, marks(values), strict=True):
+    for value, mark in zip(values, marks(values), strict=True):
         y = scale(value)
         parts.append(line(left, y, right, y, "grid"))
-        parts.append(label(left - 4, y + 3.5, said, room=left - 4, anchor="end", class_="dim"))
+        parts.append(label(left - 4, y + 3.5, mark, room=left - 4, anchor="end", class_="dim"))
     return parts

@@ -57,7 +57,7 @@ class RawAnswers:
 
     def fill(self, field: str, value: T) -> T:
         """Fill a field with the meaning of an answer."""
-        self.notes.said(field, self._source)
+        self.notes.known(field, self._source)
         return value
 
     def has_code(self, code: int) -> bool:

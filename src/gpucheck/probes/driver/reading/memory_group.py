@@ -23,9 +23,13 @@ def is_around(host: Host, group: str) -> Answer[bool]:
     own = host.read(_OWN, _LIMIT).map(_memory_groups)
     if own.value is None:
         return Answer(None, own.source, own.problem)
-    names = [one for one in own.value if one != "/" and "/.." not in one]
+    names = [
+        group_name for group_name in own.value if group_name != "/" and "/.." not in group_name
+    ]
     if group and names:
-        return Answer(any(f"{one}/".startswith(f"{group}/") for one in names), own.source)
+        return Answer(
+            any(f"{group_name}/".startswith(f"{group}/") for group_name in names), own.source
+        )
     for path in _COUNTERS:
         count = host.read(path, _LIMIT).map(_kills)
         if count.value is not None:

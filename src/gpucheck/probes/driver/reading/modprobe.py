@@ -68,7 +68,7 @@ def _blocked_by_kernel(cmdline: str) -> list[str]:
     found = []
     for word in cmdline.split():
         name, _, value = word.partition("=")
-        modules = [one.replace("-", "_") for one in value.split(",")]
-        if name in _CMDLINE_NAMES and any(one in _MODULES for one in modules):
+        modules = [module.replace("-", "_") for module in value.split(",")]
+        if name in _CMDLINE_NAMES and any(module in _MODULES for module in modules):
             found.append(word)
     return found

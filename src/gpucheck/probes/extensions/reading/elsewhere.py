@@ -57,7 +57,9 @@ class Elsewhere:
             return Answer(None, needs.file.path, say("not searched on Windows"))
         package = join(needs.file.entry, needs.file.top)
         return needs.missing_libraries.map(
-            lambda names: [one for one in names if is_cuda(one) and not self._has(one, package)]
+            lambda names: [
+                soname for soname in names if is_cuda(soname) and not self._has(soname, package)
+            ]
         )
 
     def _has(self, soname: str, package: str) -> bool:
@@ -74,9 +76,17 @@ class Elsewhere:
         return _Names(
             self._host,
             [
-                *(pattern(of, *one, _LIBRARIES) for of in self._entries for one in _IN_PACKAGES),
+                *(
+                    pattern(of, *inner, _LIBRARIES)
+                    for of in self._entries
+                    for inner in _IN_PACKAGES
+                ),
                 *(f"{folder}/{_LIBRARIES}" for folder in _OF_TOOLKITS),
-                *(pattern(join(one, below), _LIBRARIES) for one in set_to for below in _BELOW),
+                *(
+                    pattern(join(folder, below), _LIBRARIES)
+                    for folder in set_to
+                    for below in _BELOW
+                ),
             ],
         )
 
@@ -85,7 +95,7 @@ class _Names:
     """The names of the files that match some patterns."""
 
     def __init__(self, host: Host, patterns: Iterable[str]) -> None:
-        answers = [host.glob(one) for one in patterns]
+        answers = [host.glob(path_pattern) for path_pattern in patterns]
         self._names = {name(path) for answer in answers for path in answer.value or ()}
         self._is_complete = all(answer.value is not None for answer in answers)
 

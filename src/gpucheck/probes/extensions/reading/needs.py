@@ -65,7 +65,7 @@ class Reader:
         prefixes = dict.fromkeys((interpreter.prefix, interpreter.base_prefix))
         self._of_interpreter = [join(prefix, "lib") for prefix in prefixes if prefix]
         self._torch, self._prefix = torch, interpreter.prefix or ""
-        self._loaded = {one.soname for one in loading.libraries or ()}
+        self._loaded = {library.soname for library in loading.libraries or ()}
         self._search = Search(host)
         self._elves: dict[str, Elf] = {}
         self._headers_left = MOST_HEADERS
@@ -153,7 +153,7 @@ class Reader:
             else:
                 missing = lacking.value
                 needs.missing_symbols = needs.symbols.map(
-                    lambda names, missing=missing: [one for one in names if one in missing]  # type: ignore[misc]
+                    lambda names, missing=missing: [name for name in names if name in missing]  # type: ignore[misc]
                 )
         for top in dict.fromkeys(needs.file.top for needs in files if needs.missing_symbols.value):
             self._leave_out_own([needs for needs in files if needs.file.top == top])
@@ -169,7 +169,7 @@ class Reader:
                 break
         for needs in package:
             needs.missing_symbols = needs.missing_symbols.map(
-                lambda names: [one for one in names if one in left]
+                lambda names: [name for name in names if name in left]
             )
 
 

@@ -66,12 +66,12 @@ class Reader:
                 return None
             self.unread.append(say("{source}: {why}", source=file.path, why=problem))
             return None
-        names = [one.lower() for one in wanted.value]
-        if not any(_matters(one) for one in names):
+        names = [dll.lower() for dll in wanted.value]
+        if not any(_matters(dll) for dll in names):
             return None
         self._files[file.path] = pe
-        majors = (match[1] for one in names if (match := _OF_MAJOR.fullmatch(one)))
-        of_torch = any(one in _OF_TORCH for one in names)
+        majors = (match[1] for dll in names if (match := _OF_MAJOR.fullmatch(dll)))
+        of_torch = any(dll in _OF_TORCH for dll in names)
         return Needs(file, names, torch=of_torch, cuda=next(majors, ""))
 
     def resolve(self, files: list[Needs]) -> None:
@@ -83,10 +83,10 @@ class Reader:
             needs.codes = self._codes(needs)
 
     def _missing(self, needs: Needs) -> Answer[list[str]]:
-        sought = [one for one in needs.needed if _is_looked_for(one)]
-        missing = [one for one in sought if self._dlls.find(one) is None]
+        sought = [dll for dll in needs.needed if _is_looked_for(dll)]
+        missing = [dll for dll in sought if self._dlls.find(dll) is None]
         near = Dlls(self._host, self._near(needs.file)) if missing else self._dlls
-        missing = [one for one in missing if near.find(one) is None]
+        missing = [dll for dll in missing if near.find(dll) is None]
         problem = self._dlls.problem or near.problem
         if missing and problem:
             return Answer(None, needs.file.path, problem)
@@ -105,10 +105,12 @@ class Reader:
         """Fill in the symbols that torch's DLLs do not export; each DLL is read once."""
         if not files:
             return
-        dlls = {one: self._of_torch(one) for needs in files for one in needs.needed}
+        dlls = {
+            needed_dll: self._of_torch(needed_dll) for needs in files for needed_dll in needs.needed
+        }
         needed: dict[str, Answer[dict[str, list[str]]]] = {}
         for needs in files:
-            there = [one for one in needs.needed if dlls[one] is not None]
+            there = [needed_dll for needed_dll in needs.needed if dlls[needed_dll] is not None]
             needed[needs.file.path] = imported(self._host, self._files[needs.file.path], there)
         wanted: dict[str, set[str]] = {}
         for answer in needed.values():
@@ -145,7 +147,7 @@ class Reader:
 
     def _complaint(self) -> str:
         """Return why torch's symbols are unknown; "" if they are known."""
-        lost = next((one for one in _INDISPENSABLE if self._of_torch(one) is None), None)
+        lost = next((dll for dll in _INDISPENSABLE if self._of_torch(dll) is None), None)
         if lost is None:
             return ""
         return say("{folder} has no readable {library}", folder=self._lib, library=lost)

@@ -35,7 +35,7 @@ class PythonSide:
         if owner.path not in self._required:
             lines = header(self._host, owner)
             self._required[owner.path] = lines.map(
-                lambda said: torch_requirement(values(said, "Requires-Dist")) is not None
+                lambda lines: torch_requirement(values(lines, "Requires-Dist")) is not None
             )
         return self._required[owner.path]
 
@@ -45,7 +45,7 @@ class PythonSide:
         This is assumed of a module that calls the loader and names the library: ``cudart`` for
         ``libcudart.so.12``. The modules of the package and each ``__init__`` below are read.
         """
-        names = [one for soname in missing if (one := _plain(soname))]
+        names = [plain_name for soname in missing if (plain_name := _plain(soname))]
         tops = [file.top] if "/" in file.inside else []
         tops += [owner.project.replace("-", "_")] if owner is not None else []
         texts = (text for top in dict.fromkeys(tops) for text in self._of(join(file.entry, top)))

@@ -39,8 +39,10 @@ class TorchLibraries:
                 for path in host.glob(pattern(folder, stem)).value or ():
                     if self.are(name(path)):
                         found.setdefault(name(path), path)
-        ranked = [one for one in _FIRST if one in found] + [o for o in found if o not in _FIRST]
-        self._paths = {one: found[one] for one in ranked}
+        ranked = [soname for soname in _FIRST if soname in found] + [
+            o for o in found if o not in _FIRST
+        ]
+        self._paths = {soname: found[soname] for soname in ranked}
         self._read: dict[str, Elf | None] = {}
 
     @staticmethod
@@ -54,21 +56,21 @@ class TorchLibraries:
 
     def complaint(self) -> str:
         """Return why its symbols are unknown; "" if they are known."""
-        for one in _INDISPENSABLE:
-            if self._elf(one) is None:
-                return say("{folder} has no readable {library}", folder=self._lib, library=one)
+        for library in _INDISPENSABLE:
+            if self._elf(library) is None:
+                return say("{folder} has no readable {library}", folder=self._lib, library=library)
         return ""
 
     def needed(self) -> set[str]:
         """Return the SONAMEs that torch's libraries need: they are loaded before an extension."""
-        elves = [self._elf(one) for one in self._paths]
+        elves = [self._elf(soname) for soname in self._paths]
         return {soname for elf in elves if elf is not None for soname in elf.needed}
 
     def lacks(self, symbols: Iterable[str]) -> Answer[set[str]]:
         """Return the symbols that none of torch's libraries defines."""
         left = set(symbols)
-        for one in self._paths:
-            elf = self._elf(one)
+        for soname in self._paths:
+            elf = self._elf(soname)
             if not left or elf is None:
                 continue
             answer = missing_symbols(self._host, elf, left)
@@ -77,8 +79,8 @@ class TorchLibraries:
             left = answer.value
         return Answer(left, self._lib)
 
-    def _elf(self, one: str) -> Elf | None:
-        if one not in self._read:
-            path = self._paths.get(one)
-            self._read[one] = read_elf(self._host, path).value if path is not None else None
-        return self._read[one]
+    def _elf(self, soname: str) -> Elf | None:
+        if soname not in self._read:
+            path = self._paths.get(soname)
+            self._read[soname] = read_elf(self._host, path).value if path is not None else None
+        return self._read[soname]

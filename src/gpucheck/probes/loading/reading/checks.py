@@ -59,7 +59,9 @@ def missing_functions(
         symbols = undefined_symbols(host, needing.elf, wanted).value or []
         for soname in sorted(wanted):
             library = needing.needs.get(soname)
-            names = [one.name for one in symbols if one.library == soname and not one.weak]
+            names = [
+                symbol.name for symbol in symbols if symbol.library == soname and not symbol.weak
+            ]
             if library is None or not names:
                 continue
             lacking = missing_symbols(host, library.elf, names).value or set()

@@ -30,20 +30,20 @@ def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
         files.setdefault(stem(path.rpartition("/")[2]), []).append(path)
     differences: list[Difference] = []
     expected: dict[str, set[str]] = {}
-    certain = [(one, True) for one in predicted.libraries]
-    for one, must in certain + [(one, False) for one in predicted.runtime_opened or []]:
-        real = one.real_path or ""
-        names = {stem(one.soname), stem(real.rpartition("/")[2])}
+    certain = [(library, True) for library in predicted.libraries]
+    for library, must in certain + [(library, False) for library in predicted.runtime_opened or []]:
+        real = library.real_path or ""
+        names = {stem(library.soname), stem(real.rpartition("/")[2])}
         there = [path for name in names for path in files.get(name, ())]
         for name in names:
             expected.setdefault(name, set()).add(real)
         if real not in there and (must or there):
-            differences.append(Difference(one.soname, real, there[0] if there else ""))
-    told = {one.loaded for one in differences}
+            differences.append(Difference(library.soname, real, there[0] if there else ""))
+    reported = {difference.loaded for difference in differences}
     for name, paths in files.items():
         for path in paths:
             known = expected.get(name)
             unexpected = known is None or path not in known
-            if library_name(path.rpartition("/")[2]) and unexpected and path not in told:
+            if library_name(path.rpartition("/")[2]) and unexpected and path not in reported:
                 differences.append(Difference(path.rpartition("/")[2], "", path))
     return differences

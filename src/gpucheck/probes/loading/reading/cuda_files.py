@@ -43,7 +43,7 @@ def library_files(host: Host, python: Interpreter, torch: str | None) -> list[Li
     found: list[LibraryFile] = []
     for entry in distinct(python.sys_path or []):
         found += _best(_in_wheels(host, entry), "wheel")
-    seen = {_real(host, parent(one.path)) for one in found}
+    seen = {_real(host, parent(file.path)) for file in found}
     for folder, via in _folders(host, python, torch):
         real = _real(host, folder)
         if real in seen or name(real) == "stubs":
@@ -94,14 +94,14 @@ def _best(paths: Iterable[str], via: FoundVia) -> list[LibraryFile]:
         if match is None:
             continue
         library, number = match.group(1), match.group(2).lstrip(".")
-        one = LibraryFile(library=library, path=path, via=via, number=number)
+        file = LibraryFile(library=library, path=path, via=via, number=number)
         key = (parent(path), library, number.partition(".")[0])
         if not number:
-            unnumbered.append(one)
+            unnumbered.append(file)
         elif key not in best or len(number) > len(best[key].number):
-            best[key] = one
+            best[key] = file
     numbered = {(folder, library) for folder, library, _major in best}
-    alone = [one for one in unnumbered if (parent(one.path), one.library) not in numbered]
+    alone = [file for file in unnumbered if (parent(file.path), file.library) not in numbered]
     return [*best.values(), *alone]
 
 

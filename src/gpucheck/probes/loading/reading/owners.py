@@ -68,10 +68,10 @@ class Owners:
         """Return the owner of the file; the path with links resolved decides first."""
         if re.fullmatch(_DRIVER, soname) or re.match(_DRIVER_FOLDER, real_path):
             return "driver"
-        for one in (real_path, posixpath.normpath(path)):
-            if one.startswith(self._torch):
+        for spelling in (real_path, posixpath.normpath(path)):
+            if spelling.startswith(self._torch):
                 return "torch"
-            if one.startswith(self._packages):
+            if spelling.startswith(self._packages):
                 return "wheel"
         if self._conda and real_path.startswith(self._conda):
             return "conda"
@@ -84,4 +84,4 @@ class Owners:
         if not folder:
             return ()
         real = host.real_path(folder).value or folder
-        return tuple(dict.fromkeys(f"{one.rstrip('/')}/" for one in (real, folder)))
+        return tuple(dict.fromkeys(f"{spelling.rstrip('/')}/" for spelling in (real, folder)))

@@ -26,10 +26,10 @@ def kept_out(host: Host, lost: Lost, infos: Sequence[DistInfo]) -> str:
     hidden = [posixpath.normpath(path) for path in lost.denied]
     if not hidden:
         return ""
-    path = next((one for one in hidden if _is_of_its_wheel(one)), None)
+    path = next((path for path in hidden if _is_of_its_wheel(path)), None)
     if path is None:
         recorded = _recorded(host, infos)
-        path = next((one for one in hidden if one in recorded), None)
+        path = next((path for path in hidden if path in recorded), None)
     return _real(host, _hiding(host, path)) if path is not None else ""
 
 
@@ -40,7 +40,7 @@ def _is_of_its_wheel(path: str) -> bool:
 
 def _recorded(host: Host, infos: Sequence[DistInfo]) -> set[str]:
     wheels = [info for info in infos if info.project.startswith(_BRINGS_LIBRARIES)]
-    return {one.path for info in wheels for one in recorded_libraries(host, info).value or ()}
+    return {file.path for info in wheels for file in recorded_libraries(host, info).value or ()}
 
 
 def _hiding(host: Host, path: str) -> str:

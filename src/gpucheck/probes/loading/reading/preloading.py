@@ -193,7 +193,7 @@ class _Reader:
     def _may_end(self, node: ast.If) -> bool:
         """Whether a condition may end the function; after an error it may raise it again."""
         ends = (ast.Return,) if self._after_error else (ast.Return, ast.Raise)
-        return any(isinstance(one, ends) for one in ast.walk(node))
+        return any(isinstance(inner, ends) for inner in ast.walk(node))
 
     def _loop(self, node: ast.For, values: Values) -> None:
         items = value_of(node.iter, values)

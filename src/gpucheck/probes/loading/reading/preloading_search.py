@@ -79,16 +79,22 @@ class Search:
 
 def bound(function: ast.FunctionDef, call: ast.Call, values: Values) -> Values:
     """Return the values of the parameters of a function that is called."""
-    parameters = [one.arg for one in function.args.args]
+    parameters = [argument.arg for argument in function.args.args]
     defaults = function.args.defaults
     first = len(parameters) - len(defaults)
     given = {
-        name: value_of(one, {}) for name, one in zip(parameters[first:], defaults, strict=True)
+        name: value_of(expression, {})
+        for name, expression in zip(parameters[first:], defaults, strict=True)
     }
-    for one, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
-        given[one.arg] = value_of(default, {}) if default is not None else UNKNOWN
-    given |= {name: value_of(one, values) for name, one in zip(parameters, call.args, strict=False)}
-    given |= {one.arg: value_of(one.value, values) for one in call.keywords if one.arg}
+    for argument, default in zip(function.args.kwonlyargs, function.args.kw_defaults, strict=True):
+        given[argument.arg] = value_of(default, {}) if default is not None else UNKNOWN
+    given |= {
+        name: value_of(expression, values)
+        for name, expression in zip(parameters, call.args, strict=False)
+    }
+    given |= {
+        keyword.arg: value_of(keyword.value, values) for keyword in call.keywords if keyword.arg
+    }
     return given
 
 

@@ -62,30 +62,30 @@ class _Resolver:
     def section(self, opens: RuntimeOpens) -> Loading:
         """Return the whole section."""
         done = self._done
-        mine = [one for one in done.libraries if library_name(one.label)]
-        libraries = [self._library(one, one.label) for one in mine]
+        mine = [library for library in done.libraries if library_name(library.label)]
+        libraries = [self._library(library, library.label) for library in mine]
         missing = [self._missing(lost, fatal=True) for lost in done.lost]
         if done.preload_problem and not missing:
             missing.append(MissingLibrary(
                 soname=done.preload_problem.partition(" ")[0], needed_by="torch",
                 why=done.preload_problem, path="", fatal=True, sources={"*": _SOURCE},
             ))  # fmt: skip
-        missing += [self._cut_off(one) for one in done.libraries if one.elf.cut_off]
+        missing += [self._cut_off(library) for library in done.libraries if library.elf.cut_off]
         opened: list[RuntimeOpened] = []
         if not missing:
             cuda = (self._torch.cuda or "").partition(".")[0]
             opened = runtime_opened(done.process, done.libraries, opens, cuda, self._release)
             missing += [self._missing(lost, fatal=False) for lost in faults(opened, opens)]
-        later = [one for one in done.process.loaded if one not in done.libraries]
+        later = [library for library in done.process.loaded if library not in done.libraries]
         lacks = self._lacks(done.libraries, later)
         plan = done.preloading
         return Loading(
             libraries=libraries,
             missing=missing,
             runtime_opened=[
-                self._library(one.library, one.soname, one.opener)
-                for one in opened
-                if one.library is not None
+                self._library(found.library, found.soname, found.opener)
+                for found in opened
+                if found.library is not None
             ],
             preloading=plan.words() if plan is not None else "",
             symbol_versions_missing=[
@@ -97,63 +97,69 @@ class _Resolver:
     def _lacks(self, imported: list[Library], later: list[Library]) -> list[Lack]:
         libraries = imported + later
         # The parts of cuDNN have too many symbols; their versions are compared instead.
-        sonames = {one.label for one in libraries if is_cuda(one.label)}
+        sonames = {library.label for library in libraries if is_cuda(library.label)}
         sonames -= {name for name in sonames if name.startswith("libcudnn_")}
-        preloaded = [one for one in libraries if one.via in ("LD_PRELOAD", "ld.so.preload")]
+        preloaded = [
+            library for library in libraries if library.via in ("LD_PRELOAD", "ld.so.preload")
+        ]
         functions = missing_functions(self._host, libraries, sonames, preloaded)
         return missing_versions(libraries) + functions
 
-    def _library(self, one: Library, soname: str, opener: Library | None = None) -> LoadedLibrary:
+    def _library(
+        self, library: Library, soname: str, opener: Library | None = None
+    ) -> LoadedLibrary:
         notes = Notes()
-        notes.said("*", _SOURCE)
-        owner = self._owners.owner(soname, one.path, one.real_path)
-        version = notes.take("version", self._version(one)) if is_cuda(soname) else None
+        notes.known("*", _SOURCE)
+        owner = self._owners.owner(soname, library.path, library.real_path)
+        version = notes.take("version", self._version(library)) if is_cuda(soname) else None
         if not is_cuda(soname):
             notes.unknown(
                 "version", say("gpucheck looks only for the versions of CUDA's libraries")
             )
-        variable = one.via in ("LD_LIBRARY_PATH", "LD_PRELOAD")
+        variable = library.via in ("LD_LIBRARY_PATH", "LD_PRELOAD")
         return LoadedLibrary(
             soname=soname,
             library=library_name(soname),
-            path=self._plain(one.path, one.real_path),
-            real_path=one.real_path,
-            found_via=_WAYS[one.via],
-            variable_entry=(one.entry or one.name) if variable else "",
-            needed_by=opener.label if opener is not None else one.needed_by,
+            path=self._plain(library.path, library.real_path),
+            real_path=library.real_path,
+            found_via=_WAYS[library.via],
+            variable_entry=(library.entry or library.name) if variable else "",
+            needed_by=opener.label if opener is not None else library.needed_by,
             owner=owner,
             version=version,
-            passed_over=self._passed_over(one, soname, opener) if is_cuda(soname) else [],
+            passed_over=self._passed_over(library, soname, opener) if is_cuda(soname) else [],
             sources=notes.sources,
             problems=notes.problems,
         )
 
-    def _version(self, one: Library) -> Answer[str]:
+    def _version(self, library: Library) -> Answer[str]:
         """Return the version of one of CUDA's libraries; each file is read once."""
-        known = self._versions.get(one.real_path)
+        known = self._versions.get(library.real_path)
         if known is None:
             places: dict[str, Place] = {"wheel": "wheel", "conda": "conda", "system": "system"}
-            place = places.get(self._owners.owner(one.label, one.path, one.real_path), "other")
-            name = stem(one.label).partition("_")[0]
-            known, _package = library_version(
-                self._host, name, one.real_path, place, self._infos, self._conda
+            place = places.get(
+                self._owners.owner(library.label, library.path, library.real_path), "other"
             )
-            self._versions[one.real_path] = known
+            name = stem(library.label).partition("_")[0]
+            known, _package = library_version(
+                self._host, name, library.real_path, place, self._infos, self._conda
+            )
+            self._versions[library.real_path] = known
         return known
 
-    def _release(self, one: Library) -> str:
+    def _release(self, library: Library) -> str:
         """Return the version of a library; "" if it is none of CUDA's or torch's, or has none."""
-        if stem(one.label) in _OF_TORCH:
+        if stem(library.label) in _OF_TORCH:
             return (self._torch.version or "").partition("+")[0]
-        return (self._version(one).value or "") if is_cuda(one.label) else ""
+        return (self._version(library).value or "") if is_cuda(library.label) else ""
 
-    def _passed_over(self, one: Library, soname: str, opener: Library | None) -> list[str]:
+    def _passed_over(self, library: Library, soname: str, opener: Library | None) -> list[str]:
         """Return the other copies in the search path of an object that needs the library."""
         needing = opener or next(
-            (other for other in self._done.libraries if other.needs.get(soname) is one), None
+            (other for other in self._done.libraries if other.needs.get(soname) is library), None
         )
         paths = self._done.process.candidates(soname, needing)
-        taken = (one.path, one.real_path)
+        taken = (library.path, library.real_path)
         others = [path for path in paths if self._real(path) not in taken]
         return list(dict.fromkeys(self._plain(path, self._real(path)) for path in others))[
             :_MOST_PASSED_OVER
@@ -172,16 +178,16 @@ class _Resolver:
             sources={"*": _SOURCE},
         )
 
-    def _cut_off(self, one: Library) -> MissingLibrary:
+    def _cut_off(self, library: Library) -> MissingLibrary:
         return MissingLibrary(
-            soname=one.label if one.elf.soname else one.name.rpartition("/")[2],
-            needed_by=one.needed_by,
+            soname=library.label if library.elf.soname else library.name.rpartition("/")[2],
+            needed_by=library.needed_by,
             why=say(
                 "the file is cut off: {size} bytes of at least {whole}",
-                size=one.elf.size,
-                whole=one.elf.whole_size,
+                size=library.elf.size,
+                whole=library.elf.whole_size,
             ),
-            path=self._plain(one.path, one.real_path),
+            path=self._plain(library.path, library.real_path),
             fatal=True,
             sources={"*": _SOURCE},
         )

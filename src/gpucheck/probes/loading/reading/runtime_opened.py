@@ -39,7 +39,7 @@ def runtime_opened(
         release: returns the release of a library, "" if unknown.
     """
     openers = list(imported)
-    told = set(map(id, openers))
+    reported = set(map(id, openers))
     done = []
     for opener in openers:  # the list grows: an opened library may open more
         for row in table.opened_by(_plain(opener.label), release(opener), cuda):
@@ -48,16 +48,18 @@ def runtime_opened(
                 continue
             soname, opened = names[-1], _open(process, names, opener)
             library = opened.library
-            if library is not None and id(library) in told:
+            if library is not None and id(library) in reported:
                 continue
             done.append(RuntimeOpened(opener, row, soname, library, tuple(opened.lost)))
             if library is None:
                 continue
-            told.add(id(library))
-            for one in (one for one in opened.added if id(one) not in told):
-                told.add(id(one))
-                done.append(RuntimeOpened(library, row, one.label, one, ()))
-            openers += (one for one in (library, *opened.added) if one not in openers)
+            reported.add(id(library))
+            for added in (added for added in opened.added if id(added) not in reported):
+                reported.add(id(added))
+                done.append(RuntimeOpened(library, row, added.label, added, ()))
+            openers += (
+                new_opener for new_opener in (library, *opened.added) if new_opener not in openers
+            )
     return done
 
 
@@ -67,12 +69,14 @@ def faults(opened: Iterable[RuntimeOpened], table: RuntimeOpens) -> list[Lost]:
     Of a library that may be absent, only missing CUDA libraries that it needs are reported.
     """
     found: dict[str, Lost] = {}
-    for one in opened:
-        if one.row.kind in _UNTOLD:
+    for runtime_library in opened:
+        if runtime_library.row.kind in _UNTOLD:
             continue
-        for lost in one.lost:
-            may_be_absent = lost.name == one.soname or not is_cuda(lost.name)
-            if lost.name in table.of_driver or (one.row.need == "optional" and may_be_absent):
+        for lost in runtime_library.lost:
+            may_be_absent = lost.name == runtime_library.soname or not is_cuda(lost.name)
+            if lost.name in table.of_driver or (
+                runtime_library.row.need == "optional" and may_be_absent
+            ):
                 continue
             found.setdefault(lost.name, lost)
     return list(found.values())

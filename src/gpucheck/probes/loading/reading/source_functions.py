@@ -76,8 +76,8 @@ class Functions:
         if node not in self._sizes:
             nodes = list(ast.walk(node))
             self._sizes[node] = len(nodes)
-            calls = (one for one in nodes if isinstance(one, ast.Call))
-            self._calls[node] = sorted(calls, key=lambda one: (one.lineno, one.col_offset))
+            calls = (inner for inner in nodes if isinstance(inner, ast.Call))
+            self._calls[node] = sorted(calls, key=lambda call: (call.lineno, call.col_offset))
 
     def _opens(self, name: str) -> bool:
         if name not in self._opening:

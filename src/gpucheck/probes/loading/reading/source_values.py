@@ -27,7 +27,7 @@ _MAPS_FILE = "/proc/self/maps"
 _COMPARISONS: dict[type[ast.cmpop], Callable[[Any, Any], bool]] = {
     ast.Eq: operator.eq, ast.NotEq: operator.ne, ast.Lt: operator.lt, ast.LtE: operator.le,
     ast.Gt: operator.gt, ast.GtE: operator.ge, ast.Is: operator.is_, ast.IsNot: operator.is_not,
-    ast.In: lambda one, many: one in many, ast.NotIn: lambda one, many: one not in many,
+    ast.In: lambda item, many: item in many, ast.NotIn: lambda item, many: item not in many,
 }  # fmt: skip
 _LONGEST = 4096
 _MOST_ITEMS = 256
@@ -51,14 +51,14 @@ def _is_large(found: object) -> bool:
 
 def known(*found: object) -> bool:
     """Whether all of these values are known."""
-    return not any(isinstance(one, _Unknown) for one in found)
+    return not any(isinstance(value, _Unknown) for value in found)
 
 
 def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
     """Note the values that a statement gives to variables; ``cuda`` is ``torch.version.cuda``."""
     if isinstance(node, ast.ImportFrom) and node.module == "torch.version":
-        for one in node.names:
-            values[one.asname or one.name] = cuda if one.name == "cuda" else UNKNOWN
+        for alias in node.names:
+            values[alias.asname or alias.name] = cuda if alias.name == "cuda" else UNKNOWN
         return
     targets = node.targets if isinstance(node, ast.Assign) else []
     if isinstance(node, ast.AnnAssign):
@@ -72,9 +72,9 @@ def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
         values[target.id] = value_of(value, values)
     elif isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name):
         of, at = values.get(target.value.id), value_of(target.slice, values)
-        one = value_of(value, values)
-        fits = isinstance(of, dict) and isinstance(at, str) and known(one)
-        grown = {**of, at: one} if of is not None and fits else UNKNOWN
+        added = value_of(value, values)
+        fits = isinstance(of, dict) and isinstance(at, str) and known(added)
+        grown = {**of, at: added} if of is not None and fits else UNKNOWN
         values[target.value.id] = UNKNOWN if _is_large(grown) else grown
     else:
         forget(node, values)
@@ -82,9 +82,9 @@ def assign(node: ast.stmt, values: Values, cuda: str | None) -> None:
 
 def forget(node: ast.AST, values: Values) -> None:
     """Make every variable unknown that is assigned anywhere in the node."""
-    for one in ast.walk(node):
-        if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            values[one.id] = UNKNOWN
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Name) and isinstance(inner.ctx, ast.Store):
+            values[inner.id] = UNKNOWN
 
 
 def _constant(node: ast.Constant, _values: Values) -> object:
@@ -140,8 +140,8 @@ def _not(node: ast.UnaryOp, values: Values) -> object:
 
 def _and_or(node: ast.BoolOp, values: Values) -> object:
     decides = isinstance(node.op, ast.Or)
-    found = [value_of(one, values) for one in node.values]
-    if any(known(one) and bool(one) is decides for one in found):
+    found = [value_of(operand, values) for operand in node.values]
+    if any(known(value) and bool(value) is decides for value in found):
         return decides
     return (not decides) if known(*found) else UNKNOWN
 
@@ -157,13 +157,13 @@ def _comparison(node: ast.Compare, values: Values) -> object:
 
 
 def _sequence(node: ast.List | ast.Tuple, values: Values) -> object:
-    found = [value_of(one, values) for one in node.elts]
+    found = [value_of(element, values) for element in node.elts]
     return found if known(*found) else UNKNOWN
 
 
 def _dictionary(node: ast.Dict, values: Values) -> object:
-    keys = [value_of(one, values) if one is not None else UNKNOWN for one in node.keys]
-    found = [value_of(one, values) for one in node.values]
+    keys = [value_of(key, values) if key is not None else UNKNOWN for key in node.keys]
+    found = [value_of(value, values) for value in node.values]
     return dict(zip(keys, found, strict=True)) if known(*keys, *found) else UNKNOWN
 
 
@@ -174,7 +174,7 @@ def _element(node: ast.Subscript, values: Values) -> object:
 
 def _call(node: ast.Call, values: Values) -> object:
     name = name_of(node.func)
-    given = [value_of(one, values) for one in node.args]
+    given = [value_of(argument, values) for argument in node.args]
     if name == "system" and not given:
         return "Linux"
     if name in ("read", "read_text") and isinstance(node.func, ast.Attribute):
@@ -202,7 +202,7 @@ def _method(of: Any, name: str, given: list[Any]) -> object:  # noqa: ANN401  # 
     if isinstance(of, str) and name in ("split", "partition", "startswith", "endswith"):
         return getattr(of, name)(*given)
     if isinstance(of, dict) and name in ("items", "values", "keys") and not given:
-        return [list(one) if name == "items" else one for one in getattr(of, name)()]
+        return [list(entry) if name == "items" else entry for entry in getattr(of, name)()]
     return UNKNOWN
 
 

@@ -5,7 +5,7 @@ import glob
 
 import msgspec
 
-from gpucheck.facts import Answer, said_by
+from gpucheck.facts import Answer, message_of
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say
@@ -50,7 +50,7 @@ def torch_process(host: Host, interpreter: Interpreter, torch: TorchBuild) -> An
         try:
             _load_global_deps(host, interpreter.sys_path, torch, done)
         except ValueError as error:
-            return Answer(None, join(torch.path, "__init__.py"), said_by(error))
+            return Answer(None, join(torch.path, "__init__.py"), message_of(error))
     if not done.lost and not done.preload_problem:
         _open_module(host, interpreter, torch.path, done)
     if process.unread:
@@ -94,7 +94,7 @@ def _load_global_deps(
 
 def _mapped(done: TorchProcess, text: str) -> bool:
     """Whether the text is part of the path of a loaded file, as ``/proc/self/maps`` has it."""
-    return any(text in one.real_path for one in done.process.loaded)
+    return any(text in library.real_path for library in done.process.loaded)
 
 
 class _Preloader:
@@ -139,19 +139,23 @@ class _Preloader:
         """Return the entries of sys.path that are searched."""
         if not entry.beside:
             return self._sys_path
-        return [one for one in self._sys_path if self._host.exists(join(one, entry.beside)).value]
+        return [
+            folder
+            for folder in self._sys_path
+            if self._host.exists(join(folder, entry.beside)).value
+        ]
 
     def _in_folder(self, folder: str, pattern: str) -> str | None:
         names = self._host.listing(folder).value or ()
-        one = next((name for name in names if fnmatch.fnmatchcase(name, pattern)), None)
-        return join(folder, one) if one is not None else None
+        found = next((name for name in names if fnmatch.fnmatchcase(name, pattern)), None)
+        return join(folder, found) if found is not None else None
 
     def _together(self, plan: Preloading, entry: Entry) -> str | None:
         """Return the file below the first entry of sys.path that has them all."""
         last = None
         for folder in self._folders(entry):
             last = join(folder, entry.patterns[0])
-            paths = [join(folder, one.patterns[0]) for one in plan.on_error]
+            paths = [join(folder, alternative.patterns[0]) for alternative in plan.on_error]
             if all(self._host.exists(path).value for path in paths):
                 break
         return last
@@ -179,9 +183,9 @@ def _open_module(host: Host, interpreter: Interpreter, torch: str, done: TorchPr
 def _module(host: Host, torch: str, soabi: str | None) -> str | None:
     """Return the path of the extension module ``torch._C`` for this interpreter."""
     names = ([f"_C.{soabi}.so"] if soabi else []) + ["_C.abi3.so", "_C.so"]
-    for one in names:
-        if host.exists(join(torch, one)).value:
-            return join(torch, one)
+    for file_name in names:
+        if host.exists(join(torch, file_name)).value:
+            return join(torch, file_name)
     found = host.glob(join(glob.escape(torch), "_C.*.so")).value or []
     usable = [path for path in found if soabi is None and name(path).startswith("_C.")]
     return usable[0] if len(usable) == 1 else None

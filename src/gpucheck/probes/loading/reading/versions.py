@@ -90,7 +90,7 @@ def _inner_version(host: Host, library: str, path: str, number: str) -> Answer[s
         _version_of_part(host, join(parent(path), f"libcudnn_{each}.so.{major}"))
         for each in _LEADING_PARTS
     ]
-    return next((one for one in beside if not one.missing), beside[0])
+    return next((answer for answer in beside if not answer.missing), beside[0])
 
 
 def _version_of_part(host: Host, path: str) -> Answer[str]:

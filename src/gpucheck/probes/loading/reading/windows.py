@@ -32,7 +32,9 @@ def resolve(host: Host, interpreter: Interpreter, torch: TorchBuild) -> Loading:
     found: dict[str, tuple[Dll, str]] = {}
     missing: dict[str, str] = {}
     runtime = [*_RUNTIME, *(() if host.identity().machine == "ARM64" else (_RUNTIME_X64,))]
-    queue = [(ntpath.basename(path), "torch") for path in own] + [(one, "torch") for one in runtime]
+    queue = [(ntpath.basename(path), "torch") for path in own] + [
+        (runtime_dll, "torch") for runtime_dll in runtime
+    ]
     while queue and len(found) < _MOST:
         name, by = queue.pop(0)
         if name.lower() in found or name.lower() in missing or is_given(name):
@@ -126,7 +128,7 @@ def _short(name: str) -> str:
     """Return the short name of a relevant DLL: ``cudart`` for cudart64_12.dll; "" for others."""
     match = _NAME.fullmatch(name)
     stem = match["stem"] if match is not None else ""
-    short = next((one for one in _CUDA if one.lower() == stem.lower()), "")
+    short = next((library for library in _CUDA if library.lower() == stem.lower()), "")
     if short or stem.lower().startswith("cudnn_"):
         return short or stem
     if stem.split("_")[0] in _OWN or name in (*_RUNTIME, _RUNTIME_X64):

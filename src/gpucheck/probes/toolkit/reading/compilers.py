@@ -45,7 +45,7 @@ def _version(host: Host, path: str, real: str) -> Answer[str]:
     # gcc before 7 knows only the second option; newer releases answer the first in full.
     options = ["-dumpversion"] if clang else ["-dumpfullversion", "-dumpversion"]
     ran = host.run([path, *options], timeout=_LIMIT)
-    return ran.map(lambda said: _only_version(said.out) if said.status == 0 else None)
+    return ran.map(lambda finished: _only_version(finished.out) if finished.status == 0 else None)
 
 
 def _only_version(text: str) -> str | None:

@@ -62,17 +62,17 @@ def cudnn_header(host: Host, folder: str) -> Answer[str]:
 
 
 def _cudnn_parts(text: str) -> str | None:
-    said = defines(text)
+    numbers = defines(text)
     names = ("CUDNN_MAJOR", "CUDNN_MINOR", "CUDNN_PATCHLEVEL")
-    if not all(name in said for name in names):
+    if not all(name in numbers for name in names):
         return None
-    return ".".join(str(said[name]) for name in names)
+    return ".".join(str(numbers[name]) for name in names)
 
 
 def nccl_header(host: Host, folder: str) -> Answer[str]:
     """Return the version in ``nccl.h``."""
     text = host.read(join(folder, "nccl.h"), _HEADER_LIMIT)
-    return text.map(lambda said: nccl_version(defines(said)["NCCL_VERSION_CODE"]))
+    return text.map(lambda header: nccl_version(defines(header)["NCCL_VERSION_CODE"]))
 
 
 def toolkit_version(host: Host, folder: str, *includes: str) -> Answer[str]:
@@ -109,9 +109,9 @@ def _in_text(text: str) -> str | None:
 
 def _in_cuda_h(hits: list[bytes]) -> str | None:
     for hit in hits:
-        said = defines(hit.decode("utf-8", "replace"))
-        if "CUDA_VERSION" in said:
-            return cuda_version(said["CUDA_VERSION"])
+        macros = defines(hit.decode("utf-8", "replace"))
+        if "CUDA_VERSION" in macros:
+            return cuda_version(macros["CUDA_VERSION"])
     return None
 
 

@@ -42,7 +42,9 @@ def _after_other_bytes(host: Host, path: str) -> Answer[list[str]]:
     hits = host.find_in_file(path, b" sm_", section=".rodata")
     found = {match for hit in hits.value or () for match in re.findall(_LONG_LIST, hit)}
     # Each code of the list is a match of its own; the later ones have only the rest of the list.
-    lists = [one for one in found if not any(one != other and one in other for other in found)]
+    lists = [
+        codes for codes in found if not any(codes != other and codes in other for other in found)
+    ]
     if len(lists) == 1:
         return Answer(lists[0].decode().split(" "), hits.source)
     return Answer(None, path, say("it has no list of architectures"))

@@ -45,12 +45,12 @@ def conda_channels(host: Host, prefix: str) -> Answer[list[str]]:
         if answer.value is None:
             return Answer(None, path, answer.problem)
         try:
-            one = _parsed(answer.value)
+            settings = _parsed(answer.value)
         except ValueError:
             return Answer(None, path, say("its form is not understood"))
-        whole.channels += one.channels
-        whole.default_channels += one.default_channels
-        whole.custom_channels = {**one.custom_channels, **whole.custom_channels}
+        whole.channels += settings.channels
+        whole.default_channels += settings.default_channels
+        whole.custom_channels = {**settings.custom_channels, **whole.custom_channels}
         sources.append(path)
     source = ", ".join(sources) or _NOTHING
     kept = [_kept(channel) for channel in dict.fromkeys(_resolved(whole))]

@@ -115,20 +115,20 @@ def _understand(text: str) -> VersionFacts:
         tree = parsed(text)
     except ValueError as error:
         raise ValueError(say("it is not Python: {error}", error=error)) from error
-    said: dict[str, str] = {}
+    assigned: dict[str, str] = {}
     for statement in tree.body:
         target, value = _assignment(statement)
         literal = value.value if isinstance(value, ast.Constant) else ...
         if literal is None or isinstance(literal, str):
-            said[target] = literal or ""
-    if not said.get("__version__"):
+            assigned[target] = literal or ""
+    if not assigned.get("__version__"):
         raise ValueError(say("it has no __version__"))
     return VersionFacts(
-        version=said.get("__version__"),
-        cuda=said.get("cuda"),
-        hip=said.get("hip"),
-        xpu=said.get("xpu"),
-        git_version=said.get("git_version"),
+        version=assigned.get("__version__"),
+        cuda=assigned.get("cuda"),
+        hip=assigned.get("hip"),
+        xpu=assigned.get("xpu"),
+        git_version=assigned.get("git_version"),
     )
 
 

@@ -36,8 +36,8 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         """Return the metadata next to the package; of several, the one that fits its version."""
         beside = [i for i in infos if i.project == "torch" and i.entry == package.entry]
         if len(beside) >= _MANY:
-            said = version_facts(host, join(package.path, "version.py")).value
-            public = (said.version or "").partition("+")[0] if said is not None else ""
+            facts = version_facts(host, join(package.path, "version.py")).value
+            public = (facts.version or "").partition("+")[0] if facts is not None else ""
             beside.sort(key=lambda info: info.version.partition("+")[0] != public)
         info = beside[0] if beside else None
         return cls(host=host, package=package, info=info, infos=infos, conda=conda)
@@ -66,7 +66,7 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         if self.info is None:
             return Answer(None, self.package.entry, say("there is no metadata of torch"))
         text = self.host.read(join(self.info.path, "WHEEL"), 16 * 1024)
-        return text.map(lambda said: _first(values(said.splitlines(), "Tag"))).absent("")
+        return text.map(lambda text: _first(values(text.splitlines(), "Tag"))).absent("")
 
     def lost_libraries(self) -> Answer[list[str]]:
         """Return which libraries of ``torch/lib`` are in the RECORD and not there."""
@@ -79,11 +79,11 @@ class Own(msgspec.Struct, frozen=True, kw_only=True):
         here = frozenset(there.value)
         return recorded_libraries(self.host, self.info).map(
             lambda found: [
-                one
+                library
                 for file in found
                 if parent(file.path) == lib
-                and (one := name(file.path)) not in here
-                and not any(words in one for words in _OF_TESTS)
+                and (library := name(file.path)) not in here
+                and not any(words in library for words in _OF_TESTS)
             ]
         )
 
@@ -120,5 +120,5 @@ def editable_installs(host: Host, infos: list[DistInfo]) -> list[str]:
 def _is_editable(host: Host, info: DistInfo) -> bool:
     if info.path.endswith(".egg-info"):
         return False
-    said = host.read(join(info.path, "direct_url.json"), 16 * 1024).value or ""
-    return '"editable":true' in "".join(said.split())
+    direct_url = host.read(join(info.path, "direct_url.json"), 16 * 1024).value or ""
+    return '"editable":true' in "".join(direct_url.split())

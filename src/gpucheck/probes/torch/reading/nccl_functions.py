@@ -17,7 +17,9 @@ def missing_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer
 
     An NCCL that is not older than the pinned one has them all, so it is not read.
     """
-    copy = next((one for one in loading.libraries or () if one.soname.startswith(_SONAME)), None)
+    copy = next(
+        (library for library in loading.libraries or () if library.soname.startswith(_SONAME)), None
+    )
     if copy is None or not copy.real_path or not torch.path:
         return Answer(None, "", say("it is not known which NCCL would be loaded"))
     have, want = parse(copy.version), parse(torch.nccl)
@@ -39,5 +41,7 @@ def missing_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer
     needed = undefined_symbols(host, user.value)
     if needed.value is None:
         return Answer(None, needed.source, needed.problem)
-    names = [one.name for one in needed.value if one.name.startswith(_START) and not one.weak]
+    names = [
+        symbol.name for symbol in needed.value if symbol.name.startswith(_START) and not symbol.weak
+    ]
     return missing_symbols(host, library.value, names).map(sorted)

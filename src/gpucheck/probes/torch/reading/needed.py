@@ -33,13 +33,13 @@ def needed(
 
     Where none of them is, the files of this machine were not recorded, or torch is to be alone.
     """
-    lines = header(host, info).map(lambda said: values(said, "Requires-Dist"))
+    lines = header(host, info).map(lambda lines: values(lines, "Requires-Dist"))
     found = [
-        one
+        package
         for line in lines.value or ()
-        if (one := _needed(host, line, infos, sys_path, environment)) is not None
+        if (package := _needed(host, line, infos, sys_path, environment)) is not None
     ]
-    if lines.value is not None and found and not any(one.found for one in found):
+    if lines.value is not None and found and not any(package.found for package in found):
         return Answer(None, lines.source, say("none of the packages that torch requires is there"))
     return lines.map(lambda _: found)
 
@@ -60,7 +60,7 @@ def _needed(
             return None
     except ValueError:
         return None
-    info = next((one for one in infos if one.project == wanted.project), None)
+    info = next((candidate for candidate in infos if candidate.project == wanted.project), None)
     return NeededPackage(
         project=wanted.project,
         specifier=wanted.specifier,

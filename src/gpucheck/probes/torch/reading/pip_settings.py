@@ -55,10 +55,10 @@ class PipSettings:
             return Answer(None, self._broken.source, self._broken.problem)
         kept: list[str] = []
         for word in value.split()[:_MOST_EXTRA]:
-            one = address_in(word, source)
-            if one.value is None:
-                return Answer(None, source, one.problem)
-            kept.append(one.value)
+            index = address_in(word, source)
+            if index.value is None:
+                return Answer(None, source, index.problem)
+            kept.append(index.value)
         return Answer(kept, source)
 
     def constraints(self) -> tuple[list[str], str]:

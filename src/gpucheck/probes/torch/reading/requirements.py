@@ -82,10 +82,16 @@ def specifiers(
         if not extra and "extra" in line.partition(";")[2]:
             continue  # most lines of large packages; to parse them all takes too long
         try:
-            one = parse(line)
-            if one.specifier and matters(one.project) and holds(one.marker, environment):
-                before = found.get(one.project)
-                found[one.project] = f"{before},{one.specifier}" if before else one.specifier
+            requirement = parse(line)
+            if (
+                requirement.specifier
+                and matters(requirement.project)
+                and holds(requirement.marker, environment)
+            ):
+                before = found.get(requirement.project)
+                found[requirement.project] = (
+                    f"{before},{requirement.specifier}" if before else requirement.specifier
+                )
         except ValueError:
             continue
     return found

@@ -43,10 +43,16 @@ def hiding_modules(host: Host, sys_path: Sequence[str]) -> Answer[list[str]]:
 def _hiding(host: Host, folder: str, names: Sequence[str]) -> list[str]:
     if _PACKAGE in names or len(names) > _MOST_FILES:
         return []
-    modules = [one for one in names if one.endswith(".py") and one[:-3] in _OF_TORCH]
-    programs = [one for one in names if one.endswith(_PROGRAMS) and one not in modules]
+    modules = [name for name in names if name.endswith(".py") and name[:-3] in _OF_TORCH]
+    programs = [name for name in names if name.endswith(_PROGRAMS) and name not in modules]
     packages = [
-        one for one in names if one in _OF_TORCH and host.exists(join(folder, one, _PACKAGE)).value
+        name
+        for name in names
+        if name in _OF_TORCH and host.exists(join(folder, name, _PACKAGE)).value
     ]
     found = sorted((*modules, *packages))
-    return [join(folder, one) for one in found] if programs and len(found) <= _MOST_HIDDEN else []
+    return (
+        [join(folder, module) for module in found]
+        if programs and len(found) <= _MOST_HIDDEN
+        else []
+    )

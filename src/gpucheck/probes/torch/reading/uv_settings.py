@@ -90,7 +90,7 @@ def _index_in(text: str) -> str:
         if table == "index":
             indexes[-1:] = [{**indexes[-1], pair[1]: _text(value)}]
         values.setdefault(place, _text(value))
-    default = (one.get("url", "") for one in indexes if one.get("default") == "true")
+    default = (index.get("url", "") for index in indexes if index.get("default") == "true")
     return (
         next(default, "") or values.get(("pip", "index-url")) or values.get(("", "index-url"), "")
     )
