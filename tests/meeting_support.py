@@ -6,8 +6,9 @@ import msgspec
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.judgement import Judgement, Result, Wanted
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.judgement import Judgement, Result
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
@@ -36,8 +37,7 @@ def judged(tasks: int, host: str, roll: Attendees, said: Mapping[str, bytes]) ->
     if not desk.met:
         return None
     loss = Loss(host=host, attendees=roll, met=desk.met, after=12.5)
-    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
-    judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+    judge = Judgement(JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5)
     conclusion = conclude(loss)
     verdict = judge.without_task_0(loss, conclusion)
     assert not isinstance(messages.VERDICT.read(line(verdict)), Malformed)

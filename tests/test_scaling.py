@@ -266,7 +266,7 @@ def test_a_coordinator_that_waits_for_hours_keeps_nothing(monkeypatch: pytest.Mo
         monkeypatch.setattr(timed, "time", clock)
     store = MemoryStore()
     plan = JobPlan(
-        tasks=65, cuda=False, per_task=1, begun=clock.now, end=clock.now + 1e6, arrival=1e6,
+        tasks=65, cuda=False, per_task=1, begun=clock.now, timeout=1e6, arrival=1e6,
         connect=9.0,
     )  # fmt: skip
     coordinator = Coordinator(

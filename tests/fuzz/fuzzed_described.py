@@ -62,7 +62,7 @@ def _launcher(data: bytes) -> None:
         return
     variables, master, nodes = said
     with contextlib.suppress(EntranceError):
-        entrance.find(variables, entrance.Wish(master=master, nodes=nodes, pid=777))
+        entrance.find(variables, entrance.PlaceRequest(master=master, nodes=nodes, pid=777))
     with contextlib.suppress(EntranceError):
         entrance.token(variables)
 
@@ -164,7 +164,7 @@ def _environments() -> list[bytes]:
     each: list[dict[str, str]] = [srun, torchrun, open_mpi, mpich, pod, {}, {**srun, **mpich},
                                   {**torchrun, **srun}, {**srun, **open_mpi}]  # fmt: skip
     wishes: tuple[tuple[str, int | None], ...] = (("", None), ("n1:29500", 2), ("[::1]:80", 1))
-    return [json.dumps([one, *wish]).encode() for one in each for wish in wishes]
+    return [json.dumps([one, *request]).encode() for one in each for request in wishes]
 
 
 _LISTS = [

@@ -15,10 +15,10 @@ from memory_store import MemoryStore
 from rules_support import TABLES
 
 from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.history import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Result, Wanted
+from gpucheck.cluster.judgement import Judgement, Result
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.store import attempt, client, connection, messages
 from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
@@ -109,10 +109,11 @@ def _job(data: bytes) -> None:
     cuda = bool(said.get("cuda"))
     job = _Job(said)
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
-        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
-        judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+        judge = Judgement(
+            JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
+        )
         plan = JobPlan(
-            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, end=1300,
+            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, timeout=300,
             arrival=9.0, connect=9.0,
         )  # fmt: skip
         one = coordinator.Coordinator(

@@ -51,7 +51,7 @@ class Hall:
         self.store = MemoryStore()
         self.heard: list[Heard] = []
         plan = JobPlan(
-            tasks=tasks, cuda=False, per_task=1, begun=clock.now, end=clock.now + timeout, **of_job
+            tasks=tasks, cuda=False, per_task=1, begun=clock.now, timeout=timeout, **of_job
         )
         self.coordinator = Coordinator(
             self.store, plan, next_step, self._finish, lambda _text: None

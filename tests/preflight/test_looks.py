@@ -9,7 +9,8 @@ from fabric_support import Fabric, Results, hung, roster
 
 from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose import process_state as judged
-from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.diagnose.localise import culprits, next_step
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, StepResult
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Malformed
@@ -443,11 +444,9 @@ def test_many_tasks_on_few_processors_name_nobody() -> None:
     found = culprits(Roster(ranks=ranks), history)
     assert found.culprits == []
     assert found.inconclusive.startswith("ranks 0-63 ran out of time because their hosts were too ")
-    assert next_step(Roster(ranks=ranks), history, Limits(backend="gloo")) is None
+    assert next_step(Roster(ranks=ranks), history, JobPlan()) is None
     one = {at: RankResult(rank=at, status="passed") for at in range(63)} | {63: every[63]}
-    later = next_step(
-        Roster(ranks=ranks), [StepResult(step=step, results=one)], Limits(backend="gloo")
-    )
+    later = next_step(Roster(ranks=ranks), [StepResult(step=step, results=one)], JobPlan())
     assert later is not None
     assert later.groups == (tuple(range(63)),), "the others are tested without it"
 

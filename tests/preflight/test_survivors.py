@@ -11,6 +11,7 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
@@ -30,7 +31,7 @@ from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.survivors import meeting as module
 from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section
 from gpucheck.cluster.survivors.deputy import Announcer, Standby, choose, may_be_deputy
-from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
+from gpucheck.cluster.survivors.meeting import Found, Meeting
 from gpucheck.cluster.task import witness
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
@@ -290,10 +291,11 @@ class Job:
                 assert set(what.met) == set(tasks)
                 return verdict_of(conclusion)
 
-            facts = Circumstances(run=RUN, tasks=9, after=3.0, end=lambda: end)
+            place = TaskPlace(launcher="local", task=task, tasks=9, run=RUN)
             one = Meeting(
-                self.standbys[task], deputies, self.clients[task], survivor(seen), facts, judge
-            )
+                self.standbys[task], deputies, self.clients[task], survivor(seen), place, judge,
+                after=3.0, end=lambda: end,
+            )  # fmt: skip
             found[task] = one.hold()
             one.leave(end)
             one.close()

@@ -18,18 +18,16 @@ from gpucheck.api.words import printable, words_of
 from gpucheck.cluster import drill as drills
 from gpucheck.cluster import refusal as refusal_of_task
 from gpucheck.cluster import unreached
-from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.door import Door
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Result, Wanted, roots
+from gpucheck.cluster.judgement import Judgement, Result, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.model import ExitStatus, StepResult
-from gpucheck.cluster.refusal import Refused
 from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store.client import ConnectError
-from gpucheck.cluster.store.messages import Verdict
+from gpucheck.cluster.store.messages import Refusal, Verdict
 from gpucheck.cluster.store.wire import NoPortError, SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.facts import builtins
@@ -47,12 +45,6 @@ _USAGE = 2
 _HIGHEST = 5
 _MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
-_FIRST = 60.0
-"""Seconds for the first collective with the usual time limit; later rounds have a quarter."""
-_FEW, _SHARE_OF_FEW = 256, 0.75
-"""Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
-is named within a minute."""
-_ALONE = 30.0
 _LONGEST_FILE = 1 << 20
 _LONGEST_MESSAGE = 600
 
@@ -133,12 +125,10 @@ class Task:
             self._drill = self._read_drill()
             self.requirements = self._read_requirements()
             self._baseline = self._read_baseline()
+        self._tests = test_names(request.tests)
         self._session: Session | None = None
         self.status: int = INCONCLUSIVE
         """The exit status if the run ended now."""
-        self._judgement = Judgement(
-            self._wanted(), self._tables, self._local_snapshot, lambda: time.monotonic() - begun
-        )
 
     @property
     def told_to_end(self) -> bool:
@@ -162,8 +152,9 @@ class Task:
         place = self.place
         token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
         verdict = refusal_of_task.tell(
-            Refused(place, self._host.identity().node, why, self._begun + self._request.timeout),
             Door(self._host.env(), place, self._request.port, token),
+            Refusal(host=self._host.identity().node, why=why),
+            self._begun + self._request.timeout,
         )
         return _USAGE if verdict is None or verdict.all_refused else verdict.exit
 
@@ -175,9 +166,21 @@ class Task:
         """
         with self._refusing():
             plan = self._plan()
+        judgement = Judgement(
+            plan, self.place, self._tables,
+            local=lambda: self._session.snapshot if self._session is not None else None,
+            clock=lambda: time.monotonic() - self._begun,
+            requirements=self.requirements, fail_on=self._request.fail_on,
+        )  # fmt: skip
+        policy = Policy(
+            judgement.next_step,
+            judgement.finish,
+            lambda snapshot: roots(snapshot, self._tables),
+            judgement.without_task_0,
+        )
         try:
             session = self._session = Session(
-                self._host, self.place, plan, self._policy(), self._listener.progress
+                self._host, self.place, plan, policy, self._listener.progress
             )
         except StoreError as error:
             return self._without_store(error)
@@ -185,7 +188,7 @@ class Task:
             return self._without_room(error)
         self._listener.connected()
         try:
-            return self._end(session, session.run())
+            return self._end(session, session.run(), judgement)
         except OSError as error:
             _tell_why(session, error)
             return self._without_room(error)
@@ -219,14 +222,14 @@ class Task:
         self._listener.no_report(say("misconfigured: {why}", why=no_room(error)), err=True)
         return MISCONFIGURED
 
-    def _end(self, session: Session, exit_reason: ExitReason) -> int:
+    def _end(self, session: Session, exit_reason: ExitReason, judgement: Judgement) -> int:
         """Show and write what is known; return the exit status."""
         self._listener.tests_over()
         is_given_up = exit_reason.reason == "given-up"  # the others have a verdict of their own
         if exit_reason.verdict is None and session.coordinator is not None and not is_given_up:
             is_blind = exit_reason.reason in ("store-lost", "not-understood")
             session.coordinator.stop(exit_reason.detail, is_blind=is_blind)  # what it knows
-        result = self._judgement.result
+        result = judgement.result
         verdict: dict[str, Any] = {"exit": INCONCLUSIVE, "why": exit_reason.detail}
         if exit_reason.verdict is not None:
             verdict = builtins(exit_reason.verdict)
@@ -235,7 +238,7 @@ class Task:
         self.status = _status(verdict)
         if result is not None:
             self._listener.result(
-                msgspec.structs.replace(result, drill=self._drill.text), self._judgement.history
+                msgspec.structs.replace(result, drill=self._drill.text), judgement.history
             )
         elif exit_reason.verdict is not None:
             self._say_what_was_lost(session, exit_reason)
@@ -289,49 +292,15 @@ class Task:
             return words_of(error)
         return unreached.advice(words_of(error), place.master_host)
 
-    def _policy(self) -> Policy:
-        judgement = self._judgement
-        return Policy(
-            judgement.next_step,
-            judgement.finish,
-            lambda snapshot: roots(snapshot, self._tables),
-            judgement.without_task_0,
-        )
-
-    def _wanted(self) -> Wanted:
-        request = self._request
-        share = request.timeout / 4
-        usual = max(_FIRST, request.timeout / 5)
-        first = usual if self.place.tasks > _FEW else _SHARE_OF_FEW * usual
-        cuda = request.device == "cuda"
-        return Wanted(
-            backend="nccl" if cuda else "gloo",
-            launcher=self.place.launcher,
-            limits=Limits(
-                backend="nccl" if cuda else "gloo",
-                tests=test_names(request.tests),
-                alone_seconds=min(_ALONE, share),
-                first_seconds=min(first, share),
-                least_seconds=min(usual / 4, share / 2),
-                links=request.links,
-            ),
-            requirements=self.requirements,
-            fail_on=request.fail_on,
-            drill=bool(self._drill),
-            begun=self._begun,
-            timeout=request.timeout,
-            notices=(
-                *self.place.notices,
-                *unreached.notices(self.place, master_is_given=bool(request.master)),
-            ),
-        )
-
     def _plan(self) -> JobPlan:
         request, python = self._request, self._python()
         plan = JobPlan(
             tasks=self.place.tasks,
             cuda=request.device == "cuda",
             begun=self._begun,
+            timeout=request.timeout,
+            tests=self._tests,
+            links=request.links,
             level=request.level,
             python=python.executable,
             chosen_by=python.chosen_by,
@@ -341,7 +310,7 @@ class Task:
             baseline=self._baseline,
             takes_signals=self._owns_process,
         )
-        return plan.within(request.timeout, self.place, request.ranks)
+        return plan.within(self.place, request.ranks)
 
     def _python(self) -> Candidate:
         """Return the target interpreter.
@@ -362,17 +331,18 @@ class Task:
         return candidates[0]
 
     def _find_place(self) -> entrance.TaskPlace:
-        wish = entrance.Wish(
+        asked = entrance.PlaceRequest(
             master=self._request.master, nodes=self._request.nodes,
             pid=os.getpid(), parent=os.getppid(),
         )  # fmt: skip
         try:
-            found = entrance.find(self._host.env(), wish)
+            found = entrance.find(self._host.env(), asked)
         except EntranceError as error:
             raise UsageError(words_of(error)) from error
         for note in found.notes:
             self._listener.note(note)
-        return found
+        usual = unreached.notices(found, master_is_given=bool(self._request.master))
+        return msgspec.structs.replace(found, notices=(*found.notices, *usual))
 
     def _token(self) -> str:
         try:
@@ -437,9 +407,6 @@ class Task:
             return baseline.load(baseline.default_path(self._host.env()))
         except baseline.BaselineError as error:
             raise UsageError(words_of(error)) from error
-
-    def _local_snapshot(self) -> Any:  # noqa: ANN401  # a Snapshot, or None
-        return self._session.snapshot if self._session is not None else None
 
 
 def _tell_why(session: Session, error: BaseException) -> None:

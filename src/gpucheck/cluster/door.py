@@ -19,15 +19,15 @@ class Door:
 
     Args:
         env: the environment.
-        entrance: what the launcher says.
+        place: what the launcher says.
         port: that of ``--port``, None without one.
         token: what the user has set; "" if nothing.
     """
 
-    def __init__(self, env: Env, entrance: TaskPlace, port: int | None, token: str) -> None:
-        self._entrance = entrance
+    def __init__(self, env: Env, place: TaskPlace, port: int | None, token: str) -> None:
+        self.place = place
         self._port = port
-        self._secrets = secret.find(env, entrance, token)
+        self._secrets = secret.find(env, place, token)
         self._process = secrets.token_hex(8)
 
     @property
@@ -41,15 +41,15 @@ class Door:
         Raises:
             StoreError: that is impossible, and the sentence says why.
         """
-        entrance = self._entrance
+        place = self.place
         token = self._secrets.of_store()
-        if entrance.tasks == 1 and self._port is None:
+        if place.tasks == 1 and self._port is None:
             token = secrets.token_hex(16)
             self._secrets = secret.always(token)
-            return Store.alone(entrance.run, token)
+            return Store.alone(place.run, token)
         return Store.open(
-            self._port, entrance.master_port, entrance.run, token, entrance.tasks,
-            here=entrance.stays_here,
+            self._port, place.master_port, place.run, token, place.tasks,
+            here=place.stays_here,
         )  # fmt: skip
 
     def connect(self, own: Store | None, patience: float) -> StoreClient:
@@ -58,14 +58,14 @@ class Door:
         Raises:
             ConnectError: it was not found in time.
         """
-        entrance = self._entrance
-        who = Who(entrance.task, self._process)
+        place = self.place
+        who = Who(place.task, self._process)
         if own is not None:
             # Whoever else is on its node sees the same, and others replace it by the way they came.
             return StoreClient.connect(
-                "127.0.0.1", (own.port,), entrance.run, self._secrets.of_client, _OWN, who
+                "127.0.0.1", (own.port,), place.run, self._secrets.of_client, _OWN, who
             )
-        wanted = ports(self._port, entrance.master_port)
+        wanted = ports(self._port, place.master_port)
         return StoreClient.connect(
-            entrance.master_host, wanted, entrance.run, self._secrets.of_client, patience, who
+            place.master_host, wanted, place.run, self._secrets.of_client, patience, who
         )

@@ -34,8 +34,9 @@ from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.figures.slow_links import Known
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import (
-    Backend,
     Rank,
     RankResult,
     RootCause,
@@ -65,21 +66,6 @@ _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passe
 _SURE = tuple(Confidence)
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for."""
-
-    backend: Backend
-    launcher: str
-    limits: localise.Limits
-    requirements: Requirements = Requirements()
-    fail_on: FailOn = "error"
-    drill: bool = False
-    begun: float = 0.0
-    timeout: float = 300.0
-    notices: tuple[str, ...] = ()
-    """What is to be reported before anything was tested."""
-
-
 class Result(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that a pre-flight shows."""
 
@@ -103,21 +89,31 @@ class Judgement:
     """Judges one run.
 
     Args:
-        wanted: what the user asked for.
+        plan: what the job does.
+        place: what the launcher says, and what is to be reported before anything was tested.
         tables: the compatibility tables.
         local: returns what the static probes found on this node, None where they were not run.
         clock: returns the seconds that the run has taken.
+        requirements: what ``--require`` asks for.
+        fail_on: the least severity that counts.
     """
 
     def __init__(
         self,
-        wanted: Wanted,
+        plan: JobPlan,
+        place: TaskPlace,
         tables: Tables,
+        *,
         local: Callable[[], Snapshot | None],
         clock: Callable[[], float],
+        requirements: Requirements = Requirements(),  # noqa: B008  # it is frozen
+        fail_on: FailOn = "error",
     ) -> None:
-        self._wanted = wanted
+        self._plan = plan
+        self._place = place
         self._tables = tables
+        self._requirements = requirements
+        self._fail_on = fail_on
         self._local = local
         self._clock = clock
         self.result: Result | None = None
@@ -126,7 +122,7 @@ class Judgement:
 
     def next_step(self, heard: Heard) -> Step | None:
         """Return the next step: first find the culprits, then the slow ones."""
-        step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
+        step = localise.next_step(heard.roster, heard.history, self._plan)
         return step or self._measured_again(heard)
 
     @uncollected()
@@ -142,15 +138,14 @@ class Judgement:
         """Judge the loss of task 0; there is a result only if its host is named."""
         if found.confidence is None:
             return Verdict(exit=3, exit_class="inconclusive", why=found.sentence)
-        wanted = self._wanted
         known = msgspec.structs.replace(
             section(loss, found),
-            launcher=wanted.launcher,
-            backend=wanted.backend,
-            drill=_A_DRILL if wanted.drill else "",
-            notices=list(wanted.notices),
+            launcher=self._place.launcher,
+            backend=self._plan.backend,
+            drill=_A_DRILL if self._plan.drill else "",
+            notices=list(self._place.notices),
             seconds=round(self._clock(), 2),
-            deadline=wanted.timeout,
+            deadline=self._plan.timeout,
         )
         verdict = self._verdict(known)
         if self.result is not None:
@@ -174,7 +169,7 @@ class Judgement:
                 verdict=result.report.verdict,
                 root_causes=result.report.root_causes,
                 culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
-                drill=self._wanted.drill,
+                drill=bool(self._plan.drill),
                 world_size=preflight.world_size,
                 groups=groups,
             )
@@ -182,16 +177,15 @@ class Judgement:
 
     def _measured_again(self, heard: Heard) -> Step | None:
         """Return a step that measures again what was slow; None when nothing was."""
-        number, backend = len(heard.history), self._wanted.backend
-        limit = self._wanted.limits
+        number, plan = len(heard.history), self._plan
         ranks = slow.to_repeat(heard.roster, heard.history, _baseline(heard.facts))
         if ranks:
             return Step(
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
-                backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
+                backend=plan.backend, seconds=plan.alone_step, tests=plan.tests, repeats=True,
             )  # fmt: skip
         known = self._known(heard, stragglers.culprits(heard.roster, heard.history))
-        if (pairs := pair_rounds.next_step(heard.history, known, limit)) is not None:
+        if (pairs := pair_rounds.next_step(heard.history, known, plan)) is not None:
             return pairs
         groups = disjoint(slow_links.suspects(heard.history, known))
         living = set(heard.roster.living)
@@ -201,19 +195,19 @@ class Judgement:
         kinds = [done.step.kind for done in heard.history if groups[0] in done.step.groups]
         return Step(
             number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
-            backend=backend, seconds=limit.first_seconds, repeats=True,
+            backend=plan.backend, seconds=plan.first_collective, repeats=True,
             sizes=pair_rounds.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
     def _known(self, heard: Heard, slowed: Iterable[Culprit]) -> Known:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
-            backend=self._wanted.backend, baseline=_baseline(heard.facts),
+            backend=self._plan.backend, baseline=_baseline(heard.facts),
             late=frozenset(rank for one in slowed for rank in one.ranks),
         )  # fmt: skip
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
-        roster, history, wanted = heard.roster, heard.history, self._wanted
+        roster, history = heard.roster, heard.history
         slowed = stragglers.culprits(roster, history)
         known = self._known(heard, slowed)
         told = localise.culprits(
@@ -254,10 +248,10 @@ class Judgement:
             found = []  # what a starved task 0 has timed or missed accuses nobody
         guilty = _guilty(found)
         return Preflight(
-            launcher=wanted.launcher,
+            launcher=self._place.launcher,
             world_size=len(roster.ranks),
             nodes=len({one.node for one in roster.ranks}),
-            backend=wanted.backend,
+            backend=self._plan.backend,
             culprits=_in_order(found),
             ranks=_outcomes(heard, guilty),
             bandwidths=slow_links.report(history, known, every),
@@ -266,8 +260,8 @@ class Judgement:
             step_notes=[in_words(done) for done in history],
             looks=[*process_state.in_groups(history), *flight_recorder.in_groups(history)],
             notices=[
-                *wanted.notices,
-                *(limits.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
+                *self._place.notices,
+                *(limits.notices(roster, heard.facts) if self._plan.backend == "nccl" else ()),
                 *rdma_ports.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
@@ -275,28 +269,28 @@ class Judgement:
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
             inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
-            drill=_A_DRILL if wanted.drill else "",
+            drill=_A_DRILL if self._plan.drill else "",
             seconds=round(self._clock(), 2),
-            deadline=wanted.timeout,
+            deadline=self._plan.timeout,
             sources={"*": say("gpucheck preflight")},
         )
 
     def _violations(self, heard: Heard, known: Known) -> list[Culprit]:
-        if not self._wanted.requirements:
+        if not self._requirements:
             return []
         return policy.violations(
-            self._wanted.requirements, heard.roster, heard.facts,
+            self._requirements, heard.roster, heard.facts,
             timed=bandwidth.timed(heard.roster, heard.history),
             readings=slow.readings(heard.roster, heard.history, known.baseline),
         )  # fmt: skip
 
     def _unknown(self, heard: Heard, known: Known) -> str:
         """Return which demands could not be judged: nobody may claim that these are met."""
-        if not self._wanted.requirements:
+        if not self._requirements:
             return ""
         return in_clauses(
             policy.unknown(
-                self._wanted.requirements, heard.facts, ranks=len(heard.roster.ranks),
+                self._requirements, heard.facts, ranks=len(heard.roster.ranks),
                 timed=bandwidth.timed(heard.roster, heard.history),
                 readings=slow.readings(heard.roster, heard.history, known.baseline),
             )
@@ -307,11 +301,11 @@ class Judgement:
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
         snapshot = (local or empty).with_section(preflight)
         diagnosis = diagnose(snapshot, self._tables)
-        ending = outcome.ending(diagnosis.standing, preflight, self._wanted.fail_on)
+        ending = outcome.ending(diagnosis.standing, preflight, self._fail_on)
         report = make_report(diagnosis, snapshot, _questions(ending))
         return Result(
-            report=report, preflight=preflight, ending=ending, launcher=self._wanted.launcher,
-            seconds=preflight.seconds or 0.0, requirements=_in_words(self._wanted.requirements),
+            report=report, preflight=preflight, ending=ending, launcher=self._place.launcher,
+            seconds=preflight.seconds or 0.0, requirements=_in_words(self._requirements),
         )  # fmt: skip
 
 

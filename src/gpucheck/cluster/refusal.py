@@ -2,10 +2,7 @@
 
 import time
 
-import msgspec
-
 from gpucheck.cluster.door import Door
-from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import Refusal, Verdict
@@ -19,23 +16,19 @@ _PATIENCE = 15.0
 """Seconds in which the store is looked for, and in which task 0 waits for the others."""
 
 
-class Refused(msgspec.Struct, frozen=True):
-    """A task that cannot take part, and why, in a sentence."""
+def tell(door: Door, refusal: Refusal, end: float) -> Verdict | None:
+    """Tell the others; return the verdict of the job, None if there is none.
 
-    entrance: TaskPlace
-    host: str
-    why: str
-    end: float
-    """The end of its run, a time of ``time.monotonic()``."""
-
-
-def tell(one: Refused, door: Door) -> Verdict | None:
-    """Tell the others; return the verdict of the job, None if there is none."""
+    ``end``: that of the run, a time of ``time.monotonic()``.
+    """
     try:
-        store = door.open_store() if one.entrance.task == 0 else None
+        store = door.open_store() if door.place.task == 0 else None
+        leader = None
+        if store is not None:
+            leader = _Leader(store, refusal, door.place.tasks, end)
         try:
-            client = door.connect(store, min(_PATIENCE, max(0.0, one.end - time.monotonic())))
-            return _tell(one, client, _Leader(one, store) if store is not None else None)
+            client = door.connect(store, min(_PATIENCE, max(0.0, end - time.monotonic())))
+            return _tell(door.place.task, refusal, end, client, leader)
         finally:
             if store is not None:
                 store.close()
@@ -43,7 +36,9 @@ def tell(one: Refused, door: Door) -> Verdict | None:
         return None
 
 
-def _tell(one: Refused, client: StoreClient, leader: "_Leader | None") -> Verdict | None:
+def _tell(
+    task: int, refusal: Refusal, end: float, client: StoreClient, leader: "_Leader | None"
+) -> Verdict | None:
     box: list[Verdict] = []
 
     def then(text: bytes | None) -> None:
@@ -51,15 +46,14 @@ def _tell(one: Refused, client: StoreClient, leader: "_Leader | None") -> Verdic
         if isinstance(found, Verdict):
             box.append(found)
 
-    said = Refusal(host=one.host, why=one.why)
-    client.set(messages.REFUSALS.key(one.entrance.task), said)
-    client.get(messages.VERDICT.name, max(0.0, one.end - time.monotonic()), then)
-    while not box and not client.lost and time.monotonic() < one.end:
+    client.set(messages.REFUSALS.key(task), refusal)
+    client.get(messages.VERDICT.name, max(0.0, end - time.monotonic()), then)
+    while not box and not client.lost and time.monotonic() < end:
         client.pump()
         if leader is not None:
             leader.tick()
         time.sleep(TICK)
-    leave(client, one.entrance.task, one.end, leader)
+    leave(client, task, end, leader)
     client.close()
     return box[0] if box else None
 
@@ -67,10 +61,11 @@ def _tell(one: Refused, client: StoreClient, leader: "_Leader | None") -> Verdic
 class _Leader:
     """What task 0 does if it is refused itself: it waits for the others, and lets them go."""
 
-    def __init__(self, one: Refused, store: Store) -> None:
-        self._one = one
+    def __init__(self, store: Store, refusal: Refusal, tasks: int, end: float) -> None:
         self._store = store
-        self._end = min(time.monotonic() + _PATIENCE, one.end)
+        self._refusal = refusal
+        self._tasks = tasks
+        self._end = min(time.monotonic() + _PATIENCE, end)
         self._came: set[int] = set()
         self._refused: set[int] = set()
         self._gone: set[int] = set()
@@ -81,19 +76,20 @@ class _Leader:
         self._came |= self._said(messages.REGISTRATIONS.name)
         self._refused |= self._said(messages.REFUSALS.name)
         self._gone |= self._said(messages.LEAVING.name)
-        tasks = self._one.entrance.tasks
-        are_all = len(self._came | self._refused) >= tasks
+        are_all = len(self._came | self._refused) >= self._tasks
         if self._is_judged or not (are_all or time.monotonic() > self._end):
             return
         self._is_judged = True
         why = say(
-            "task 0 on host {host} cannot take part: {why}", host=self._one.host, why=self._one.why
+            "task 0 on host {host} cannot take part: {why}",
+            host=self._refusal.host,
+            why=self._refusal.why,
         )
         self._store.put(
             messages.VERDICT.name,
             Verdict(
                 exit=4, exit_class="misconfiguration", why=why, refused=why,
-                all_refused=len(self._refused) >= tasks,
+                all_refused=len(self._refused) >= self._tasks,
             ),
         )  # fmt: skip
 
@@ -104,4 +100,4 @@ class _Leader:
 
     def _said(self, folder: str) -> set[int]:
         numbers = map(whole_number, self._store.news(folder))
-        return {n for n in numbers if n is not None and n < self._one.entrance.tasks}
+        return {n for n in numbers if n is not None and n < self._tasks}

@@ -18,7 +18,7 @@ from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
 from gpucheck.cluster.survivors import meeting
 from gpucheck.cluster.survivors.deputy import Standby
-from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
+from gpucheck.cluster.survivors.meeting import Meeting
 from gpucheck.cluster.task import node_facts, witness
 from gpucheck.cluster.task.rdma_ports import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
@@ -145,13 +145,10 @@ class Session:
                 seconds=max(0.0, time.monotonic() - last),
                 ranks=self._supervisor.ranks,
             )
-            circumstances = Circumstances(
-                run=self._place.run, tasks=self._place.tasks,
+            self._meeting = Meeting(
+                self._standby, known, client, said, self._place, self._policy.without_task_0,
                 after=max(0.0, last - self._plan.begun), end=self._until,
             )  # fmt: skip
-            self._meeting = Meeting(
-                self._standby, known, client, said, circumstances, self._policy.without_task_0
-            )
             found = self._meeting.hold()
         if found.verdict is None:
             return ExitReason(reason="cut-off", detail=found.sentence or lost.detail)

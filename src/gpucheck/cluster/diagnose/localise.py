@@ -15,7 +15,8 @@ from gpucheck.cluster.diagnose.missing import Sights
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.diagnose.sentences import causes, scale
 from gpucheck.cluster.diagnose.uncollected import uncollected
-from gpucheck.cluster.model import Backend, Kind, Roster, Step, StepResult
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.model import Kind, Roster, Step, StepResult
 
 _WHOLES = 6
 """How often all remaining ranks are tried together."""
@@ -31,7 +32,7 @@ _RAILS = 8
 """Rounds of pairs across two nodes."""
 _NARROW = 8
 """Up to this many nodes in a failing block, all pairs are tried."""
-__all__ = ["Conclusion", "Limits", "Sights", "culprits", "next_step"]
+__all__ = ["Conclusion", "Sights", "culprits", "next_step"]
 _MOST_STEPS = 100
 """A safety net beyond the rounds that full coverage needs."""
 
@@ -353,25 +354,8 @@ def control_runs(evidence: Evidence) -> Plan:
     return Plan(kind="arms", groups=chosen, control_run=run, repeats=run == ControlRun(env={}))
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the steps may cost, and what is asked for; times in seconds."""
-
-    backend: Backend
-    tests: tuple[str, ...] = ()
-    """The self-tests of ``alone``."""
-    alone_seconds: float = 30.0
-    first_seconds: float = 60.0
-    """Deadline of a collective over all ranks, which sets everything up."""
-    least_seconds: float = 15.0
-    """Deadline in the rounds; five times the slowest group that passed, if that is longer."""
-    links: bool = False
-    """Whether to test every link between nodes: that takes one round for each node but one."""
-    largest_world: int = 4000
-    """With more ranks than this, pairs are tried before all together."""
-
-
 @uncollected()
-def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> Step | None:
+def next_step(roster: Roster, history: Sequence[StepResult], job: JobPlan) -> Step | None:
     """Return the next step; None when nothing more can be learnt or is needed.
 
     A healthy job takes two steps: each rank alone, and all together. The number of steps is bounded
@@ -379,21 +363,21 @@ def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> 
     """
     if not history:
         groups: list[tuple[int, ...]] = [(rank,) for rank in roster.living]
-        return _step(0, Plan(kind="alone", groups=groups), limits, 0.0) if groups else None
+        return _step(0, Plan(kind="alone", groups=groups), job, 0.0) if groups else None
     widest = max((len(ranks) for ranks in roster.nodes().values()), default=0)
-    if len(history) >= _MOST_STEPS + widest + (len(roster.nodes()) if limits.links else 0):
+    if len(history) >= _MOST_STEPS + widest + (len(roster.nodes()) if job.links else 0):
         return None
     evidence = Evidence(roster, history)
-    for plan in _plans(evidence, limits):
+    for plan in _plans(evidence, job):
         if plan.groups:
-            return _step(len(history), plan, limits, _slowest(evidence))
+            return _step(len(history), plan, job, _slowest(evidence))
     return None
 
 
-def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
+def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
     """Yield the possible plans, the most telling first; the first with groups is carried out."""
     rest = evidence.rest()
-    is_large = len(rest) > limits.largest_world
+    is_large = len(rest) > job.largest_world
     if evidence.history[-1].step.kind in ("alone", "together") and not is_large:
         yield together(evidence, rest)
     yield gpu_pairs(evidence)
@@ -409,26 +393,26 @@ def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
     yield grow(evidence, rest)
     yield narrow(evidence)
     yield together(evidence, rest)
-    if limits.links:
+    if job.links:
         yield all_links(evidence)
-    if limits.backend == "nccl":
+    if job.backend == "nccl":
         yield control_runs(evidence)
 
 
-def _step(number: int, plan: Plan, limits: Limits, slowest: float) -> Step:
-    seconds = max(limits.least_seconds, 5 * slowest)
+def _step(number: int, plan: Plan, job: JobPlan, slowest: float) -> Step:
+    seconds = max(job.least_collective, 5 * slowest)
     if plan.kind == "alone":
-        seconds = limits.alone_seconds
+        seconds = job.alone_step
     elif plan.kind == "together":
-        seconds = max(limits.first_seconds, seconds)
+        seconds = max(job.first_collective, seconds)
     return Step(
         number=number,
         kind=plan.kind,
         groups=tuple(plan.groups),
-        backend=plan.control_run.backend if plan.control_run else limits.backend,
+        backend=plan.control_run.backend if plan.control_run else job.backend,
         seconds=seconds,
         env=dict(plan.control_run.env) if plan.control_run else {},
-        tests=limits.tests if plan.kind == "alone" else (),
+        tests=job.tests if plan.kind == "alone" else (),
         repeats=plan.repeats,
     )
 

@@ -9,11 +9,11 @@ to compare it with.
 from collections.abc import Mapping, Sequence
 
 from gpucheck.cluster.diagnose import rounds
-from gpucheck.cluster.diagnose.localise import Limits
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.figures import slow_links
 from gpucheck.cluster.figures.bandwidth import Timed, timed
 from gpucheck.cluster.figures.slow_links import Known
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Step, StepResult
 
 _FEWEST = 3
@@ -29,7 +29,7 @@ _TIMES_LONGER = 2.0
 """Two nodes may take so many times as long as the whole job did, for the same number of bytes."""
 
 
-def next_step(history: Sequence[StepResult], known: Known, limits: Limits) -> Step | None:
+def next_step(history: Sequence[StepResult], known: Known, plan: JobPlan) -> Step | None:
     """Return the next step; None when all pairs are alike, or the suspects have met enough others.
 
     Only a job in which everything passed is measured: elsewhere the fault comes first.
@@ -52,7 +52,7 @@ def next_step(history: Sequence[StepResult], known: Known, limits: Limits) -> St
         kind="links",
         groups=tuple(tuple(sorted(nodes[one] + nodes[other])) for one, other in pairs),
         backend=known.backend,
-        seconds=max(limits.least_seconds, min(limits.first_seconds, seconds)),
+        seconds=max(plan.least_collective, min(plan.first_collective, seconds)),
         sizes=(size,),
         only_measures=is_first,
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Survivor, Verdict
@@ -45,16 +46,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     sentence: str
 
 
-class Circumstances(msgspec.Struct, frozen=True, kw_only=True):
-    """What all tasks know alike, and when it must be over, a time of ``time.monotonic()``."""
-
-    run: str
-    tasks: int
-    after: float
-    """Seconds from the start of the run to the last sign of task 0."""
-    end: Callable[[], float]
-
-
 class Meeting:
     """One task at a meeting.
 
@@ -63,20 +54,24 @@ class Meeting:
         deputies: where to meet.
         lost: the connection to task 0 that was lost.
         said: what it saw itself.
-        facts: of the run.
+        place: which task it is.
         judge: makes the verdict if this task turns out to be the deputy.
+        after: seconds from the start of the run to the last sign of task 0.
+        end: returns when the meeting must be over, a time of ``time.monotonic()``.
     """
 
     def __init__(
         self, standby: Standby, deputies: Deputies, lost: StoreClient, said: Survivor,
-        facts: Circumstances, judge: Judge,
+        place: TaskPlace, judge: Judge, *, after: float, end: Callable[[], float],
     ) -> None:  # fmt: skip
         self._standby = standby
         self._deputies = deputies
         self._lost = lost
         self._said = said
-        self._facts = facts
+        self._place = place
         self._judge = judge
+        self._after = after
+        self._end = end
         late = 0.0 if said.closed else _SPREAD * lost.beat
         self._window, self._patience = _WINDOW + late, _PATIENCE + late
         self._desk: DeputyDesk | None = None
@@ -114,13 +109,13 @@ class Meeting:
 
     def _go_to(self, host: str, port: int) -> StoreClient | None:
         """Return a connection to a deputy, None if there is none; one that refuses is dead, too."""
-        end = min(time.monotonic() + self._patience, self._facts.end())
+        end = min(time.monotonic() + self._patience, self._end())
         while (left := end - time.monotonic()) > 0:
             try:
                 return StoreClient.connect(
                     host,
                     (port,),
-                    self._facts.run,
+                    self._place.run,
                     self._lost.token,
                     min(_TRY, left),
                     self._lost.who,
@@ -139,7 +134,7 @@ class Meeting:
                 box.append(messages.VERDICT.read(text))
 
         wait = self._window + self._patience
-        end = min(time.monotonic() + wait, self._facts.end())
+        end = min(time.monotonic() + wait, self._end())
         client.set(messages.SURVIVORS.key(self._standby.task), self._said)
         client.get(messages.VERDICT.name, wait, then)
         while not box and not client.lost and time.monotonic() < end:
@@ -153,13 +148,13 @@ class Meeting:
 
     def _preside(self, listener: socket.socket) -> Found:
         """Hold the store for the others, and judge."""
-        facts, lost = self._facts, self._lost
+        place, lost = self._place, self._lost
         marks = {task: seat.mark for task, seat in self._attendees.seats.items()}
-        store = Store.on(listener, facts.run, lost.token, facts.tasks, marks)
-        desk = self._desk = DeputyDesk(store, facts.tasks, self._deputies.host, self._attendees)
+        store = Store.on(listener, place.run, lost.token, place.tasks, marks)
+        desk = self._desk = DeputyDesk(store, place.tasks, self._deputies.host, self._attendees)
         try:
             self._client = StoreClient.connect(
-                "127.0.0.1", (store.port,), facts.run, lost.token, _PATIENCE, lost.who
+                "127.0.0.1", (store.port,), place.run, lost.token, _PATIENCE, lost.who
             )
         except StoreError as error:
             return Found(verdict=None, sentence=str(error))
@@ -180,14 +175,14 @@ class Meeting:
             desk.tick()
             now = time.monotonic()
             seconds = _SETTLE if len(desk.met) >= others else self._window
-            if now >= min(begun + seconds, self._facts.end()):
+            if now >= min(begun + seconds, self._end()):
                 return desk.met
             time.sleep(TICK)
 
     @property
     def _attendees(self) -> Attendees:
         """Who was there; without any news all tasks, each on a host of its own."""
-        tasks = self._facts.tasks
+        tasks = self._place.tasks
         return self._standby.attendees or Attendees(tasks=tasks, hosts=tasks, beside=1)
 
     def _loss(self, met: dict[int, Survivor]) -> Loss:
@@ -195,6 +190,6 @@ class Meeting:
             host=self._deputies.host,
             attendees=self._attendees,
             met=met or {self._standby.task: self._said},
-            after=self._facts.after,
-            tasks=self._facts.tasks,
+            after=self._after,
+            tasks=self._place.tasks,
         )

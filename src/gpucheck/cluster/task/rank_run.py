@@ -2,11 +2,13 @@
 
 import math
 import time
+from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
 
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
+from gpucheck.cluster.store.messages import StepOrders
 from gpucheck.cluster.task import address_space, process_state
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
@@ -20,6 +22,10 @@ from gpucheck.selftests.worker_words import sentence_in
 
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
+_LEAVE = 15.0
+"""Seconds for a worker that has its answer to end."""
+_WAIT_FOR_RENDEZVOUS = 5.0
+"""Seconds added for the other ranks, whose first worker opens the group's store."""
 _LONGEST = 1000
 _MOST_DATA = 64 * 1024
 """Bytes of the data of one result: several results go into one message to task 0."""
@@ -28,28 +34,23 @@ _MOST_CONNECTIONS = 64
 _PHASES: tuple[Phase, ...] = get_args(Phase)
 
 
-class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds that a worker may take, by what it is doing."""
+Deadlines = Mapping[Phase, float]
+"""Seconds that a worker may stay in a phase; in one that is not there as long as in ``start``."""
 
-    start: float = 30.0
-    set_device: float = 60.0
-    alone: float = 30.0
-    """One test, without communication."""
-    connect: float = 60.0
-    collective: float = 60.0
-    leave: float = 15.0
 
-    def of(self, phase: Phase) -> float:
-        """Return how long a worker may stay in a phase."""
-        return {
-            "set-device": self.set_device,
-            "alone": self.alone,
-            "store": self.connect,
-            "connect": self.connect,
-            "enter": self.collective,
-            "leave": self.collective,
-            "done": self.leave,
-        }.get(phase, self.start)
+def deadlines_of(orders: StepOrders) -> Deadlines:
+    """Return the deadlines of a step; a rank whose group opens a store waits for that one, too."""
+    connect = orders.connect_seconds + _WAIT_FOR_RENDEZVOUS
+    return {
+        "start": orders.start_seconds,
+        "set-device": orders.device_seconds,
+        "alone": orders.alone_seconds,
+        "store": connect,
+        "connect": connect,
+        "enter": orders.seconds,
+        "leave": orders.seconds,
+        "done": _LEAVE,
+    }
 
 
 class RankRun:
@@ -97,18 +98,23 @@ class RankRun:
         if event == "phase" and message.get("phase") in _PHASES:
             self._enter(message["phase"])
             self.collective = count_in(message, "collective") or self.collective
-            self._process.allow(self._deadlines.of(self.phase))
+            self._allow()
         elif event == "stage":
             self.stage = str(message.get("text"))[:300]
-            self._process.allow(self._deadlines.of(self.phase))
+            self._allow()
         elif event == "flight":
             self._flight = read_flight(message)
         elif event == "result" and self._answer is None:
             self._answer = message
             self._enter("done")
-            self._process.allow(self._deadlines.leave)
+            self._process.allow(_LEAVE)
         elif event == "ended":
             self._conclude(message)
+
+    def _allow(self) -> None:
+        """Give it the time of its phase."""
+        deadlines = self._deadlines
+        self._process.allow(deadlines.get(self.phase, deadlines["start"]))
 
     def stop(self, reason: StopReason) -> None:
         """End it: its group has come to an end, or the run."""

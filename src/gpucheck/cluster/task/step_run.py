@@ -19,8 +19,9 @@ from gpucheck.cluster.store.messages import (
 )
 from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task import address_space, process_state
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
 from gpucheck.cluster.task.rdma_ports import PortCounters
+from gpucheck.facts.preflight import Phase
 from gpucheck.facts.process_state import Look
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
@@ -43,8 +44,8 @@ _LONG = 600.0
 """Seconds that the store is asked to wait for a key, before it is asked again."""
 _RESULTS = 16
 """Results in one message: a line has a limit, and each result may have kilobytes of output."""
-_WAIT_FOR_RENDEZVOUS = 5.0
-"""Seconds added for the other ranks, whose first worker opens the group's store."""
+_BEFORE_THE_OTHERS: tuple[Phase, ...] = ("start", "set-device", "connect")
+"""What the first worker of a group may take until the others begin."""
 WorkerMessage = worker_messages.Message
 
 
@@ -97,10 +98,9 @@ class RankWorkers:
 
     def start(self, rank: int, key: str, order: Message, deadlines: Deadlines) -> RankRun:
         """Start a worker for a rank."""
-        begin = deadlines.start + self._pool.own_import_seconds
-        deadlines = msgspec.structs.replace(deadlines, start=begin)
+        begin = deadlines["start"] + self._pool.own_import_seconds
         process = self._pool.start(key, order, begin)
-        run = RankRun(rank, process, deadlines)
+        run = RankRun(rank, process, {**deadlines, "start": begin})
         if process.problem:
             run.hear({"event": "ended", "printed": process.problem})
         else:
@@ -218,13 +218,7 @@ class StepRun:
         self._ended: dict[int, StopReason] = {}
         self._numbered: dict[int, int] = {}
         self._has_sent = False
-        self._deadlines = Deadlines(
-            start=orders.start_seconds,
-            set_device=orders.device_seconds,
-            connect=orders.connect_seconds + _WAIT_FOR_RENDEZVOUS,
-            collective=orders.seconds,
-            alone=orders.alone_seconds,
-        )
+        self._deadlines = deadlines_of(orders)
 
     def begin(self) -> None:
         """Start each group's first worker, and the others once that one has opened a store."""
@@ -309,7 +303,7 @@ class StepRun:
     def _await_rendezvous(self, group: int) -> None:
         """Start the members of a group here that are not its first, once its store is open."""
         waiting = [one for one in self._members.values() if one.group == group and one.index]
-        limit = self._deadlines.start + self._deadlines.set_device + self._deadlines.connect
+        limit = sum(self._deadlines[phase] for phase in _BEFORE_THE_OTHERS)
 
         def then(text: bytes | None) -> None:
             found = messages.RENDEZVOUS.read(text) if text is not None else None

@@ -28,7 +28,7 @@ from gpucheck.cluster.store.messages import (
     Verdict,
 )
 from gpucheck.cluster.task import node_facts, process_state
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun
+from gpucheck.cluster.task.rank_run import RankRun
 from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.cluster.task.shutdown import TICK, leave
 from gpucheck.cluster.task.step_run import RankWorkers, StepRun
@@ -325,7 +325,7 @@ class Supervisor:
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
         order = {"census": True, "device": "cuda" if self._plan.cuda else "cpu"}
-        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._plan.import_seconds))
+        run = self._workers.start(-1, CENSUS, order, {"start": self._plan.import_seconds})
         while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
