@@ -12,7 +12,7 @@ import argparse
 import sys
 import time
 
-from gpucheck.cluster.coordinator.attendance import Heard
+from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose.localise import culprits, next_step
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement

@@ -27,8 +27,8 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement
 from gpucheck.cluster.launchers import entrance

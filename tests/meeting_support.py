@@ -9,11 +9,11 @@ from rules_support import TABLES
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.meeting import DeputyDesk
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
-from gpucheck.cluster.survivors.deputy import DeputyDesk
+from gpucheck.cluster.task_0 import Conclusion, Loss, conclude
 from gpucheck.output import preflight_json, preflight_junit, preflight_metrics, preflight_text
 from gpucheck.output.preflight_public import Public
 

@@ -16,12 +16,12 @@ from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
-from gpucheck.cluster.coordinator import attendance
-from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster import attendance
+from gpucheck.cluster import coordinator as module
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.variables import hosts
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of

@@ -14,9 +14,8 @@ from gpucheck.api.errors import AskError
 from gpucheck.api.questions import QUESTIONS, Setting
 from gpucheck.baselines import lock
 from gpucheck.cli.preflight_history import _text
-from gpucheck.cluster import drill
-from gpucheck.cluster.files import json_text
-from gpucheck.cluster.history import of_lines
+from gpucheck.cluster import job_plan
+from gpucheck.cluster.files import json_text, of_lines
 from gpucheck.facts import builtins
 from gpucheck.output.preflight_record import line
 from gpucheck.tables.index_page import PageError, releases
@@ -64,7 +63,7 @@ def _lock(data: bytes) -> None:
 def _drills(data: bytes) -> None:
     """Values of ``--drill``; refused by ValueError with a sentence."""
     with contextlib.suppress(ValueError):
-        found = drill.parse(data.decode("utf-8", "surrogateescape").split("\n"))
+        found = job_plan.parse_drill(data.decode("utf-8", "surrogateescape").split("\n"))
         found.problem(8)
         for one in found.faults:
             found.for_worker(one.rank)

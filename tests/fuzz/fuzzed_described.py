@@ -12,7 +12,7 @@ from gpucheck.cluster.figures.baseline import Baseline, _sound
 from gpucheck.cluster.figures.policy import PolicyError, parse_file
 from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.facts.addresses import public_address
 from gpucheck.facts.environment import HIDDEN

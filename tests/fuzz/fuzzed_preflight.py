@@ -14,15 +14,15 @@ from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.history import exclusion, good_hosts
+from gpucheck.cluster import attendance, coordinator
+from gpucheck.cluster.files import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.store import attempt, client, connection, messages
 from gpucheck.cluster.store.messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
-from gpucheck.cluster.survivors.conclusion import is_about_task_0
+from gpucheck.cluster.task_0 import is_about_task_0
 from gpucheck.language import speaking
 from gpucheck.output import (
     node_line,

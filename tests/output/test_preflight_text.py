@@ -10,7 +10,7 @@ import pytest
 import report_samples
 from each import each
 
-from gpucheck.cluster.history import exclusion
+from gpucheck.cluster.files import exclusion
 from gpucheck.cluster.judgement import Result
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts import builtins

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.attendance import SILENT, Heard
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster import attendance, coordinator
+from gpucheck.cluster.attendance import SILENT, Heard
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import messages

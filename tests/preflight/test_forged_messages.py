@@ -10,9 +10,9 @@ from forged_messages import ROOT, facts, forged, result
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator import attendance
-from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster import attendance
+from gpucheck.cluster import coordinator as module
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement
 from gpucheck.cluster.launchers import entrance

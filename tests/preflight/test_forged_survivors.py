@@ -14,6 +14,7 @@ from meeting_support import judged
 from memory_store import MemoryStore
 
 from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.meeting import DeputyDesk, Found, Meeting, Standby, choose
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.attempt import Who
@@ -29,8 +30,6 @@ from gpucheck.cluster.store.messages import (
 )
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import mark
-from gpucheck.cluster.survivors.deputy import DeputyDesk, Standby, choose
-from gpucheck.cluster.survivors.meeting import Found, Meeting
 from gpucheck.machine.process_identity import ProcessIdentity
 
 RUN, TOKEN = "run-1", "secret"

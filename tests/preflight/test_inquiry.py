@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from gpucheck.cluster.task import inquiry
-from gpucheck.cluster.task.inquiry import Inquiry
+from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task.node_facts import Inquiry
 from gpucheck.machine.supervised import Supervised, is_running, start
 
 pytestmark = [
@@ -62,7 +62,7 @@ def test_a_program_whose_time_is_over_can_clean_up_and_nobody_waits_for_it() -> 
 
 
 def test_a_program_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "_FAREWELL", 0.2)
+    monkeypatch.setattr(node_facts, "_FAREWELL", 0.2)
     found, child = asked(STAYS)
     began = time.monotonic()
     found.close()

@@ -6,10 +6,9 @@ import fabric_support
 import msgspec
 import pytest
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.drill import parse
+from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.figures.policy import Requirements
-from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.job_plan import JobPlan, parse_drill
 from gpucheck.cluster.judgement import Judgement, roots
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
@@ -278,7 +277,7 @@ def test_a_demand_that_is_not_met_and_one_that_cannot_be_judged(tables: Tables) 
 
 
 def test_a_drill_never_ends_well(tables: Tables) -> None:
-    told = judgement(tables, plan=JobPlan(drill=parse(["hang:rank=2"]))).finish(
+    told = judgement(tables, plan=JobPlan(drill=parse_drill(["hang:rank=2"]))).finish(
         heard(alone(0), together(1, 0, 1, 2, 3))
     )
     assert told.exit == 3

@@ -187,9 +187,7 @@ def test_it_comes_to_an_end_whatever_the_results_are(backend: Any) -> None:  # n
         of = roster(*sizes)
         chance = data.draw(strategies.randoms(use_true_random=False))
         pool = [data.draw(_result(0)) for _ in range(6)]
-        plan = JobPlan(
-            cuda=backend == "nccl", links=links, largest_world=chance.choice([2, 4000])
-        )
+        plan = JobPlan(cuda=backend == "nccl", links=links, largest_world=chance.choice([2, 4000]))
         history: list[StepResult] = []
         while (step := next_step(of, history, plan)) is not None:
             check_step(of, step, len(history))

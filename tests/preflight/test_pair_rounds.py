@@ -9,7 +9,7 @@ from fabric_support import check_step, roster
 from preflight_facts import facts
 
 from gpucheck.cluster.diagnose.localise import next_step
-from gpucheck.cluster.figures import pair_rounds, slow_links
+from gpucheck.cluster.figures import slow_links
 from gpucheck.cluster.figures.bandwidth import busbw
 from gpucheck.cluster.figures.slow_links import Known
 from gpucheck.cluster.job_plan import JobPlan
@@ -54,7 +54,7 @@ class Network:
 
     def next(self, plan: JobPlan) -> Step | None:
         step = next_step(self.roster, self.history, plan)
-        step = step or pair_rounds.next_step(self.history, self.known(), plan)
+        step = step or slow_links.next_step(self.history, self.known(), plan)
         if step is not None:
             return step
         groups = slow_links.suspects(self.history, self.known())[:1]
@@ -62,7 +62,7 @@ class Network:
             return None
         return Step(
             number=len(self.history), kind="links", groups=groups, backend=self.backend,
-            seconds=60, repeats=True, sizes=pair_rounds.sizes_of(self.history, groups[0]),
+            seconds=60, repeats=True, sizes=slow_links.sizes_of(self.history, groups[0]),
         )  # fmt: skip
 
     def done(self, step: Step) -> StepResult:
@@ -167,7 +167,7 @@ def test_a_job_with_a_fault_is_not_measured() -> None:
     first = network.history[0]
     network.history[0] = msgspec.structs.replace(first, results={**first.results, 5: broken})
     limits = JobPlan()
-    assert pair_rounds.next_step(network.history, network.known(), limits) is None
+    assert slow_links.next_step(network.history, network.known(), limits) is None
 
 
 def test_a_slow_network_is_measured_with_less() -> None:

@@ -21,10 +21,9 @@ from left_behind import MARK, alive
 from three_tasks import LIMIT, SLACK, TASKS, Job
 
 import gpucheck
-from gpucheck.cluster.coordinator.attendance import Heard
+from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose.localise import next_step
-from gpucheck.cluster.drill import parse
-from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.job_plan import JobPlan, parse_drill
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store import messages
@@ -217,7 +216,7 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
         begun=begun,
         python=sys.executable,
         timeout=LIMIT,
-        drill=parse(["hang:rank=2"]),
+        drill=parse_drill(["hang:rank=2"]),
     ).within(place, ranks=3)
     plan = msgspec.structs.replace(plan, first_collective=8.0, least_collective=5.0)
     policy = Policy(

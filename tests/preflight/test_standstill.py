@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts

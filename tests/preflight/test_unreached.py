@@ -21,7 +21,7 @@ from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.unreached import never_met
+from gpucheck.cluster.task_0 import never_met
 from gpucheck.language import say
 
 PLACE = TaskPlace(

@@ -15,10 +15,8 @@ from gpucheck.api.listener import Listener
 from gpucheck.api.preflight_request import PreflightRequest
 from gpucheck.api.selftests import test_names
 from gpucheck.api.words import printable, words_of
-from gpucheck.cluster import drill as drills
-from gpucheck.cluster import refusal as refusal_of_task
-from gpucheck.cluster import unreached
-from gpucheck.cluster.door import Door
+from gpucheck.cluster import job_plan, task_0
+from gpucheck.cluster.door import Door, tell_refused
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result, roots
@@ -151,7 +149,7 @@ class Task:
         """Tell the other tasks why this one is refused; return the exit status."""
         place = self.place
         token = self._host.env().get(entrance.TOKEN_VARIABLE, "").strip()
-        verdict = refusal_of_task.tell(
+        verdict = tell_refused(
             Door(self._host.env(), place, self._request.port, token),
             Refusal(host=self._host.identity().node, why=why),
             self._begun + self._request.timeout,
@@ -243,7 +241,7 @@ class Task:
         elif exit_reason.verdict is not None:
             self._say_what_was_lost(session, exit_reason)
         else:
-            why = _why(exit_reason, unreached.host_of_task_0(self.place))
+            why = _why(exit_reason, task_0.host_of_task_0(self.place))
             self._listener.no_report(say("inconclusive: {why}", why=why))
         self._listener.verdict(session.own, verdict, exit_reason.verdict)
         self._save_baseline(session, verdict)
@@ -287,10 +285,10 @@ class Task:
         place = self.place
         unknown = isinstance(error, ConnectError) and error.reason == "not-resolved"
         if isinstance(error, ConnectError) and not unknown:
-            return printable(unreached.never_met(error, place))
+            return printable(task_0.never_met(error, place))
         if place.launcher != "slurm" or not unknown or self._request.master:
             return words_of(error)
-        return unreached.advice(words_of(error), place.master_host)
+        return task_0.advice(words_of(error), place.master_host)
 
     def _plan(self) -> JobPlan:
         request, python = self._request, self._python()
@@ -341,7 +339,7 @@ class Task:
             raise UsageError(words_of(error)) from error
         for note in found.notes:
             self._listener.note(note)
-        usual = unreached.notices(found, master_is_given=bool(self._request.master))
+        usual = task_0.notices(found, master_is_given=bool(self._request.master))
         return msgspec.structs.replace(found, notices=(*found.notices, *usual))
 
     def _token(self) -> str:
@@ -350,9 +348,9 @@ class Task:
         except EntranceError as error:
             raise UsageError(words_of(error)) from error
 
-    def _read_drill(self) -> drills.Drill:
+    def _read_drill(self) -> job_plan.Drill:
         try:
-            drill = drills.parse(self._request.drill)
+            drill = job_plan.parse_drill(self._request.drill)
         except ValueError as error:
             raise UsageError(words_of(error)) from error
         if self.place.tasks == 1 and drill.absent:
@@ -366,7 +364,7 @@ class Task:
             raise UsageError(why)
         return drill
 
-    def _say_who_stays_away(self, drill: drills.Drill) -> None:
+    def _say_who_stays_away(self, drill: job_plan.Drill) -> None:
         """Report that more than one rank stays away if a task uses all GPUs of its node."""
         place = self.place
         if place.task == 0 and place.local_tasks == 1 and not place.one_gpu and drill.absent:

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from gpucheck.cli.text import printable, write_out
-from gpucheck.cluster.files import json_text
-from gpucheck.cluster.history import LONGEST_LINE, History, Past, of_lines
+from gpucheck.cluster.files import LONGEST_LINE, History, Past, json_text, of_lines
 from gpucheck.facts import builtins
 from gpucheck.facts.streams import reading
 from gpucheck.language import say, say_many, spoken

@@ -14,7 +14,7 @@ from gpucheck.cli.run import listening, open_host, open_tables, run_probes
 from gpucheck.cli.text import printable
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
-from gpucheck.cluster.node_check import is_unfit, of_report
+from gpucheck.cluster.outcome import is_unfit, of_report
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.language import say

@@ -11,24 +11,20 @@ import msgspec
 from msgspec import UNSET
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose import flight_recorder, kept_out, localise, process_state
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.diagnose import culprits, localise, process_state
+from gpucheck.cluster.diagnose.evidence import uncollected
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
-from gpucheck.cluster.diagnose.naming import words_of
+from gpucheck.cluster.diagnose.naming import in_words, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
-from gpucheck.cluster.diagnose.steps import in_words
-from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.figures import (
     bandwidth,
     drift,
     limits,
-    lost_packets,
-    pair_rounds,
+    network_errors,
     policy,
-    rdma_ports,
     slow,
     slow_links,
-    stragglers,
 )
 from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.baseline import Baseline
@@ -46,7 +42,7 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.messages import GroupBandwidth, Verdict, fitting
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, section
+from gpucheck.cluster.task_0 import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -184,8 +180,8 @@ class Judgement:
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
                 backend=plan.backend, seconds=plan.alone_step, tests=plan.tests, repeats=True,
             )  # fmt: skip
-        known = self._known(heard, stragglers.culprits(heard.roster, heard.history))
-        if (pairs := pair_rounds.next_step(heard.history, known, plan)) is not None:
+        known = self._known(heard, slow.slowed(heard.roster, heard.history))
+        if (pairs := slow_links.next_step(heard.history, known, plan)) is not None:
             return pairs
         groups = disjoint(slow_links.suspects(heard.history, known))
         living = set(heard.roster.living)
@@ -196,7 +192,7 @@ class Judgement:
         return Step(
             number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
             backend=plan.backend, seconds=plan.first_collective, repeats=True,
-            sizes=pair_rounds.sizes_of(heard.history, groups[0]),
+            sizes=slow_links.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
     def _known(self, heard: Heard, slowed: Iterable[Culprit]) -> Known:
@@ -208,10 +204,10 @@ class Judgement:
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history = heard.roster, heard.history
-        slowed = stragglers.culprits(roster, history)
+        slowed = slow.slowed(roster, history)
         known = self._known(heard, slowed)
         told = localise.culprits(
-            kept_out.present(roster, heard.refused), history,
+            culprits.present(roster, heard.refused), history,
             Sights(
                 seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
                 broken=heard.broken, closed=heard.closed, gave_up=heard.gave_up,
@@ -225,25 +221,25 @@ class Judgement:
             if done.step.kind != "alone"
             for group in done.step.groups
         )
-        named = kept_out.with_strangers(
+        named = culprits.with_strangers(
             told.culprits, roster, heard.wrong_tokens, heard.turned_away
         )
         found = [
-            *kept_out.refusals(roster, heard.refused),
+            *culprits.refusals(roster, heard.refused),
             *(_with_addresses(one, heard) for one in named if not _is_late(one, late)),
             *slow.culprits(roster, history, known.baseline),
             *slowed,
-            *stragglers.throttled(roster, heard.facts),
+            *slow.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
-            *(ports := rdma_ports.culprits(roster, heard.facts, collective_failed=failed)),
-            *rdma_ports.errors(roster, heard.facts, heard.grown, self._clock()),
-            *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
+            *(ports := network_errors.culprits(roster, heard.facts, collective_failed=failed)),
+            *network_errors.errors(roster, heard.facts, heard.grown, self._clock()),
+            *drift.culprits(roster, network_errors.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
         is_measured = any(one.slug == link_slow.RULE.slug for one in found)
         if not is_measured and all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
-            found += lost_packets.culprits(roster, history)
+            found += network_errors.losses(roster, history)
         if heard.is_blind:
             found = []  # what a starved task 0 has timed or missed accuses nobody
         guilty = _guilty(found)
@@ -258,11 +254,11 @@ class Judgement:
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=[*process_state.in_groups(history), *flight_recorder.in_groups(history)],
+            looks=[*process_state.in_groups(history), *process_state.recorded_in_groups(history)],
             notices=[
                 *self._place.notices,
                 *(limits.notices(roster, heard.facts) if self._plan.backend == "nccl" else ()),
-                *rdma_ports.notices(heard.facts, heard.grown),
+                *network_errors.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],

@@ -1,22 +1,34 @@
-"""How a pre-flight ends: its exit status and class, which are the same on every living rank."""
+"""How a pre-flight ends: exit status and class, the same on every living rank; whether a node fits.
+
+Slurm drains a node whose Prolog returns anything but 0. So for ``--node`` a node is unfit only if a
+fault of the node itself was seen: its driver, its GPUs, or their work together. Whatever is a fault
+of one Python environment, of the call or of the clock leaves the node in service.
+"""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from gpucheck.cluster.model import ExitClass, ExitStatus
-from gpucheck.engine import FailOn, counts
+from gpucheck.cluster.model import ExitClass, ExitStatus, RankResult, StepResult
+from gpucheck.engine import FailOn, OpenQuestion, Report, counts, questions_about_gpus
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight
-from gpucheck.findings import all_rules
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings import all_rules, no_nvidia_gpu, selftest_failed
 from gpucheck.findings.form import Finding
+from gpucheck.findings.selftest_failed import CUT_SHORT
 from gpucheck.language import say
+from gpucheck.tables import Tables
 
 ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
 """The precedence of the classes: the first that occurs is the exit status."""
 _WORDS: dict[ExitStatus, ExitClass] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
 }  # fmt: skip
+_ON_THE_GPU = ("set-device", "alone", "store", "connect", "enter", "leave")
+"""The phases in which a rank uses its device or the others. Before them only Python is slow."""
+_FAULTS = ("crashed", "failed", "timed-out", "lost")
+_CULPRIT, _INCONCLUSIVE = 1, 3
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -88,3 +100,75 @@ def _of_drill(preflight: Preflight) -> str:
 
 def _made(status: ExitStatus, why: str) -> Ending:
     return Ending(status, _WORDS[status], why)
+
+
+class Node(msgspec.Struct, frozen=True):
+    """What the static checks and the self-tests say of a node."""
+
+    unfit: tuple[Finding, ...]
+    """The faults of the node, the most probable first."""
+    unknown: tuple[OpenQuestion, ...]
+    """What nobody could find out about its GPUs and their driver."""
+
+
+def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None) -> Node:
+    """Return what a report says of the node itself.
+
+    Args:
+        report: of the machine.
+        tables: the compatibility tables.
+        fail_on: the least severity that counts.
+        gpus: how many GPUs the node must have; None if nobody said. Without a number a node
+            without GPUs is fit, since it may never have had one.
+    """
+    tests = report.snapshot.get(SelfTests)
+    unfit = tuple(one for one in report.standing if _is_of_the_node(one, fail_on, gpus, tests))
+    unknown = questions_about_gpus(report.snapshot, tables)
+    failed = [one for _path, one in tests.wrong() if one.kind != CUT_SHORT]
+    if failed:
+        question, fact = say("Do the self-tests pass?"), "selftests.results"
+        why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
+        unknown = (OpenQuestion(question=question, fact=fact, reason=why), *unknown)
+    return Node(unfit, unknown)
+
+
+def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:
+    if not counts(finding.severity, fail_on) or finding.confidence is Confidence.POSSIBLE:
+        return False
+    if finding.slug == no_nvidia_gpu.RULE.slug:
+        return bool(gpus)
+    if finding.slug == selftest_failed.RULE.slug:
+        return _differs(tests)
+    return all_rules()[finding.slug].drains_node
+
+
+def _differs(tests: SelfTests) -> bool:
+    """Whether a self-test failed on one GPU and passed on another with the same PyTorch.
+
+    A test that fails everywhere without a known cause may be the fault of that PyTorch.
+    """
+    failed = {one.name for _path, one in tests.wrong() if one.kind != CUT_SHORT}
+    passed = {one.name for one in tests.results or () if one.status == "passed"}
+    return bool(failed & passed)
+
+
+def is_unfit(ending: Ending, history: Iterable[StepResult]) -> bool:
+    """Whether a pre-flight of this node alone found it unfit.
+
+    Any culprit is a part of this node. If nobody could be named although ranks failed while they
+    used their devices, all suspects are parts of this node as well.
+    """
+    if ending.status == _CULPRIT:
+        return True
+    return ending.status == _INCONCLUSIVE and any(suspects(history))
+
+
+def suspects(history: Iterable[StepResult]) -> list[RankResult]:
+    """Return the ranks that failed while they used their devices, each once, in order."""
+    found = {
+        result.rank: result
+        for done in history
+        for result in done.results.values()
+        if result.status in _FAULTS and result.phase in _ON_THE_GPU
+    }
+    return [found[rank] for rank in sorted(found)]

@@ -9,20 +9,19 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Finish, Next
+from gpucheck.cluster import meeting
+from gpucheck.cluster.coordinator import Coordinator, Finish, Next
 from gpucheck.cluster.door import Door
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.meeting import Meeting, Standby
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.messages import GaveUp, Seen, Survivor, Verdict
-from gpucheck.cluster.survivors import meeting
-from gpucheck.cluster.survivors.deputy import Standby
-from gpucheck.cluster.survivors.meeting import Meeting
 from gpucheck.cluster.task import node_facts, witness
-from gpucheck.cluster.task.rdma_ports import counter_files
+from gpucheck.cluster.task.node_facts import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
-from gpucheck.cluster.unreached import host_of_task_0, lost_early, mtu
+from gpucheck.cluster.task_0 import host_of_task_0, lost_early, mtu
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import LiveHost

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from gpucheck.cluster.files import FileError, add_line, write_file
-from gpucheck.cluster.history import exclusion, good_hosts
+from gpucheck.cluster.files import FileError, add_line, exclusion, good_hosts, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
 from gpucheck.language import say, say_many

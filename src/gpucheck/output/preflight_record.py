@@ -5,7 +5,7 @@ from datetime import datetime, timezone
 import msgspec
 
 from gpucheck._about import VERSION
-from gpucheck.cluster.history import SCHEMA, Blamed, Record
+from gpucheck.cluster.files import SCHEMA, Blamed, Record
 from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output.words import clean

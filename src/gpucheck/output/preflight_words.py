@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.model import ExitStatus, pack
 from gpucheck.cluster.outcome import ORDER
-from gpucheck.cluster.spans import pack
 from gpucheck.engine import Verdict
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence

@@ -1,13 +1,17 @@
-"""From the evidence and the control runs to the culprits of the report."""
+"""From the evidence and the control runs to the culprits of the report.
 
-from collections.abc import Sequence
+Tasks that started and could not take part are culprits of their own: no machine of theirs is
+missing.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
 
 from gpucheck.cluster.diagnose import direct_evidence, naming, process_state, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
-from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial, uncollected
 from gpucheck.cluster.diagnose.missing import Sights, missing
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.sentences import (
@@ -19,14 +23,15 @@ from gpucheck.cluster.diagnose.sentences import (
     phase_of,
     scale,
 )
-from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Roster, StepResult
+from gpucheck.cluster.store.messages import Refusal
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import ControlRunEnd, FailedGroup, OwnFailure
+from gpucheck.facts.culprit_data import ControlRunEnd, Differs, FailedGroup, OwnFailure
 from gpucheck.facts.preflight import Culprit, Phase
-from gpucheck.findings import nccl_infiniband
-from gpucheck.language import in_clauses, say
+from gpucheck.findings import nccl_infiniband, rank_missing, ranks_heterogeneous
+from gpucheck.language import in_clauses, say, say_many
 
 _ORDER = tuple(Confidence)
 _NOTHING_KNOWN = Sights()
@@ -291,3 +296,91 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
                 )
             ]
     return []
+
+
+def present(roster: Roster, refused: Mapping[int, Refusal]) -> Roster:
+    """Return the ranks without those of refused tasks among the absent ones."""
+    theirs = {one.rank for one in roster.ranks if one.task in refused}
+    return msgspec.structs.replace(roster, absent=roster.absent - theirs) if theirs else roster
+
+
+def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
+    """Name the tasks that were refused at their start, each with the reason."""
+    by_reason: dict[str, list[int]] = {}
+    for task, one in sorted(refused.items()):
+        by_reason.setdefault(one.why, []).append(task)
+    return [
+        blamed(
+            ranks_heterogeneous.RULE.slug,
+            roster,
+            [one.rank for one in roster.ranks if one.task in tasks],
+            hosts=[refused[task].host for task in tasks],
+            evidence=say_many(
+                len(tasks),
+                "task {tasks} on host {host} cannot take part: {why}",
+                "tasks {tasks} cannot take part, the first of them on host {host}: {why}",
+                tasks=words_of(tasks),
+                host=refused[tasks[0]].host,
+                why=why,
+            ),
+            data=Differs(differs=["command line"]),
+        )
+        for why, tasks in by_reason.items()
+    ]
+
+
+def with_strangers(
+    found: Sequence[Culprit], roster: Roster, wrong_tokens: Mapping[str, int],
+    turned_away: Sequence[TurnedAway],
+) -> list[Culprit]:  # fmt: skip
+    """Return the culprits; a task that never came may be one that was turned away.
+
+    No host is named for it: its machine runs, and only its environment is wrong.
+    """
+    said = _another_token(wrong_tokens) if wrong_tokens else _turned_away(turned_away, roster)
+    if not said:
+        return list(found)
+    return [
+        msgspec.structs.replace(
+            one, slug=ranks_heterogeneous.RULE.slug, confidence=Confidence.LIKELY, evidence=said
+        )
+        if one.slug == rank_missing.RULE.slug and roster.absent.issuperset(one.ranks)
+        else one
+        for one in found
+    ]
+
+
+def _turned_away(every: Sequence[TurnedAway], roster: Roster) -> str:
+    """Return why processes were turned away that may be tasks which never came; "" if none was."""
+    if twice := [one for one in every if one.tasks is None]:
+        return say(
+            "never registered, and a second process, at {addresses}, said that it is task {tasks}: "
+            "two processes have the same rank",
+            addresses=_addresses(twice),
+            tasks=words_of(sorted({one.task for one in twice})),
+        )
+    if every:
+        return say(
+            "never registered, and a process at {addresses} looked for a job of {theirs} tasks "
+            "instead of {ours}: WORLD_SIZE, or the number of tasks, is not the same in all tasks",
+            addresses=_addresses(every),
+            theirs=words_of(sorted({one.tasks or 0 for one in every})),
+            ours=len({one.task for one in roster.ranks}),
+        )
+    return ""
+
+
+def _addresses(every: Sequence[TurnedAway]) -> str:
+    return words_of(sorted({one.address for one in every}))
+
+
+def _another_token(wrong_tokens: Mapping[str, int]) -> str:
+    times = sum(wrong_tokens.values())
+    return say_many(
+        times,
+        "never registered, and a task at {addresses} presented another token {count} time: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        "never registered, and a task at {addresses} presented another token {count:,} times: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        addresses=words_of(sorted(wrong_tokens)),
+    )

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gpucheck.cluster.diagnose import own_errors, process_state
-from gpucheck.cluster.diagnose.own_errors import DirectEvidence
+from gpucheck.cluster.diagnose import process_state
+from gpucheck.cluster.diagnose.process_state import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
@@ -58,7 +58,7 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
     is_busy = process_state.lacked_processor(result)
     if is_busy and not process_state.runs_in_circles(result, others):
         return None
-    if (own := own_errors.own_error(result)) is not None:
+    if (own := process_state.own_error(result)) is not None:
         return own
     if result.facts.roots:
         root = result.facts.roots[0]
@@ -105,7 +105,7 @@ def together(
 ) -> list[DirectEvidence]:
     """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
-    if found := [*process_state.held(known), *own_errors.named(known)]:
+    if found := [*process_state.held(known), *process_state.named(known)]:
         return found
     if any(one.status == "lost" for one in known):
         return []  # the others waited for it; that it is lost is said elsewhere

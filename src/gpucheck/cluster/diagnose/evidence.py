@@ -6,6 +6,8 @@ different partners that are proven good. A link is blamed when both its ends are
 failure that includes somebody already blamed is explained and accuses nobody else.
 """
 
+import contextlib
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -19,6 +21,22 @@ PHASES = direct_evidence.PHASES
 _STORE = PHASES.index("store")
 Ranks = frozenset[int]
 _NOBODY: Ranks = frozenset()
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Search for no circles of garbage meanwhile; nested, the outermost counts.
+
+    The collector would walk through all living objects again and again: with 100,000 ranks that
+    takes as long as the judgement itself.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,11 +10,10 @@ import msgspec
 from gpucheck.cluster.diagnose import rounds, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, course
 from gpucheck.cluster.diagnose.culprits import Conclusion, culprits
-from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial, uncollected
 from gpucheck.cluster.diagnose.missing import Sights
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.diagnose.sentences import causes, scale
-from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Kind, Roster, Step, StepResult
 

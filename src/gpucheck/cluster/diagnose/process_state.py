@@ -1,18 +1,31 @@
-"""What supervisors saw of workers whose time was over: who was held, and who waited where."""
+"""What is known of the processes themselves: who was held, who waited where, errors of their own.
+
+Supervisors look at workers whose time is over, and PyTorch's flight recorder keeps which ranks had
+begun the last collective. Errors of a rank's own system are those that no other rank and no link
+can cause.
+"""
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from gpucheck.cluster.diagnose.own_errors import DirectEvidence
-from gpucheck.cluster.model import RankResult, StepResult
-from gpucheck.cluster.spans import pack
-from gpucheck.facts.claims import Confidence
+import msgspec
+
+from gpucheck.cluster.model import RankResult, StepResult, pack
+from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.process_state import Look, ProcessState
-from gpucheck.findings import rank_hangs
+from gpucheck.findings import nccl_network_interface, process_limit_too_low, rank_hangs
 from gpucheck.language import Sentence, in_series, say, say_many
 
+ADDRESS_SPACE = "address-space-limit"
+"""The kind of a result for which a task has seen that the limit on its address space is to blame.
+"""
+_LONGEST = 200
+_CONNECTING = ("start", "import", "set-device", "store", "connect")
+"""Phases in which a rank starts the threads that it needs."""
+_NEXT = 2
+"""A connection takes up to two files, so a process that lacks files hangs one below the limit."""
 _HELD: dict[ProcessState, str] = {
     "stopped": say("a signal had stopped its process (state T) when the time was over"),
     "traced": say("a debugger held its process (state t) when the time was over"),
@@ -55,7 +68,6 @@ _BY_ITSELF: tuple[Phase, ...] = ("start", "set-device", "alone")
 """The phases of a worker that is tested alone."""
 _MORE = 4.0
 """How many times the processor time of other ranks one needs that runs in circles."""
-
 _GROUPS = {
     "stopped": say("Ranks that a signal had stopped: {count} ({ranks})"),
     "traced": say("Ranks that a debugger held: {count} ({ranks})"),
@@ -69,9 +81,147 @@ _GROUPS = {
     "sleeping": say("Ranks that waited outside the collective: {count} ({ranks})"),
 }
 """What is said of the ranks of a group, as templates."""
-
 _ALONE = (*_HELD, "zygote")
 """What there is to say of ranks that were tested without each other."""
+
+
+class DirectEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """A rank that one step shows to have failed, and how certain that is."""
+
+    rank: int
+    slug: str
+    evidence: str
+    confidence: Confidence = Confidence.CERTAIN
+    result: RankResult
+    is_seen: bool = False
+    """Whether it was seen, not inferred: that it passes later takes nothing of it back."""
+    is_shared: bool = False
+    """Whether all ranks of which the same is said have it from one cause."""
+    fixes: tuple[Fix, ...] = ()
+    """What to do, if not what the finding says."""
+
+
+class _OwnError(msgspec.Struct, frozen=True):
+    """What an error says, the finding that it is, and the sentence about it."""
+
+    pattern: re.Pattern[str]
+    slug: str
+    words: Callable[[str], str]
+    """The sentence, made of what the error says."""
+
+
+_ERRORS = (
+    _OwnError(
+        re.compile(r"unable to find (?:address|interface) for: \S{1,60}", re.IGNORECASE),
+        nccl_network_interface.RULE.slug,
+        lambda said: say(
+            "its host has no network interface of the name or address that the job asks for "
+            "({said})",
+            said=said,
+        ),
+    ),
+    _OwnError(
+        re.compile(r"no (?:usable )?socket interface found", re.IGNORECASE),
+        nccl_network_interface.RULE.slug,
+        lambda said: say(
+            "NCCL found no network interface that it may use on its host ({said})", said=said
+        ),
+    ),
+    _OwnError(
+        re.compile(r"too many open files", re.IGNORECASE),
+        process_limit_too_low.RULE.slug,
+        lambda said: say("its process could not open another file ({said})", said=said),
+    ),
+    _OwnError(
+        re.compile(
+            r"(?:Error|what\(\)|not start): {1,3}(?:\[Errno 11\] )?Resource temporarily unavailable"
+            r"|can't start new thread"
+        ),
+        process_limit_too_low.RULE.slug,
+        lambda said: say("its system refused another thread or process ({said})", said=said),
+    ),
+)
+
+
+def named(known: Sequence[RankResult]) -> list[DirectEvidence]:
+    """Name the ranks of a group that failed by an error of their own system."""
+    return [found for one in known if (found := own_error(one)) is not None]
+
+
+def own_error(one: RankResult) -> DirectEvidence | None:
+    """Return what the error of a rank says about its own system, or None."""
+    if one.kind == ADDRESS_SPACE:
+        return DirectEvidence(
+            rank=one.rank, slug=process_limit_too_low.RULE.slug, evidence=one.detail, result=one,
+            is_shared=True,
+        )  # fmt: skip
+    if (full := _at_its_limit(one)) is not None:
+        return full
+    if one.status == "timed-out" and one.phase in _CONNECTING:
+        return _refused(one)
+    if one.status not in ("failed", "crashed"):
+        return None
+    text = _text(one)
+    for error in _ERRORS:
+        if (found := error.pattern.search(text)) is not None:
+            return _evidence(one, error, found[0])
+    return _refused(one)
+
+
+def _evidence(one: RankResult, error: _OwnError, said: str) -> DirectEvidence:
+    words = error.words(said[:_LONGEST])
+    return DirectEvidence(
+        rank=one.rank, slug=error.slug, evidence=words, result=one, is_shared=True
+    )
+
+
+def _at_its_limit(one: RankResult) -> DirectEvidence | None:
+    """Return what it means that a rank had as many files open as it may when its time was over."""
+    look = one.look
+    if one.passed or look is None or look.files is None or look.file_limit is None:
+        return None
+    if look.files + _NEXT <= look.file_limit:
+        return None
+    return DirectEvidence(
+        rank=one.rank, slug=process_limit_too_low.RULE.slug, result=one, is_shared=True,
+        confidence=Confidence.LIKELY,
+        evidence=say(
+            "its process had {files} files open when its time was over, and may open {limit}: it "
+            "could not open another",
+            files=look.files,
+            limit=look.file_limit,
+        ),
+    )  # fmt: skip
+
+
+def _refused(one: RankResult) -> DirectEvidence | None:
+    """Return what it means that processes or threads were refused while a rank broke down.
+
+    It may have been another program of the same control group that was refused one.
+    """
+    count = one.data.get("refused_processes")
+    if not isinstance(count, int) or count < 1 or one.kind == "peer-lost":
+        return None
+    if "lost_peer" in one.data:
+        return None
+    return DirectEvidence(
+        rank=one.rank, slug=process_limit_too_low.RULE.slug, result=one, is_shared=True,
+        confidence=Confidence.LIKELY,
+        evidence=say_many(
+            count,
+            "the limit of its control group on processes (pids.max) refused {count} process or "
+            "thread in that time",
+            "the limit of its control group on processes (pids.max) refused {count} processes or "
+            "threads in that time",
+        ),
+    )  # fmt: skip
+
+
+def _text(one: RankResult) -> str:
+    """Return what a rank said of its failure."""
+    names = ("message", "before", "printed") if one.status == "crashed" else ("message",)
+    texts = (one.detail, *(one.data.get(name) for name in names))
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def held(known: Sequence[RankResult]) -> list[DirectEvidence]:
@@ -213,7 +363,7 @@ def slow_hosts(ranks: Sequence[RankResult]) -> str:
         "ranks {ranks} ran out of time because their hosts were too busy: on average they had used "
         "{cpu:.0f} s of processor time and waited {wait:.0f} s for a processor; start fewer tasks "
         "there, end what else runs there, or raise --timeout",
-        ranks=spans_of([one.rank for one in ranks]),
+        ranks=_spans_of([one.rank for one in ranks]),
         cpu=sum(look.cpu_seconds or 0.0 for look in seen) / max(1, len(seen)),
         wait=sum(look.wait_seconds or 0.0 for look in seen) / max(1, len(seen)),
     )
@@ -233,7 +383,7 @@ def in_groups(history: Sequence[StepResult]) -> list[str]:
         if (name := _group(result)) is not None and (name in _ALONE or of.step.kind != "alone"):
             groups.setdefault(name, []).append(rank)
     return [
-        Sentence(words.key, {"count": len(groups[name]), "ranks": spans_of(groups[name])})
+        Sentence(words.key, {"count": len(groups[name]), "ranks": _spans_of(groups[name])})
         for name, words in _GROUPS.items()
         if name in groups
     ]
@@ -304,8 +454,41 @@ def _group(one: RankResult) -> str | None:
     return None
 
 
-def spans_of(ranks: Iterable[int]) -> str:
+def _spans_of(ranks: Iterable[int]) -> str:
     """Return ranks as a few spans, ``0-6, 8-31``."""
     parts = pack(tuple(ranks)).split(",")
     more = ["..."] if len(parts) > _MOST_SPANS else []
     return in_series([*parts[:_MOST_SPANS], *more])
+
+
+def recorded_in_groups(history: Sequence[StepResult]) -> list[str]:
+    """Return in sentences what was recorded in the first step in which ranks ran out of time."""
+    for done in history:
+        if said := _of_group(done.results):
+            return said
+    return []
+
+
+def _of_group(results: Mapping[int, RankResult]) -> list[str]:
+    known = {rank: one.flight for rank, one in sorted(results.items()) if one.flight is not None}
+    latest = max((one.begun for one in known.values()), default=0)
+    if not latest:
+        return []
+    begun = [rank for rank, one in known.items() if one.begun == latest]
+    behind = [rank for rank, one in known.items() if one.begun < latest]
+    operation = known[begun[0]].operation
+    said: list[str] = [
+        say(
+            "Ranks that had begun collective {number} ({operation}) according to PyTorch's flight "
+            "recorder: {count} ({ranks})",
+            number=latest, operation=operation, count=len(begun), ranks=_spans_of(begun),
+        )
+    ]  # fmt: skip
+    if behind:
+        said.append(
+            say(
+                "Ranks that had not begun it according to their recorder: {count} ({ranks})",
+                count=len(behind), ranks=_spans_of(behind),
+            )
+        )  # fmt: skip
+    return said

@@ -69,13 +69,13 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     def of_group(self, uuids: Iterable[str | None], size: int) -> SavedGroup | None:
         """Return what was saved of these GPUs together at this size, or None."""
-        found = self.groups.get(group_key(uuids) or "")
+        found = self.groups.get(_group_key(uuids) or "")
         if found is None or found.size != size or not _is_rate(found.busbw):
             return None
         return found
 
 
-def group_key(uuids: Iterable[str | None]) -> str | None:
+def _group_key(uuids: Iterable[str | None]) -> str | None:
     """Return the name of a group. None if a GPU has no UUID (a CPU process)."""
     these = list(uuids)
     return ",".join(sorted(filter(None, these))) if these and all(these) else None
@@ -189,7 +189,7 @@ def measured(
     together = {
         key: SavedGroup(size=size, busbw=busbw, saved=day)
         for uuids, size, busbw in groups
-        if (key := group_key(uuids)) and _is_rate(busbw)
+        if (key := _group_key(uuids)) and _is_rate(busbw)
     }
     return Baseline(gpus=gpus, groups=together)
 

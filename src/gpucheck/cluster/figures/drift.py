@@ -1,4 +1,4 @@
-"""What differs between the tasks of a job and should not: versions, GPUs, variables."""
+"""What differs between the tasks of a job and should not: versions, GPUs, variables, settings."""
 
 import math
 from collections import Counter
@@ -8,7 +8,6 @@ from itertools import chain
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
-from gpucheck.cluster.figures.node_settings import by_setting
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.culprit_data import Differs
@@ -16,6 +15,50 @@ from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
 
+NAMES: dict[str, str] = {
+    "vbios": say("the VBIOS of the GPUs"),
+    "inforom": say("the InfoROM of the GPUs"),
+    "power-limit": say("the power limit of the GPUs"),
+    "application-clock": say("the application clock of the GPUs"),
+    "persistence": say("the persistence mode of the GPUs"),
+    "ecc": say("ECC of the GPUs"),
+    "ecc-after-reset": say("ECC of the GPUs after the next reset"),
+    "mig": say("the MIG mode of the GPUs"),
+    "mig-after-reset": say("the MIG mode of the GPUs after the next reset"),
+    "repairs": say("repairs of GPU memory that wait for a reset"),
+    "gpu-pcie": say("the PCIe links of the GPUs"),
+    "gpu-payload": say("the PCIe maximum payload of the GPUs"),
+    "gpu-read-request": say("the PCIe maximum read request of the GPUs"),
+    "gpu-relaxed-ordering": say("PCIe relaxed ordering of the GPUs"),
+    "module": say("the kernel module of the driver"),
+    "nvswitches": say("the number of NVSwitches"),
+    "c2c": say("NVLink-C2C"),
+    "fabric-faults": say("the health of the NVLink fabric"),
+    "adapters": say("the RDMA adapters"),
+    "adapter-firmware": say("the firmware of the RDMA adapters"),
+    "ports": say("the states of the RDMA ports"),
+    "port-rates": say("the rates of the active RDMA ports"),
+    "port-layers": say("the link layers of the RDMA ports"),
+    "adapter-pcie": say("the PCIe links of the RDMA adapters"),
+    "adapter-payload": say("the PCIe maximum payload of the RDMA adapters"),
+    "adapter-read-request": say("the PCIe maximum read request of the RDMA adapters"),
+    "adapter-relaxed-ordering": say("PCIe relaxed ordering of the RDMA adapters"),
+    "acs": say("redirection by PCIe ACS above the GPUs and adapters"),
+    "peer-memory": say("the module nvidia_peermem"),
+    "gdrcopy": say("the module gdrdrv of GDRCopy"),
+}
+"""What is compared. ``fabric`` is not: a job may lie on several NVLink domains."""
+_OF_THE_MODEL = frozenset(
+    [
+        "vbios", "inforom", "power-limit", "application-clock", "ecc", "ecc-after-reset", "c2c",
+        "gpu-pcie", "gpu-payload", "gpu-read-request", "gpu-relaxed-ordering",
+    ]
+)  # fmt: skip
+_WORDS: Mapping[str, str] = {
+    "enabled": say("enabled"), "disabled": say("disabled"), "none": say("no fault"),
+    "pending": say("pending"), "nothing": say("none"), "open": say("open"),
+    "proprietary": say("proprietary"),
+}  # fmt: skip
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
     "NCCL_CUMEM_HOST_ENABLE", "NCCL_DMABUF_ENABLE", "NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_DISABLE",
@@ -49,12 +92,11 @@ _OF_AN_ADAPTER = (
     "_NET_DEVICES",
 )
 """How the names of variables end that name an adapter or a file of the host."""
-VARIABLES_OF_THE_HOST = (
+_VARIABLES_OF_THE_HOST = (
     "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
     "NCCL_GRAPH_FILE", "NCCL_CONF_FILE",
 )  # fmt: skip
 """Variables that all ranks should have, or none: hosts may name their adapters differently."""
-
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
@@ -62,6 +104,43 @@ _MOST_FURTHER = 256
 """Variables that no list names and that are compared: each is, for every task."""
 _MOST_SAID = 16
 """Differences that are told of one set of tasks."""
+
+
+def _by_setting(facts: Facts) -> list[tuple[str, dict[int, str]]]:
+    """Return the values of each setting by task, for tasks whose values may be compared.
+
+    What depends on the model of the GPU is compared between nodes of one model only.
+    """
+    found = []
+    for key, name in NAMES.items():
+        groups: dict[str, dict[int, str]] = {}
+        for task, one in sorted(facts.items()):
+            said = (one.settings or {}).get(key)
+            if said is not None:
+                model = (one.settings or {}).get("gpu", "") if key in _OF_THE_MODEL else ""
+                groups.setdefault(model, {})[task] = _words(said)
+        found += [(name, values) for values in groups.values()]
+    return found
+
+
+def _words(value: str) -> str:
+    """Return a value for people; a node may have several, each with the number of its GPUs."""
+    parts = [part.rpartition(" x ") for part in value.split(", ")]
+    if not all(count for count, _, _ in parts):
+        return _WORDS.get(value, value)
+    return listed(
+        [
+            say("{count} x {value}", count=count, value=_WORDS.get(one, one))
+            for count, _, one in parts
+        ]
+    )
+
+
+def fabrics(facts: Facts) -> dict[int, str | None]:
+    """Return the NVLink domain of each task that has reported its settings."""
+    return {
+        task: one.settings.get("fabric") for task, one in facts.items() if one.settings is not None
+    }
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,7 +185,7 @@ def differences(facts: Facts) -> list[Difference]:
         *(
             _set_or_not(name, facts)
             for name in (
-                *VARIABLES_OF_THE_HOST,
+                *_VARIABLES_OF_THE_HOST,
                 *(one for one in further if one.endswith(_OF_AN_ADAPTER)),
             )
             if name in varying
@@ -118,7 +197,7 @@ def differences(facts: Facts) -> list[Difference]:
             _with_infiniband(facts),
             lambda one: one.memlock_bytes,
         ),
-        *(_differing(name, facts, values) for name, values in by_setting(facts)),
+        *(_differing(name, facts, values) for name, values in _by_setting(facts)),
     ]
     return [one for one in found if one is not None]
 
@@ -184,14 +263,14 @@ def _hosts(tasks: Iterable[int], facts: Facts) -> list[str]:
     return list(dict.fromkeys(facts[task].host or say("task {task}", task=task) for task in tasks))
 
 
-Gravity = Callable[[Sequence[str]], Severity]
+_Gravity = Callable[[Sequence[str]], Severity]
 
 
 def _always_grave(_values: Sequence[str]) -> Severity:
     return Severity.ERROR
 
 
-def _grave_unless(part: Callable[[str], str]) -> Gravity:
+def _grave_unless(part: Callable[[str], str]) -> _Gravity:
     """Return a gravity: an error where the values differ in this part, otherwise a warning."""
 
     def gravity(values: Sequence[str]) -> Severity:
@@ -208,14 +287,14 @@ def _compared(
     what: str,
     facts: Facts,
     value: Callable[[TaskFacts], str | None],
-    gravity: Gravity = _never_grave,
+    gravity: _Gravity = _never_grave,
 ) -> Difference | None:
     values = {task: said for task, one in facts.items() if (said := value(one)) is not None}
     return _differing(what, facts, values, gravity)
 
 
 def _differing(
-    what: str, facts: Facts, values: Mapping[int, str], gravity: Gravity = _never_grave
+    what: str, facts: Facts, values: Mapping[int, str], gravity: _Gravity = _never_grave
 ) -> Difference | None:
     """Compare values by task. Every host has one vote, however many tasks it has."""
     if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
@@ -260,7 +339,7 @@ def _further(varying: set[str], facts: Facts) -> list[str]:
 
     Of very many, those that most tasks have: a task that invents names hides none of theirs.
     """
-    listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
+    listed = {*VARIABLES, *_VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
     names = {name for name in varying - listed if name.startswith(_PREFIXES)}
     if len(names) <= _MOST_FURTHER:
         return sorted(names)

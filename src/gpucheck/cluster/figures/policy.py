@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.bandwidth import Timed
-from gpucheck.cluster.figures.node_settings import fabrics
+from gpucheck.cluster.figures.drift import fabrics
 from gpucheck.cluster.figures.slow import Reading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity

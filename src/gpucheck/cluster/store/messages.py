@@ -13,6 +13,7 @@ from msgspec import Meta
 from gpucheck.cluster.diagnose.control_runs import VARIABLES
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import (
+    MOST,
     Backend,
     Count,
     ExitClass,
@@ -27,8 +28,8 @@ from gpucheck.cluster.model import (
     TaskFacts,
     TaskNumber,
     Text,
+    unpack,
 )
-from gpucheck.cluster.spans import MOST, unpack
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.engine import Verdict as ReportVerdict
 from gpucheck.facts.culprit_data import decoded

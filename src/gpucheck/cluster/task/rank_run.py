@@ -1,25 +1,60 @@
-"""One rank in one step: how far its worker is, how long it may take, and its result."""
+"""One rank in one step: how far its worker is, what was seen of it, and its result."""
 
 import math
+import re
+import resource
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from gpucheck.cluster.diagnose.process_state import ADDRESS_SPACE
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
 from gpucheck.cluster.store.messages import StepOrders
-from gpucheck.cluster.task import address_space, process_state
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
+from gpucheck.facts.process_state import Look, ProcessState
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 from gpucheck.machine.worker_pool.messages import Message, count_in
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.selftests.worker_words import sentence_in
 
+_REFUSED = re.compile(
+    r"\bMemoryError\b|Cannot allocate memory|std::bad_alloc|can't allocate memory"
+    r"|failed to map segment from shared object|Memory allocation still failed"
+)
+"""What Python, the loader, C++, PyTorch and OpenBLAS say where memory is refused."""
+_STATES: dict[str, ProcessState] = {
+    "T": "stopped", "t": "traced", "D": "uninterruptible", "R": "running", "S": "sleeping",
+    "I": "sleeping",
+}  # fmt: skip
+HELD: tuple[ProcessState, ...] = ("stopped", "traced", "frozen", "uninterruptible")
+"""States that a process which works is in for a moment only."""
+STOPPED: tuple[ProcessState, ...] = HELD[:3]
+"""Those in which somebody has put it."""
+_FREEZERS = ("do_freezer_trap", "__refrigerator")
+_BUSY = 0.1
+"""Seconds of processor time between two looks from which on a process counts as running."""
+_CALL = re.compile(r"[A-Za-z0-9_.$]{1,64}")
+_KERNEL = re.compile(r"^\[<[^>]*>\] ([A-Za-z0-9_.$]{1,64})", re.MULTILINE)
+_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}) in ([^\n]{1,200})', re.MULTILINE)
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
+_CURRENT = "Current thread 0x"
+_ERROR = re.compile(
+    r"^(?:[A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt|Exit)|terminate called)\b[^\n]{0,300}",
+    re.MULTILINE,
+)
+_FRAMES, _OWN_FRAMES, _CALLS = 8, 6, 8
+_OWN = "worker/"
+"""Where the frames of gpucheck's own worker are: they tell what it was about to do."""
+_LONGEST_LINE = 120
+_LONGEST_ERROR = 300
+_LAST_CALL, _MOST_FILES = 100_000, 2**31
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
 _LEAVE = 15.0
@@ -32,10 +67,122 @@ _MOST_DATA = 64 * 1024
 _MOST_CONNECTIONS = 64
 """Ways to other hosts of which is told what was lost."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
-
-
 Deadlines = Mapping[Phase, float]
 """Seconds that a worker may stay in a phase; in one that is not there as long as in ``start``."""
+
+
+def explained(kind: str, detail: str, printed: Iterable[object] = ()) -> tuple[str, str]:
+    """Return kind and detail of a failure, with the limit if that explains it.
+
+    Without a limit the same words mean that the memory of the host ran out.
+    """
+    soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return kind, detail
+    if not any(isinstance(one, str) and _REFUSED.search(one) for one in (detail, *printed)):
+        return kind, detail
+    return ADDRESS_SPACE, say(
+        "the limit on its address space (ulimit -v) is {size} MiB, and memory was refused: {why}",
+        size=soft >> 20,
+        why=detail,
+    )
+
+
+def seen(looks: Looks | None, printed: str, *, killed: bool) -> Look | None:
+    """Return what was seen of a worker, or None.
+
+    Args:
+        looks: at the worker and at the process that forked it.
+        printed: the end of what it printed, with the stack of Python that it left.
+        killed: whether only SIGKILL ended it.
+    """
+    last = looks.worker[1] if looks is not None else None
+    python, error = stack(printed), last_error(printed)
+    if looks is None or not (last or looks.zygote[1] or python or error):
+        return None
+    return Look(
+        state=_state(*looks.worker),
+        zygote=_state(*looks.zygote),
+        cpu_seconds=looks.cpu,
+        wait_seconds=looks.waited,
+        wchan=_call(last.wchan) if last is not None else "",
+        syscall=_number(last.syscall) if last is not None else None,
+        kernel=tuple(_KERNEL.findall(last.kernel)[:_CALLS]) if last is not None else (),
+        files=_bounded(last.files) if last is not None else None,
+        file_limit=_bounded(last.file_limit) if last is not None else None,
+        python=python,
+        killed=killed,
+        error=error,
+    )
+
+
+def zygote_is_held(look: Look | None) -> bool:
+    """Whether somebody had put the process that forks the workers into a state that holds it."""
+    return look is not None and look.zygote in STOPPED
+
+
+def stack(printed: str) -> tuple[str, ...]:
+    """Return the stack of the main thread that faulthandler printed, the innermost call first.
+
+    Of a deep stack the innermost calls are kept, and those of gpucheck's own worker further out. Of
+    a path its last two parts are kept: they name the module, and not the user's home.
+    """
+    begin = printed.rfind(_CURRENT)
+    if begin < 0:
+        return ()
+    after = _THREAD.search(printed, begin + len(_CURRENT))
+    text = printed[begin : after.start() if after is not None else len(printed)]
+    frames = [_frame(*found) for found in _FRAME.findall(text)]
+    own = [frame for frame in frames[_FRAMES:] if frame.startswith(_OWN)]
+    return (*frames[:_FRAMES], *own[:_OWN_FRAMES])
+
+
+def _frame(path: str, line: str, function: str) -> str:
+    name = "/".join(path.replace("\\", "/").split("/")[-2:])
+    return f"{name}:{line} {function}"[-_LONGEST_LINE:]
+
+
+def last_error(printed: str) -> str:
+    """Return the last exception that a worker printed, or ""."""
+    found = _ERROR.findall(printed)
+    return found[-1].strip()[:_LONGEST_ERROR] if found else ""
+
+
+def _state(first: ProcessLook | None, last: ProcessLook | None) -> ProcessState | None:
+    """Return the state of a process; one that holds it counts only if it was so both times."""
+    if last is None:
+        return None
+    state = _of(last)
+    if state in HELD:
+        return state if first is not None and _of(first) == state else "sleeping"
+    if first is None:
+        return state
+    is_busy = last.cpu - first.cpu >= _BUSY or _of(first) == state == "running"
+    return "running" if is_busy else "sleeping"
+
+
+def _of(look: ProcessLook) -> ProcessState | None:
+    if any(name in look.wchan for name in _FREEZERS):
+        return "frozen"
+    return _STATES.get(look.state)
+
+
+def _bounded(count: int | None) -> int | None:
+    return None if count is None else min(count, _MOST_FILES)
+
+
+def _call(name: str) -> str:
+    return name if name != "0" and _CALL.fullmatch(name) else ""
+
+
+def _number(said: str) -> int | None:
+    """Return the number of the system call in ``/proc/PID/syscall``, or None if there is none."""
+    first = said.split(" ", 1)[0]
+    try:
+        number = int(first)
+    except ValueError:
+        return None
+    return number if -1 <= number <= _LAST_CALL else None
 
 
 def deadlines_of(orders: StepOrders) -> Deadlines:
@@ -146,7 +293,7 @@ class RankRun:
         seconds = round(time.monotonic() - self._begun, 3)
         if result.status in ("failed", "crashed"):
             said = (message.get("printed"), *result.data.values())
-            kind, detail = address_space.explained(result.kind, result.detail, said)
+            kind, detail = explained(result.kind, result.detail, said)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
         result = msgspec.structs.replace(result, data={**result.data, **self._lost_packets()})
@@ -164,17 +311,17 @@ class RankRun:
         """
         if not self._process.is_signalled:
             return result
-        look = process_state.seen(self._process.looks, printed, killed=self._process.is_killed)
+        look = seen(self._process.looks, printed, killed=self._process.is_killed)
         if look is None:
             return result
-        if look.state in process_state.STOPPED and self._process.stopped_for == "deadline":
+        if look.state in STOPPED and self._process.stopped_for == "deadline":
             return msgspec.structs.replace(result, status="timed-out", look=look, phase=self.phase)
-        if look.zygote in process_state.STOPPED:
+        if look.zygote in STOPPED:
             return msgspec.structs.replace(
                 result, status="timed-out", kind="zygote-stopped", look=look, phase=self.phase,
                 collective=self.collective,
             )  # fmt: skip
-        is_told = result.status == "timed-out" or look.state in process_state.HELD
+        is_told = result.status == "timed-out" or look.state in HELD
         return msgspec.structs.replace(result, look=look) if is_told else result
 
     def _from_end(self, message: Message) -> RankResult:

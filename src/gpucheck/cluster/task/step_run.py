@@ -5,8 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.model import RankResult, Status
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import RankResult, Status, unpack
 from gpucheck.cluster.store import messages
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.messages import (
@@ -18,9 +17,9 @@ from gpucheck.cluster.store.messages import (
     StepResults,
 )
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.task import address_space, process_state
+from gpucheck.cluster.task import rank_run
+from gpucheck.cluster.task.node_facts import PortCounters
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
-from gpucheck.cluster.task.rdma_ports import PortCounters
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.process_state import Look
 from gpucheck.language import say
@@ -158,7 +157,7 @@ class RankWorkers:
             self._fail(ended.kind, ended.detail, _look(zygote, printed), printed)
 
     def _fail(self, kind: str, detail: str, look: Look | None = None, printed: str = "") -> None:
-        kind, detail = address_space.explained(kind, detail[:_LONGEST], (printed,))
+        kind, detail = rank_run.explained(kind, detail[:_LONGEST], (printed,))
         self.failure = ImportFailure(kind=kind, detail=detail, look=look)
 
 
@@ -166,7 +165,7 @@ def _look(zygote: WorkerProcess, printed: str) -> Look | None:
     """Return what was seen of the zygote before it was ended, or None if it ended by itself."""
     if not zygote.is_signalled:
         return None
-    return process_state.seen(zygote.looks, printed, killed=zygote.is_killed)
+    return rank_run.seen(zygote.looks, printed, killed=zygote.is_killed)
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import RankResult, Roster, StepResult, TaskFacts
 from gpucheck.cluster.store import messages, wire
@@ -26,6 +25,8 @@ from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
+TOLD_TO_END = "told-to-end"
+"""The kind of a rank whose launcher ended its task before the job was judged."""
 _MOST_MALFORMED = 5
 _WITNESSES = 8
 """How many hosts are asked about a silent one: with more, one that errs changes nothing."""
