@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucheck.cluster.diagnose.process_state import recorded_in_groups
+from gpucheck.cluster.diagnose.naming import recorded_in_groups
 from gpucheck.cluster.model import Flight, RankResult, Step, StepResult
 from gpucheck.cluster.task.rank_run import read_flight
 from gpucheck.worker.flight import read

@@ -34,7 +34,7 @@ def asked(code: str) -> tuple[Inquiry, Supervised]:
     child = start([sys.executable, "-c", code], dict(os.environ)).value
     assert child is not None
     found = Inquiry(child, time.monotonic() + 60, 1000)
-    while found.said != b"ready\n":
+    while found.answer != b"ready\n":
         assert not found.tick()
         time.sleep(0.01)
     return found, child
@@ -43,7 +43,7 @@ def asked(code: str) -> tuple[Inquiry, Supervised]:
 def test_a_program_that_is_closed_can_clean_up() -> None:
     found, child = asked(CLEANS_UP)
     found.close()
-    assert found.said == b"ready\ncleaned up\n"
+    assert found.answer == b"ready\ncleaned up\n"
     assert found.status is None
     assert not is_running(child.pid)
 
@@ -56,7 +56,7 @@ def test_a_program_whose_time_is_over_can_clean_up_and_nobody_waits_for_it() -> 
     assert time.monotonic() - began < 0.5
     while not found.tick():
         time.sleep(0.01)
-    assert found.said == b"ready\ncleaned up\n"
+    assert found.answer == b"ready\ncleaned up\n"
     assert found.status is None
     assert not is_running(child.pid)
 

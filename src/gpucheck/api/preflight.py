@@ -267,13 +267,15 @@ class Task:
         devices = own["facts"].get("devices") or []
         rates: dict[int, dict[str, float]] = {}
         for step in own["steps"]:
-            for one in step["results"] if step["step"] == "alone" else ():
-                rates.setdefault(one["rank"], {}).update(one["measurements"])
+            for result in step["results"] if step["step"] == "alone" else ():
+                rates.setdefault(result["rank"], {}).update(result["measurements"])
         seen = [
             (device.get("uuid"), device.get("name"), rates.get(rank, {}))
             for rank, device in zip(sorted(rates), devices, strict=False)
         ]
-        groups = [(one["uuids"], one["size"], one["busbw"]) for one in verdict.get("groups") or ()]
+        groups = [
+            (group["uuids"], group["size"], group["busbw"]) for group in verdict.get("groups") or ()
+        ]
         new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
             baseline.update(baseline.default_path(self._host.env()), new)
@@ -317,15 +319,15 @@ class Task:
             UsageError: there is none.
             RefusedError: the one that was named cannot be used.
         """
-        wish = TargetWish(python=self._request.python)
-        if self.place.tasks == 1 and (why := refusal(self._host, wish)):
+        target = TargetWish(python=self._request.python)
+        if self.place.tasks == 1 and (why := refusal(self._host, target)):
             raise RefusedError(printable(why, limit=_LONGEST_MESSAGE))
-        candidates = choose(self._host, wish)
+        candidates = choose(self._host, target)
         if not candidates:
             raise UsageError(say("no Python interpreter was found: name one with --python"))
         if candidates[0].problem:
             raise RefusedError(printable(candidates[0].problem))
-        self._listener.accepted(self._host, wish)
+        self._listener.accepted(self._host, target)
         return candidates[0]
 
     def _find_place(self) -> entrance.TaskPlace:

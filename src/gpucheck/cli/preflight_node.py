@@ -93,9 +93,11 @@ class _Line(Printer):
         left = self._begun + options["timeout"] - time.monotonic() - _TO_END
         by_itself = eligibility.why_not_by_itself(snapshot)
         if tests and ends_there and not by_itself and left >= _LEAST:
-            wish = Wish(tests=tests, timeout=left)
+            selftest_request = Wish(tests=tests, timeout=left)
             with listening(options) as listener:
-                snapshot = run_selftests(host, snapshot, tables, wish, show=listener.tests)
+                snapshot = run_selftests(
+                    host, snapshot, tables, selftest_request, show=listener.tests
+                )
         report = judge_machine(snapshot, tables)
         node = of_report(report, tables, options["fail_on"], gpus)
         self.is_unfit = bool(node.unfit)

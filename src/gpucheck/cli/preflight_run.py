@@ -196,7 +196,7 @@ class Printer(PreflightListener):
         from gpucheck.output import preflight_files  # noqa: PLC0415
 
         options = self.options
-        said = preflight_files.write_files(
+        sentences = preflight_files.write_files(
             result,
             exclude_file=options["exclude_file"],
             good_file=options["good_file"],
@@ -206,7 +206,7 @@ class Printer(PreflightListener):
             bundle_file=options["bundle"],
             history=history,
         )
-        for sentence in said:
+        for sentence in sentences:
             self.note(sentence)
 
     def verdict(

@@ -164,14 +164,14 @@ class Coordinator:
 
     def _hear_witnesses(self, roster: Roster) -> Script:
         """Wait for what others see of the tasks that are not heard."""
-        absent = {one.task: one.host for one in roster.ranks if one.rank in roster.absent}
+        absent = {rank.task: rank.host for rank in roster.ranks if rank.rank in roster.absent}
         if absent:
             self._tasks.ask_about_absent(absent)
         while not self._tasks.all_is_seen:
             yield
 
     def _nothing_done(self) -> Heard:
-        theirs = {task: one.host for task, one in self._tasks.refused.items()}
+        theirs = {task: refusal.host for task, refusal in self._tasks.refused.items()}
         job = msgspec.structs.replace(self._plan, hosts={**self._plan.hosts, **theirs})
         return Heard(
             roster=assign_ranks(job, self._tasks.came), facts=dict(self._tasks.came), history=[]
@@ -181,9 +181,9 @@ class Coordinator:
         """Wait for every task; the clock starts when the first one has registered: this one."""
         tasks, every = self._tasks, self._plan.tasks
         while tasks.are_awaited() and time.monotonic() < min(self._awaited_until(), self._end):
-            for task, said in self._inbox.news(messages.REGISTRATIONS):
-                if said.facts.task == task < every and task not in tasks.came:
-                    self._welcome(said)
+            for task, registration in self._inbox.news(messages.REGISTRATIONS):
+                if registration.facts.task == task < every and task not in tasks.came:
+                    self._welcome(registration)
             for task, refusal in self._inbox.news(messages.REFUSALS):
                 if task < every:
                     tasks.refused[task] = refusal
@@ -194,38 +194,38 @@ class Coordinator:
         """Return when a task is late; while the store is late itself, nobody can come."""
         return self._plan.begun + self._plan.arrival + self._store.delay
 
-    def _welcome(self, said: Registration) -> None:
-        self._tasks.welcome(said)
-        self._announcer.welcome(said)
+    def _welcome(self, registration: Registration) -> None:
+        self._tasks.welcome(registration)
+        self._announcer.welcome(registration)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
-        self._end = min(self._end, time.monotonic() + said.seconds_left - self._reserve)
+        self._end = min(self._end, time.monotonic() + registration.seconds_left - self._reserve)
 
     def _learn(self) -> Script:
         """Wait until each task has reported torch and its devices, or has fallen silent."""
-        told: set[int] = set()
-        while told | self._tasks.lost < set(self._tasks.came):
+        reported: set[int] = set()
+        while reported | self._tasks.lost < set(self._tasks.came):
             self._tasks.note_lost()
-            for task, said in self._inbox.news(messages.REPORTS):
-                if said.facts.task == task and task in self._tasks.came:
-                    self._tasks.came[task] = said.facts
-                    told.add(task)
+            for task, report in self._inbox.news(messages.REPORTS):
+                if report.facts.task == task and task in self._tasks.came:
+                    self._tasks.came[task] = report.facts
+                    reported.add(task)
             self._tell(
                 say(
                     "{count} of {all} tasks have imported torch",
-                    count=len(told),
+                    count=len(reported),
                     all=len(self._tasks.came),
                 )
             )
             yield
-        self._tasks.note_untold(self._tasks.lost - told)
+        self._tasks.note_untold(self._tasks.lost - reported)
 
     def _assign(self, roster: Roster) -> None:
         """Tell each task its ranks."""
         self._announcer.assigned(roster)
         devices: dict[int, dict[int, str]] = {task: {} for task in self._tasks.came}
-        for one in roster.ranks:
-            if one.task in devices:
-                devices[one.task][one.rank] = one.device
+        for rank in roster.ranks:
+            if rank.task in devices:
+                devices[rank.task][rank.rank] = rank.device
         self._store.put_all(
             {
                 messages.ASSIGNMENTS.key(task): RankAssignment(
@@ -251,7 +251,9 @@ class Coordinator:
     def _take(self, step: Step, heard: Heard, known: Mapping[int, RankResult]) -> Script:
         """Have a step run, and note the result of each rank."""
         roster = heard.roster
-        results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
+        results = {
+            rank: result for rank, result in known.items() if any(rank in g for g in step.groups)
+        }
         self._under_way = (step, results)
         wanted = {rank for group in step.groups for rank in group} - set(results)
         every: dict[str, Message] = {}
@@ -261,10 +263,12 @@ class Coordinator:
             self._sent[task] = number + 1
         self._store.put_all(every)
         while missing := wanted - set(results):
-            for first, said in self._inbox.news(messages.RESULTS, step.number):
-                if said.grown and first in wanted:
-                    heard.grown[roster.ranks[first].task] = said.grown
-                results.update({one.rank: one for one in said.results if one.rank in missing})
+            for first, done in self._inbox.news(messages.RESULTS, step.number):
+                if done.grown and first in wanted:
+                    heard.grown[roster.ranks[first].task] = done.grown
+                results |= {
+                    result.rank: result for result in done.results if result.rank in missing
+                }
             self._tasks.note_lost()
             for rank in wanted - set(results):
                 if roster.ranks[rank].task in self._tasks.lost:
@@ -280,8 +284,8 @@ class Coordinator:
             yield
         self._under_way = None
         heard.history.append(StepResult(step=step, results=results))
-        dead = {rank for rank, one in results.items() if one.kind == "unkillable"}
-        dead |= {one.rank for one in roster.ranks if one.task in self._tasks.lost}
+        dead = {rank for rank, result in results.items() if result.kind == "unkillable"}
+        dead |= {rank.rank for rank in roster.ranks if rank.task in self._tasks.lost}
         heard.roster = msgspec.structs.replace(roster, dead=roster.dead | dead)
 
     def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, StepOrders]:
@@ -393,25 +397,25 @@ def assign_ranks(job: JobPlan, came: Mapping[int, TaskFacts]) -> Roster:
                 place = _with_device(place, of_task, at_device, numbers.get(node, {}))
             ranks.append(place)
             on_node[node] += 1
-    absent = frozenset(one.rank for one in ranks if one.task not in came)
+    absent = frozenset(rank.rank for rank in ranks if rank.task not in came)
     return Roster(ranks=tuple(ranks), absent=absent)
 
 
 def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[int, RankResult]:
     """Return the results of ranks that cannot even take part in the first step."""
     found = {}
-    for one in roster.ranks:
-        facts = came.get(one.task)
+    for rank in roster.ranks:
+        facts = came.get(rank.task)
         if facts is None:
             continue
         if facts.problem:
-            found[one.rank] = RankResult(
-                rank=one.rank, status=_status(facts.kind), phase=facts.phase, kind=facts.kind,
+            found[rank.rank] = RankResult(
+                rank=rank.rank, status=_status(facts.kind), phase=facts.phase, kind=facts.kind,
                 detail=facts.problem, data={"roots": builtins(facts.roots)}, look=facts.look,
             )  # fmt: skip
-        elif cuda and one.device == _NO_DEVICE:
-            found[one.rank] = RankResult(
-                rank=one.rank, status="failed", phase="census", kind="no-device",
+        elif cuda and rank.device == _NO_DEVICE:
+            found[rank.rank] = RankResult(
+                rank=rank.rank, status="failed", phase="census", kind="no-device",
                 detail=say("torch sees no GPU for it"), data={"roots": builtins(facts.roots)},
             )  # fmt: skip
     return found
@@ -432,7 +436,7 @@ def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]
     seen: dict[int, list[str | None]] = {}
     unknown = set()
     for task, facts in came.items():
-        uuids = [one.uuid for one in facts.devices or ()]
+        uuids = [device.uuid for device in facts.devices or ()]
         seen.setdefault(nodes[task], []).extend(uuids)
         if not uuids or not all(uuids):
             unknown.add(nodes[task])
@@ -451,13 +455,13 @@ def _host(job: JobPlan, came: Mapping[int, TaskFacts], task: int) -> str:
 
 def _nodes(job: JobPlan, came: Mapping[int, TaskFacts]) -> dict[int, int]:
     """Number the nodes: as the launcher does, or by their names in the order of tasks."""
-    told = {task: facts.node for task, facts in came.items()}
+    given = {task: facts.node for task, facts in came.items()}
     names: dict[str, int] = {}
-    used = {node for node in told.values() if node is not None}
+    used = {node for node in given.values() if node is not None}
     free = iter(number for number in range(10 * job.tasks + 10) if number not in used)
     found: dict[int, int] = {}
     for task in range(job.tasks):
-        node = told.get(task)
+        node = given.get(task)
         name = _host(job, came, task)
         if node is None:
             node = names.get(name) if name else None
@@ -482,12 +486,12 @@ def _with_device(
     if place >= len(devices):
         known = facts is not None and facts.devices is not None
         return msgspec.structs.replace(rank, device=_NO_DEVICE if known else f"cuda:{place}")
-    one = devices[place]
+    device = devices[place]
     return msgspec.structs.replace(
         rank,
         device=f"cuda:{place}",
-        gpu=gpu_number(one, numbers),
-        pci=one.pci,
-        uuid=one.uuid,
-        model=one.name,
+        gpu=gpu_number(device, numbers),
+        pci=device.pci,
+        uuid=device.uuid,
+        model=device.name,
     )

@@ -315,9 +315,9 @@ class _Leader:
 
     def tick(self) -> None:
         """Take what was said; judge when all have come, or the time is over."""
-        self._came |= self._said(messages.REGISTRATIONS.name)
-        self._refused |= self._said(messages.REFUSALS.name)
-        self._gone |= self._said(messages.LEAVING.name)
+        self._came |= self._tasks_in(messages.REGISTRATIONS.name)
+        self._refused |= self._tasks_in(messages.REFUSALS.name)
+        self._gone |= self._tasks_in(messages.LEAVING.name)
         are_all = len(self._came | self._refused) >= self._tasks
         if self._is_judged or not (are_all or time.monotonic() > self._end):
             return
@@ -340,6 +340,6 @@ class _Leader:
         """Whether all who came have taken the verdict."""
         return self._gone >= self._came | self._refused
 
-    def _said(self, folder: str) -> set[int]:
+    def _tasks_in(self, folder: str) -> set[int]:
         numbers = map(whole_number, self._store.news(folder))
         return {n for n in numbers if n is not None and n < self._tasks}

@@ -233,22 +233,24 @@ def write_each(
 
 def _contents(own: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[tuple[str, RankFile]]:
     facts = _whole(own.get("facts"))
-    told = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
+    kept = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
     taken = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
-    blamed = {rank for one in told.get("culprits") or () for rank in _whole(one).get("ranks") or ()}
+    blamed = {
+        rank for entry in kept.get("culprits") or () for rank in _whole(entry).get("ranks") or ()
+    }
     host = str(facts.get("host") or "")
     steps = list(_by_rank(own.get("steps") or ()))
     if not steps:
         task = facts.get("task")
         name = f"task-{task}.json" if isinstance(task, int) else "task.json"
         yield name, RankFile(
-            taken=taken, rank=None, host=host, status="not-run", is_culprit=False, verdict=told,
+            taken=taken, rank=None, host=host, status="not-run", is_culprit=False, verdict=kept,
             steps=[], facts=facts,
         )  # fmt: skip
     for rank, results in steps:
         yield f"rank-{rank}.json", RankFile(
             taken=taken, rank=rank, host=host, status=_worst(results), is_culprit=rank in blamed,
-            verdict=told, steps=results, facts=facts,
+            verdict=kept, steps=results, facts=facts,
         )  # fmt: skip
 
 
@@ -265,7 +267,7 @@ def _by_rank(steps: Sequence[Any]) -> Iterator[tuple[int, list[dict[str, Any]]]]
 
 
 def _worst(results: list[dict[str, Any]]) -> Status:
-    seen = {one.get("status") for one in results} & set(get_args(Status))
+    seen = {result.get("status") for result in results} & set(get_args(Status))
     return next((status for status in _WORST_FIRST if status in seen), "not-run")
 
 
@@ -298,12 +300,12 @@ def exclusion(preflight: Preflight) -> Exclusion:
         return Exclusion((), say("this was a drill, so no host is excluded"))
     accused = dict.fromkeys(
         host
-        for one in preflight.culprits or ()
-        if _breaks_its_hosts(one)
-        for host in one.hosts or (one.host,)
+        for culprit in preflight.culprits or ()
+        if _breaks_its_hosts(culprit)
+        for host in culprit.hosts or (culprit.host,)
         if host
     )
-    every = {one.host for one in preflight.ranks or () if one.host} | set(accused)
+    every = {outcome.host for outcome in preflight.ranks or () if outcome.host} | set(accused)
     if len(every) > 1 and every <= set(accused):
         return Exclusion(
             (), say("all {count} hosts failed, so excluding hosts does not help", count=len(every))
@@ -330,13 +332,15 @@ def good_hosts(preflight: Preflight) -> tuple[str, ...]:
         return ()
     accused = {
         host
-        for one in preflight.culprits or ()
-        if one.severity is Severity.ERROR
-        for host in one.hosts or (one.host,)
+        for culprit in preflight.culprits or ()
+        if culprit.severity is Severity.ERROR
+        for host in culprit.hosts or (culprit.host,)
     }
     ranks = preflight.ranks or ()
-    bad = accused | {one.host for one in ranks if one.status != "passed"}
-    names = dict.fromkeys(one.host for one in ranks if one.host and one.host not in bad)
+    bad = accused | {outcome.host for outcome in ranks if outcome.status != "passed"}
+    names = dict.fromkeys(
+        outcome.host for outcome in ranks if outcome.host and outcome.host not in bad
+    )
     return tuple(name for name in names if _HOST.fullmatch(name))
 
 
@@ -437,10 +441,10 @@ def of_lines(lines: Iterable[bytes]) -> History:
 
 def _add(record: Record, hosts: dict[str, Past]) -> None:
     blamed: dict[str, list[str]] = {}
-    for one in record.culprits:
-        if one.severity == "error" and one.confidence != "possible":
-            for host in one.hosts:
-                blamed.setdefault(host, []).append(one.slug)
+    for culprit in record.culprits:
+        if culprit.severity == "error" and culprit.confidence != "possible":
+            for host in culprit.hosts:
+                blamed.setdefault(host, []).append(culprit.slug)
     for host in dict.fromkeys((*record.hosts, *blamed)):
         past = hosts.setdefault(host, Past(host=host))
         past.runs += 1

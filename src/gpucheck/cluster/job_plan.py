@@ -65,25 +65,25 @@ class Drill(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def absent(self) -> frozenset[int]:
         """The ranks that are to stay away."""
-        return frozenset(one.rank for one in self.faults if one.name == "absent")
+        return frozenset(fault.rank for fault in self.faults if fault.name == "absent")
 
     def for_worker(self, rank: int) -> dict[str, Any] | None:
         """Return the fault that the worker of a rank must make, or None."""
         found = [
             {
-                "fault": one.name,
-                **({"factor": one.factor} if one.factor is not None else {}),
-                **({"other": one.other} if one.other is not None else {}),
+                "fault": fault.name,
+                **({"factor": fault.factor} if fault.factor is not None else {}),
+                **({"other": fault.other} if fault.other is not None else {}),
             }
-            for one in self.faults
-            if one.rank == rank and one.name != "absent"
+            for fault in self.faults
+            if fault.rank == rank and fault.name != "absent"
         ]
         return {"faults": found} if found else None
 
     def problem(self, ranks: int) -> str:
         """Return in a sentence which fault names a rank that does not exist, or ""."""
-        for one in self.faults:
-            highest = max(one.rank, one.other or 0)
+        for fault in self.faults:
+            highest = max(fault.rank, fault.other or 0)
             if highest >= ranks:
                 if ranks > 1:
                     return say(

@@ -15,7 +15,7 @@ from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.diagnose import culprits, localise, process_state
 from gpucheck.cluster.diagnose.evidence import uncollected
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
-from gpucheck.cluster.diagnose.naming import in_words, words_of
+from gpucheck.cluster.diagnose.naming import in_words, recorded_in_groups, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
 from gpucheck.cluster.figures import (
     bandwidth,
@@ -145,7 +145,7 @@ class Judgement:
         )
         verdict = self._verdict(known)
         if self.result is not None:
-            met = (one.host for one in loss.met.values())
+            met = (survivor.host for survivor in loss.met.values())
             hosts = tuple(dict.fromkeys((loss.host, *met)))
             self.result = msgspec.structs.replace(self.result, hosts=hosts)
         return verdict
@@ -199,14 +199,14 @@ class Judgement:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
             backend=self._plan.backend, baseline=_baseline(heard.facts),
-            late=frozenset(rank for one in slowed for rank in one.ranks),
+            late=frozenset(rank for culprit in slowed for rank in culprit.ranks),
         )  # fmt: skip
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
         roster, history = heard.roster, heard.history
         slowed = slow.slowed(roster, history)
         known = self._known(heard, slowed)
-        told = localise.culprits(
+        conclusion = localise.culprits(
             culprits.present(roster, heard.refused), history,
             Sights(
                 seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
@@ -214,7 +214,7 @@ class Judgement:
                 narrow=heard.narrow, mute=heard.mute,
             ),
         )  # fmt: skip
-        late = {one.rank for one in roster.ranks if one.task in heard.late}
+        late = {rank.rank for rank in roster.ranks if rank.task in heard.late}
         failed = any(
             not done.passed(group)
             for done in history
@@ -222,11 +222,11 @@ class Judgement:
             for group in done.step.groups
         )
         named = culprits.with_strangers(
-            told.culprits, roster, heard.wrong_tokens, heard.turned_away
+            conclusion.culprits, roster, heard.wrong_tokens, heard.turned_away
         )
         found = [
             *culprits.refusals(roster, heard.refused),
-            *(_with_addresses(one, heard) for one in named if not _is_late(one, late)),
+            *(_with_addresses(culprit, heard) for culprit in named if not _is_late(culprit, late)),
             *slow.culprits(roster, history, known.baseline),
             *slowed,
             *slow.throttled(roster, heard.facts),
@@ -237,8 +237,10 @@ class Judgement:
             *drift.culprits(roster, network_errors.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
-        is_measured = any(one.slug == link_slow.RULE.slug for one in found)
-        if not is_measured and all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
+        is_measured = any(culprit.slug == link_slow.RULE.slug for culprit in found)
+        if not is_measured and all(
+            culprit.confidence is Confidence.POSSIBLE for culprit in conclusion.culprits
+        ):
             found += network_errors.losses(roster, history)
         if heard.is_blind:
             found = []  # what a starved task 0 has timed or missed accuses nobody
@@ -246,7 +248,7 @@ class Judgement:
         return Preflight(
             launcher=self._place.launcher,
             world_size=len(roster.ranks),
-            nodes=len({one.node for one in roster.ranks}),
+            nodes=len({rank.node for rank in roster.ranks}),
             backend=self._plan.backend,
             culprits=_in_order(found),
             ranks=_outcomes(heard, guilty),
@@ -254,7 +256,7 @@ class Judgement:
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=[*process_state.in_groups(history), *process_state.recorded_in_groups(history)],
+            looks=[*process_state.in_groups(history), *recorded_in_groups(history)],
             notices=[
                 *self._place.notices,
                 *(limits.notices(roster, heard.facts) if self._plan.backend == "nccl" else ()),
@@ -264,7 +266,7 @@ class Judgement:
             ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
-            inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
+            inconclusive=_late(late) or conclusion.inconclusive or self._unknown(heard, known),
             drill=_A_DRILL if self._plan.drill else "",
             seconds=round(self._clock(), 2),
             deadline=self._plan.timeout,
@@ -317,9 +319,14 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
     """Return the errors that the rules find on this node, the root cause first."""
     standing = diagnose(snapshot, tables).standing
     return [
-        RootCause(slug=one.slug, headline=one.headline, confidence=one.confidence, fixes=one.fixes)
-        for one in standing
-        if one.severity is Severity.ERROR
+        RootCause(
+            slug=finding.slug,
+            headline=finding.headline,
+            confidence=finding.confidence,
+            fixes=finding.fixes,
+        )
+        for finding in standing
+        if finding.severity is Severity.ERROR
     ]
 
 
@@ -350,7 +357,9 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
         return culprit
     near = {heard.roster.ranks[rank].task for rank in culprit.ranks}
     known = [heard.facts[task] for task in near if task in heard.facts]
-    own = next((one.address for one in known if one.host == data.route.near), "")
+    own = next(
+        (task_facts.address for task_facts in known if task_facts.host == data.route.near), ""
+    )
     route = msgspec.structs.replace(data.route, near_address=own)
     return msgspec.structs.replace(
         culprit,
@@ -362,19 +371,25 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
     """Sort by certainty, then by severity; equals keep their order."""
     return sorted(
-        found, key=lambda one: (_SURE.index(one.confidence), one.severity is not Severity.ERROR)
+        found,
+        key=lambda culprit: (
+            _SURE.index(culprit.confidence),
+            culprit.severity is not Severity.ERROR,
+        ),
     )
 
 
 def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
     """Return the baselines of all nodes as one; None when no task compares with one."""
-    said = [one.baseline for one in facts.values() if one.baseline is not None]
-    if not said:
+    baselines = [
+        task_facts.baseline for task_facts in facts.values() if task_facts.baseline is not None
+    ]
+    if not baselines:
         return None
     gpus, groups = {}, {}
-    for one in said:
-        gpus.update(one.gpus)
-        groups.update(one.groups)
+    for baseline in baselines:
+        gpus.update(baseline.gpus)
+        groups.update(baseline.groups)
     return Baseline(gpus=gpus, groups=groups)
 
 
@@ -384,20 +399,22 @@ def _not_measured(why: str) -> str:
 
 def _is_open(preflight: Preflight) -> bool:
     """Whether somebody is missing, and no system has told of a process that is dead."""
-    missing = (one for one in preflight.culprits or () if one.slug == rank_missing.RULE.slug)
-    return any(one.confidence is Confidence.POSSIBLE for one in missing)
+    missing = (
+        culprit for culprit in preflight.culprits or () if culprit.slug == rank_missing.RULE.slug
+    )
+    return any(culprit.confidence is Confidence.POSSIBLE for culprit in missing)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
     """Return the ranks that are blamed for an error, or may be."""
-    grave = (one for one in found if one.severity is Severity.ERROR)
-    return frozenset(rank for one in grave for rank in one.ranks)
+    grave = (culprit for culprit in found if culprit.severity is Severity.ERROR)
+    return frozenset(rank for culprit in grave for rank in culprit.ranks)
 
 
 def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
     """Return the overall outcome of each rank, and what it measured alone."""
-    results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
-    rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
+    results: list[list[RankResult]] = [[] for _rank in heard.roster.ranks]
+    rates: list[dict[str, float]] = [{} for _rank in heard.roster.ranks]
     held_up: dict[int, HeldUp | None] = {}
     for step, done in enumerate(heard.history):
         is_alone = done.step.kind == "alone"
@@ -409,10 +426,10 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
                 rates[rank].update(result.measurements)
     return [
         _outcome(
-            heard, one, results[one.rank], is_guilty=one.rank in guilty,
-            rates=rates[one.rank], held_up=held_up.get(one.rank),
+            heard, rank, results[rank.rank], is_guilty=rank.rank in guilty,
+            rates=rates[rank.rank], held_up=held_up.get(rank.rank),
         )
-        for one in heard.roster.ranks
+        for rank in heard.roster.ranks
     ]  # fmt: skip
 
 
@@ -423,7 +440,7 @@ def _held_up(step: int, result: RankResult) -> HeldUp | None:
 
 
 def _outcome(
-    heard: Heard, one: Rank, results: Sequence[RankResult], *,
+    heard: Heard, rank: Rank, results: Sequence[RankResult], *,
     is_guilty: bool, rates: dict[str, float], held_up: HeldUp | None,
 ) -> RankOutcome:  # fmt: skip
     """Return the overall outcome of a rank.
@@ -431,16 +448,16 @@ def _outcome(
     A culprit shows its worst step. Any other rank has passed when its last step was good, and has
     otherwise waited for somebody.
     """
-    facts = heard.facts.get(one.task)
+    facts = heard.facts.get(rank.task)
     status, shown = _worst(results, is_guilty=is_guilty)
     return RankOutcome(
-        rank=one.rank, task=one.task, host=one.host or None, node=one.node, device=one.device,
+        rank=rank.rank, task=rank.task, host=rank.host or None, node=rank.node, device=rank.device,
         address=(facts.address or None) if facts is not None else None,
-        gpu=one.gpu, pci=one.pci, uuid=one.uuid, model=one.model,
-        status="absent" if one.rank in heard.roster.absent else status,
+        gpu=rank.gpu, pci=rank.pci, uuid=rank.uuid, model=rank.model,
+        status="absent" if rank.rank in heard.roster.absent else status,
         phase=shown.phase if shown is not None else "start",
         detail="" if shown is None or shown.passed else shown.detail,
-        look=next((two.look for two in results if two.look is not None), None),
+        look=next((result.look for result in results if result.look is not None), None),
         rates=rates,
         held_up=held_up,
     )  # fmt: skip
@@ -462,12 +479,12 @@ def _groups(heard: Heard, every: Sequence[Timed]) -> tuple[GroupBandwidth, ...]:
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
     found = (
         GroupBandwidth(
-            uuids=tuple(heard.roster.ranks[rank].uuid for rank in one.group),
-            size=one.size,
-            busbw=one.busbw,
+            uuids=tuple(heard.roster.ranks[rank].uuid for rank in timed.group),
+            size=timed.size,
+            busbw=timed.busbw,
         )
-        for one in every
-        if one.group in nodes
+        for timed in every
+        if timed.group in nodes
     )
     return tuple(islice(found, _MOST_TOLD))
 

@@ -39,7 +39,8 @@ _BY_NUMBER, _AMONG = 3, 256
 """The first tasks that listen, and the number from which on no task does, in case task 0 is lost.
 """
 _PAUSE, _PAUSE_OF_TASK = 1.0, 5e-4
-"""Seconds between two rolls, and how many more for each task: each list has a seat for each."""
+"""Seconds between two lists of attendees, and how many more for each task, which has a seat in each
+list."""
 _MOST_SEATS = 25_000
 """As many as fit into a message."""
 _SETTLE = 1.0
@@ -112,7 +113,7 @@ class Standby:
     def _is_deputy(self) -> bool:
         """Whether this task was announced as one."""
         known = self.deputies.deputies if self.deputies is not None else ()
-        return self.listener is not None and any(one.task == self.task for one in known)
+        return self.listener is not None and any(deputy.task == self.task for deputy in known)
 
     def _follow(self, store: StoreClient, number: int) -> None:
         """Wait for what task 0 tells its deputies."""
@@ -172,7 +173,7 @@ class DeputyDesk:
         """Close the store."""
         self._store.close()
 
-    def _counts(self, task: int, said: Survivor) -> bool:
+    def _counts(self, task: int, survivor: Survivor) -> bool:
         """Whether a task counts: one that was there, and that speaks for the first time.
 
         One that lies about whether it runs on the host of task 0 does not.
@@ -182,9 +183,9 @@ class DeputyDesk:
         if not self._attendees.seats:
             return True
         seat = self._attendees.seats.get(task)
-        return seat is not None and (seat.host == 0) is (said.host == self._host)
+        return seat is not None and (seat.host == 0) is (survivor.host == self._host)
 
-    def _as_known(self, task: int, said: Survivor) -> Survivor:
+    def _as_known(self, task: int, survivor: Survivor) -> Survivor:
         """Return what a task said, on the host where it was, with ranks that nobody else has.
 
         A task counts once, for one host, whatever name it gives that host now.
@@ -192,13 +193,15 @@ class DeputyDesk:
         size = self._attendees.world_size
         ranks = {
             rank: device
-            for rank, device in said.ranks.items()
+            for rank, device in survivor.ranks.items()
             if rank not in self._taken and (not size or rank < size)
         }
         self._taken.update(ranks)
         seat = self._attendees.seats.get(task)
-        host = self._names.setdefault(seat.host, said.host) if seat is not None else said.host
-        return msgspec.structs.replace(said, host=host, ranks=ranks)
+        host = (
+            self._names.setdefault(seat.host, survivor.host) if seat is not None else survivor.host
+        )
+        return msgspec.structs.replace(survivor, host=host, ranks=ranks)
 
 
 def may_be_deputy(task: int, local: int) -> bool:
@@ -217,9 +220,9 @@ class Announcer:
         self._has_changed = False
         self._next = 0.0
 
-    def welcome(self, said: Registration) -> None:
+    def welcome(self, registration: Registration) -> None:
         """Note a task that has come. The first that can be a deputy is announced at once."""
-        self._came[said.facts.task] = said
+        self._came[registration.facts.task] = registration
         self._has_changed = True
         first = self._came.get(0)
         if first is not None and not self._times and (deputies := choose(self._came)):
@@ -234,7 +237,7 @@ class Announcer:
 
     def assigned(self, roster: Roster) -> None:
         """Note the ranks of task 0."""
-        self._ranks = pack(one.rank for one in roster.ranks if one.task == 0)
+        self._ranks = pack(rank.rank for rank in roster.ranks if rank.task == 0)
         self._world_size = len(roster.ranks)
         self._has_changed = True
         self._next = 0.0  # a task 0 that dies in the first step is named with its ranks
@@ -250,10 +253,14 @@ class Announcer:
     def _attendees(self) -> Attendees:
         numbers = {self._came[0].facts.host: 0}
         hosts = {
-            task: numbers.setdefault(one.facts.host, len(numbers))
-            for task, one in self._came.items()
+            task: numbers.setdefault(registration.facts.host, len(numbers))
+            for task, registration in self._came.items()
         }
-        seats = {task: Seat(hosts[task], one.mark) for task, one in self._came.items() if task}
+        seats = {
+            task: Seat(hosts[task], registration.mark)
+            for task, registration in self._came.items()
+            if task
+        }
         return Attendees(
             tasks=len(hosts), hosts=len(numbers), beside=sum(not host for host in hosts.values()),
             ranks=self._ranks, world_size=self._world_size,
@@ -261,8 +268,8 @@ class Announcer:
         )  # fmt: skip
 
     def _announce(self, first: Registration, deputies: tuple[Deputy, ...]) -> None:
-        told = Deputies(deputies=deputies, host=first.facts.host, process=first.process)
-        self._store.put(messages.DEPUTIES.key(self._times), told)
+        announcement = Deputies(deputies=deputies, host=first.facts.host, process=first.process)
+        self._store.put(messages.DEPUTIES.key(self._times), announcement)
         self._times += 1
 
 
@@ -276,22 +283,29 @@ def choose(came: Mapping[int, Registration]) -> tuple[Deputy, ...]:
     used = {first.facts.host} if first is not None else set()
     able = [came[task] for task in sorted(came) if task and _is_able(came[task])]
     apart = []
-    for one in able:
-        if one.facts.host not in used:
-            used.add(one.facts.host)
-            apart.append(one)
+    for registration in able:
+        if registration.facts.host not in used:
+            used.add(registration.facts.host)
+            apart.append(registration)
     here = first.facts.host if first is not None else ""
-    rest = sorted((one for one in able if one not in apart), key=lambda one: one.facts.host == here)
+    rest = sorted(
+        (registration for registration in able if registration not in apart),
+        key=lambda registration: registration.facts.host == here,
+    )
     return tuple(
-        Deputy(task=one.facts.task, host=one.facts.address, port=one.deputy_port)
-        for one in [*apart, *rest][:DEPUTIES]
+        Deputy(
+            task=registration.facts.task,
+            host=registration.facts.address,
+            port=registration.deputy_port,
+        )
+        for registration in [*apart, *rest][:DEPUTIES]
     )
 
 
-def _is_able(one: Registration) -> bool:
+def _is_able(registration: Registration) -> bool:
     """Whether a task has a port, and an address that can be one."""
-    address = one.facts.address
-    return bool(one.deputy_port) and (not address or is_host(address))
+    address = registration.facts.address
+    return bool(registration.deputy_port) and (not address or is_host(address))
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -316,18 +330,18 @@ class Meeting:
     """
 
     def __init__(
-        self, standby: Standby, deputies: Deputies, lost: StoreClient, said: Survivor,
+        self, standby: Standby, deputies: Deputies, lost: StoreClient, survivor: Survivor,
         place: TaskPlace, judge: Judge, *, after: float, end: Callable[[], float],
     ) -> None:  # fmt: skip
         self._standby = standby
         self._deputies = deputies
         self._lost = lost
-        self._said = said
+        self._survivor = survivor
         self._place = place
         self._judge = judge
         self._after = after
         self._end = end
-        late = 0.0 if said.closed else _SPREAD * lost.beat
+        late = 0.0 if survivor.closed else _SPREAD * lost.beat
         self._window, self._patience = _WINDOW + late, _PATIENCE + late
         self._desk: DeputyDesk | None = None
         self._client: StoreClient | None = None
@@ -390,7 +404,7 @@ class Meeting:
 
         wait = self._window + self._patience
         end = min(time.monotonic() + wait, self._end())
-        client.set(messages.SURVIVORS.key(self._standby.task), self._said)
+        client.set(messages.SURVIVORS.key(self._standby.task), self._survivor)
         client.get(messages.VERDICT.name, wait, then)
         while not box and not client.lost and time.monotonic() < end:
             client.pump()
@@ -413,7 +427,7 @@ class Meeting:
             )
         except StoreError as error:
             return Found(verdict=None, sentence=str(error))
-        self._client.set(messages.SURVIVORS.key(self._standby.task), self._said)
+        self._client.set(messages.SURVIVORS.key(self._standby.task), self._survivor)
         loss = self._loss(self._await(desk))
         conclusion = conclude(loss)
         verdict = self._judge(loss, conclusion)
@@ -444,7 +458,7 @@ class Meeting:
         return Loss(
             host=self._deputies.host,
             attendees=self._attendees,
-            met=met or {self._standby.task: self._said},
+            met=met or {self._standby.task: self._survivor},
             after=self._after,
             tasks=self._place.tasks,
         )

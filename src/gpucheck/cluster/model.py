@@ -97,7 +97,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     def living(self) -> list[int]:
         """The ranks that can take part in a step."""
         gone = self.absent | self.dead
-        return [one.rank for one in self.ranks if one.rank not in gone]
+        return [member.rank for member in self.ranks if member.rank not in gone]
 
     def nodes(self) -> dict[int, list[int]]:
         """Return the living ranks of each node, in order."""
@@ -109,9 +109,9 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     def sharing(self) -> list[list[int]]:
         """Return the sets of ranks that use one GPU, in order."""
         by_uuid: dict[str, list[int]] = {}
-        for one in self.ranks:
-            if one.uuid and one.rank not in self.absent and one.device.startswith("cuda"):
-                by_uuid.setdefault(one.uuid, []).append(one.rank)
+        for member in self.ranks:
+            if member.uuid and member.rank not in self.absent and member.device.startswith("cuda"):
+                by_uuid.setdefault(member.uuid, []).append(member.rank)
         return [ranks for ranks in by_uuid.values() if len(ranks) > 1]
 
 
@@ -246,8 +246,8 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         """Keep the sentence on its way to another task, where it arrives as a plain text."""
         if isinstance(self.detail, Sentence):
-            said = as_said(self.detail)
-            force_setattr(self, "said", {"detail": said})
+            fields = as_said(self.detail)
+            force_setattr(self, "said", {"detail": fields})
         elif self.said is not UNSET:
             force_setattr(self, "detail", said_again(self.detail, self.said.get("detail")))
 
@@ -275,7 +275,7 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def good(self) -> frozenset[int]:
         """The ranks that passed."""
-        return frozenset(rank for rank, one in self.results.items() if one.status == "passed")
+        return frozenset(rank for rank, result in self.results.items() if result.status == "passed")
 
     def passed(self, group: tuple[int, ...]) -> bool:
         """Whether every rank of the group passed."""

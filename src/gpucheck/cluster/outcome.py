@@ -55,15 +55,17 @@ def ending(
         store_lost: why the store cannot be reached; "" when it can.
     """
     classes: set[ExitStatus] = {
-        all_rules()[one.slug].preflight_class for one in standing if counts(one.severity, fail_on)
+        all_rules()[finding.slug].preflight_class
+        for finding in standing
+        if counts(finding.severity, fail_on)
     }
-    named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
-    if any(counts(one.severity, fail_on) for one in named):
+    named = (culprit for culprit in preflight.culprits or () if _is_named_all_the_same(culprit))
+    if any(counts(culprit.severity, fail_on) for culprit in named):
         classes.add(1)
     why = store_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
-    status: ExitStatus = next((one for one in ORDER if one in classes), 0)
+    status: ExitStatus = next((exit_status for exit_status in ORDER if exit_status in classes), 0)
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
@@ -122,9 +124,11 @@ def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None)
             without GPUs is fit, since it may never have had one.
     """
     tests = report.snapshot.get(SelfTests)
-    unfit = tuple(one for one in report.standing if _is_of_the_node(one, fail_on, gpus, tests))
+    unfit = tuple(
+        finding for finding in report.standing if _is_of_the_node(finding, fail_on, gpus, tests)
+    )
     unknown = questions_about_gpus(report.snapshot, tables)
-    failed = [one for _path, one in tests.wrong() if one.kind != CUT_SHORT]
+    failed = [test for _path, test in tests.wrong() if test.kind != CUT_SHORT]
     if failed:
         question, fact = say("Do the self-tests pass?"), "selftests.results"
         why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
@@ -147,8 +151,8 @@ def _differs(tests: SelfTests) -> bool:
 
     A test that fails everywhere without a known cause may be the fault of that PyTorch.
     """
-    failed = {one.name for _path, one in tests.wrong() if one.kind != CUT_SHORT}
-    passed = {one.name for one in tests.results or () if one.status == "passed"}
+    failed = {test.name for _path, test in tests.wrong() if test.kind != CUT_SHORT}
+    passed = {result.name for result in tests.results or () if result.status == "passed"}
     return bool(failed & passed)
 
 

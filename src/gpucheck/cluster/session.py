@@ -137,7 +137,7 @@ class Session:
         if self._supervisor.told_to_end:
             self._told_at = time.monotonic()
         with self._told_by_signal():
-            said = Survivor(
+            survivor = Survivor(
                 host=self._supervisor.host,
                 seen=self._look(known.process),
                 closed=bool(client.lost),
@@ -145,7 +145,7 @@ class Session:
                 ranks=self._supervisor.ranks,
             )
             self._meeting = Meeting(
-                self._standby, known, client, said, self._place, self._policy.without_task_0,
+                self._standby, known, client, survivor, self._place, self._policy.without_task_0,
                 after=max(0.0, last - self._plan.begun), end=self._until,
             )  # fmt: skip
             found = self._meeting.hold()

@@ -177,19 +177,19 @@ def conclude(loss: Loss) -> Conclusion:
     of them do not even reach the host, most of all hosts must have met: otherwise these may be the
     ones that are cut off. The kernel of its own machine is not mistaken: one task there is enough.
     """
-    sights = {one.seen for one in loss.met.values()}
+    sights = {survivor.seen for survivor in loss.met.values()}
     if "answers" in sights:
-        return Conclusion(None, _said(loss, _still_answers(loss)))
+        return Conclusion(None, _stopped_answering(loss, _still_answers(loss)))
     if "runs" in sights:
         why = say("its process runs and does not answer; its host may be too busy")
-        return Conclusion(None, _said(loss, why))
-    strongest = next((one for one in _STRONGEST if one in sights), None)
+        return Conclusion(None, _stopped_answering(loss, why))
+    strongest = next((sight for sight in _STRONGEST if sight in sights), None)
     if strongest is None or not (_says_its_kernel(loss, strongest) or _are_enough(loss)):
         return Conclusion(None, _too_few(loss))
     if _most_reach_nothing(loss) and not _are_most_hosts(loss):
         return Conclusion(None, _cut_off(loss))
     sure = Confidence.CERTAIN if strongest in _CERTAIN else Confidence.LIKELY
-    return Conclusion(sure, _said(loss, _sight(strongest, loss)))
+    return Conclusion(sure, _stopped_answering(loss, _sight(strongest, loss)))
 
 
 def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
@@ -199,25 +199,25 @@ def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
     """
     if not verdict.culprits:
         return verdict.exit == _INCONCLUSIVE
-    if any(one.seen in _ACQUITS for one in loss.met.values()):
+    if any(survivor.seen in _ACQUITS for survivor in loss.met.values()):
         return False
     return all(
-        one.slug == rank_missing.RULE.slug and {one.host, *one.hosts} == {loss.host}
-        for one in verdict.culprits
+        culprit.slug == rank_missing.RULE.slug and {culprit.host, *culprit.hosts} == {loss.host}
+        for culprit in verdict.culprits
     )
 
 
 def _says_its_kernel(loss: Loss, seen: Seen) -> bool:
     """Whether this was seen on the host of task 0 itself, by its kernel."""
     return seen in _OF_THE_KERNEL and any(
-        one.seen == seen and one.host == loss.host for one in loss.met.values()
+        survivor.seen == seen and survivor.host == loss.host for survivor in loss.met.values()
     )
 
 
 def _are_enough(loss: Loss) -> bool:
     """Whether most of the tasks that were there have met, or all that were elsewhere."""
     attendees = loss.attendees
-    elsewhere = sum(1 for one in loss.met.values() if one.host != loss.host)
+    elsewhere = sum(1 for survivor in loss.met.values() if survivor.host != loss.host)
     are_all = elsewhere and elsewhere >= attendees.tasks - attendees.beside
     return (
         bool(are_all)
@@ -228,7 +228,9 @@ def _are_enough(loss: Loss) -> bool:
 
 def _most_reach_nothing(loss: Loss) -> bool:
     """Whether most who met do not reach the host, so that a single other voice decides nothing."""
-    return 2 * sum(1 for one in loss.met.values() if one.seen == "unreachable") > len(loss.met)
+    return 2 * sum(1 for survivor in loss.met.values() if survivor.seen == "unreachable") > len(
+        loss.met
+    )
 
 
 def _are_most_hosts(loss: Loss) -> bool:
@@ -240,10 +242,10 @@ def _are_most_hosts(loss: Loss) -> bool:
 
 
 def _other_hosts(loss: Loss) -> list[str]:
-    return sorted({one.host for one in loss.met.values()} - {loss.host})
+    return sorted({survivor.host for survivor in loss.met.values()} - {loss.host})
 
 
-def _said(loss: Loss, what: str) -> str:
+def _stopped_answering(loss: Loss, what: str) -> str:
     return say_many(
         len(loss.met),
         "task 0 on host {host} stopped answering after {seconds:.0f} s, while {count} other task "
@@ -276,7 +278,7 @@ def _sight(seen: Seen, loss: Loss) -> str:
 
 
 def _still_answers(loss: Loss) -> str:
-    count = sum(1 for one in loss.met.values() if one.seen == "answers")
+    count = sum(1 for survivor in loss.met.values() if survivor.seen == "answers")
     return say_many(
         count,
         "it still answers {count} of them, so their connections broke rather than task 0",
@@ -329,16 +331,16 @@ def section(loss: Loss, found: Conclusion) -> Preflight:
     outcomes = [
         *(RankOutcome(rank=rank, task=0, host=loss.host, status="lost") for rank in ranks),
         *(
-            RankOutcome(rank=rank, task=task, host=one.host, device=device, status="stopped")
-            for task, one in loss.met.items()
-            for rank, device in one.ranks.items()
+            RankOutcome(rank=rank, task=task, host=survivor.host, device=device, status="stopped")
+            for task, survivor in loss.met.items()
+            for rank, device in survivor.ranks.items()
         ),
     ]
     return Preflight(
         world_size=loss.attendees.world_size or None,
         nodes=loss.attendees.hosts,
         culprits=culprits,
-        ranks=sorted(outcomes, key=lambda one: one.rank),
+        ranks=sorted(outcomes, key=lambda outcome: outcome.rank),
         steps=[],
         finished=False,
         stopped_because=say("task 0 was lost before it had judged the job"),

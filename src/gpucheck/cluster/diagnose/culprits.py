@@ -60,9 +60,14 @@ def culprits(
     found += _transient_pairs(evidence)
     questions += _left_open(evidence, questions)
     if evidence.slow:
-        slow = [one for _rank, one in sorted(evidence.slow.items())]
+        slow = [result for _rank, result in sorted(evidence.slow.items())]
         questions.insert(0, process_state.slow_hosts(slow))
-    found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
+    found.sort(
+        key=lambda culprit: (
+            _ORDER.index(culprit.confidence),
+            culprit.severity is not Severity.ERROR,
+        )
+    )
     return Conclusion(culprits=found, inconclusive=in_clauses(questions))
 
 
@@ -75,17 +80,17 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
             direct
         )
     found = []
-    for these in gathered.values():
-        first = these[0]
+    for agreeing in gathered.values():
+        first = agreeing[0]
         entry = blamed(
             first.slug,
             evidence.roster,
-            [one.rank for one in these],
+            [evidence.rank for evidence in agreeing],
             evidence=first.evidence,
             confidence=first.confidence,
             data=_data(first),
         )
-        if any(_passed_later(evidence, one) for one in these):
+        if any(_passed_later(evidence, error) for error in agreeing):
             entry = _as_seen_once(entry) if first.is_seen else _as_transient(entry)
         found.append(_at(entry, first.result.phase))
     return found
@@ -101,7 +106,7 @@ def _closed(evidence: Evidence) -> list[Culprit]:
         entry = blamed(
             naming.of_route(),
             evidence.roster,
-            [one.rank for one in evidence.roster.ranks if one.node == node],
+            [rank.rank for rank in evidence.roster.ranks if rank.node == node],
             evidence=say(
                 "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
                 "its ports; {said}",
@@ -121,12 +126,12 @@ def _closed(evidence: Evidence) -> list[Culprit]:
 def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) -> bool:
     """Whether the rank passed a later step of the same kind: alone, or with others."""
     own = [
-        (one.step.kind == "alone", one.results[direct.rank])
-        for one in evidence.history
-        if direct.rank in one.results
+        (done.step.kind == "alone", done.results[direct.rank])
+        for done in evidence.history
+        if direct.rank in done.results
     ]
-    at = next((at for at, (_alone, one) in enumerate(own) if one is direct.result), len(own))
-    return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
+    at = next((at for at, (_alone, result) in enumerate(own) if result is direct.result), len(own))
+    return any(result.passed and alone == own[at][0] for alone, result in own[at + 1 :])
 
 
 def _passed_again(entry: Culprit) -> str:
@@ -204,7 +209,8 @@ def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> Failed
     """Return the failing set, how it fails, and what the control runs have shown."""
     form, passing = form_of(trial), runs.passing
     tried = [
-        ControlRunEnd(env=one.env, backend=one.backend, passed=one.passed) for one in runs.tried
+        ControlRunEnd(env=trial.env, backend=trial.backend, passed=trial.passed)
+        for trial in runs.tried
     ]
     return FailedGroup(
         kind=form,
@@ -231,19 +237,19 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     return naming.of_link(form) if is_link else naming.of_rank(form)
 
 
-def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
+def _with_run(sentence: str, run: ControlRun, *, is_sure: bool) -> str:
     """Return a sentence and how the set passes without a layer of NCCL."""
     if run.backend == "gloo":
-        words = say("{said}; it passes only over gloo instead of NCCL", said=said)
+        words = say("{said}; it passes only over gloo instead of NCCL", said=sentence)
     else:
         variables = " ".join(f"{name}={value}" for name, value in run.env.items())
-        words = say("{said}; it passes only with {variables}", said=said, variables=variables)
+        words = say("{said}; it passes only with {variables}", said=sentence, variables=variables)
     return words if is_sure else say("{said} (seen once)", said=words)
 
 
 def _names_infiniband(trial: Trial) -> bool:
-    said = (f"{one.facts.nccl_warnings} {one.detail}" for one in trial.results.values())
-    return any(word in text for text in said for word in _INFINIBAND)
+    printed = (f"{result.facts.nccl_warnings} {result.detail}" for result in trial.results.values())
+    return any(word in text for text in printed for word in _INFINIBAND)
 
 
 def _transient_pairs(evidence: Evidence) -> list[Culprit]:
@@ -300,20 +306,20 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
 
 def present(roster: Roster, refused: Mapping[int, Refusal]) -> Roster:
     """Return the ranks without those of refused tasks among the absent ones."""
-    theirs = {one.rank for one in roster.ranks if one.task in refused}
+    theirs = {rank.rank for rank in roster.ranks if rank.task in refused}
     return msgspec.structs.replace(roster, absent=roster.absent - theirs) if theirs else roster
 
 
 def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
     """Name the tasks that were refused at their start, each with the reason."""
     by_reason: dict[str, list[int]] = {}
-    for task, one in sorted(refused.items()):
-        by_reason.setdefault(one.why, []).append(task)
+    for task, refusal in sorted(refused.items()):
+        by_reason.setdefault(refusal.why, []).append(task)
     return [
         blamed(
             ranks_heterogeneous.RULE.slug,
             roster,
-            [one.rank for one in roster.ranks if one.task in tasks],
+            [rank.rank for rank in roster.ranks if rank.task in tasks],
             hosts=[refused[task].host for task in tasks],
             evidence=say_many(
                 len(tasks),
@@ -337,41 +343,44 @@ def with_strangers(
 
     No host is named for it: its machine runs, and only its environment is wrong.
     """
-    said = _another_token(wrong_tokens) if wrong_tokens else _turned_away(turned_away, roster)
-    if not said:
+    sentence = _another_token(wrong_tokens) if wrong_tokens else _turned_away(turned_away, roster)
+    if not sentence:
         return list(found)
     return [
         msgspec.structs.replace(
-            one, slug=ranks_heterogeneous.RULE.slug, confidence=Confidence.LIKELY, evidence=said
+            culprit,
+            slug=ranks_heterogeneous.RULE.slug,
+            confidence=Confidence.LIKELY,
+            evidence=sentence,
         )
-        if one.slug == rank_missing.RULE.slug and roster.absent.issuperset(one.ranks)
-        else one
-        for one in found
+        if culprit.slug == rank_missing.RULE.slug and roster.absent.issuperset(culprit.ranks)
+        else culprit
+        for culprit in found
     ]
 
 
 def _turned_away(every: Sequence[TurnedAway], roster: Roster) -> str:
     """Return why processes were turned away that may be tasks which never came; "" if none was."""
-    if twice := [one for one in every if one.tasks is None]:
+    if twice := [stranger for stranger in every if stranger.tasks is None]:
         return say(
             "never registered, and a second process, at {addresses}, said that it is task {tasks}: "
             "two processes have the same rank",
             addresses=_addresses(twice),
-            tasks=words_of(sorted({one.task for one in twice})),
+            tasks=words_of(sorted({stranger.task for stranger in twice})),
         )
     if every:
         return say(
             "never registered, and a process at {addresses} looked for a job of {theirs} tasks "
             "instead of {ours}: WORLD_SIZE, or the number of tasks, is not the same in all tasks",
             addresses=_addresses(every),
-            theirs=words_of(sorted({one.tasks or 0 for one in every})),
-            ours=len({one.task for one in roster.ranks}),
+            theirs=words_of(sorted({stranger.tasks or 0 for stranger in every})),
+            ours=len({rank.task for rank in roster.ranks}),
         )
     return ""
 
 
 def _addresses(every: Sequence[TurnedAway]) -> str:
-    return words_of(sorted({one.address for one in every}))
+    return words_of(sorted({stranger.address for stranger in every}))
 
 
 def _another_token(wrong_tokens: Mapping[str, int]) -> str:

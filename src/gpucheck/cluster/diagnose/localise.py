@@ -46,7 +46,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _count(evidence: Evidence, kind: Kind) -> int:
-    return sum(one.step.kind == kind for one in evidence.history)
+    return sum(done.step.kind == kind for done in evidence.history)
 
 
 def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
@@ -86,7 +86,7 @@ def _untried(evidence: Evidence) -> Callable[[Pair], bool]:
 
 def _both(evidence: Evidence, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
     """Return groups of all ranks of two nodes."""
-    return [tuple(sorted(evidence.pool[one] + evidence.pool[other])) for one, other in pairs]
+    return [tuple(sorted(evidence.pool[first] + evidence.pool[other])) for first, other in pairs]
 
 
 def node_pairs(evidence: Evidence) -> Plan:
@@ -156,13 +156,15 @@ def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
     """
     known = trial.results.values()
     first = evidence.node_of[trial.group[0]]
-    outside = {evidence.node_of[one.rank] for one in known if one.kind == "store-unreachable"}
+    outside = {
+        evidence.node_of[result.rank] for result in known if result.kind == "store-unreachable"
+    }
     if outside:
         return {pair(first, node) for node in outside if node != first}
-    stuck = {evidence.node_of[one.rank] for one in known if one.phase == "connect"}
-    if len(stuck) > _NARROW or not any(one.phase == "enter" for one in known):
+    stuck = {evidence.node_of[result.rank] for result in known if result.phase == "connect"}
+    if len(stuck) > _NARROW or not any(result.phase == "enter" for result in known):
         return set()
-    return {(one, other) for one in stuck for other in stuck if one < other}
+    return {(first, other) for first in stuck for other in stuck if first < other}
 
 
 def gpu_pairs(evidence: Evidence) -> Plan:
@@ -215,7 +217,7 @@ def _scopes(evidence: Evidence, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
     sets += [
         evidence.pool[node] for node in evidence.guilty if failing.isdisjoint(evidence.pool[node])
     ]
-    return [one for one in sets if len(one) > 1 and evidence.fails(one)]
+    return [ranks for ranks in sets if len(ranks) > 1 and evidence.fails(ranks)]
 
 
 def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
@@ -233,7 +235,7 @@ def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
     return Plan(kind="inside", groups=groups, repeats=True)
 
 
-def ways_in(evidence: Evidence) -> Plan:
+def routes_in(evidence: Evidence) -> Plan:
     """Have another node reach a node whose port one did not reach, and nobody else was seen to.
 
     A host that refuses what comes in looks like a broken link to the one that tried it first.
@@ -260,7 +262,7 @@ def links_again(evidence: Evidence) -> Plan:
         is_link = tuple(sorted(trial.nodes)) in evidence.node_links
         if is_link and evidence.fails(trial.ranks) == 1:
             groups.append(trial.group)
-    again = sum(one.step.kind == "links" and one.step.repeats for one in evidence.history)
+    again = sum(done.step.kind == "links" and done.step.repeats for done in evidence.history)
     if again >= _RETESTS:
         groups = []
     return Plan(kind="links", groups=rounds.disjoint(groups), repeats=True)
@@ -275,11 +277,13 @@ def rails(evidence: Evidence) -> Plan:
     couples = [(node, evidence.nodes.good_partners(node)[0]) for node in evidence.bad_nodes]
     couples += evidence.node_links
     couples += [both for both in sorted(evidence.nodes.failing) if len(evidence.pool) == 2]  # noqa: PLR2004
-    lost = {tuple(sorted(one.nodes)) for one in evidence.unexplained if sentences.unreached(one)}
+    lost = {
+        tuple(sorted(trial.nodes)) for trial in evidence.unexplained if sentences.unreached(trial)
+    }
     couples = [both for both in dict.fromkeys(couples) if pair(*both) not in lost]
     groups: list[tuple[int, ...]] = []
-    for one, other in rounds.disjoint(couples):
-        groups += _next_rail(evidence, evidence.pool.get(one, ()), evidence.pool.get(other, ()))
+    for first, other in rounds.disjoint(couples):
+        groups += _next_rail(evidence, evidence.pool.get(first, ()), evidence.pool.get(other, ()))
     return Plan(kind="links", groups=groups)
 
 
@@ -346,7 +350,7 @@ def all_links(evidence: Evidence) -> Plan:
 
 def control_runs(evidence: Evidence) -> Plan:
     """Run the next control run of the smallest failing sets; those that need the same, at once."""
-    groups = rounds.disjoint([one.group for one in (*causes(evidence), *scale(evidence))])
+    groups = rounds.disjoint([cause.group for cause in (*causes(evidence), *scale(evidence))])
     upcoming = [(group, course(evidence, group).upcoming) for group in groups]
     run = next((run for _, run in upcoming if run is not None), None)
     chosen = [group for group, wanted in upcoming if wanted is not None and wanted == run]
@@ -386,7 +390,7 @@ def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
     yield gpu_partners(evidence)
     yield unmet(evidence)
     yield repeated(evidence, rest)
-    yield ways_in(evidence)
+    yield routes_in(evidence)
     yield links_again(evidence)
     yield rails(evidence)
     yield grow(evidence, rest)
@@ -419,4 +423,6 @@ def _step(number: int, plan: Plan, job: JobPlan, slowest: float) -> Step:
 def _slowest(evidence: Evidence) -> float:
     """Return the seconds of the slowest group that passed."""
     passed = (trial for trial in evidence.plain() if trial.passed)
-    return max((one.seconds for trial in passed for one in trial.results.values()), default=0.0)
+    return max(
+        (result.seconds for trial in passed for result in trial.results.values()), default=0.0
+    )

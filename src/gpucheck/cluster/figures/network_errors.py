@@ -56,10 +56,10 @@ def culprits(roster: Roster, facts: Facts, *, collective_failed: bool) -> list[C
 def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
     """Return the hosts that have a port down which most other hosts have up."""
     by_port: dict[str, dict[str, str]] = {}
-    for one in facts.values():
-        for said in one.infiniband or ():
-            port, _blank, state = said.partition(" ")
-            by_port.setdefault(port, {})[one.host] = state.strip().upper()
+    for task_facts in facts.values():
+        for port_state in task_facts.infiniband or ():
+            port, _blank, state = port_state.partition(" ")
+            by_port.setdefault(port, {})[task_facts.host] = state.strip().upper()
     physical = _physical(facts)
     down: dict[str, list[str]] = {}
     up_on: dict[str, int] = {}
@@ -89,10 +89,10 @@ def ports_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit
 def ports_slow(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
     """Return the hosts that have a port up at a lower rate than most hosts have the same port."""
     by_port: dict[str, dict[str, float]] = {}
-    for one in facts.values():
-        for name, port in (one.ports or {}).items():
+    for task_facts in facts.values():
+        for name, port in (task_facts.ports or {}).items():
             if (port.state or "").upper() == _ACTIVE and port.gigabits is not None:
-                by_port.setdefault(name, {})[one.host] = port.gigabits
+                by_port.setdefault(name, {})[task_facts.host] = port.gigabits
     slow: dict[str, list[str]] = {}
     for name, rates in sorted(by_port.items()):
         usual, votes = Counter(rates.values()).most_common(1)[0]
@@ -120,14 +120,18 @@ def errors(roster: Roster, facts: Facts, grown: _GrownByTask, seconds: float) ->
     """
     found = []
     for task, ports in sorted(grown.items()):
-        said = [
+        sentences = [
             words
             for port, counters in sorted(ports.items())
             if (words := _errors(port, counters, _allowed(facts, task, port, seconds)))
         ]
-        if said and task in facts:
+        if sentences and task in facts:
             entry = _of_host(
-                roster, facts[task].host, said, Severity.WARNING, in_clauses(said[:_MOST_TOLD])
+                roster,
+                facts[task].host,
+                sentences,
+                Severity.WARNING,
+                in_clauses(sentences[:_MOST_TOLD]),
             )
             found.append(entry)
     return found
@@ -157,28 +161,31 @@ def notices(facts: Facts, grown: _GrownByTask) -> list[str]:
 
 def without_named(facts: Facts, named: Sequence[Culprit]) -> Facts:
     """Return the facts without the number of ports in each state of hosts that are named for it."""
-    hosts = {host for one in named for host in one.hosts}
+    hosts = {host for culprit in named for host in culprit.hosts}
     return {
         task: msgspec.structs.replace(
-            one, settings={k: v for k, v in one.settings.items() if k not in _OF_PORTS}
+            task_facts,
+            settings={k: v for k, v in task_facts.settings.items() if k not in _OF_PORTS},
         )
-        if one.host in hosts and one.settings
-        else one
-        for task, one in facts.items()
+        if task_facts.host in hosts and task_facts.settings
+        else task_facts
+        for task, task_facts in facts.items()
     }
 
 
 def _errors(port: str, counters: Mapping[str, int], symbols: float | None) -> str:
     """Return the errors of a port in words; "" if nothing counts."""
-    said = [
+    sentences = [
         say("{name} +{count}", name=name, count=counters[name])
         for name in PHYSICAL_COUNTERS
         if counters.get(name)
         and (name != _SYMBOLS or (symbols is not None and counters[name] > symbols))
     ]
-    if not said:
+    if not sentences:
         return ""
-    return say("{port} counted errors during the run: {errors}", port=port, errors=in_series(said))
+    return say(
+        "{port} counted errors during the run: {errors}", port=port, errors=in_series(sentences)
+    )
 
 
 def _allowed(facts: Facts, task: int, port: str, seconds: float) -> float | None:
@@ -195,7 +202,7 @@ def _of_host(
     return blamed(
         nccl_infiniband.RULE.slug,
         roster,
-        [one.rank for one in roster.ranks if one.host == host],
+        [rank.rank for rank in roster.ranks if rank.host == host],
         hosts=[host],
         severity=severity,
         confidence=Confidence.LIKELY,
@@ -207,9 +214,9 @@ def _of_host(
 def _physical(facts: Facts) -> dict[tuple[str, str], str]:
     """Return the physical state of each port, by host and name."""
     return {
-        (one.host, name): port.physical
-        for one in facts.values()
-        for name, port in (one.ports or {}).items()
+        (task_facts.host, name): port.physical
+        for task_facts in facts.values()
+        for name, port in (task_facts.ports or {}).items()
         if port.physical
     }
 
@@ -244,14 +251,16 @@ def losses(roster: Roster, history: Sequence[StepResult]) -> list[Culprit]:
     """Name the link that loses packets, or the host if its links to several others do."""
     routes = _routes(roster, history)
     bad = {
-        route: one for route, one in routes.items() if one.lost >= _LEAST and one.share >= _SHARE
+        route: count
+        for route, count in routes.items()
+        if count.lost >= _LEAST and count.share >= _SHARE
     }
-    if not any(one.waiting for one in bad.values()):
+    if not any(count.waiting for count in bad.values()):
         return []
     lossy = {pair(*route) for route in bad}
     well = {
         node
-        for route, one in routes.items()
+        for route, count in routes.items()
         if pair(*route) not in lossy
         and all(_is_clean(routes.get(each)) for each in (route, route[::-1]))
         for node in route
@@ -273,8 +282,8 @@ def losses(roster: Roster, history: Sequence[StepResult]) -> list[Culprit]:
     return [_culprit(roster, shared, bad, sure, has_ended=has_ended)]
 
 
-def _is_clean(one: Count | None) -> bool:
-    return one is not None and one.sent >= _ENOUGH and one.share <= _CLEAN
+def _is_clean(count: Count | None) -> bool:
+    return count is not None and count.sent >= _ENOUGH and count.share <= _CLEAN
 
 
 def _culprit(
@@ -316,24 +325,24 @@ def _culprit(
 
 def _routes(roster: Roster, history: Sequence[StepResult]) -> dict[Route, Count]:
     """Return what was sent between the nodes in steps that took long, and what got lost."""
-    said = [
+    rows = [
         (roster.ranks[rank].node, row)
         for done in history
         for rank, result in done.results.items()
         for row in result.facts.lost_packets
     ]
     nodes_at: dict[str, set[int]] = {}
-    for node, (here, *_) in said:
+    for node, (here, *_) in rows:
         nodes_at.setdefault(here, set()).add(node)
     # Containers of several hosts may have the same address: that is nobody's.
     node_at = {here: min(nodes) for here, nodes in nodes_at.items() if len(nodes) == 1}
     living = roster.nodes()
     found: dict[Route, Count] = {}
-    for node, (_here, there, sent, lost, waiting) in said:
+    for node, (_here, there, sent, lost, waiting) in rows:
         other = node_at.get(there, node)
         if other != node and {node, other} <= living.keys():
-            one = found.setdefault((node, other), Count())
-            one.sent += sent
-            one.lost += lost
-            one.waiting += waiting
+            count = found.setdefault((node, other), Count())
+            count.sent += sent
+            count.lost += lost
+            count.waiting += waiting
     return found

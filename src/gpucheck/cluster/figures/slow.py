@@ -115,10 +115,10 @@ def readings(
             for key in _keys(roster.ranks[rank], name)
         )
         for rank, rates in sorted(measured.items()):
-            one = roster.ranks[rank]
+            member = roster.ranks[rank]
             for name, value in rates.items():
-                found += _of_peers(one, name, value, peers)
-                found += _of_baseline(one, name, value, baseline)
+                found += _of_peers(member, name, value, peers)
+                found += _of_baseline(member, name, value, baseline)
     return found
 
 
@@ -169,7 +169,7 @@ def culprits(
     """Return the ranks that were slow every time, the slowest first."""
     worst: dict[int, list[Reading]] = {}
     for same in _series(readings(roster, history, baseline)).values():
-        if len(same) < _TIMES or any(one.severity is None for one in same):
+        if len(same) < _TIMES or any(reading.severity is None for reading in same):
             continue
         rank = same[0].rank
         if rank not in worst or _best(same).share < _best(worst[rank]).share:
@@ -180,7 +180,7 @@ def culprits(
 
 def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
     best = _best(same)
-    values = listed([f"{one.value:.3g}" for one in same])
+    values = listed([f"{reading.value:.3g}" for reading in same])
     name, _blank, unit = best.rate.rpartition(" ")
     return blamed(
         gpu_slow.RULE.slug,
@@ -194,21 +194,22 @@ def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
             usual=best.usual, reference=best.against,
         ),
         data=SlowGpu(
-            rate=best.rate, values=[one.value for one in same], usual=best.usual, ratio=best.share
+            rate=best.rate, values=[reading.value for reading in same],
+            usual=best.usual, ratio=best.share,
         ),
     )  # fmt: skip
 
 
 def _best(same: list[Reading]) -> Reading:
     """Return the measurement in which the rank looks best: it is at least that slow."""
-    return max(same, key=lambda one: one.share)
+    return max(same, key=lambda reading: reading.share)
 
 
 def _series(found: Iterable[Reading]) -> dict[tuple[int, str, bool], list[Reading]]:
     """Return the readings of each rank, rate and kind of comparison, one for each step."""
     series: dict[tuple[int, str, bool], list[Reading]] = {}
-    for one in found:
-        series.setdefault((one.rank, one.rate, one.is_of_baseline), []).append(one)
+    for reading in found:
+        series.setdefault((reading.rank, reading.rate, reading.is_of_baseline), []).append(reading)
     return series
 
 
@@ -218,8 +219,8 @@ def _alone(history: Iterable[StepResult]) -> Iterator[Mapping[int, dict[str, flo
         if done.step.kind == "alone":
             yield {
                 rank: rates
-                for rank, one in done.results.items()
-                if one.passed and (rates := _rates(one.measurements))
+                for rank, result in done.results.items()
+                if result.passed and (rates := _rates(result.measurements))
             }
 
 
@@ -234,22 +235,22 @@ def _rates(measurements: Mapping[str, float]) -> dict[str, float]:
 Key = tuple[str, str, int | None]
 
 
-def _keys(one: Rank, name: str) -> tuple[Key, ...]:
+def _keys(member: Rank, name: str) -> tuple[Key, ...]:
     """Return what similar ranks have in common: the model, and for some rates the slot."""
-    model = _model(one)
+    model = _model(member)
     if name.startswith(_PINNED):
-        return (model, name, None), (model, name, one.local)
+        return (model, name, None), (model, name, member.local)
     return ((model, name, None),)
 
 
-def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
+def _of_peers(member: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
     """Compare with the median of the others of its model in the same step.
 
     The speed of pinned copies also depends on the slot and the socket, so these are compared with
     the same slot of other nodes. Where fewer than two of those exist, only half of the usual share
     is an error or a warning.
     """
-    of_model, *of_slot = _keys(one, name)
+    of_model, *of_slot = _keys(member, name)
     usual, count = peers.others(of_model, value)
     words = say("others of its model")
     warning, error = _WARNING_SHARE, _ERROR_SHARE
@@ -261,19 +262,19 @@ def _of_peers(one: Rank, name: str, value: float, peers: Peers[Key]) -> list[Rea
             warning, error = _ERROR_SHARE, _ERROR_SHARE / 2
     if not count:
         return []
-    if not one.device.startswith("cuda"):
+    if not member.device.startswith("cuda"):
         warning = error = CPU_SHARE
         words = say("other processes")
     return [
         Reading(
-            rank=one.rank, rate=name, value=value, usual=usual, peers=count, of=words,
-            model=one.model, warning=warning, error=error,
+            rank=member.rank, rate=name, value=value, usual=usual, peers=count, of=words,
+            model=member.model, warning=warning, error=error,
         )
     ]  # fmt: skip
 
 
-def _of_baseline(one: Rank, name: str, value: float, baseline: Baseline | None) -> list[Reading]:
-    saved = None if baseline is None else baseline.of_gpu(one.uuid, one.model)
+def _of_baseline(member: Rank, name: str, value: float, baseline: Baseline | None) -> list[Reading]:
+    saved = None if baseline is None else baseline.of_gpu(member.uuid, member.model)
     usual = None if saved is None else saved.rates.get(name)
     if saved is None or usual is None or not 0 < usual < float("inf"):
         return []
@@ -282,7 +283,7 @@ def _of_baseline(one: Rank, name: str, value: float, baseline: Baseline | None) 
         warning, error = _ERROR_SHARE, _ERROR_SHARE / 2
     return [
         Reading(
-            rank=one.rank, rate=name, value=value, usual=usual,
+            rank=member.rank, rate=name, value=value, usual=usual,
             of=saved.saved,
             warning=warning, error=error,
         )
@@ -299,10 +300,10 @@ def spread(roster: Roster, history: Sequence[StepResult]) -> str:
     if not found:
         return ""
     return say_many(
-        len({one.rank for one in found}),
+        len({reading.rank for reading in found}),
         "{count} rank at {share:.0%} or more of the median of similar ranks",
         "{count} ranks at {share:.0%} or more of the median of similar ranks",
-        share=min(one.share for one in found),
+        share=min(reading.share for reading in found),
     )
 
 
@@ -331,23 +332,23 @@ def slowed(roster: Roster, history: Iterable[StepResult]) -> list[Culprit]:
 
 def _late(roster: Roster, paces: Mapping[int, Pace]) -> list[Culprit]:
     """Return the ranks that came last to nearly every collective, while the others waited."""
-    collectives = min((_length(one) for one in paces.values()), default=0)
+    collectives = min((_length(pace) for pace in paces.values()), default=0)
     if len(paces) < 2 or collectives < _COLLECTIVES:  # noqa: PLR2004  # a pair
         return []
     suspects = _suspects(paces, collectives)
     every = _Paces(paces, collectives) if suspects else None
-    late = [one for rank in suspects if every and (one := every.late(rank))]
+    late = [straggler for rank in suspects if every and (straggler := every.late(rank))]
     by_node: dict[int, list[_Late]] = {}
-    for one in late if 2 * len(late) <= len(paces) else ():
-        by_node.setdefault(roster.ranks[one.rank].node, []).append(one)
+    for late_rank in late if 2 * len(late) <= len(paces) else ():
+        by_node.setdefault(roster.ranks[late_rank.rank].node, []).append(late_rank)
     return [_entry(roster, same) for same in by_node.values()]
 
 
 def _suspects(paces: Mapping[int, Pace], collectives: int) -> list[int]:
     """Return the ranks whose own time, over all, is so long that they may be late every time."""
     own = {
-        rank: sum(one.own[:collectives]) - sum(one.delayed[:collectives])
-        for rank, one in paces.items()
+        rank: sum(pace.own[:collectives]) - sum(pace.delayed[:collectives])
+        for rank, pace in paces.items()
     }
     usual = sorted(own.values())[(len(own) - 1) // 2]
     least = _LATE * _MOST_TIMES * collectives
@@ -360,8 +361,8 @@ class _Paces:
     def __init__(self, paces: Mapping[int, Pace], collectives: int) -> None:
         self._paces, self._collectives = paces, collectives
         each, numbers = paces.values(), range(collectives)
-        self._own = Peers((at, one.own[at]) for one in each for at in numbers)
-        self._waited = Peers((at, one.waited[at]) for one in each for at in numbers)
+        self._own = Peers((at, pace.own[at]) for pace in each for at in numbers)
+        self._waited = Peers((at, pace.waited[at]) for pace in each for at in numbers)
 
     def late(self, rank: int) -> _Late | None:
         """Return how late a rank was; None unless it was late nearly every time."""
@@ -379,11 +380,11 @@ class _Paces:
 
 
 def _entry(roster: Roster, same: Sequence[_Late]) -> Culprit:
-    worst = max(same, key=lambda one: one.seconds)
+    worst = max(same, key=lambda late_rank: late_rank.seconds)
     return blamed(
         rank_slow.RULE.slug,
         roster,
-        [one.rank for one in same],
+        [late_rank.rank for late_rank in same],
         severity=Severity.ERROR if worst.seconds >= _VERY_LATE else Severity.WARNING,
         evidence=say(
             "made the others wait {seconds:.1f} s in each of {times} collectives ({all} were "
@@ -399,23 +400,26 @@ def throttled(roster: Roster, facts: Facts) -> list[Culprit]:
 
     It is an error where a task gets less than half a processor.
     """
-    shares = {task: _share(one) for task, one in facts.items()}
+    shares = {task: _share(task_facts) for task, task_facts in facts.items()}
     held: dict[str, list[TaskFacts]] = {}
-    for task, one in facts.items():
-        if shares[task] >= _THROTTLED and (one.throttling or _NOTHING).periods >= _PERIODS:
-            held.setdefault(one.host, []).append(one)
+    for task, task_facts in facts.items():
+        if shares[task] >= _THROTTLED and (task_facts.throttling or _NOTHING).periods >= _PERIODS:
+            held.setdefault(task_facts.host, []).append(task_facts)
     free = {facts[task].host for task, share in shares.items() if share <= _FREE} - held.keys()
     return [_limited(roster, same) for same in held.values() if len(free) >= len(held)]
 
 
 def _limited(roster: Roster, same: Sequence[TaskFacts]) -> Culprit:
-    worst = max((one.throttling or _NOTHING for one in same), key=lambda one: one.throttled)
-    tasks = {one.task for one in same}
+    worst = max(
+        (task_facts.throttling or _NOTHING for task_facts in same),
+        key=lambda throttling: throttling.throttled,
+    )
+    tasks = {task_facts.task for task_facts in same}
     each = (worst.processors or 0.0) / len(same)
     return blamed(
         rank_slow.RULE.slug,
         roster,
-        [one.rank for one in roster.ranks if one.task in tasks],
+        [member.rank for member in roster.ranks if member.task in tasks],
         hosts=[same[0].host],
         severity=Severity.ERROR if each < _HALF else Severity.WARNING,
         evidence=say(

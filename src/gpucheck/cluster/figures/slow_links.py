@@ -91,13 +91,13 @@ class Judged(msgspec.Struct, frozen=True, kw_only=True):
         return Severity.WARNING if self.share < self.expected.least * working else None
 
 
-def expectation(one: Timed, groups: Groups, known: Known) -> Expected | None:
+def expectation(measurement: Timed, groups: Groups, known: Known) -> Expected | None:
     """Return what a bandwidth is compared with: similar groups, its baseline, or the table."""
-    peers = groups.others(one)
+    peers = groups.others(measurement)
     if peers is not None:
         return peers if known.backend == "nccl" else _of_cpus(peers)
-    return _of_baseline(one, known) or of_table(
-        one, known.roster, known.facts, known.table, backend=known.backend
+    return _of_baseline(measurement, known) or of_table(
+        measurement, known.roster, known.facts, known.table, backend=known.backend
     )
 
 
@@ -107,10 +107,10 @@ def _of_cpus(expected: Expected) -> Expected:
     )
 
 
-def _is_slower(one: Timed, other: Timed) -> bool:
+def _is_slower(measurement: Timed, other: Timed) -> bool:
     """Whether a group is so much slower than another one that a third has to decide."""
     expected = _of_cpus(Expected(busbw=other.busbw, words=""))
-    return Judged(timed=one, expected=expected).severity is not None
+    return Judged(timed=measurement, expected=expected).severity is not None
 
 
 def report(
@@ -123,37 +123,39 @@ def report(
     """
     every = timed(known.roster, history) if every is None else every
     ends: dict[tuple[str, int, int], list[Timed]] = {}
-    for one in sorted(every, key=lambda each: each.busbw):
-        ends.setdefault(one.likeness, []).append(one)
+    for measurement in sorted(every, key=lambda each: each.busbw):
+        ends.setdefault(measurement.likeness, []).append(measurement)
     chosen = [
-        one
+        measurement
         for same in ends.values()
-        for one in (same[:1] if len(same) == 1 else [same[0], same[-1]])
+        for measurement in (same[:1] if len(same) == 1 else [same[0], same[-1]])
     ]
     groups = Groups(every)
-    return [_shown(one, expectation(one, groups, known)) for one in chosen]
+    return [_shown(measurement, expectation(measurement, groups, known)) for measurement in chosen]
 
 
 def pair_bandwidths(every: Sequence[Timed], roster: Roster) -> list[PairBandwidth]:
     """Return the last measurement of every two ranks, or whole nodes, that were a group alone."""
     whole = {node: len(ranks) for node, ranks in roster.nodes().items()}
     last: dict[tuple[bool, tuple[int, ...]], Timed] = {}
-    for one in every:
-        nodes = tuple(sorted({roster.ranks[rank].node for rank in one.group}))
-        if len(one.group) == _PAIR:
-            last[False, tuple(sorted(one.group))] = one
-        elif len(nodes) == _PAIR and len(one.group) == sum(whole.get(node, 0) for node in nodes):
-            last[True, nodes] = one
+    for measurement in every:
+        nodes = tuple(sorted({roster.ranks[rank].node for rank in measurement.group}))
+        if len(measurement.group) == _PAIR:
+            last[False, tuple(sorted(measurement.group))] = measurement
+        elif len(nodes) == _PAIR and len(measurement.group) == sum(
+            whole.get(node, 0) for node in nodes
+        ):
+            last[True, nodes] = measurement
     found = [
         PairBandwidth(
             ends=(ends[0], ends[1]),
             of="nodes" if of_nodes else "ranks",
-            size=one.size,
-            busbw=one.busbw,
+            size=measurement.size,
+            busbw=measurement.busbw,
         )
-        for (of_nodes, ends), one in last.items()
+        for (of_nodes, ends), measurement in last.items()
     ]
-    return sorted(found, key=lambda one: one.busbw)[:_MOST_PAIRS]
+    return sorted(found, key=lambda bandwidth: bandwidth.busbw)[:_MOST_PAIRS]
 
 
 def suspects(history: Sequence[StepResult], known: Known) -> tuple[Group, ...]:
@@ -205,37 +207,37 @@ def culprits(
         for group, same in series.items()
         if group not in explained and len(same) >= _TIMES and _is_slow(same)
     ]
-    return [one for _share, one in sorted(found, key=itemgetter(0))]
+    return [culprit for _share, culprit in sorted(found, key=itemgetter(0))]
 
 
 def _share(same: Sequence[Judged]) -> float:
     """Return the share of the measurement in which a group looks best."""
-    return max(one.share for one in same)
+    return max(judged.share for judged in same)
 
 
 def _is_slow(same: Sequence[Judged]) -> bool:
-    return all(one.severity is not None for one in same)
+    return all(judged.severity is not None for judged in same)
 
 
 def _series(every: Sequence[Timed], known: Known) -> dict[Group, list[Judged]]:
     """Return the measurements of each group that can be judged, in order."""
     groups = Groups(every)
     series: dict[Group, list[Judged]] = {}
-    for one in every:
-        if one.size < _SMALLEST or not known.late.isdisjoint(one.group):
+    for measurement in every:
+        if measurement.size < _SMALLEST or not known.late.isdisjoint(measurement.group):
             continue
-        expected = expectation(one, groups, known)
+        expected = expectation(measurement, groups, known)
         if expected is not None:
-            key = tuple(sorted(one.group))
-            series.setdefault(key, []).append(Judged(timed=one, expected=expected))
+            key = tuple(sorted(measurement.group))
+            series.setdefault(key, []).append(Judged(timed=measurement, expected=expected))
     return series
 
 
-def _of_baseline(one: Timed, known: Known) -> Expected | None:
-    if known.baseline is None or one.nodes != 1:
+def _of_baseline(measurement: Timed, known: Known) -> Expected | None:
+    if known.baseline is None or measurement.nodes != 1:
         return None
-    uuids = [known.roster.ranks[rank].uuid for rank in one.group]
-    saved = known.baseline.of_group(uuids, one.size)
+    uuids = [known.roster.ranks[rank].uuid for rank in measurement.group]
+    saved = known.baseline.of_group(uuids, measurement.size)
     if saved is None:
         return None
     words = say("the baseline of these GPUs")
@@ -245,30 +247,30 @@ def _of_baseline(one: Timed, known: Known) -> Expected | None:
 
 
 def _culprit(known: Known, group: Group, same: list[Judged]) -> Culprit:
-    best = max(same, key=lambda one: one.share)
-    one = best.timed
+    best = max(same, key=lambda judged: judged.share)
+    measurement = best.timed
     values = listed([f"{each.timed.busbw:.3g}" for each in same])
     entry = blamed(
         link_slow.RULE.slug,
         known.roster,
         group,
         severity=best.severity or Severity.WARNING,
-        confidence=Confidence.LIKELY if one.nodes == 1 else Confidence.POSSIBLE,
+        confidence=Confidence.LIKELY if measurement.nodes == 1 else Confidence.POSSIBLE,
         evidence=say_many(
             len(same),
             "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
             "{count} measurement, {share:.0%} of {usual:.3g} GB/s, {reference}",
             "an all-reduce of {size} over {ranks} reaches a bus bandwidth of {values} GB/s in "
             "{count} measurements, {share:.0%} of {usual:.3g} GB/s, {reference}",
-            size=_bytes(one.size), ranks=in_ranks(len(group)), values=values,
+            size=_bytes(measurement.size), ranks=in_ranks(len(group)), values=values,
             share=best.share, usual=best.expected.busbw, reference=best.expected.words,
         ),
         data=SlowLink(
             ratio=best.share, busbw=[each.timed.busbw for each in same],
-            usual=best.expected.busbw, size=one.size,
+            usual=best.expected.busbw, size=measurement.size,
         ),
     )  # fmt: skip
-    pair = len(group) == 2 or one.nodes == 2  # noqa: PLR2004  # the two ends of a link
+    pair = len(group) == 2 or measurement.nodes == 2  # noqa: PLR2004  # the two ends of a link
     return between(entry, known.roster) if pair else entry
 
 
@@ -317,7 +319,7 @@ def _of_unit(
     worst = min(groups, key=lambda group: _share(series[group]))
     first = _culprit(known, worst, series[worst])
     units = {group: _units(known.roster, group) for group in series}
-    well = frozenset().union(*(units[one] for one, same in series.items() if not _is_slow(same)))
+    well = frozenset().union(*(units[unit] for unit, same in series.items() if not _is_slow(same)))
     partners = _partners(unit, groups, units) & well
     return blamed(
         link_slow.RULE.slug,
@@ -341,16 +343,16 @@ def _units(roster: Roster, group: Group) -> frozenset[Unit]:
     return nodes if len(nodes) > 1 else frozenset((False, rank) for rank in group)
 
 
-def _shown(one: Timed, against: Expected | None) -> Bandwidth:
+def _shown(measurement: Timed, against: Expected | None) -> Bandwidth:
     return Bandwidth(
         collective="all-reduce",
-        ranks=len(one.group),
-        nodes=one.nodes,
-        size=one.size,
-        seconds=one.seconds,
-        busbw=one.busbw,
+        ranks=len(measurement.group),
+        nodes=measurement.nodes,
+        size=measurement.size,
+        seconds=measurement.seconds,
+        busbw=measurement.busbw,
         compared_with="" if against is None else against.words,
-        share=None if against is None else one.busbw / against.busbw,
+        share=None if against is None else measurement.busbw / against.busbw,
     )
 
 
@@ -364,7 +366,14 @@ def next_step(history: Sequence[StepResult], known: Known, plan: JobPlan) -> Ste
     Only a job in which everything passed is measured: elsewhere the fault comes first.
     """
     nodes = known.roster.nodes()
-    whole = next((one for one in timed(known.roster, history) if one.nodes == len(nodes)), None)
+    whole = next(
+        (
+            measurement
+            for measurement in timed(known.roster, history)
+            if measurement.nodes == len(nodes)
+        ),
+        None,
+    )
     round_ = _Round(history, known)
     if whole is None or len(round_.nodes) < _FEWEST or not all(map(_passed, history)):
         return None
@@ -379,7 +388,7 @@ def next_step(history: Sequence[StepResult], known: Known, plan: JobPlan) -> Ste
     return Step(
         number=len(history),
         kind="links",
-        groups=tuple(tuple(sorted(nodes[one] + nodes[other])) for one, other in pairs),
+        groups=tuple(tuple(sorted(nodes[first] + nodes[other])) for first, other in pairs),
         backend=known.backend,
         seconds=max(plan.least_collective, min(plan.first_collective, seconds)),
         sizes=(size,),
@@ -388,12 +397,12 @@ def next_step(history: Sequence[StepResult], known: Known, plan: JobPlan) -> Ste
 
 
 def _passed(done: StepResult) -> bool:
-    return all(one.passed for one in done.results.values())
+    return all(result.passed for result in done.results.values())
 
 
 def sizes_of(history: Sequence[StepResult], group: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes with which a group was tested last, so that it is tested with them again."""
-    return next((one.step.sizes for one in reversed(history) if group in one.step.groups), ())
+    return next((done.step.sizes for done in reversed(history) if group in done.step.groups), ())
 
 
 class _Round:
@@ -406,7 +415,7 @@ class _Round:
             if known.late.isdisjoint(ranks)
         }
         self._measured: dict[Pair, Timed] = {}
-        node_of = {one.rank: one.node for one in known.roster.ranks}
+        node_of = {rank.rank: rank.node for rank in known.roster.ranks}
         self._steps = sum(
             done.step.kind == "links" and bool(done.step.sizes) and not done.step.only_measures
             for done in history
@@ -417,10 +426,10 @@ class _Round:
                 both = sorted({node_of[rank] for rank in group})
                 if len(both) == 2 and len(group) == sum(len(self.nodes.get(at, ())) for at in both):  # noqa: PLR2004
                     self._met.add(pair(*both))
-        for one in timed(known.roster, history):
-            both = sorted({node_of[rank] for rank in one.group})
+        for measurement in timed(known.roster, history):
+            both = sorted({node_of[rank] for rank in measurement.group})
             if len(both) == 2 and pair(*both) in self._met:  # noqa: PLR2004  # a pair of nodes
-                self._measured[pair(*both)] = one
+                self._measured[pair(*both)] = measurement
         self._slow = {
             pair(*sorted({node_of[rank] for rank in group}))
             for group in _slow_once(history, known)
@@ -435,7 +444,7 @@ class _Round:
         met = {node for both in self._met for node in both}
         left = [node for node in nodes if node not in met]
         if len(left) == 1:
-            fastest = max(self._measured.items(), key=lambda one: one[1].busbw, default=None)
+            fastest = max(self._measured.items(), key=lambda item: item[1].busbw, default=None)
             return [pair(left[0], (fastest[0] if fastest is not None else sorted(met))[0])]
         return rounds.adjacent(left)
 
@@ -459,10 +468,12 @@ class _Round:
         """Return the slower one of two pairs that differ: others will show whether it is slow."""
         if len(self._measured) != 2:  # noqa: PLR2004  # see above
             return set()
-        (first, one), (second, other) = self._measured.items()
-        if one.likeness != other.likeness:
+        (first, measurement), (second, other) = self._measured.items()
+        if measurement.likeness != other.likeness:
             return set()
         slower, faster = (
-            ((first, one), other) if one.busbw < other.busbw else ((second, other), one)
+            ((first, measurement), other)
+            if measurement.busbw < other.busbw
+            else ((second, other), measurement)
         )
         return {slower[0]} if _is_slower(slower[1], faster) else set()

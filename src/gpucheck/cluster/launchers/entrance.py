@@ -158,11 +158,11 @@ def find(env: Env, request: PlaceRequest) -> TaskPlace:
         if found:
             notes = tuple(error.sentence for error in failures)
             # Two jobs with one MASTER_PORT on one machine differ in their size at least.
-            told = _told(
+            place = _told(
                 found, notes=notes, notices=_other_nodes(found, env, request),
                 run=run_name(found.run, str(found.tasks)),
             )  # fmt: skip
-            return _checked(told, request)
+            return _checked(place, request)
     if failures:
         raise failures[0]
     here = alone(env)
@@ -329,10 +329,10 @@ def _slurm_places(env: Env, names: list[str], counts: list[int]) -> list[tuple[i
     if not counts or sum(counts) > _TASKS:
         return []
     places = [(node, local) for node in range(len(names)) for local in range(counts[node])]
-    way = env.get("SLURM_DISTRIBUTION", "block").split(":")[0].split(",")[0]
-    if max(counts) == 1 or way == "block":
+    distribution = env.get("SLURM_DISTRIBUTION", "block").split(":")[0].split(",")[0]
+    if max(counts) == 1 or distribution == "block":
         return places
-    if way == "cyclic":
+    if distribution == "cyclic":
         return sorted(places, key=lambda place: (place[1], place[0]))
     return []
 
@@ -443,8 +443,8 @@ def _task(env: Env, rank: str, size: str) -> tuple[int, int]:
     return task, tasks
 
 
-def _contradiction(one: str, other: str) -> str:
-    return say("{one}, but {other}", one=one, other=other)
+def _contradiction(name: str, other: str) -> str:
+    return say("{one}, but {other}", one=name, other=other)
 
 
 def _told(place: TaskPlace, **more: object) -> TaskPlace:

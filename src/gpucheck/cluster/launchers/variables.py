@@ -78,13 +78,13 @@ def _names(item: str, most: int) -> list[str]:
     total = 1
     for index, part in enumerate(parts):
         choice = _numbers(part, most) if index % 2 else [part]
-        if not all(_NAME.fullmatch(one) for one in choice):
+        if not all(_NAME.fullmatch(name) for name in choice):
             raise ValueError(f"{part[:40]!r} is no name of a node")
         total *= len(choice)
         if total > most:
             raise ValueError(f"more than {_MOST} nodes")
         choices.append(choice)
-    names = ["".join(one) for one in itertools.product(*choices)]
+    names = ["".join(combination) for combination in itertools.product(*choices)]
     if not all(names):
         raise ValueError("a node without a name")
     return names

@@ -108,7 +108,7 @@ def beat(tasks: int) -> float:
     return min(max(LEAST, tasks / _RATE), _MOST)
 
 
-def told(seconds: object) -> float:
+def beat_told(seconds: object) -> float:
     """Return the interval that a store has told; the usual one if it makes no sense."""
     if not isinstance(seconds, (int, float)) or not LEAST <= seconds <= _MOST:
         return LEAST

@@ -86,21 +86,21 @@ class Inquiry:
         self._child = child
         self._end = end
         self._longest = longest
-        self._said = b""
+        self._answer = b""
         self._late = False
         self.status: int | None = None
         child.hang_up()
 
     @property
-    def said(self) -> bytes | None:
+    def answer(self) -> bytes | None:
         """Its answer so far; None if it is too long."""
-        return self._said if len(self._said) <= self._longest else None
+        return self._answer if len(self._answer) <= self._longest else None
 
     def tick(self) -> bool:
         """Read on. True if it has ended, or its time is over."""
         self._child.read_now()
         status = self._child.status()
-        self._said = (self._said + self._child.said())[: self._longest + 1]
+        self._answer = (self._answer + self._child.said())[: self._longest + 1]
         now = time.monotonic()
         if status is None and now >= self._end and not self._late:
             self._child.signal(TERMINATE)
@@ -148,13 +148,13 @@ def _name(parts: Sequence[str]) -> str:
 
 
 def _port(host: Host, folder: str) -> RdmaPort:
-    def said(file: str) -> str | None:
+    def word(file: str) -> str | None:
         answer = host.line(f"{folder}/{file}").value
         return None if answer is None else answer.rpartition(":")[2].strip()[:60]
 
     return RdmaPort(
-        state=said("state"), physical=said("phys_state"), rate=said("rate"),
-        gigabits=_gigabits(said("rate")), layer=said("link_layer"),
+        state=word("state"), physical=word("phys_state"), rate=word("rate"),
+        gigabits=_gigabits(word("rate")), layer=word("link_layer"),
     )  # fmt: skip
 
 
@@ -201,8 +201,8 @@ class PortCounters:
             return True
         if not self._look.tick():
             return False
-        if self._look.status is not None and self._look.said is not None:
-            self._last = read_counters(self._look.said.decode("utf-8", "replace"))
+        if self._look.status is not None and self._look.answer is not None:
+            self._last = read_counters(self._look.answer.decode("utf-8", "replace"))
             self._first = self._first or self._last
         self._look = None
         return True
@@ -282,22 +282,22 @@ def _unlisted(host: Host) -> dict[str, str]:
 
 def _states(ports: Mapping[str, RdmaPort]) -> list[str]:
     """Return the ports with their states, those whose state is known."""
-    return [f"{name} {one.state}" for name, one in ports.items() if one.state is not None]
+    return [f"{name} {port.state}" for name, port in ports.items() if port.state is not None]
 
 
-def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
+def with_census(facts: TaskFacts, answer: dict[str, Any], *, cuda: bool) -> TaskFacts:
     """Add what a worker reported about torch and its devices (``worker/census.py``)."""
     known = {
-        name: str(said[name])[:100]
+        name: str(answer[name])[:100]
         for name in ("python", "torch", "cuda", "cudnn", "nccl")
-        if said.get(name)
+        if answer.get(name)
     }
-    problems = said.get("problems")
+    problems = answer.get("problems")
     why = problems.get("devices") if cuda and isinstance(problems, dict) else None
     return msgspec.structs.replace(
         facts,
         **known,
-        devices=_devices(said.get("devices")),
+        devices=_devices(answer.get("devices")),
         phase="census",
         problem=str(why or "")[:500],
         kind="no-device" if why else "",
@@ -314,10 +314,10 @@ def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
     return msgspec.structs.replace(facts, throttling=throttling)
 
 
-def _devices(said: object) -> list[Device] | None:
+def _devices(answer: object) -> list[Device] | None:
     """Read the devices that a worker saw, or None if its answer is malformed."""
     try:
-        return msgspec.convert(said, Devices | None)
+        return msgspec.convert(answer, Devices | None)
     except ValueError:
         return None
 
@@ -379,15 +379,15 @@ class NodeCheck:
         if not self._inquiry.tick():
             return False
         self.done = True
-        status, said = self._inquiry.status, self._inquiry.said
+        status, output = self._inquiry.status, self._inquiry.answer
         if status is None:
             self.problem = say("gpucheck collect did not end in its time")
             return True
-        if status != 0 or said is None:
+        if status != 0 or output is None:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
-            self.snapshot = self._as_chosen(decode(said))
+            self.snapshot = self._as_chosen(decode(output))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True

@@ -54,9 +54,9 @@ def gpu_settings(nvml: Nvml) -> dict[str, str]:
         return {}
     found = {"gpu": str(*models)}
     for key, value in _OF_GPUS.items():
-        said = [value(gpu) for gpu in gpus]
-        known = [one for one in said if one is not None]
-        if len(known) == len(said):
+        values = [value(gpu) for gpu in gpus]
+        known = [text for text in values if text is not None]
+        if len(known) == len(values):
             found[key] = known[0] if len(set(known)) == 1 else str(_counted(known))
     return found
 
@@ -75,23 +75,23 @@ def adapter_settings(host: Host) -> dict[str, str]:
     if adapters and len(adapters) <= _MOST_PORTS:
         found |= _of_adapters(host, adapters)
     if adapters and host.exists(_MODULES).value is True:
-        found["peer-memory"] = _switch(any(_is_loaded(host, one) for one in _PEER_MEMORY))
+        found["peer-memory"] = _switch(any(_is_loaded(host, module) for module in _PEER_MEMORY))
         found["gdrcopy"] = _switch(_is_loaded(host, _GDRCOPY))
     return found
 
 
 def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
-    kinds = [host.line(f"{one}/hca_type").value for one in adapters]
-    firmware = [host.line(f"{one}/fw_ver").value for one in adapters]
+    kinds = [host.line(f"{adapter}/hca_type").value for adapter in adapters]
+    firmware = [host.line(f"{adapter}/fw_ver").value for adapter in adapters]
     ports = host.glob(f"{_ADAPTERS}/ports/*").value or []
-    states = [_word(host.line(f"{one}/state").value) for one in ports]
+    states = [_word(host.line(f"{port}/state").value) for port in ports]
     rates = [
-        host.line(f"{one}/rate").value
-        for one, state in zip(ports, states, strict=True)
+        host.line(f"{port}/rate").value
+        for port, state in zip(ports, states, strict=True)
         if state == "ACTIVE"
     ]
-    layers = [host.line(f"{one}/link_layer").value for one in ports]
-    said = {
+    layers = [host.line(f"{port}/link_layer").value for port in ports]
+    settings = {
         "adapters": _counted(kinds),
         "adapter-firmware": _counted(
             None if None in pair else " ".join(map(str, pair))
@@ -100,9 +100,9 @@ def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
         "ports": _counted(states),
         "port-rates": _counted(rates),
         "port-layers": _counted(layers),
-        "adapter-pcie": _counted(_link(host, one) for one in adapters),
+        "adapter-pcie": _counted(_link(host, adapter) for adapter in adapters),
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _link(host: Host, adapter: str) -> str | None:
@@ -164,7 +164,7 @@ def _pcie(gpu: NvmlGpu) -> str | None:
 
 def _repairs(gpu: NvmlGpu) -> str | None:
     """Whether a repair of the GPU's memory waits for a reset: of rows, before Ampere of pages."""
-    known = [one for one in (gpu.rows_pending, gpu.pages_pending) if one is not None]
+    known = [flag for flag in (gpu.rows_pending, gpu.pages_pending) if flag is not None]
     return ("pending" if any(known) else "nothing") if known else None
 
 
@@ -200,7 +200,7 @@ def pcie_settings(host: Host) -> tuple[dict[str, str], dict[str, str]]:
     ``acs`` is ``enabled`` if a bridge above one of the devices redirects what another device sends
     to it: traffic between a GPU and an adapter then takes the way over the processor.
     """
-    gpus = _real(host, [f"{_DEVICES}/{one}" for one in host.listing(_GPUS).value or ()])
+    gpus = _real(host, [f"{_DEVICES}/{address}" for address in host.listing(_GPUS).value or ()])
     adapters = _real(host, host.glob(_ADAPTER_DEVICES).value or ())
     found: dict[str, str] = {}
     unknown: dict[str, str] = {}
@@ -220,8 +220,8 @@ def pcie_settings(host: Host) -> tuple[dict[str, str], dict[str, str]]:
 
 def _real(host: Host, links: Iterable[str]) -> list[str]:
     """Return the folders of PCI devices; each has those of the bridges above it in its path."""
-    found = [host.real_path(one).value for one in links]
-    return [one for one in found if one is not None and "/pci" in one][:_MOST]
+    found = [host.real_path(link).value for link in links]
+    return [folder for folder in found if folder is not None and "/pci" in folder][:_MOST]
 
 
 def _of_devices(
@@ -236,14 +236,14 @@ def _of_devices(
         values[0].append(f"{128 << (control >> _PAYLOAD & 7)} B")
         values[1].append(f"{128 << (control >> _READ_REQUEST & 7)} B")
         values[2].append("enabled" if control & _RELAXED else "disabled")
-    return {key: _counted_if_mixed(said) for key, said in zip(keys, values, strict=True)}, {}
+    return {key: _counted_if_mixed(texts) for key, texts in zip(keys, values, strict=True)}, {}
 
 
 def _counted_if_mixed(values: Sequence[str]) -> str:
     kinds = sorted(set(values))
     if len(kinds) == 1:
         return kinds[0]
-    return ", ".join(f"{values.count(one)} x {one}" for one in kinds)
+    return ", ".join(f"{values.count(kind)} x {kind}" for kind in kinds)
 
 
 def _device_control(host: Host, device: str) -> int | str:

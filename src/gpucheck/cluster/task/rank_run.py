@@ -79,7 +79,7 @@ def explained(kind: str, detail: str, printed: Iterable[object] = ()) -> tuple[s
     soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
     if soft == resource.RLIM_INFINITY:
         return kind, detail
-    if not any(isinstance(one, str) and _REFUSED.search(one) for one in (detail, *printed)):
+    if not any(isinstance(text, str) and _REFUSED.search(text) for text in (detail, *printed)):
         return kind, detail
     return ADDRESS_SPACE, say(
         "the limit on its address space (ulimit -v) is {size} MiB, and memory was refused: {why}",
@@ -175,9 +175,9 @@ def _call(name: str) -> str:
     return name if name != "0" and _CALL.fullmatch(name) else ""
 
 
-def _number(said: str) -> int | None:
+def _number(text: str) -> int | None:
     """Return the number of the system call in ``/proc/PID/syscall``, or None if there is none."""
-    first = said.split(" ", 1)[0]
+    first = text.split(" ", 1)[0]
     try:
         number = int(first)
     except ValueError:
@@ -292,8 +292,8 @@ class RankRun:
         result = answered if answered is not None else self._from_end(message)
         seconds = round(time.monotonic() - self._begun, 3)
         if result.status in ("failed", "crashed"):
-            said = (message.get("printed"), *result.data.values())
-            kind, detail = explained(result.kind, result.detail, said)
+            texts = (message.get("printed"), *result.data.values())
+            kind, detail = explained(result.kind, result.detail, texts)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
         result = msgspec.structs.replace(result, data={**result.data, **self._lost_packets()})
@@ -368,7 +368,7 @@ class RankRun:
         The other end may have closed them since, so that it ended by itself.
         """
         seen = self._process.looks.lost_packets if self._process.looks is not None else []
-        worst = sorted(seen, key=lambda one: -one.lost)[:_MOST_CONNECTIONS]
+        worst = sorted(seen, key=lambda loss: -loss.lost)[:_MOST_CONNECTIONS]
         return {"lost_packets": builtins(worst)} if worst else {}
 
     def _why(self, reason: StopReason) -> str:
@@ -414,8 +414,8 @@ def read_flight(message: Message) -> Flight | None:
 
 def _detail(message: Message) -> str:
     """Return what a worker says is wrong; a sentence of ours stays one, unless it is too long."""
-    said = sentence_in(message, "detail")
-    return said if len(said) <= _LONGEST else said[:_LONGEST]
+    sentence = sentence_in(message, "detail")
+    return sentence if len(sentence) <= _LONGEST else sentence[:_LONGEST]
 
 
 def read_answer(message: Message) -> RankResult | None:
@@ -441,13 +441,13 @@ def read_answer(message: Message) -> RankResult | None:
         return None
 
 
-def _checked(said: object) -> dict[str, Any]:
+def _checked(data_of_worker: object) -> dict[str, Any]:
     """Return the data of a result, as task 0 will take them.
 
     Raises:
         ValueError: they are malformed.
     """
-    data = msgspec.convert(said, dict[str, Any])
+    data = msgspec.convert(data_of_worker, dict[str, Any])
     msgspec.convert(data, ResultFacts)
     size = len(msgspec.json.encode(data, enc_hook=plain))
     return data if size <= _MOST_DATA else {"left_out": f"{size} bytes, too many for a message"}

@@ -141,13 +141,13 @@ class RankWorkers:
             self._stage = str(message.get("text"))[:200]
         elif "too_old" in message:
             version = str(message["too_old"])[:20]
-            said = say("it is Python {version}; gpucheck needs 3.8 or newer", version=version)
-            self._fail("too-old", said)
+            sentence = say("it is Python {version}; gpucheck needs 3.8 or newer", version=version)
+            self._fail("too-old", sentence)
         elif event == "import-failed":
             self._fail("import-failed", str(message.get("detail")))
         elif zygote.is_unkillable:
-            said = say("import torch cannot be killed: it is stuck in the driver or on a disk")
-            self._fail("unkillable", said, _look(zygote, ""))
+            sentence = say("import torch cannot be killed: it is stuck in the driver or on a disk")
+            self._fail("unkillable", sentence, _look(zygote, ""))
         elif event == "ended":
             late = say(
                 "import torch did not end within {seconds:.0f} s", seconds=self._import_limit
@@ -221,7 +221,7 @@ class StepRun:
 
     def begin(self) -> None:
         """Start each group's first worker, and the others once that one has opened a store."""
-        for group in {one.group for one in self._members.values() if len(one.ranks) > 1}:
+        for group in {member.group for member in self._members.values() if len(member.ranks) > 1}:
             self._watch(group)
         for member in self._members.values():
             if member.index == 0:
@@ -251,7 +251,7 @@ class StepRun:
                 self._note(self._members[rank], run.result)
         if len(self.results) < len(self._members):
             return False
-        if len(self._numbered) < sum(not one.passed for one in self.results.values()):
+        if len(self._numbered) < sum(not result.passed for result in self.results.values()):
             return False
         if not self._have_counted():
             return False
@@ -301,7 +301,9 @@ class StepRun:
 
     def _await_rendezvous(self, group: int) -> None:
         """Start the members of a group here that are not its first, once its store is open."""
-        waiting = [one for one in self._members.values() if one.group == group and one.index]
+        waiting = [
+            member for member in self._members.values() if member.group == group and member.index
+        ]
         limit = sum(self._deadlines[phase] for phase in _BEFORE_THE_OTHERS)
 
         def then(text: bytes | None) -> None:
@@ -364,8 +366,8 @@ class StepRun:
 
     def _send_results(self) -> None:
         found = [
-            msgspec.structs.replace(one, order=self._numbered.get(rank, 0))
-            for rank, one in sorted(self.results.items())
+            msgspec.structs.replace(result, order=self._numbered.get(rank, 0))
+            for rank, result in sorted(self.results.items())
         ]
         for at in range(0, len(found), _RESULTS):
             some = tuple(found[at : at + _RESULTS])
@@ -374,9 +376,9 @@ class StepRun:
             try:
                 self._store.set(key, StepResults(results=some, grown=grown))
             except StoreError:  # task 0 waits for every rank: each goes alone, without its data
-                for one in some:
-                    key = messages.RESULTS.key(self.orders.step, one.rank)
-                    bare = msgspec.structs.replace(one, data={}, flight=None)
+                for result in some:
+                    key = messages.RESULTS.key(self.orders.step, result.rank)
+                    bare = msgspec.structs.replace(result, data={}, flight=None)
                     self._store.set(key, StepResults(results=(bare,), grown=grown))
                     grown = {}
 

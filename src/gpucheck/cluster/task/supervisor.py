@@ -285,11 +285,11 @@ class Supervisor:
 
     def _register(self) -> None:
         left = max(0.0, round(self._plan.end - time.monotonic(), 1))
-        said = Registration(
+        registration = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
             deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
-        self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
+        self._store.set(messages.REGISTRATIONS.key(self._place.task), registration)
         self._store.send_wide()
 
     def _learn(self) -> Script:

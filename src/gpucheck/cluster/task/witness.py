@@ -83,7 +83,7 @@ class Witness:
         self._store = store
         self._domain = domain
         self._seen: dict[int, Seen] = {}
-        self._said = 0
+        self._reported = 0
 
     def watch(self, number: int = 0) -> None:
         """Wait for the questions of task 0."""
@@ -103,8 +103,8 @@ class Witness:
     def tick(self) -> None:
         """Say what was seen, if there is anything new."""
         seen = dict(self._seen)
-        if len(seen) > self._said:
-            self._said = len(seen)
+        if len(seen) > self._reported:
+            self._reported = len(seen)
             self._store.set(messages.WITNESSED.key(self._task), Witnessed(seen=seen))
 
     def _look(self, place: Place) -> None:

@@ -65,7 +65,7 @@ def first_line(result: Result) -> First:
 
 def _cause(cause: Cause, result: Result) -> Box:
     first = words_of.verdict(result)  # the first line already says this one
-    said = [one for _severity, one in words_of.said([cause]) if one not in first]
+    said = [one for _severity, one in words_of.cause_lines([cause]) if one not in first]
     if len(said) > _EACH:
         said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
     return msgspec.structs.replace(
@@ -77,7 +77,7 @@ def _cause(cause: Cause, result: Result) -> Box:
 
 def _said(found: Sequence[Cause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
-    told = words_of.said(list(found))
+    told = words_of.cause_lines(list(found))
     shown_above = sum(min(_EACH, len(one.culprits) or 1) for one in found[:_IN_FULL])
     if len(told) <= shown_above:
         return None
