@@ -14,7 +14,9 @@ from gpucheck.facts.streams import reading
 from gpucheck.language import say, say_many, spoken
 
 _ROWS = 50
+"""Chosen: a screen of hosts, the worst first."""
 _LARGEST = 512 << 20
+"""Bytes. Chosen: years of records of a large cluster."""
 
 
 def show(options: dict[str, Any]) -> None:

@@ -28,11 +28,13 @@ _QUICK, _TOGETHER = 10.0, 90.0
 """The time limits in seconds unless the user gives another."""
 _NO_TESTS = "none"
 _FIT, _UNFIT = 0, 1
+"""Exit statuses: Slurm drains a node whose Prolog ends with anything but 0."""
 _OF_PROBES = 0.6
 """The share of the time for the static checks."""
 _LEAST, _TO_END = 2.0, 1.0
 """Seconds that self-tests need to be worth starting, and that are left to end them."""
 _OF_JOBS = ("master", "nodes", "port", "ranks", "links", "each")
+"""Options that make no sense for one node by itself."""
 
 
 def seconds(level: str) -> float:

@@ -32,6 +32,7 @@ _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
 _FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
+"""Options with a file that is replaced: checked before the work, and left to others after it."""
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 

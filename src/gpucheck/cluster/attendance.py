@@ -28,6 +28,8 @@ from gpucheck.language import say
 TOLD_TO_END = "told-to-end"
 """The kind of a rank whose launcher ended its task before the job was judged."""
 _MOST_MALFORMED = 5
+"""Chosen: a forger could fill the report with its sentences, and one peer of another release sends
+the same one each time."""
 _WITNESSES = 8
 """How many hosts are asked about a silent one: with more, one that errs changes nothing."""
 _MOST = 64
@@ -40,6 +42,8 @@ rarer, as many more as ``wire.silence`` says."""
 FOR_TASKS = 1e-5
 """Seconds between two looks at the store for each task of the job, so that a look may cost some."""
 _BEATS = 1.0
+"""Seconds between two looks at the heartbeats: as often as they come in a small job
+(``wire.LEAST``)."""
 
 
 class Inbox:

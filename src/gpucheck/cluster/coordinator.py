@@ -40,6 +40,8 @@ from gpucheck.facts import builtins
 from gpucheck.language import say
 
 _OFTEN = 0.02
+"""Seconds between two turns of a small job. Chosen: a fraction of any step, and no load on task
+0."""
 _MARGIN = 2.0
 """Seconds beyond a step's own deadline, for it to begin and for its results to arrive."""
 _RESERVE = 8.0

@@ -39,9 +39,12 @@ Secret = Callable[[], str]
 """Returns the token that counts now; "" without one."""
 _OPEN_MPI = "OMPI_MCA_orte_precondition_transports"
 _OPEN_MPI_KEY = re.compile(r"[0-9a-f]{16}-[0-9a-f]{16}")
+"""Two words of 64 bits, as mpirun writes them; anything else is no random key."""
 _NAME = "gpucheck/preflight.key"
 _KEY = re.compile(rb"[0-9a-f]{64}\n?")
+"""What ``_made`` writes; a file with anything else is not ours."""
 _BYTES = 32
+"""256 bits. Chosen: nobody guesses them."""
 _PATIENCE = 3.0
 """Seconds for the file: a file server may hang."""
 _SHARED = re.compile(

@@ -33,15 +33,21 @@ RANK_SCHEMA = "gpucheck.preflight-rank/1"
 _WORST_FIRST: tuple[Status, ...] = (
     "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
 )  # fmt: skip
+"""Which end of several stands for a rank in its file: what it said itself before what others
+missed."""
 _LEFT_OUT = ("message", "groups")
 """Keys of a verdict that a rank's file does not need: the tag of the message, and the figures for
 the baselines."""
 _HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,253}")
+"""A name that srun takes in a list of nodes; others would change the meaning of the list."""
 _CULPRIT = 1
+"""The exit status of a run that names somebody: only its findings cost a node its place."""
 SCHEMA = "gpucheck.preflight-record/1"
 LONGEST_LINE = 4 << 20
+"""Bytes of a record. Chosen: 10,000 names of hosts of 255 characters are 2.6 MB."""
 _Name = Annotated[str, Meta(max_length=255)]
 _MOST = 10_000
+"""Hosts, or culprits, of a record. Chosen: a line with so many still fits into ``LONGEST_LINE``."""
 
 
 class FileError(Exception):

@@ -27,19 +27,23 @@ FORMS = (
 _FACTOR, _LEAST_FACTOR, _MOST_FACTOR = 5.0, 1.1, 1000.0
 """The usual factor leaves a fifth of the speed: half of what a CPU rank may lose unaccused."""
 _LONGEST = 80
+"""Characters of a fault that is quoted. Chosen: one line of a terminal."""
 _LINK = re.compile(r"([0-9]{1,6})-([0-9]{1,6})")
 _NUMBER = re.compile(r"[0-9]{1,6}")
+"""Ranks have up to six digits: a job has a million at most."""
 _ARRIVAL = _IMPORT = _CONNECT = 60.0
 """Seconds for all tasks to arrive (pods may be late), to import torch, and to connect."""
 _SHARE, _MOST = 0.2, 0.4
 """The share of a long time limit that each of these gets, and the most of a short one."""
 _START = 30.0
+"""Seconds for a worker to start. Chosen: it is forked, so only a busy node needs as much."""
 _FIRST = 60.0
 """Seconds for the first collective with the usual time limit; later rounds have a quarter."""
 _FEW, _SHARE_OF_FEW = 256, 0.75
 """Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
 is named within a minute."""
 _ALONE_STEP = 30.0
+"""Seconds for a step of tests without communication, whose tests have limits of their own."""
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 """Seconds for one test of a GPU alone."""
 

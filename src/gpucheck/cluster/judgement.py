@@ -55,11 +55,14 @@ from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _A_DRILL = say("a drill is running")
-"""All that the judgement knows about a drill."""
+"""All that the judgement says about a drill."""
 _MOST_TOLD = 20
 """How many culprits each task gets; the report has all of them."""
 _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
+"""Which end of several stands for a rank: who vanished says more than who failed, and who waited
+says least."""
 _SURE = tuple(Confidence)
+"""The most certain first."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):

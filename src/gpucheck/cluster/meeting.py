@@ -33,6 +33,8 @@ from gpucheck.cluster.task_0 import Conclusion, Loss, conclude, is_about_task_0
 from gpucheck.facts.numbers import whole_number
 
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 DEPUTIES = 3
 """How many there are: one after another may be lost, too."""
 _BY_NUMBER, _AMONG = 3, 256

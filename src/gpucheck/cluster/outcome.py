@@ -28,7 +28,9 @@ _WORDS: dict[ExitStatus, ExitClass] = {
 _ON_THE_GPU = ("set-device", "alone", "store", "connect", "enter", "leave")
 """The phases in which a rank uses its device or the others. Before them only Python is slow."""
 _FAULTS = ("crashed", "failed", "timed-out", "lost")
+"""How a rank ends by itself; one that was stopped or not run has waited for another."""
 _CULPRIT, _INCONCLUSIVE = 1, 3
+"""Exit statuses (docs/preflight.md)."""
 
 
 class Ending(msgspec.Struct, frozen=True):

@@ -32,9 +32,11 @@ _TO_MEET = 5.0
 _TO_HEAR = 0.5
 """Seconds for the others to hear why task 0 ends."""
 _MISCONFIGURED = 4
+"""The exit status (docs/preflight.md)."""
 _FAREWELL = 2.0
 """Seconds that are left of the time limit when they have met."""
 _LONGEST_NAME = 255
+"""Characters: more than a name in the DNS may have (253)."""
 
 
 class Policy(msgspec.Struct, frozen=True):

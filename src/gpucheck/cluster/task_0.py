@@ -23,11 +23,16 @@ from gpucheck.findings import rank_missing
 from gpucheck.language import say, say_many
 
 _SECONDS = 2.0
+"""Seconds for a resolver. Chosen: one that works answers in less; the run waits for it."""
 _SILENT: tuple[Reason, ...] = ("timed-out", "no-route")
+"""Nothing at all came back: host, program and network are equally possible."""
 _STRONGEST: tuple[Seen, ...] = (
     "ended", "refused", "stopped", "uninterruptible", "says-nothing", "unreachable"
 )  # fmt: skip
+"""What proves more, first: the kernel of the host, then its network, then silence. One of them
+decides, so that another order would let a weak sight of one task hide a strong one of another."""
 _CERTAIN: tuple[Seen, ...] = ("ended", "refused", "stopped")
+"""What only an end or a signal can cause; the others may pass."""
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible")
 """What the kernel of its own machine says."""
 _INCONCLUSIVE = 3

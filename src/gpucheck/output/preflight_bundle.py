@@ -23,6 +23,7 @@ from gpucheck.output.preflight_public import Public
 _FOLDER = "gpucheck-preflight"
 _TAR_ENDS = (".tar.gz", ".tgz")
 _WIDTH = 100
+"""Columns of the report in the archive, where no terminal says any."""
 _STEPS = "steps.jsonl"
 
 

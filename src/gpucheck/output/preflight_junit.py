@@ -14,6 +14,7 @@ from gpucheck.output.words import headed
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
 _RANKS, _CHECKS = "gpucheck.preflight.ranks", "gpucheck.check"
 _CULPRITS_OF_A_RANK = 8
+"""Chosen: a test case that fails for more reasons is not read; the report has all."""
 
 
 def render(result: Result) -> str:

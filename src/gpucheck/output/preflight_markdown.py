@@ -16,6 +16,8 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL = 50, 8
+"""Findings in a line each, and with their fixes. Chosen: an issue on GitHub takes 65,536
+characters."""
 
 
 def render(result: Result) -> str:

@@ -15,8 +15,11 @@ from gpucheck.output.words import clean
 
 _PREFIX = "gpucheck_preflight"
 _CULPRITS, _BANDWIDTHS = 100, 20
+"""Series of one run. Chosen: each value of a label costs Prometheus memory for good."""
 _PER_GB = 1e9
+"""Prometheus' metrics are in base units: bytes, not GB."""
 _LONGEST = 200
+"""Characters of a label. Chosen: a few host names; see above."""
 
 Sample = tuple[Mapping[str, str], float]
 

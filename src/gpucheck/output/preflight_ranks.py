@@ -8,6 +8,7 @@ from gpucheck.output.preflight_words import by_status, counted_status, host, pop
 from gpucheck.output.words import clean, headed
 
 _ROWS, _LONGEST = 100, 300
+"""Rows, and characters of a cell. Chosen: the JSON has every rank in full."""
 
 
 class RankRow(NamedTuple):

@@ -11,7 +11,9 @@ from gpucheck.facts.preflight import Culprit
 from gpucheck.output.words import clean
 
 _LONGEST = 255
+"""Characters: more than a name in the DNS may have (253)."""
 _MOST = 1000
+"""Chosen: culprits of a line that ``files.LONGEST_LINE`` still takes."""
 
 
 def line(result: Result, now: datetime | None = None) -> str:

@@ -16,11 +16,15 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_line
 
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
+"""Columns of the word at the start of a line."""
 _RANK_COLUMNS = 9, 11
+"""Columns of a rank and of its status."""
 _SAID, _IN_FULL = 8, 2
 """How many findings are shown, and how many slugs with their fixes."""
 _ROWS = 8
+"""Chosen: hosts, or bandwidths, of a screen."""
 _LONGEST_LOOK = 400
+"""Characters. Chosen: some lines for each look; the JSON has all."""
 _FEW_RANKS = 16
 """Up to this many ranks have a line each; otherwise only those that failed, by host."""
 

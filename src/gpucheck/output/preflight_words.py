@@ -25,6 +25,8 @@ from gpucheck.output.words import and_more, bracketed, clean, headed, in_line, i
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]
+"""The ends of a rank that is to blame, or may be; one that was stopped has waited for others. The
+order is that of a table: who needs a look is on top."""
 _CLASSES: dict[ExitStatus, str] = {
     0: say("nothing that counts was found"),
     1: say("a machine is broken, or a rank is missing, hangs or crashed"),
@@ -33,10 +35,15 @@ _CLASSES: dict[ExitStatus, str] = {
     5: say("results are right, but something is too slow"),
 }
 INCONCLUSIVE: ExitStatus = 3
+"""The exit status (docs/preflight.md)."""
 _PAIR = 2
+"""Ranks."""
 _MOST_HOSTS = _MOST_MODELS = 3
+"""Names in a sentence. Chosen: more would not be read."""
 _LONGEST_HOST, _LONGEST_SPANS, _LONGEST_EVIDENCE = 80, 60, 600
+"""Characters. Chosen: a host and its ranks fit into a line, evidence into a paragraph."""
 _SHORT_SECONDS = 10
+"""Below this, seconds have a decimal."""
 
 
 class Cause(msgspec.Struct, frozen=True):

@@ -34,8 +34,10 @@ from gpucheck.findings import nccl_infiniband, rank_missing, ranks_heterogeneous
 from gpucheck.language import in_clauses, say, say_many
 
 _ORDER = tuple(Confidence)
+"""The most certain first."""
 _NOTHING_KNOWN = Sights()
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
+"""How NCCL and libibverbs name the adapters in an error: such a failure is of the network."""
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):

@@ -37,6 +37,7 @@ _VICTIM = ("peer-lost", "store-unreachable", "not-begun")
 _SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
 """Kinds that the other end, or the link, may have caused as well."""
 _FAILING = ("failed", "crashed", "timed-out", "lost")
+"""How a rank ends that is to blame, or may be."""
 
 
 def went_wrong(result: RankResult | None) -> bool:

@@ -25,6 +25,7 @@ sets each meets ``_SHIFTS`` others: if none of those pairs passes, more pairs wi
 _PARTNERS, _ATTEMPTS = 8, 4
 """Rounds with proven-good partners; partners of one suspect."""
 _RETESTS = 8
+"""Rounds in which links are repeated. Chosen: each costs a step of the job."""
 _ENOUGH = 7
 """Partners that a bad rank is tried with: all that it has on a node of eight."""
 _RAILS = 8

@@ -20,7 +20,9 @@ from gpucheck.findings import rank_hangs, rank_missing
 from gpucheck.language import say, say_many
 
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing", "answers")
+"""Something on the host answered, so its network works."""
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible", "runs")
+"""What the kernel of its own machine says; it is not mistaken."""
 
 
 class Sights(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,8 @@ ADDRESS_SPACE = "address-space-limit"
 """The kind of a result for which a task has seen that the limit on its address space is to blame.
 """
 _LONGEST = 200
+"""Characters of what a process printed, in a sentence. Chosen: a line of an error, without a page
+of it."""
 _CONNECTING = ("start", "import", "set-device", "store", "connect")
 """Phases in which a rank starts the threads that it needs."""
 _NEXT = 2
@@ -56,7 +58,9 @@ _TRIAL, _COLLECTIVES = "worker/trial.py run", "worker/together.py check"
 _LINE = re.compile(r":[0-9]{1,9}(?= )")
 """The number of a line in a frame of a stack."""
 _WITNESSES = 2
+"""Other ranks that must wait: against a single one nobody knows which of the two is odd."""
 _MOST_SPANS = 12
+"""Chosen: a sentence with more spans of ranks would not be read; the report has every rank."""
 _LEAST_WAIT = 5.0
 """Seconds for a processor that say something."""
 _LOOP = 2.0
@@ -140,6 +144,8 @@ _ERRORS = (
         lambda text: say("its system refused another thread or process ({said})", said=text),
     ),
 )
+"""Words of Gloo, NCCL, Python and the C library. A pattern that another rank's failure could
+also print would accuse the wrong host."""
 
 
 def named(known: Sequence[RankResult]) -> list[DirectEvidence]:

@@ -24,6 +24,7 @@ itself. ``either``: one of several nodes that only fail together. ``scale``: nob
 ranks together fail."""
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2
+"""Ranks, or nodes."""
 HOW: dict[GroupFailure, str] = {
     "wrong": say("got wrong sums"),
     "store": say("did not meet at the store"),

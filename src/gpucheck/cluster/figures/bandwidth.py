@@ -14,13 +14,19 @@ from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 K = TypeVar("K", bound=Hashable)
 _PER_GB = 1e9
+"""Decimal, as bandwidths are published and as nccl-tests prints them."""
 _TIMED = re.compile(r"all-reduce ([1-9]\d{0,14}) B s")
+"""The name under which ``worker/together.py`` reports the time of a size."""
 _MIB = 1024 * 1024
+"""Binary, as sizes of messages are chosen."""
 _SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+"""Set to 1, they switch a transport within the node off: the node is then slow as it was asked to
+be."""
 _CHOOSES = (
     "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
     "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
 )  # fmt: skip
+"""They take a choice from NCCL that decides the bandwidth: published figures are with its own."""
 
 
 class Peers(Generic[K]):

@@ -21,6 +21,7 @@ from gpucheck.language import plain, say
 FILE_LIMIT = 4 * 1024 * 1024
 """A larger file is not ours: a machine with 16 GPUs needs some 10 KiB."""
 _MOST_GPUS, _MOST_GROUPS = 4096, 4096
+"""Chosen: GPUs that one home folder may see over years; older entries go first."""
 _NAME = "gpucheck/baseline.json"
 
 
@@ -31,6 +32,7 @@ _FOR_LOCK = 3.0
 _SECONDS = 6.0
 """Seconds after which the entries are not added again."""
 _LOOK = 0.02
+"""Seconds between two tries for the lock. Chosen: the file is written in milliseconds."""
 _PAUSE = 0.2
 """Seconds in which another task may replace the file by one without these entries."""
 

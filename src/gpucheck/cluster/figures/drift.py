@@ -54,6 +54,7 @@ _OF_THE_MODEL = frozenset(
         "gpu-pcie", "gpu-payload", "gpu-read-request", "gpu-relaxed-ordering",
     ]
 )  # fmt: skip
+"""They differ between models of GPUs, so only nodes with the same model are compared."""
 _WORDS: Mapping[str, str] = {
     "enabled": say("enabled"), "disabled": say("disabled"), "none": say("no fault"),
     "pending": say("pending"), "nothing": say("none"), "open": say("open"),
@@ -76,6 +77,7 @@ VARIABLES = (
 )  # fmt: skip
 """Variables on whose values all ranks should agree, besides those with the prefixes."""
 _PREFIXES = ("NCCL_", "GLOO_", "FI_", "UCX_")
+"""Whatever these libraries read may change how the ranks talk to each other."""
 _OF_THE_RANK = (
     "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID",
     "UCX_LOG_LEVEL",
@@ -100,6 +102,7 @@ _VARIABLES_OF_THE_HOST = (
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
+"""Binary, as sentences show the size of shared memory."""
 _MOST_FURTHER = 256
 """Variables that no list names and that are compared: each is, for every task."""
 _MOST_SAID = 16

@@ -19,7 +19,9 @@ from gpucheck.findings import memlock_too_low, nccl_duplicate_gpu, nvlink_down, 
 from gpucheck.language import in_series, say, say_many
 
 _MOST_HOSTS = 4
+"""Chosen: one notice has a sentence for so many hosts, and the names of the others."""
 _MOST_GPUS = 16
+"""Chosen: nearly every node has no more; of others the rest is a number."""
 _ACTIVE = "ACTIVE"
 
 

@@ -32,7 +32,9 @@ _SYMBOLS = "symbol_error"
 _ALLOWED = 1e-12
 """Errors a bit that InfiniBand's specification allows a link."""
 _GIGA = 1e9
+"""Rates of links are decimal (``400 Gb/sec`` in sysfs)."""
 _MOST_TOLD = 5
+"""Ports or counters in a sentence. Chosen: more would not be read."""
 _OF_PORTS = ("ports", "port-rates")
 """The keys of ``node_settings`` that count states and rates without the names of the ports."""
 _GrownByTask = Mapping[int, Mapping[str, Mapping[str, int]]]

@@ -24,6 +24,7 @@ from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
+"""Bytes. Chosen: far more than a line for each requirement, and read at once."""
 _THE_FILE = say("the file")
 _SEVERAL = ", "
 """Between the NVLink domains of one host (``task/node_settings.py``)."""

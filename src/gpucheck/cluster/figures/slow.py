@@ -31,11 +31,13 @@ CPU_SHARE = 0.4
 _MOST_REPEATED = 64
 """At most this many ranks measure again: suspects and some similar ranks."""
 _TIMES = 2
+"""Measurements in which a culprit was slow: one may have met another process."""
 _PINNED = "pinned"
 _SECONDS = " s"
 _LATE, _VERY_LATE = 0.2, 0.5
 """Seconds: a rank that is later than that in a collective makes the others wait; it is an error
 where it is that much later in half of them. Healthy ranks are some milliseconds apart."""
+# Chosen: a collective or two may find another process in the way.
 _MOST_TIMES = 0.8
 _COLLECTIVES = 5
 """Who was late in so large a share of at least so many collectives is late every time."""
@@ -47,6 +49,7 @@ up to which the others count as free of one."""
 _PERIODS = 20
 """At least so many periods, of a tenth of a second each: fewer say nothing."""
 _HALF = 0.5
+"""Processors of a rank; with less, its busy thread cannot run half of the time: an error."""
 _NOTHING = Throttling(periods=0, throttled=0)
 
 

@@ -30,6 +30,7 @@ from gpucheck.language import listed, say, say_many
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _TIMES = 2
+"""Measurements in which a culprit was slow, as for GPUs: one may have met other traffic."""
 _SMALLEST = 1 << 20
 """Bytes: the time of a smaller message is mostly latency, and no bandwidth."""
 _ENDS = 2
@@ -46,6 +47,7 @@ _FEWEST = 3
 _ROUNDS = 4
 """Steps at most that look for partners of suspects."""
 _PARTNERS = 2
+"""Good partners of a suspect: slow with two of them, it is no pair that is slow."""
 _SIZES: Mapping[Backend, tuple[int, int]] = {"gloo": (1 << 20, 1 << 22), "nccl": (1 << 24, 1 << 27)}
 """Bytes of an all-reduce where the network is slow, and otherwise."""
 _IS_SLOW = 0.5

@@ -40,6 +40,8 @@ Launcher = Literal["torchrun", "slurm", "openmpi", "mpi", "env", "kubernetes", "
 _DEFAULT_PORT = 29500
 """The port that torch uses when there is no MASTER_PORT."""
 _TASKS = 1_000_000
+"""As many as a list of ranks may have (``model.MOST``): a variable with more is an error or
+hostile."""
 
 
 class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):

@@ -35,9 +35,11 @@ Secret = Callable[[bool], str]
 """Returns the token that counts now, "" without one; is told whether the store wants one."""
 
 _READ = 65536
+"""Bytes that are read at once. Chosen: more than a greeting and an answer have."""
 _LOOK = 0.5
 """Seconds for a store on this machine to greet."""
 _BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
+"""What connect_ex returns of a socket that does not block, once the attempt is under way."""
 _GREETINGS = msgspec.json.Decoder(Greeting)
 _ANSWERS = msgspec.json.Decoder(Answer)
 

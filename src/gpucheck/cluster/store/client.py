@@ -32,6 +32,7 @@ __all__ = ["TICK", "ConnectError", "Leader", "StoreClient", "leave"]
 Then = Callable[[bytes | None], None]
 """Gets the JSON of a key; None when it has none."""
 _READ = 256 * 1024
+"""Bytes that are read at once. Chosen: a quarter of the longest line, so few calls for any."""
 _READS = 32
 """How often one ``pump`` reads at most, so that it always returns."""
 _UNSENT = 64 * 1024 * 1024
@@ -39,10 +40,15 @@ _UNSENT = 64 * 1024 * 1024
 _NULL = b"null"
 _ANSWERS = msgspec.json.Decoder(Answer)
 TICK = 0.02
+"""Seconds between two turns of a task. Chosen: a fraction of any deadline, and no load on the
+node."""
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 _TOGETHER = 5.0
 """How long the task that has the store waits for the others to leave with the verdict."""
 _GOODBYE = 1.0
+"""Seconds for the others to hear that they may leave. Chosen: many round trips of any network."""
 
 
 class StoreClient:

@@ -49,11 +49,13 @@ _IPV6_NETWORK = 64
 _HELLO_LIMIT = 4096
 """Bytes of a client's first line: strangers may send no more."""
 _HELLO_SECONDS = 10.0
+"""Chosen: a stranger may hold a place that long, and a task on a busy node is still let in."""
 _WAITS = 256
 """How many gets of one connection may wait at the same time."""
 _UNREAD = 32 * 1024 * 1024
 """Bytes of answers that a connection may leave unread."""
 _LONGEST_PROCESS = 300
+"""Characters of the mark of a process, which has 16; others are cut."""
 _HELLOS = msgspec.json.Decoder(Hello)
 _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
 _NULL = msgspec.Raw(b"null")

@@ -27,6 +27,7 @@ _KEYS_EACH, _KEYS, _KEYS_OF_CLIENT = 16_384, 32_768, 1024
 _BYTES_EACH, _BYTES, _BYTES_OF_CLIENT = 32 << 20, 96 << 20, 48 << 10
 """The same for the bytes of keys and values."""
 _MOST_BYTES = 768 << 20
+"""The most for the largest jobs. Chosen: what task 0 can spare on a node of GPUs."""
 
 
 def refusal(key: str, task: int) -> str:

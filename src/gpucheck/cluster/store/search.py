@@ -33,6 +33,7 @@ _PAUSES = (0.1, 1.0)
 _LEAST = 0.3
 """Seconds without which no further attempt begins: it would fail for its haste."""
 _GRAIN = 0.002
+"""Seconds beyond what is due: a wait that ends a moment early would be repeated at once."""
 _RESOLVED = 20.0
 """Seconds after which the name is looked up again."""
 

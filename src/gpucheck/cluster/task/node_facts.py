@@ -45,27 +45,37 @@ from gpucheck.probes.system import environment, limits
 _FAREWELL = 1.0
 """Seconds for a program that is told to end, so that it can end what it has started."""
 _TICK = 0.02
+"""Seconds between two looks at a program that is to end. Chosen: as ``client.TICK``."""
 _PORTS = "/sys/class/infiniband/*/ports/*"
 _MOST_PORTS = 64
+"""Chosen: beyond what a node has; each costs some reads of sysfs."""
 _PATIENCE = 2.0
 """Seconds that a look at the counters may take."""
 _LONGEST_LOOK = 256 * 1024
+"""Bytes. Chosen: enough for 64 ports with 40 counters, a line of 100 bytes each."""
 _DIGITS = 16
+"""Digits of a counter of errors; a longer number is not believed."""
 Counters = dict[str, dict[str, int]]
 """The values of the counters by port and name."""
 _UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
+"""Chosen: more than a job sets; all facts of a task go into one message."""
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
+"""A variable with another name is nobody's setting; such names come from exported functions."""
 _COLLECTIVE = (
     "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
     "LD_PRELOAD",
 )  # fmt: skip
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
 _LONGEST_SNAPSHOT = 4 * 1024 * 1024
+"""Bytes. Chosen: far beyond the snapshot of a node; whatever prints on and on is given up."""
 _LONGEST_VALUE = 8192
+"""Characters. Chosen: a long search path; all facts of a task go into one message."""
 _LONGEST_SETTING = 200
+"""Characters. Chosen: eight GPUs with settings of their own; all facts go into one message."""
 _UNLIMITED = -1
+"""What the facts of a task say where memory may be locked without a limit."""
 _LATE = 5.0
 """Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
 

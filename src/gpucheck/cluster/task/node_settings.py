@@ -24,13 +24,16 @@ from gpucheck.machine import Host
 _ADAPTERS = "/sys/class/infiniband/*"
 _MODULES = "/sys/module"
 _MOST_PORTS = 64
+"""Chosen: beyond what a node has; each costs some reads of sysfs."""
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
+"""The module of NVIDIA's driver, and Mellanox' older one."""
 _GDRCOPY = "gdrdrv"
 _GPUS = "/proc/driver/nvidia/gpus"
 _ADAPTER_DEVICES = "/sys/class/infiniband/*/device"
 _DEVICES = "/sys/bus/pci/devices"
 _MOST = 64
 """GPUs, adapters, and bridges above one of them."""
+# As in pci_regs.h: another number would read another register.
 _HEADER, _SPACE = 64, 4096
 _LIST, _STATUS, _HAS_LIST = 0x34, 0x06, 0x10
 _EXPRESS = 0x10

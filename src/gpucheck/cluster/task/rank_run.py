@@ -38,23 +38,33 @@ HELD: tuple[ProcessState, ...] = ("stopped", "traced", "frozen", "uninterruptibl
 STOPPED: tuple[ProcessState, ...] = HELD[:3]
 """Those in which somebody has put it."""
 _FREEZERS = ("do_freezer_trap", "__refrigerator")
+"""Where a process sleeps that a control group has frozen: version 2, and version 1."""
 _BUSY = 0.1
 """Seconds of processor time between two looks from which on a process counts as running."""
 _CALL = re.compile(r"[A-Za-z0-9_.$]{1,64}")
 _KERNEL = re.compile(r"^\[<[^>]*>\] ([A-Za-z0-9_.$]{1,64})", re.MULTILINE)
+"""Lines of ``/proc/PID/stack``: ``[<0>] name+0x12/0x34``."""
 _FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}) in ([^\n]{1,200})', re.MULTILINE)
 _THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
 _CURRENT = "Current thread 0x"
+"""What Python's faulthandler prints: frames, and where the stack of each thread begins."""
 _ERROR = re.compile(
     r"^(?:[A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt|Exit)|terminate called)\b[^\n]{0,300}",
     re.MULTILINE,
 )
+"""The last line of a traceback, and what C++ prints of an exception that nobody caught."""
 _FRAMES, _OWN_FRAMES, _CALLS = 8, 6, 8
+"""Chosen: the innermost frames say where a rank waits, gpucheck's own what for; more makes the
+message to task 0 large."""
 _OWN = "worker/"
 """Where the frames of gpucheck's own worker are: they tell what it was about to do."""
 _LONGEST_LINE = 120
+"""Characters of a frame. Chosen: the file, the line and the function, without a long path."""
 _LONGEST_ERROR = 300
+"""Characters. Chosen: the line of an exception; what follows is printed by the worker itself."""
 _LAST_CALL, _MOST_FILES = 100_000, 2**31
+"""Bounds of the number of a system call and of a count of files: what is larger is no such
+number."""
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
 _LEAVE = 15.0
@@ -62,6 +72,7 @@ _LEAVE = 15.0
 _WAIT_FOR_RENDEZVOUS = 5.0
 """Seconds added for the other ranks, whose first worker opens the group's store."""
 _LONGEST = 1000
+"""Characters of an error. Chosen: the whole sentence of a framework, without its log."""
 _MOST_DATA = 64 * 1024
 """Bytes of the data of one result: several results go into one message to task 0."""
 _MOST_CONNECTIONS = 64

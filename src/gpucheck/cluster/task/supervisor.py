@@ -51,6 +51,8 @@ _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
 many more as ``wire.silence`` says."""
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
 _CENSUS = "census"

@@ -17,13 +17,17 @@ _APART = 1.0
 _AT_ONCE, _SECONDS = 0.5, 3.0
 """Seconds for two attempts to connect: a refusal comes at once, anything else may take longer."""
 _STATES: dict[str, Seen] = {"": "ended", "T": "stopped", "t": "stopped", "D": "uninterruptible"}
+"""States of ``/proc/PID/stat``; any other one runs."""
 _ENDS: dict[Reason, Seen] = {
     "refused": "refused", "another-run": "refused", "other-size": "refused",
     "no-store": "says-nothing", "full": "answers", "wrong-token": "answers",
 }  # fmt: skip
 """What the end of an attempt means; the others mean that nothing is reached."""
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing")
+"""Of a host on which no task is known to listen, these ends mean that it answers."""
 
 
 def look(process: ProcessIdentity, host: str, port: int, run: str, token: str) -> Seen:

@@ -32,6 +32,8 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
+"""Findings in a line each, with their fixes, sentences of each; rows of a table; characters.
+Chosen: a page of a job of any size opens at once."""
 
 
 def render(result: Result) -> str:

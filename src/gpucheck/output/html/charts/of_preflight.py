@@ -14,6 +14,7 @@ from gpucheck.output.preflight_words import host, ranks_on_nodes
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
 _FEWEST, _MOST_RATES = 4, 6
+"""Ranks or pairs from which on a plot says more than a table, and plots of a page. Chosen."""
 _SPARSE = 0.25
 _IS_SLOW = 5
 
