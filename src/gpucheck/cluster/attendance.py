@@ -28,8 +28,7 @@ from gpucheck.language import say
 TOLD_TO_END = "told-to-end"
 """The kind of a rank whose launcher ended its task before the job was judged."""
 _MOST_MALFORMED = 5
-"""Chosen: a forger could fill the report with its sentences, and one peer of another release sends
-the same one each time."""
+"""Chosen: a forger could otherwise fill the report with its sentences."""
 _WITNESSES = 8
 """How many hosts are asked about a silent one: with more, one that errs changes nothing."""
 _MOST = 64

@@ -47,7 +47,7 @@ LONGEST_LINE = 4 << 20
 """Bytes of a record. Chosen: 10,000 names of hosts of 255 characters are 2.6 MB."""
 _Name = Annotated[str, Meta(max_length=255)]
 _MOST = 10_000
-"""Hosts, or culprits, of a record. Chosen: a line with so many still fits into ``LONGEST_LINE``."""
+"""Hosts of a record. Chosen: a line with so many still fits into ``LONGEST_LINE``."""
 
 
 class FileError(Exception):
