@@ -53,7 +53,7 @@ _LONGEST_MESSAGE = 600
 
 
 class PreflightListener(Listener):
-    """Hears what becomes of one task's run. This one does nothing."""
+    """Is told how one task's run goes, and what came of it. This one does nothing."""
 
     def placed(self, place: entrance.TaskPlace, host: str) -> None:
         """The launcher has told which task this is; ``host`` is its own name of this machine.
