@@ -12,7 +12,7 @@ from gpucheck.cluster.figures.baseline import Baseline, _sound
 from gpucheck.cluster.figures.policy import PolicyError, parse_file
 from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import GivenError, read_object, read_words
@@ -62,7 +62,7 @@ def _launcher(data: bytes) -> None:
         return
     variables, master, nodes = said
     with contextlib.suppress(EntranceError):
-        entrance.find(variables, entrance.Wish(master=master, nodes=nodes, pid=777))
+        entrance.find(variables, entrance.PlaceRequest(master=master, nodes=nodes, pid=777))
     with contextlib.suppress(EntranceError):
         entrance.token(variables)
 
@@ -164,7 +164,7 @@ def _environments() -> list[bytes]:
     each: list[dict[str, str]] = [srun, torchrun, open_mpi, mpich, pod, {}, {**srun, **mpich},
                                   {**torchrun, **srun}, {**srun, **open_mpi}]  # fmt: skip
     wishes: tuple[tuple[str, int | None], ...] = (("", None), ("n1:29500", 2), ("[::1]:80", 1))
-    return [json.dumps([one, *wish]).encode() for one in each for wish in wishes]
+    return [json.dumps([one, *request]).encode() for one in each for request in wishes]
 
 
 _LISTS = [

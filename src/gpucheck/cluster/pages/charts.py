@@ -16,6 +16,7 @@ from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
 _FEWEST, _MOST_RATES = 4, 6
+"""Ranks or pairs from which on a plot says more than a table, and plots of a page. Chosen."""
 _SPARSE = 0.25
 _IS_SLOW = 5
 

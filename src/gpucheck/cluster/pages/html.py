@@ -32,6 +32,8 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
+"""Findings in a line each, with their fixes, sentences of each; rows of a table; characters.
+Chosen: a page of a job of any size opens at once."""
 
 
 def render(result: Result) -> str:
@@ -65,7 +67,7 @@ def first_line(result: Result) -> First:
 
 def _cause(cause: Cause, result: Result) -> Box:
     first = words_of.verdict(result)  # the first line already says this one
-    said = [one for _severity, one in words_of.said([cause]) if one not in first]
+    said = [one for _severity, one in words_of.cause_lines([cause]) if one not in first]
     if len(said) > _EACH:
         said = [*said[:_EACH], say("and {count:,} more", count=len(said) - _EACH)]
     return msgspec.structs.replace(
@@ -77,7 +79,7 @@ def _cause(cause: Cause, result: Result) -> Box:
 
 def _said(found: Sequence[Cause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
-    told = words_of.said(list(found))
+    told = words_of.cause_lines(list(found))
     shown_above = sum(min(_EACH, len(one.culprits) or 1) for one in found[:_IN_FULL])
     if len(told) <= shown_above:
         return None
