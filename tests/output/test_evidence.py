@@ -30,14 +30,14 @@ def shown(headline: str, **values: object) -> list[str]:
 
 def test_the_links_of_the_bad_and_the_good_gpu_differ() -> None:
     report = test_machines.reported("nvlink-six-links-down")
-    text = " ".join(terminal.render(report).split())
+    text = " ".join(terminal.render(report, verbose=1).split())
     assert "nvml.gpus.3.nvlinks: 12 x yes, 6 x no (NVML)" in text
     assert "nvml.gpus.0.nvlinks: 18 x yes (NVML)" in text
     assert "nvml.gpus.3.nvlinks = 12 x yes, 6 x no" in markdown.render(report)
 
 
 def test_a_variable_that_is_set_and_empty_is_not_called_missing() -> None:
-    text = terminal.render(test_machines.reported("cvd-empty"))
+    text = terminal.render(test_machines.reported("cvd-empty"), verbose=1)
     assert 'environment.variables.CUDA_VISIBLE_DEVICES: "" (' in text
     assert shown("none of them", path0="") == ["none"]
 

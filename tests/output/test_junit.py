@@ -84,7 +84,7 @@ def test_nothing_private_leaves_the_machine() -> None:
 def test_the_terminal_groups_what_is_alike() -> None:
     many = [result("cublas-matmul", device=f"cuda:{at}", seconds=0.5) for at in range(8)]
     bad = failed("cudnn-convolution", "wrong-value", "3.1 at (4, 5)", device="cuda:3")
-    text = terminal.render(report(*many, bad))
+    text = terminal.render(report(*many, bad), verbose=1)
     assert "  cublas-matmul       passed    8 GPUs, cuda:0 to cuda:7, 0.50 s\n" in text
     assert "  cudnn-convolution   failed    cuda:3: 3.1 at (4, 5)\n" in text
     assert "Self-tests (quick): 1 passed, 1 failed in" in text
@@ -107,7 +107,7 @@ def test_the_command_selftest_says_what_passed_where_and_what_was_left_out() -> 
     assert text.startswith(
         "HEALTHY 2 self-tests passed on cuda:0 (NVIDIA H100) in 5.0 s; 1 skipped"
     )
-    assert "Tested Level quick, import torch in 2.0 s. Self-tests" in text
+    assert "Tested Level quick, import torch in 2.0 s. More gpucheck -v Self-tests" in text
     assert "memory skipped cuda:0: no room" in text
     assert "left out of cublas-matmul: fp8 (from 8.9); tf32 (from 8.0)" in text
 

@@ -20,10 +20,11 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Finding
 from gpucheck.language import speaking, spoken
-from gpucheck.output import terminal
+from gpucheck.output import markdown, terminal
 from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
 from gpucheck.output.machine_summary import Area, areas
+from gpucheck.output.one_screen import LINES, rows
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -78,10 +79,11 @@ def test_colour_adds_codes_and_nothing_else(name: str) -> None:
 def test_commands_can_be_copied() -> None:
     report = samples.old_driver()
     lines = terminal.render(report, color=True).splitlines()
-    for finding in report.standing:
-        for fix in finding.fixes:
+    for finding in report.causes[:1]:
+        for fix in finding.fixes[:1]:
+            assert fix.commands
             for command in fix.commands:
-                assert f"      {command}" in lines
+                assert f"  {command}" in lines
 
 
 def test_the_target_and_its_reason_are_always_printed() -> None:
@@ -106,15 +108,59 @@ def test_what_was_not_tested_is_said() -> None:
         assert "No self-test was run" in terminal.render(make())
 
 
-def test_errors_in_full_and_the_rest_in_short() -> None:
+def test_the_cause_with_its_fix_and_the_rest_in_a_line_each() -> None:
     text = terminal.render(samples.many())
-    assert text.count("  Evidence\n") == 3
+    assert text.count("\nVerify   ") == 1
+    joined = " ".join(text.split())
+    for slug in ("torch-cpu-only", "torch-mixed-install", "shm-too-small", "memlock-too-low"):
+        assert f"({slug})" in joined
+    assert "(possible)" in joined
+    assert "(gpu-memory-held)" not in joined  # another finding explains it
+
+
+def test_everything_is_said_with_v() -> None:
+    text = terminal.render(samples.many(), verbose=1)
     assert "error: torch-mixed-install" in text
-    assert "  More: gpucheck -v, or gpucheck explain shm-too-small" in text
-    assert "(possible)" in text
     assert "This also explains: gpu-memory-held" in text
     assert "warning: gpu-memory-held" not in text
-    assert terminal.render(samples.many(), verbose=1).count("  Evidence\n") == 7
+    assert text.count("  Evidence\n") == 7
+
+
+@each("name", samples.ALL)
+@each("verbose", [0, 1, 2])
+def test_the_verdict_is_the_last_line_again(name: str, verbose: int) -> None:
+    report = samples.ALL[name]()
+    lines = terminal.render(report, verbose=verbose).splitlines()
+    assert lines[-1].split()[0] == lines[0].split()[0]
+    assert lines[-1].split()[1:] == ", ".join(report.root_causes).split()
+    assert lines[-2].startswith(MARK)
+
+
+@pytest.mark.exhaustive
+@each("name", test_machines.NAMES)
+def test_a_report_fits_one_screen(name: str) -> None:
+    """Those beyond it have one fix whose steps alone take a dozen lines."""
+    text = terminal.render(test_machines.reported(name))
+    assert rows(text, 80) <= _LONGER.get(name, LINES)
+
+
+_LONGER = {
+    "libcuda-missing-nvml-there": 28,
+    "nvlink-six-links-down": 25,
+    "onnxruntime-cu13-beside-cu12": 26,
+}
+
+
+def test_an_unknown_verdict_has_a_next_step() -> None:
+    unknown = 0
+    for name in test_machines.NAMES:
+        report = test_machines.reported(name)
+        if report.verdict == "unknown":
+            unknown += 1
+            lines = terminal.render(report).splitlines()
+            assert any(line.startswith("Next ") for line in lines), name
+            assert "Next" in markdown.render(report), name
+    assert unknown >= 7
 
 
 def test_quiet_is_the_verdict_and_the_slugs() -> None:
@@ -278,9 +324,10 @@ def test_the_width_of_the_terminal_is_used_from_40_to_120_columns(name: str, wid
 
 
 def test_a_narrow_page_has_words_below_their_cells() -> None:
-    text = terminal.render(samples.healthy(), width=40)
+    text = terminal.render(samples.healthy(), width=40, verbose=1)
     assert re.search(r"^  Driver +ok\n    580\.65\.06", text, re.MULTILINE)
-    assert "  Driver         ok      580.65.06" in terminal.render(samples.healthy(), width=80)
+    wide = terminal.render(samples.healthy(), width=80, verbose=1)
+    assert "  Driver         ok      580.65.06" in wide
 
 
 def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:

@@ -317,3 +317,13 @@ def test_lost_packets_account_for_what_nobody_else_explains(
     named = [(one.slug, one.ranks) for one in told.culprits]
     assert named == ([("rank-hangs", (3,))] if is_stopped else [("link-slow", (1, 2))])
     assert told.exit == (1 if is_stopped else 3)
+
+
+def test_a_test_alone_has_as_long_as_its_level_takes(tables: Tables) -> None:
+    """The worker was told 30 s at every level; the supervisor waited for minutes."""
+    place = entrance.alone({})
+    for level, seconds in (("quick", 30.0), ("standard", 120.0), ("stress", 300.0)):
+        plan = JobPlan(level=level, timeout=3600.0).within(place)
+        step = judgement(tables, plan=plan).next_step(heard())
+        assert step is not None
+        assert (step.kind, step.seconds) == ("alone", seconds)

@@ -42,8 +42,6 @@ _FIRST = 60.0
 _FEW, _SHARE_OF_FEW = 256, 0.75
 """Up to so many tasks connect faster, and have this share of the time for it. So a rank that hangs
 is named within a minute."""
-_ALONE_STEP = 30.0
-"""Seconds for a step of tests without communication, whose tests have limits of their own."""
 _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 """Seconds for one test of a GPU alone."""
 
@@ -236,7 +234,6 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
     start: float = _START
     set_device: float = _CONNECT
     alone: float = 30.0
-    alone_step: float = 30.0
     """Deadline of a step of tests without communication."""
     first_collective: float = 60.0
     """Deadline of a collective over all ranks, which sets everything up."""
@@ -295,7 +292,6 @@ class JobPlan(msgspec.Struct, frozen=True, kw_only=True):
             set_device=_limit(_CONNECT, timeout),
             start=min(_START, timeout / 5),
             alone=min(_ALONE[self.level], timeout / 5),
-            alone_step=min(_ALONE_STEP, share),
             first_collective=min(first, share),
             least_collective=min(usual / 4, share / 2),
         )

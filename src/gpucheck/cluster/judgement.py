@@ -181,7 +181,7 @@ class Judgement:
         if ranks:
             return Step(
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
-                backend=plan.backend, seconds=plan.alone_step, tests=plan.tests, repeats=True,
+                backend=plan.backend, seconds=plan.alone, tests=plan.tests, repeats=True,
             )  # fmt: skip
         known = self._known(heard, slow.slowed(heard.roster, heard.history))
         if (pairs := slow_links.next_step(heard.history, known, plan)) is not None:

@@ -44,7 +44,7 @@ class Detail(enum.IntEnum):
     FIRST_FIX = 2
     """Only the first fix with its commands, the others in words."""
     CAUSE = 3
-    """Only the cause with its first fix: nothing about the machine, and no further fix."""
+    """Only the cause with its first fix: no notes, no further fix, nothing about the machine."""
 
 
 def write(page: Page, report: Report, detail: Detail) -> None:
@@ -59,7 +59,8 @@ def write(page: Page, report: Report, detail: Detail) -> None:
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)
     for finding in others:
-        _finding(page, finding, detail)
+        if finding.severity is not Severity.INFO or detail < Detail.CAUSE:
+            _finding(page, finding, detail)
     _open(page, report)
     machine = _machine(report) if report.about == "machine" else ""
     if detail in (Detail.NO_AREAS, Detail.FIRST_FIX) and machine:

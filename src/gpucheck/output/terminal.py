@@ -73,7 +73,8 @@ def render(
     if quiet:
         for finding in report.standing:
             page.labelled(term(finding.severity.value), finding.slug, column=COLUMN)
-        return _ended(page, report)
+        page.verbatim(trailer_of(report), style="dim")
+        return page.text()
     for name, sentence in report_blocks.examined(report, has_checks=True):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.write([report_blocks.box(report, finding) for finding in report.standing])
@@ -95,10 +96,11 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
         page = Page(width, color=color)
         _verdict(page, report)
         one_screen.write(page, report, detail)
-        if detail < Detail.NO_AREAS:
-            _selftests(page, report, in_full=report.about == "self-tests")
-            if report.about == "machine" or report.verdict != "healthy":
-                _areas(page, report)
+        of_selftests = report.about == "self-tests"
+        if detail < Detail.FIRST_FIX or of_selftests:
+            _selftests(page, report, in_full=of_selftests)
+        if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
+            _areas(page, report)
         show_footer(page, report)
         text = _ended(page, report)
         if one_screen.rows(text, width) <= one_screen.LINES:

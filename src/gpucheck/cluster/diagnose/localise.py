@@ -406,7 +406,7 @@ def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
 def _step(number: int, plan: Plan, job: JobPlan, slowest: float) -> Step:
     seconds = max(job.least_collective, 5 * slowest)
     if plan.kind == "alone":
-        seconds = job.alone_step
+        seconds = job.alone
     elif plan.kind == "together":
         seconds = max(job.first_collective, seconds)
     return Step(
