@@ -146,8 +146,8 @@ def test_a_report_fits_one_screen(name: str) -> None:
 
 _LONGER = {
     "libcuda-missing-nvml-there": 28,
+    "nvidia-blacklisted": 25,
     "nvlink-six-links-down": 25,
-    "onnxruntime-cu13-beside-cu12": 26,
 }
 
 

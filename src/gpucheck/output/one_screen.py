@@ -44,7 +44,9 @@ class Detail(enum.IntEnum):
     FIRST_FIX = 2
     """Only the first fix with its commands, the others in words."""
     CAUSE = 3
-    """Only the cause with its first fix: no notes, no further fix, nothing about the machine."""
+    """Only the cause with its first fix: no notes, no further fix."""
+    NO_MACHINE = 4
+    """Nothing about the machine either."""
 
 
 def write(page: Page, report: Report, detail: Detail) -> None:
@@ -63,7 +65,7 @@ def write(page: Page, report: Report, detail: Detail) -> None:
             _finding(page, finding, detail)
     _open(page, report)
     machine = _machine(report) if report.about == "machine" else ""
-    if detail in (Detail.NO_AREAS, Detail.FIRST_FIX) and machine:
+    if Detail.ALL_FIXES < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Machine"), machine, column=COLUMN)
     for name, sentence in report_blocks.examined(report):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
@@ -148,8 +150,8 @@ def _machine(report: Report) -> str:
 def _more(report: Report, detail: Detail) -> str:
     """Return which commands show more, and how many fixes that is."""
     slugs = report.root_causes[:1]
-    explained = [say("gpucheck explain {slug}", slug=slug) for slug in slugs]
+    explained = [f"gpucheck explain {slug}" for slug in slugs]
     fixes = [fix for finding in report.causes for fix in finding.fixes]
-    hidden = len(fixes) - 1 if detail is Detail.CAUSE else 0
+    hidden = len(fixes) - 1 if detail >= Detail.CAUSE else 0
     count = say_many(hidden, "{count} more fix", "{count} more fixes") if hidden > 0 else ""
     return in_series([bracketed("gpucheck -v", count), *explained])

@@ -5,7 +5,7 @@ a phrase here is left to them.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_clauses, say
@@ -89,16 +89,30 @@ def seen(finding: Finding) -> str:
     return in_clauses(new[:_MOST])
 
 
+def _is_flags(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(flag, bool) for flag in value)
+
+
+def _share(flags: Sequence[bool]) -> str:
+    """Return how many of several things, such as links, are there."""
+    return say("{count} of {total}", count=sum(flags), total=len(flags))
+
+
 def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
-    """Yield the facts in words, each value once, with the value."""
+    """Yield the facts in words, with their values: each value once, of a list the first item."""
     values: set[str] = set()
+    paths: set[str] = set()
+    flags = {quoted.fact: quoted.value for quoted in finding.evidence if _is_flags(quoted.value)}
     for block in evidence(finding):
-        for fact, value, _source in block.lines:
-            if len(value) > _LONGEST_VALUE or value in values:
+        for fact, words, _source in block.lines:
+            value = _share(flags[fact]) if fact in flags else words
+            path = _NUMBER.sub("", fact)
+            if len(value) > _LONGEST_VALUE or value in values or path in paths:
                 continue
             values.add(value)
+            paths.add(path)
             if fact.startswith(_VARIABLE):
                 name = fact.removeprefix(_VARIABLE)
                 yield say("{name} is {value}", name=name, value=value), value
-            elif phrase := _PHRASES.get(_NUMBER.sub("", fact)):
+            elif phrase := _PHRASES.get(path):
                 yield say(phrase.key, value=value), value
