@@ -13,7 +13,9 @@ from gpucheck.advice.interruption import Interruption
 from gpucheck.engine import supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import CLASSES, Fix
+from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import GpuProcess, NvmlGpu
+from gpucheck.facts.pci import Pci
 from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.language import speaking, spoken
@@ -119,14 +121,18 @@ def test_who_is_interrupted_is_named() -> None:
     found = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, busy)
     named = ", ".join(f"python3 (pid {pid})" for pid in (11, 12, 13))
     who = f"On its GPUs now: {named} and one more process."
-    assert found.cautions == (interruption.STOPS_OTHERS, who, interruption.DRAIN_EITHER)
+    assert found.cautions == (interruption.STOPS_OTHERS, who)
 
 
 def test_a_node_is_drained_by_its_own_scheduler() -> None:
     slurm = System(os="linux", wsl=0, under_slurm=True)
     assert interruption.DRAIN_SLURM in careful(("sudo reboot",), slurm, NO_CONTAINER).cautions
-    assert "scontrol" in careful(("sudo reboot",), UBUNTU, NO_CONTAINER).cautions[-1]
-    assert "kubectl" in careful(("sudo reboot",), UBUNTU, NO_CONTAINER).cautions[-1]
+    for node in (Pci(nvswitches=4), LimitsOfProcess(infiniband_devices=["mlx5_0"])):
+        either = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, node).cautions[-1]
+        assert "scontrol" in either
+        assert "kubectl" in either
+    workstation = careful(("sudo reboot",), UBUNTU, NO_CONTAINER, Pci(nvswitches=0))
+    assert workstation.cautions == (interruption.STOPS_OTHERS,)
 
 
 def test_the_traces_of_a_hardware_fault_are_collected_first() -> None:
@@ -190,8 +196,9 @@ def test_before_a_process_is_killed_its_owner_is_shown() -> None:
 def test_every_format_shows_the_class_and_the_caution() -> None:
     report = reported("library-mismatch")
     fix = report.findings[0].fixes[0]
-    assert "Fix 1 (interrupts others): Reboot" in terminal.render(report)
-    assert "Caution: This interrupts everyone" in terminal.render(report)
+    assert "Caution  This interrupts everyone" in terminal.render(report)
+    assert "Fix 1 (interrupts others): Reboot" in terminal.render(report, verbose=1)
+    assert "Caution: This interrupts everyone" in terminal.render(report, verbose=1)
     assert "**Fix 1 (interrupts others).** Reboot" in markdown.render(report)
     assert "**Caution.** This interrupts everyone" in markdown.render(report)
     data = report.as_json()["findings"][0]["fixes"][0]

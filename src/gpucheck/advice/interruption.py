@@ -69,7 +69,9 @@ class Interruption(Derived):
         self._system = system
         self._container = container
         self._preflight = preflight
-        self._may_be_a_node = bool(pci.nvswitches or limits.infiniband_devices)
+        self._may_be_a_node = bool(
+            pci.nvswitches or limits.infiniband_devices or (preflight.nodes or 1) > 1
+        )
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -146,8 +148,8 @@ class Interruption(Derived):
     def _drain(self) -> tuple[str, ...]:
         """Return how to drain the node, where this is one; a drill takes none out of work.
 
-        Outside a job nothing says that a machine belongs to a cluster. Only NVSwitches or
-        InfiniBand make it likely: a workstation's user has never heard of draining.
+        Outside a job nothing says that a machine belongs to a cluster. Only NVSwitches, InfiniBand
+        or a pre-flight make it likely: a workstation's user has never heard of draining.
         """
         if self._preflight.drill or self._system.os == "windows":
             return ()
