@@ -1,4 +1,4 @@
-"""The last line of every report for people: by it, triage reads such a report back.
+"""The line for programs at the end of every report for people: by it, triage reads the report back.
 
     gpucheck-report/1 verdict=broken causes=driver-too-old,nccl-timeout start=062c
 
@@ -39,7 +39,7 @@ class Trailer(msgspec.Struct, frozen=True):
 
 
 def trailer(verdict: str, causes: Iterable[str], first: str) -> str:
-    """Return the last line of a report that begins with the words ``first``."""
+    """Return that line of a report that begins with the words ``first``."""
     named = ",".join(list(causes)[:_MOST_CAUSES]) or NONE
     return f"{MARK} verdict={verdict} causes={named} start={start_of(first)}"
 
