@@ -1,5 +1,6 @@
 """The help of every command: examples that can be copied, and no sentence that is everywhere."""
 
+import json
 import re
 import shlex
 from collections import Counter
@@ -86,3 +87,32 @@ def test_v_says_what_it_adds_or_is_not_shown() -> None:
             (parameter for parameter in command.params if parameter.name == "verbose"), None
         )
         assert ("--verbose" in shown) == (verbose is not None and not getattr(verbose, "hidden", 0))
+
+
+def test_help_has_what_most_people_need_first() -> None:
+    text = CliRunner().invoke(gpucheck, ["--help"], env={"GPUCHECK_LANG": "en"}).stdout
+    first, more = text.partition("\nCommands:\n")[2].split("\nMore commands:\n")
+    names = [line.split()[0] for line in first.splitlines() if line.strip()]
+    assert names == [
+        "check", "selftest", "preflight", "triage", "recommend", "lint", "fix", "explain",
+    ]  # fmt: skip
+    listed = {*names, *(line.split()[0] for line in more.splitlines() if line.startswith("  "))}
+    context = click.Context(gpucheck, info_name="gpucheck")
+    assert listed >= set(gpucheck.list_commands(context))
+
+
+def test_format_is_understood_as_other_programs_call_it() -> None:
+    for words in (["list", "--json"], ["list", "-f", "json"]):
+        done = CliRunner().invoke(gpucheck, words)
+        assert "findings" in json.loads(done.stdout)
+    refused = CliRunner().invoke(gpucheck, ["explain", "--json", "torch-cpu-only"])
+    assert (refused.exit_code, "No such option" in refused.stderr) == (2, True)
+    file = CliRunner().invoke(gpucheck, ["triage", "--", "--json"])  # a name, after --
+    assert "--json cannot be read" in file.stderr
+
+
+def test_a_text_or_a_folder_for_triage_says_what_to_type(tmp_path: Path) -> None:
+    words = CliRunner().invoke(gpucheck, ["triage", "CUDA out of memory"]).stderr
+    assert 'echo "..." | gpucheck triage -' in words
+    folder = CliRunner().invoke(gpucheck, ["triage", str(tmp_path)]).stderr
+    assert f"gpucheck triage --batch {tmp_path}" in folder

@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 
 WINGS = ("doctor", "cluster", "ticket", "describe", "fixing", "baselines", "programs")
 """The packages that have commands; the one whose commands are typed most often is asked first."""
+_FIRST = ("check", "selftest", "preflight", "triage", "recommend", "lint", "fix", "explain")
+"""What most people need, in the order in which they meet it; the help has the others below."""
+_AS_ELSEWHERE = {"--json": "--format=json", "-f": "--format"}
+"""What gh, kubectl and others call the option, and what it is called here."""
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no pathlib here
 _OWN = ("--help", "-h", "--version")
 """Options that only the group has."""
@@ -50,6 +54,7 @@ _SOON = 0.01
 _INTERRUPTED = 130  # as a shell says after Ctrl-C
 # Chosen: a refusal quotes what was typed or read; the list of all keys still fits (740 characters).
 _LONGEST_MESSAGE = 2000
+_SHORT_HELP = 70  # longer than any; in a narrow terminal it is wrapped, not cut
 _NO_SPACE = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
 _READER_LEFT = 141
 """The exit statuses of a shell after SIGINT (130) and SIGPIPE (141)."""
@@ -107,6 +112,20 @@ class Wings(Group):
         """Return the names of all commands."""
         return sorted(name for wing in WINGS for name in _commands_of(wing))
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands that most people need, then the others."""
+        others = [name for name in self.list_commands(ctx) if name not in _FIRST]
+        for heading, names in ((say("Commands"), _FIRST), (say("More commands"), others)):
+            commands = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (name, command.get_short_help_str(_SHORT_HELP))
+                        for name, command in commands
+                        if command is not None
+                    ]
+                )
+
     def found(self, ctx: click.Context, name: str) -> click.Command | None:
         """Import the module of one command, and only that."""
         wing = next((wing for wing in WINGS if name in _commands_of(wing)), None)
@@ -137,6 +156,18 @@ class Wings(Group):
 
         with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find a command; ``--json`` and ``-f`` are what other programs call its ``--format``."""
+        name, command, args = super().resolve_command(ctx, args)
+        options = {word for param in command.params for word in param.opts} if command else set()
+        if "--format" not in options:
+            return name, command, args
+        end = args.index("--") if "--" in args else len(args)
+        own = [_AS_ELSEWHERE.get(word, word) for word in args[:end]]
+        return name, command, [*own, *args[end:]]
 
     def probably(self, ctx: click.Context, word: str) -> str:
         """Return what was meant by a word that is no command: a command, a file or a finding."""
@@ -183,8 +214,9 @@ def _past_click() -> Iterator[None]:
 def gpucheck() -> None:
     """Why does PyTorch not use my NVIDIA GPUs properly, and what do I do about it?
 
-    Without a command, it runs "check". Exit status: 0 healthy, 1 an error was found (--fail-on
-    changes this), 2 usage error or unreadable input, 3 too little could be read for a diagnosis.
+    Without a command it runs "check", whose options "gpucheck check --help" shows. Exit status: 0
+    healthy, 1 an error was found (--fail-on changes this), 2 usage error or unreadable input, 3 too
+    little could be read for a diagnosis.
     """
 
 

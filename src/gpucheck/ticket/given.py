@@ -9,7 +9,7 @@ import msgspec
 
 from gpucheck.facts.snapshot import FILE_LIMIT, REPORT_SCHEMA, SCHEMA, Snapshot, decode
 from gpucheck.facts.streams import ReadOnce, Reads, Rejoined, reading
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, in_turn, say
 from gpucheck.ticket.saved_inside import SAVED_KEYS, find_saved
 
 SNIFF = 8192
@@ -76,9 +76,17 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
         with reading(path) as stream:
             yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
     except OSError as error:
-        raise IntakeError(
-            say("{file} cannot be read: {why}.", file=path, why=error.strerror or error)
-        ) from error
+        why = say("{file} cannot be read: {why}.", file=path, why=error.strerror or error)
+        raise IntakeError(in_turn([why, *_instead(path, error)])) from error
+
+
+def _instead(path: Path, error: OSError) -> list[str]:
+    """Return what to type for a folder, or for a text where a file was expected."""
+    if isinstance(error, IsADirectoryError):
+        return [say("gpucheck triage --batch {folder} judges each file of it.", folder=path)]
+    if isinstance(error, FileNotFoundError) and " " in path.name:
+        return [say('echo "..." | gpucheck triage - names the cause from words.')]
+    return []
 
 
 def saved(data: bytes) -> Snapshot | None:
