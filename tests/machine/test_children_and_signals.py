@@ -123,7 +123,7 @@ _ALL_AT_ONCE = """
 import os, signal
 import gpucheck.cli as it
 try:
-    with it._leaving_when_told():
+    with it._leaving_on_signals():
         all_of_them = signal.SIGHUP, signal.SIGINT, signal.SIGTERM
         signal.pthread_sigmask(signal.SIG_BLOCK, all_of_them)
         for number in all_of_them:
@@ -138,7 +138,7 @@ finally:
     ("begin", "status"),
     [
         (
-            "import gpucheck.cli as it\n    with it._leaving_when_told(): os.kill(os.getpid(), 15)",
+            "import gpucheck.cli as it\n    with it._leaving_on_signals(): os.kill(os.getpid(), 15)",
             143,
         ),
         ("import gpucheck.programs.examiner as it\n    it._leave(15, None)", 1),
@@ -169,7 +169,7 @@ class Dies:
         os.kill(os.getpid(), {number})
         time.sleep(0.01)
 try:
-    with it._leaving_when_told():
+    with it._leaving_on_signals():
         Dies()
         time.sleep(300)
 except KeyboardInterrupt:

@@ -95,10 +95,10 @@ import sys
 from functools import partial
 from pathlib import Path
 from test_processes import nothing, waits
-from gpucheck.cli import _leaving_when_told
+from gpucheck.cli import _leaving_on_signals
 from gpucheck.ticket.processes import in_processes
 try:
-    with _leaving_when_told():
+    with _leaving_on_signals():
         list(in_processes(partial(waits, folder=Path(sys.argv[1])), range(100), 2, nothing))
 except KeyboardInterrupt:
     sys.exit(130)
