@@ -89,7 +89,8 @@ def check(
     if fallen and ours and None not in answering:
         return Hit(
             headline=say(
-                "The kernel's log says that {at_pci} has fallen off the bus", at_pci=at_pci(fallen)
+                "The kernel's log says that {at_pci} has fallen off the bus (Xid 79)",
+                at_pci=at_pci(fallen),
             ),
             evidence=("kernel_log.fallen_off_bus", *(("nvml.gpus",) if nvml.gpus else ())),
             fixes=fixes,

@@ -54,8 +54,15 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
     places = sorted({at for at, _ in pending})
     indices = [_index(at, gpus[at]) for at in places]
     names = in_series([f"GPU {index}" for index in indices])
+    is_of_rows = any(field == "rows_pending" for _, field in pending)
+    # The names by which nvidia-smi, DCGM and NVIDIA's pages call it: people search for them.
+    headline = (
+        say("{gpus}: row remapping pending: a reset repairs defective memory", gpus=names)
+        if is_of_rows
+        else say("{gpus}: page retirement pending: a reset repairs defective memory", gpus=names)
+    )
     return Hit(
-        headline=say("{gpus}: a repair of defective memory is pending until a reset", gpus=names),
+        headline=headline,
         evidence=tuple(f"nvml.gpus.{at}.{field}" for at, field in pending),
         fixes=(
             _reset(indices, system, container),
