@@ -34,7 +34,7 @@ from gpucheck.facts.system import System
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.elf import missing_symbols, read_elf
 from gpucheck.machine.binaries.elf._file import HASH, Strings
-from gpucheck.machine.binaries.elf._hashes import GnuHash, OldHash
+from gpucheck.machine.binaries.elf._symbols import GnuHash, OldHash
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 from gpucheck.tables.cubin_rules import CubinRules

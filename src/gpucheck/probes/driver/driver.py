@@ -1,13 +1,16 @@
 """The NVIDIA driver as files and kernel modules; this probe calls none of its code."""
 
-from typing import Any
+import re
+from typing import Any, Literal
+
+import msgspec
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.probes.driver.reading import fabric, modules
-from gpucheck.probes.driver.reading import libraries as _driver_libraries
+from gpucheck.machine.binaries.loader import Found, Search
+from gpucheck.probes.driver.reading import modules
 from gpucheck.probes.driver.reading import packages as _driver_packages
 from gpucheck.probes.system.reading import platform
 
@@ -15,6 +18,34 @@ DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.
 LANE = "driver"
 
 _SMI_PLACES = ("/usr/bin/nvidia-smi", "/usr/lib/wsl/lib/nvidia-smi")
+
+_FABRIC_PROGRAM = "/usr/bin/nv-fabricmanager"
+_FABRIC_NAME = "nv-fabricmanager"[:15]
+"""The kernel cuts process names to 15 characters."""
+_FABRIC_PID_FILE = "/run/nvidia-fabricmanager/nv-fabricmanager.pid"
+_SWITCH_NODES = "/dev/nvidia-nvswitch*"
+_MOST_PROCESSES = 8192  # chosen: a read each; with more it is unknown, not "not running"
+_DPKG_STATUS = "/var/lib/dpkg/status"
+_DPKG_PACKAGE = b"Package: nvidia-fabric"
+_DPKG_VERSION = rb"\nVersion: (?:\d+:)?(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
+_RPM_PACKAGE = r"nvidia-fabric-?manager-(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
+
+_Kind = Literal["driver", "stub", "compat", "wsl"]
+
+_NOT_SEARCHED = "not searched"
+
+_DRIVER_FOLDERS = (
+    "/usr/lib/wsl/lib",
+    "/usr/lib/aarch64-linux-gnu/nvidia",
+    "/usr/lib/aarch64-linux-gnu/tegra",
+    "/usr/local/nvidia/lib64",
+    "/run/opengl-driver/lib",
+)
+"""Folders for the driver's libraries of WSL, Jetsons, GKE and NixOS."""
+_RELEASE_IN_NAME = r"lib(?:cuda|nvidia-ml)\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
+_SMALLEST_LIBCUDA = 300 * 1024
+"""Bytes; the driver's libcuda is more than ten times larger, the toolkit's stub is smaller."""
+_SMALL_DRIVERS = ("/tegra/", "/aarch64-linux-gnu/nvidia/")
 
 
 def collect(host: Host) -> Driver:
@@ -37,7 +68,7 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
         **modules.loaded(host, notes),
         **modules.installed(host, notes),
     }
-    libraries = _driver_libraries.find(host)
+    libraries = _find_libraries(host)
     values["libcuda"] = _libraries(libraries.libcuda, "libcuda", notes)
     values["libnvidia_ml"] = _libraries(libraries.libnvidia_ml, "libnvidia_ml", notes)
     values["nvidia_smi"] = notes.take("nvidia_smi", _program(host, "nvidia-smi", _SMI_PLACES))
@@ -47,18 +78,27 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
     files = [found.real_path for found in (*libraries.libcuda, *libraries.libnvidia_ml)]
     files += [values["nvidia_smi"]] if values["nvidia_smi"] else []
     files += (values["module_files"] or [])[:1]
-    packages = _driver_packages.find(host, [*files, *fabric.program(host)])
+    packages = _driver_packages.find(host, [*files, *_fabric_program(host)])
     values["packages"] = notes.take("packages", packages.map(_driver_packages.drivers))
     values["compat_packages"] = notes.take(
         "compat_packages", _driver_packages.compat(host, packages)
     )
-    values |= fabric.facts(host, packages, notes)
+    values |= _fabric_facts(host, packages, notes)
     return values
 
 
-def _libraries(
-    found: list[_driver_libraries.Library], field: str, notes: Notes
-) -> list[DriverLibrary]:
+class Library(msgspec.Struct, frozen=True):
+    """A library file; ``release`` is "" if its name has none, ``size`` is in bytes."""
+
+    path: str
+    real_path: str
+    via: str
+    kind: _Kind
+    release: str
+    size: int | None
+
+
+def _libraries(found: list[Library], field: str, notes: Notes) -> list[DriverLibrary]:
     notes.known(field, say("the loader's folders"))
     return [
         DriverLibrary(
@@ -97,12 +137,124 @@ def _windows(host: Host, notes: Notes) -> dict[str, Any]:
         path = f"{folder}\\{name}"
         found = []
         if host.exists(path).value:
-            found = [
-                _driver_libraries.Library(path, path, "System32", "driver", release="", size=None)
-            ]
+            found = [Library(path, path, "System32", "driver", release="", size=None)]
         values[field] = _libraries(found, field, notes)
     smi = f"{folder}\\nvidia-smi.exe"
     values["nvidia_smi"] = notes.take(
         "nvidia_smi", host.exists(smi).map(lambda there: smi if there else "")
     )
     return values
+
+
+def _fabric_program(host: Host) -> list[str]:
+    """Return the path of the program; [] if it is not installed."""
+    return [_FABRIC_PROGRAM] if host.exists(_FABRIC_PROGRAM).value else []
+
+
+def _fabric_facts(host: Host, packages: Answer[list[str]], notes: Notes) -> dict[str, Any]:
+    """Fill the fields about the fabric manager."""
+    there = notes.take("fabric_manager_installed", host.exists(_FABRIC_PROGRAM))
+    return {
+        "fabric_manager_installed": there,
+        "fabric_manager_running": notes.take(
+            "fabric_manager_running", _fabric_running(host, installed=there is True)
+        ),
+        "fabric_manager_release": notes.take(
+            "fabric_manager_release", _fabric_release(host, packages, installed=there is True)
+        ),
+    }
+
+
+def _fabric_running(host: Host, *, installed: bool) -> Answer[bool]:
+    if not installed and not host.glob(_SWITCH_NODES).value:
+        return Answer(
+            value=False,
+            source=say("there is no {program} and no NVSwitch", program=_FABRIC_PROGRAM),
+        )
+    pid = host.line(_FABRIC_PID_FILE).value or ""
+    if pid.isdecimal() and host.line(f"/proc/{pid}/comm").value == _FABRIC_NAME:
+        return Answer(value=True, source=_FABRIC_PID_FILE)
+    processes = host.glob("/proc/[0-9]*/comm").value or []
+    for path in processes[:_MOST_PROCESSES]:
+        if host.line(path).value == _FABRIC_NAME:
+            return Answer(value=True, source=path)
+    if len(processes) > _MOST_PROCESSES:
+        return Answer(None, "/proc", say("there are too many processes to look through"))
+    # Process 2 of a machine is a kernel thread; a container sees only its own processes.
+    if host.line("/proc/2/comm").value == "kthreadd":
+        return Answer(value=False, source="/proc/*/comm")
+    return Answer(None, "/proc", say("only the processes of this container can be seen"))
+
+
+def _fabric_release(host: Host, packages: Answer[list[str]], *, installed: bool) -> Answer[str]:
+    if not installed:
+        return Answer("", say("there is no {program}", program=_FABRIC_PROGRAM))
+    for name in packages.value or ():
+        if found := re.fullmatch(_RPM_PACKAGE, name):
+            return Answer(found[1], packages.source)
+    entries = host.find_in_file(_DPKG_STATUS, _DPKG_PACKAGE, 2048)
+    return entries.map(_dpkg_release)
+
+
+def _dpkg_release(entries: list[bytes]) -> str | None:
+    """Return the version of the first installed package among paragraphs of dpkg's status."""
+    for entry in b"\n\n".join(entries).split(b"\n\n"):
+        version = re.search(_DPKG_VERSION, entry)
+        ours = entry.startswith(_DPKG_PACKAGE) and b"\nStatus: install ok installed" in entry
+        if ours and version:
+            return version[1].decode()
+    return None
+
+
+class Libraries(msgspec.Struct, frozen=True):
+    """Every copy of both libraries, in the order of the loader."""
+
+    libcuda: list[Library]
+    libnvidia_ml: list[Library]
+
+
+def _find_libraries(host: Host) -> Libraries:
+    """Find every copy of libcuda and of NVML's library."""
+    loader = Search(host)
+    return Libraries(
+        libcuda=_copies(host, loader, "libcuda.so.1"),
+        libnvidia_ml=_copies(host, loader, "libnvidia-ml.so.1"),
+    )
+
+
+def _copies(host: Host, loader: Search, soname: str) -> list[Library]:
+    searched = loader.paths(soname)
+    known = {found.real_path for found in searched}
+    beside = loader.in_folders(_DRIVER_FOLDERS, soname, _NOT_SEARCHED)
+    return [
+        _library(host, found)
+        for found in (*searched, *(b for b in beside if b.real_path not in known))
+    ]
+
+
+def _library(host: Host, found: Found) -> Library:
+    stat = host.stat(found.real_path).value
+    size = stat.size if stat is not None else None
+    release = re.fullmatch(_RELEASE_IN_NAME, found.real_path.rpartition("/")[2])
+    return Library(
+        path=found.path,
+        real_path=found.real_path,
+        via=found.via,
+        kind=_kind_of_library(found, size, has_release=release is not None),
+        release=release[1] if release else "",
+        size=size,
+    )
+
+
+def _kind_of_library(found: Found, size: int | None, *, has_release: bool) -> _Kind:
+    both = f"{found.path}:{found.real_path}"
+    if "/stubs/" in both:
+        return "stub"
+    if "/compat/" in both or "/cuda-compat/" in both:
+        return "compat"
+    if "/usr/lib/wsl/" in both:
+        return "wsl"
+    can_be_stub = "libcuda" in found.real_path and not any(f in both for f in _SMALL_DRIVERS)
+    if can_be_stub and not has_release and size is not None and 0 < size < _SMALLEST_LIBCUDA:
+        return "stub"
+    return "driver"

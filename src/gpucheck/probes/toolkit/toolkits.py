@@ -1,18 +1,27 @@
 """CUDA toolkits on disk, the one that a build would use, and the host compilers."""
 
+import re
+
+import msgspec
+
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.paths import is_windows, join
-from gpucheck.probes.toolkit.reading import compilers, files
+from gpucheck.machine.paths import is_windows, join, name
+from gpucheck.probes.toolkit.reading import files
 from gpucheck.probes.toolkit.reading.files import Root
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
 
 _ONLY_LIVE = say("gpucheck looks for it on a running Linux alone")
+
+_COMPILERS = ("gcc", "g++", "cc", "c++", "clang", "clang++")
+_NUMBERED = r"(?:^|-)(?:gcc|g\+\+|clang)-([0-9]+(?:\.[0-9]+)*)$"
+_COMPILER_VERSION = r"[0-9]{1,3}(?:\.[0-9]{1,4}){0,3}"
+_COMPILER_SECONDS = 2.0  # seconds of the 5 of the probe; it prints one number
 
 
 def collect(host: Host, interpreter: Interpreter) -> Toolkits:
@@ -74,7 +83,7 @@ def _compilers_of(host: Host, notes: Notes) -> list[Compiler] | None:
         notes.unknown("compilers", say("gpucheck does not look for MSVC"))
         return None
     notes.known("compilers", "PATH")
-    return [_compiler(found) for found in compilers.compilers(host)]
+    return [_compiler(found) for found in _compilers(host)]
 
 
 def _named_in_vain(host: Host, notes: Notes) -> list[str] | None:
@@ -99,7 +108,15 @@ def _has_setuptools(host: Host, interpreter: Interpreter) -> Answer[bool]:
     return Answer(any(host.exists(path).value for path in inside), "sys.path")
 
 
-def _compiler(found: compilers.FoundCompiler) -> Compiler:
+class FoundCompiler(msgspec.Struct, frozen=True):
+    """A command on PATH, the file behind it and its version."""
+
+    command: str
+    path: str
+    version: Answer[str]
+
+
+def _compiler(found: FoundCompiler) -> Compiler:
     notes = Notes()
     notes.known("*", found.path)
     return Compiler(
@@ -109,3 +126,34 @@ def _compiler(found: compilers.FoundCompiler) -> Compiler:
         sources=notes.sources,
         problems=notes.problems,
     )
+
+
+def _compilers(host: Host) -> list[FoundCompiler]:
+    """Return the compilers; run one only if the name of its file has no version."""
+    found: list[FoundCompiler] = []
+    by_file: dict[str, Answer[str]] = {}
+    for command in _COMPILERS:
+        path = host.which(command).value
+        if path is None:
+            continue
+        real = host.real_path(path).value or path
+        if real not in by_file:
+            by_file[real] = _compiler_version(host, path, real)
+        found.append(FoundCompiler(command, path, by_file[real]))
+    return found
+
+
+def _compiler_version(host: Host, path: str, real: str) -> Answer[str]:
+    numbered = re.search(_NUMBERED, name(real))
+    if numbered:
+        return Answer(numbered.group(1), real)
+    clang = "clang" in name(real)
+    # gcc before 7 knows only the second option; newer releases answer the first in full.
+    options = ["-dumpversion"] if clang else ["-dumpfullversion", "-dumpversion"]
+    ran = host.run([path, *options], timeout=_COMPILER_SECONDS)
+    return ran.map(lambda finished: _only_version(finished.out) if finished.status == 0 else None)
+
+
+def _only_version(text: str) -> str | None:
+    match = re.fullmatch(_COMPILER_VERSION, text.strip())
+    return match.group() if match else None
