@@ -121,9 +121,7 @@ class ModuleFixes(Derived):
             ),
             facts=("driver.modules_folder", "system.kernel"),
             fixes=(
-                Fix(
-                    text=say("Restart, so that the updated kernel runs."), commands=(_REBOOT,)
-                ),
+                Fix(text=say("Restart, so that the updated kernel runs."), commands=(_REBOOT,)),
             ),
             confidence=Confidence.LIKELY,
         )

@@ -1,11 +1,15 @@
 """What ``gpucheck tables check --against-index`` asks and says."""
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucheck.interface.text import printable, words_of
 from gpucheck.language import in_series, say
+from gpucheck.tables.torch_companions import PinRow, TorchCompanions
+from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.triton import Triton
 
 if TYPE_CHECKING:
     from gpucheck.machine.package_index import Index
@@ -19,8 +23,6 @@ _FIRST = "torch"
 
 def against_index(tables: "Tables", address: str | None) -> tuple[dict[str, Any], list[str], int]:
     """Compare the tables with a package index: the answer as data, its lines, the exit status."""
-    from gpucheck.tables.known_releases import known_releases, unknown_releases  # noqa: PLC0415
-
     index = _index(address)
     shown = printable(index.shown)
     lacks: dict[str, list[str]] = {}
@@ -96,3 +98,32 @@ def _releases(index: "Index", project: str) -> tuple[list[str], str]:
         return releases(page.value.media_type, page.value.body, project), ""
     except PageError as error:
         return [], words_of(error)
+
+
+def known_releases(tables: "Tables") -> dict[str, set[str]]:
+    """Return the releases that the tables know, by project."""
+    known = {
+        "torch": {row.torch for row in tables.get(TorchReleases).rows},
+        "torchvision": set[str](),
+        "torchaudio": set[str](),
+        "torchtext": set[str](),
+        "triton": {row.triton for row in tables.get(Triton).rows},
+    }
+    for row in tables.get(TorchCompanions).rows:
+        if isinstance(row, PinRow):
+            known[row.package].add(row.version)
+    return known
+
+
+def unknown_releases(known: Iterable[str], there: Iterable[str]) -> list[str]:
+    """Return the releases of an index that are not known, newest first.
+
+    Releases before the oldest known one are left out, because the tables begin with it.
+    """
+    from packaging.version import Version  # noqa: PLC0415
+
+    had = {Version(version) for version in known}
+    if not had:
+        return []
+    found = {Version(version) for version in there}
+    return [str(release) for release in sorted(found - had, reverse=True) if release > min(had)]

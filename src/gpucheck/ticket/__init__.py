@@ -5,16 +5,16 @@ A text goes one way. Each step imports only from those before it. The messages t
 
 1. ``saved_inside`` finds snapshots of gpucheck, ``given`` opens a file or pipe, ``encoding``
    decodes it, ``not_text`` refuses images and archives, ``intake`` makes bounded clean lines of it;
-2. ``own_report`` takes a report of gpucheck's own out, ``numbered_errors`` names errors that are
+2. ``own_report`` takes a report of gpucheck's own out, ``cuda_errors`` names errors that are
    quoted by number; ``unwrap`` joins broken lines for a second reading;
 3. ``readers`` read its facts, ``completion`` adds what the tables know;
-4. the matcher finds messages; ``exceptions`` are read with their frames, ``whose_code`` says whose
-   these are, ``failure`` which of them the text is about; ``counting`` knows which messages count.
-   ``gpu_errors`` and ``complaints`` find what people say; with the facts it all is a ``reading``;
-5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
-6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
-   the claims; ``questions`` says what is open;
-7. ``entrance`` does all this for one input, ``batch`` for many; ``owner`` says who has to
+4. the matcher finds messages; ``exceptions`` are read with their frames, ``failure`` says which of
+   them the text is about, and whose code raised it. ``cuda_errors`` and ``complaints`` find what
+   people say; with the facts and the messages that count it all is a ``reading``;
+5. ``as_snapshot`` makes a snapshot of it, ``claims`` weighs what it claims;
+6. ``settled`` knows the checks about which the text says nothing; ``judge`` does all this for
+   one input: it has the engine combine the claims, and says what is open;
+7. ``batch`` does it for many; ``owner`` says who has to
    act on each, and ``tally`` counts them. ``language`` says in which language to answer.
 """
 
@@ -23,9 +23,9 @@ from functools import cache
 
 from gpucheck.engine import Report
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, saved
 from gpucheck.ticket.intake import Intake
+from gpucheck.ticket.judge import judge_given
 
 __all__ = ["IntakeError", "saved", "triage"]
 

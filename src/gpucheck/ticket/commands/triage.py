@@ -138,8 +138,8 @@ class _Ticket:
         Raises:
             click.UsageError: none could be read, or there is no text in them.
         """
-        from gpucheck.ticket.entrance import judge_given, judge_taken  # noqa: PLC0415
         from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+        from gpucheck.ticket.judge import judge_given, judge_taken  # noqa: PLC0415
 
         if self._files == (_STDIN,) and sys.stdin.isatty():
             echo(how_to_end())
