@@ -41,7 +41,7 @@ from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.hostile
 SIZE = 60_000

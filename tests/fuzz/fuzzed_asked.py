@@ -20,7 +20,7 @@ from gpucheck.interface.errors import AskError
 from gpucheck.programs import questions
 from gpucheck.programs.questions import QUESTIONS, Setting
 from gpucheck.tables.index_page import PageError, releases
-from gpucheck.ticket import IntakeError
+from gpucheck.ticket.given import IntakeError
 
 _DESCRIBES = ("gpu", "os", "arch", "glibc", "jetpack")
 _SETTING = Setting()

@@ -17,36 +17,3 @@ A text goes one way. Each step imports only from those before it. The messages t
 7. ``batch`` does it for many; ``owner`` says who has to
    act on each, and ``tally`` counts them. ``language`` says in which language to answer.
 """
-
-import io
-from functools import cache
-
-from gpucheck.engine import Report
-from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.given import Given, IntakeError, saved
-from gpucheck.ticket.intake import Intake
-from gpucheck.ticket.judge import judge_given
-
-__all__ = ["IntakeError", "saved", "triage"]
-
-
-def triage(text: str | bytes, tables: Tables | None = None) -> Report:
-    """Name the cause of what a text shows; a saved snapshot or report is judged anew.
-
-    Args:
-        text: program output, logs, a ticket; gzip is unpacked. Bytes may be UTF-8, UTF-16, GBK,
-            Big5 or Shift-JIS, and some of them may be broken.
-        tables: the compatibility tables, else the built-in ones.
-
-    Raises:
-        IntakeError: it is not text, or empty.
-    """
-    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    given = Given(io.BytesIO(data), size=len(data))
-    return judge_given(given, Intake(), tables or _built_in())
-
-
-@cache
-def _built_in() -> Tables:
-    """Return the tables of this installation, which are read once for all texts."""
-    return Tables(tables_dir(None))

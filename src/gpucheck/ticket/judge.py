@@ -1,6 +1,8 @@
 """From an input (a saved file, a text, or a text with one in it) to a report of the engine."""
 
+import io
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
@@ -24,7 +26,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
-from gpucheck.tables import Tables
+from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
 from gpucheck.ticket.given import Given
@@ -37,6 +39,28 @@ from gpucheck.ticket.unwrap import unwrapped
 
 _COLLECT_ENV = "python -m torch.utils.collect_env"
 _NVIDIA_SMI = "nvidia-smi"
+
+
+def triage(text: str | bytes, tables: Tables | None = None) -> Report:
+    """Name the cause of what a text shows; a saved snapshot or report is judged anew.
+
+    Args:
+        text: program output, logs, a ticket; gzip is unpacked. Bytes may be UTF-8, UTF-16, GBK,
+            Big5 or Shift-JIS, and some of them may be broken.
+        tables: the compatibility tables, else the built-in ones.
+
+    Raises:
+        IntakeError: it is not text, or empty.
+    """
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    given = Given(io.BytesIO(data), size=len(data))
+    return judge_given(given, Intake(), tables or _built_in())
+
+
+@cache
+def _built_in() -> Tables:
+    """Return the tables of this installation, which are read once for all texts."""
+    return Tables(tables_dir(None))
 
 
 def judge(text: Text, tables: Tables) -> Report:
