@@ -9,7 +9,7 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
-from gpucheck.findings.witnesses.selftest_words import SelfTestWords
+from gpucheck.findings.witnesses.selftest_says import SelfTestWords
 from gpucheck.tables import Tables
 
 

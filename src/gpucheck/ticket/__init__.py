@@ -15,5 +15,5 @@ A text goes one way. Each step imports only from those before it. The messages t
 6. ``settled`` knows the checks about which the text says nothing; ``judge`` does all this for
    one input: it has the engine combine the claims, and says what is open;
 7. ``batch`` does it for many; ``owner`` says who has to
-   act on each, and ``tally`` counts them. ``language`` says in which language to answer.
+   act on each, and ``tally`` counts them. ``ticket_reply`` answers in the ticket's language.
 """

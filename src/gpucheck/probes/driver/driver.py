@@ -7,11 +7,10 @@ import msgspec
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.driver import Driver, DriverLibrary
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Found, Search
 from gpucheck.probes.driver.reading import modules
-from gpucheck.probes.driver.reading import packages as _driver_packages
 from gpucheck.probes.system.reading import platform
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -47,6 +46,38 @@ _SMALLEST_LIBCUDA = 300 * 1024
 """Bytes; the driver's libcuda is more than ten times larger, the toolkit's stub is smaller."""
 _SMALL_DRIVERS = ("/tegra/", "/aarch64-linux-gnu/nvidia/")
 
+_DPKG = "/var/lib/dpkg/info"
+_PACMAN = "/var/lib/pacman/local"
+_RPM = ("/var/lib/rpm", "/usr/lib/sysimage/rpm")
+_RPM_TIMEOUT = 3.0  # seconds of the 5 of the probe; chosen: a locked database is not waited for
+_RPM_NAME = r"[A-Za-z0-9][\w.+-]{0,150}-[\w.+~^]{1,60}"
+_RPM_NOT_OWNED = "is not owned by any package"
+_PACKAGE_STARTS = (
+    "cuda-compat-",
+    "cuda-drivers",
+    "kmod-nvidia",
+    "libcuda1",
+    "libnvidia-compute",
+    "linux-modules-nvidia-",
+    "linux-objects-nvidia-",
+    "nvidia-compute",
+    "nvidia-container-toolkit",
+    "nvidia-dkms",
+    "nvidia-driver",
+    "nvidia-fabric",
+    "nvidia-headless",
+    "nvidia-kernel",
+    "nvidia-l4t-c",
+    "nvidia-open",
+    "nvidia-utils",
+)
+# nvidia-settings and nvidia-prime are no drivers.
+_PACMAN_NAME = r"nvidia(?:-(?:open|lts|dkms|utils|\d{3}xx)[-\w]{0,40})?-[\d.]{3,20}-.{1,20}"
+_COMPAT_START = "cuda-compat-"
+_COMPAT_FILES = ("/usr/local/cuda*/compat/libcuda.so.*", "/usr/local/cuda*/compat/*/libcuda.so.*")
+_COMPAT_RELEASE = r"libcuda\.so\.(\d{2,4}\.\d{1,4}(?:\.\d{1,4})?)"
+_DPKG_LIST_LIMIT = 65536  # bytes; one line below /usr is enough, and it stands near the beginning
+
 
 def collect(host: Host) -> Driver:
     """Look for the driver's modules, libraries, programs and packages."""
@@ -78,11 +109,9 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
     files = [found.real_path for found in (*libraries.libcuda, *libraries.libnvidia_ml)]
     files += [values["nvidia_smi"]] if values["nvidia_smi"] else []
     files += (values["module_files"] or [])[:1]
-    packages = _driver_packages.find(host, [*files, *_fabric_program(host)])
-    values["packages"] = notes.take("packages", packages.map(_driver_packages.drivers))
-    values["compat_packages"] = notes.take(
-        "compat_packages", _driver_packages.compat(host, packages)
-    )
+    packages = _find_packages(host, [*files, *_fabric_program(host)])
+    values["packages"] = notes.take("packages", packages.map(_drivers))
+    values["compat_packages"] = notes.take("compat_packages", _compat(host, packages))
     values |= _fabric_facts(host, packages, notes)
     return values
 
@@ -258,3 +287,88 @@ def _kind_of_library(found: Found, size: int | None, *, has_release: bool) -> _K
     if can_be_stub and not has_release and size is not None and 0 < size < _SMALLEST_LIBCUDA:
         return "stub"
     return "driver"
+
+
+def _find_packages(host: Host, files: list[str]) -> Answer[list[str]]:
+    """Return the names of installed packages that are related to a driver.
+
+    Args:
+        host: the machine.
+        files: the files of the driver that were found; rpm is asked which packages own them.
+    """
+    if host.exists(_DPKG).value:
+        return _dpkg(host)
+    if host.exists(_PACMAN).value:
+        return _pacman(host)
+    if any(host.exists(path).value for path in _RPM):
+        return _rpm(host, files)
+    return Answer(None, "", say("gpucheck found no package database that it can read"))
+
+
+def _drivers(names: list[str]) -> list[str]:
+    """Return the packages except those for forward compatibility."""
+    return [name for name in names if not name.startswith(_COMPAT_START)]
+
+
+def _compat(host: Host, packages: Answer[list[str]]) -> Answer[list[str]]:
+    """Return ``<folder> <release>`` of each compat folder, and the names of such packages."""
+    found: dict[str, str] = {}
+    for pattern in _COMPAT_FILES:
+        for path in host.glob(pattern).value or ():
+            real = host.real_path(path).value or path
+            folder, _, file = real.rpartition("/")
+            release = re.fullmatch(_COMPAT_RELEASE, file)
+            if release or folder not in found:
+                found[folder] = release[1] if release else ""
+    names = [name for name in packages.value or () if name.startswith(_COMPAT_START)]
+    folders = [f"{folder} {release}".strip() for folder, release in sorted(found.items())]
+    sources = [source for source in ("/usr/local/cuda*/compat", packages.source) if source]
+    return Answer(folders + names, in_series(sources))
+
+
+def _dpkg(host: Host) -> Answer[list[str]]:
+    """Return the packages that own files, from the file lists that dpkg keeps.
+
+    The list of a package that was removed but not purged has only its configuration files.
+    """
+    # One pass over a folder with thousands of files: names with "cuda" or "nvid" in them.
+    paths = host.glob(f"{_DPKG}/*[cn][uv][di][ad]*.list")
+    names = set()
+    for path in paths.value or ():
+        name, _, architecture = path.rpartition("/")[2].removesuffix(".list").partition(":")
+        if not name.startswith(_PACKAGE_STARTS) or architecture == "i386" or name in names:
+            continue
+        owned = host.read(path, _DPKG_LIST_LIMIT).value or ""
+        if any(line.startswith(("/usr/", "/lib/", "/opt/")) for line in owned.splitlines()):
+            names.add(name)
+    return Answer(sorted(names), _DPKG) if paths.value is not None else paths
+
+
+def _pacman(host: Host) -> Answer[list[str]]:
+    def names(paths: list[str]) -> list[str]:
+        found = [path.rpartition("/")[2] for path in paths]
+        return [name for name in found if re.fullmatch(_PACMAN_NAME, name)]
+
+    return host.glob(f"{_PACMAN}/nvidia*").map(names)
+
+
+def _rpm(host: Host, files: list[str]) -> Answer[list[str]]:
+    if not files:
+        # If a package contained a driver, one of its files would have been found.
+        return Answer([], say("no file of a driver was found"))
+    if host.origin == "sysroot" or host.which("rpm").value is None:
+        return Answer(None, "rpm", say("it cannot be asked here"))
+    query = ("rpm", "-q", "--qf", "%{NAME}-%{VERSION}\\n", "-f", *files)
+    ran = host.run(query, timeout=_RPM_TIMEOUT)
+    return ran.map(lambda end: _rpm_names(end.out))
+
+
+def _rpm_names(text: str) -> list[str] | None:
+    """Return the packages that rpm names; None if it has not answered for any file.
+
+    rpm reports a file that no package owns in a sentence.
+    """
+    lines = [line for line in text.split("\n") if line]
+    names = {line for line in lines if re.fullmatch(_RPM_NAME, line)}
+    answered = names or any(_RPM_NOT_OWNED in line for line in lines)
+    return sorted(names) if answered else None

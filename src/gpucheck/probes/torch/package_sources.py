@@ -4,11 +4,12 @@ import re
 from collections.abc import Iterator
 
 from gpucheck.facts import Answer, Notes
+from gpucheck.facts.addresses import public_address
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.package_sources import PackageSources
+from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
-from gpucheck.probes.torch.reading.condarc import conda_channels
 from gpucheck.probes.torch.reading.dist_info import normalise
 from gpucheck.probes.torch.reading.pip_settings import PipSettings
 from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
@@ -28,6 +29,16 @@ _READ_KEYS = {("", "index-url"), ("pip", "index-url"), ("index", "url"), ("index
 _AS_ONE_VALUE = {("", "index"), ("", "pip"), ("pip", "index")}
 """Tables that may be written as one value, which is not read."""
 
+_CONDA_NOTHING = "configuration files of conda"
+_CHANNEL_LISTS = ("channels", "default_channels")
+_CHANNEL_MAPPING = "custom_channels"
+_YAML_KEY = r"([\w-]+)\s*:(?:\s+(.*))?"
+_YAML_SCALAR = r"""'([^']*)'|"([^"\\]*)"|([^\s'"\[\]{}&*!|>%@`#,][^'"\[\]{}]*)"""
+# As YAML: a # within a word is none.
+_YAML_COMMENT = r"(?:^|\s)#.*"
+_CHANNEL = r"[A-Za-z0-9_][A-Za-z0-9_.-]*(?:/[A-Za-z0-9_.-]+){0,4}"
+_MOST_CHANNELS = 64  # chosen: people name a handful of channels
+
 
 def collect(host: Host, interpreter: Interpreter) -> PackageSources:
     """Read the variables and the few small files in which they are configured."""
@@ -40,7 +51,7 @@ def collect(host: Host, interpreter: Interpreter) -> PackageSources:
         pip_extra_indexes=notes.take("pip_extra_indexes", pip.extra_indexes()),
         pip_constraints=notes.take("pip_constraints", _constraints(host, *pip.constraints())),
         uv_index=notes.take("uv_index", _uv_index(host)),
-        conda_channels=notes.take("conda_channels", conda_channels(host, conda or "")),
+        conda_channels=notes.take("conda_channels", _conda_channels(host, conda or "")),
         sources=notes.sources,
         problems=notes.problems,
     )
@@ -130,3 +141,123 @@ def _index_in(text: str) -> str:
 
 def _toml_text(value: re.Match[str]) -> str:
     return next((text for text in value.groups() if text is not None), "")
+
+
+# conda itself writes only block lists and block mappings. If one of the three keys has a value of
+# any other form, the channels are unknown.
+class _Condarc:
+    def __init__(self) -> None:
+        self.channels: list[str] = []
+        self.default_channels: list[str] = []
+        self.custom_channels: dict[str, str] = {}
+
+
+def _conda_channels(host: Host, prefix: str) -> Answer[list[str]]:
+    """Return the channels of all files, the strongest first; [] if none is configured.
+
+    ``prefix`` is the folder of the conda environment, "" if there is none.
+    """
+    whole = _Condarc()
+    sources: list[str] = []
+    for path in _condarc_files(host, prefix):
+        answer = read_settings(host, path)
+        if answer.missing:
+            continue
+        if answer.value is None:
+            return Answer(None, path, answer.problem)
+        try:
+            settings = _parsed_condarc(answer.value)
+        except ValueError:
+            return Answer(None, path, say("its form is not understood"))
+        whole.channels += settings.channels
+        whole.default_channels += settings.default_channels
+        whole.custom_channels = {**settings.custom_channels, **whole.custom_channels}
+        sources.append(path)
+    source = ", ".join(sources) or _CONDA_NOTHING
+    kept = [_kept_channel(channel) for channel in dict.fromkeys(_resolved_channels(whole))]
+    if not all(kept):
+        return Answer(None, source, say("it names a channel in a form that is not understood"))
+    return Answer(kept, source)
+
+
+def _condarc_files(host: Host, prefix: str) -> Iterator[str]:
+    identity = host.identity()
+    if prefix:
+        yield join(prefix, ".condarc")
+    if identity.home:
+        yield join(identity.home, ".condarc")
+    if identity.os == "windows":
+        yield join(host.env().get("ProgramData") or "C:\\ProgramData", "conda", ".condarc")
+    else:
+        yield "/etc/conda/.condarc"
+
+
+def _resolved_channels(found: _Condarc) -> Iterator[str]:
+    """Yield every channel; a name for other channels is replaced by their addresses."""
+    implied = ["defaults"] if found.default_channels else []
+    for channel in (found.channels or implied)[:_MOST_CHANNELS]:
+        if channel == "defaults" and found.default_channels:
+            yield from found.default_channels[:_MOST_CHANNELS]
+        elif channel in found.custom_channels:
+            yield f"{found.custom_channels[channel].rstrip('/')}/{channel}"
+        else:
+            yield channel
+
+
+def _kept_channel(channel: str) -> str:
+    return channel if re.fullmatch(_CHANNEL, channel) else public_address(channel)
+
+
+def _parsed_condarc(text: str) -> _Condarc:
+    """Read the three keys.
+
+    Raises:
+        ValueError: one of them is written in another form.
+    """
+    found = _Condarc()
+    key = ""
+    for raw in text.splitlines():
+        line = re.sub(_YAML_COMMENT, "", raw).rstrip()
+        if not line or line in ("---", "..."):
+            continue
+        top = re.fullmatch(_YAML_KEY, line)
+        if top is not None:
+            key = top[1]
+            _value_of_key(found, key, top[2] or "")
+        elif key in _CHANNEL_LISTS:
+            _item(getattr(found, key), line)
+        elif key == _CHANNEL_MAPPING:
+            _entry(found.custom_channels, line)
+        elif not key or not line.startswith((" ", "\t", "-")):
+            raise ValueError
+    return found
+
+
+def _value_of_key(found: _Condarc, key: str, value: str) -> None:
+    """Return the value on the line of its key: a list in brackets, or nothing."""
+    if key in _CHANNEL_LISTS and value.startswith("[") and value.endswith("]"):
+        items = [_scalar(word.strip()) for word in value[1:-1].split(",") if word.strip()]
+        getattr(found, key).extend(items)
+    elif key in (*_CHANNEL_LISTS, _CHANNEL_MAPPING) and value not in ("", "{}"):
+        raise ValueError
+
+
+def _item(items: list[str], line: str) -> None:
+    dash, blank, rest = line.strip(" ").partition(" ")
+    if dash != "-" or not blank:
+        raise ValueError
+    items.append(_scalar(rest.strip(" ")))
+
+
+def _entry(entries: dict[str, str], line: str) -> None:
+    pair = re.fullmatch(rf" +{_YAML_KEY}", line)
+    if pair is None:
+        raise ValueError
+    entries[pair[1]] = _scalar((pair[2] or "").strip(" "))
+
+
+def _scalar(text: str) -> str:
+    found = re.fullmatch(_YAML_SCALAR, text)
+    if found is None or ": " in text or text.endswith(":"):
+        raise ValueError
+    return next(part for part in found.groups() if part is not None)

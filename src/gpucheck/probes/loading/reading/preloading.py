@@ -11,14 +11,16 @@ from typing import Final
 import msgspec
 
 from gpucheck.language import say
-from gpucheck.probes.loading.reading.source_functions import LOAD, Functions, name_of
 from gpucheck.probes.loading.reading.source_values import (
+    LOAD,
     MAPS,
     UNKNOWN,
+    Functions,
     Values,
     assign,
     forget,
     known,
+    name_of,
     value_of,
 )
 
