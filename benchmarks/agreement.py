@@ -30,8 +30,7 @@ from msgspec import Struct
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
-from gpucheck.describe.described import describe
-from gpucheck.describe.judge import judge_described
+from gpucheck.describe.judge import describe, judge_described
 from gpucheck.describe.keys import read_object
 from gpucheck.facts.pci import Pci
 from gpucheck.tables import OperatingSystem, Tables

@@ -33,10 +33,10 @@ from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.loader import Process
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading as loading_probe
-from gpucheck.probes.loading.reading.checks import missing_versions
-from gpucheck.probes.loading.reading.compare import compare
+from gpucheck.probes.loading.reading.process_libraries import missing_versions
 from gpucheck.probes.torch import interpreter as interpreter_probe
 from gpucheck.probes.torch import torch_build
+from gpucheck.selftests.loaded import compare
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from gpucheck.findings import all_rules
 from gpucheck.tables import Tables
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 _HEALTHY = "healthy"
 _NOTHING = "(unknown)"

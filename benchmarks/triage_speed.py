@@ -19,9 +19,8 @@ from pathlib import Path
 from gpucheck.log_patterns.form import compiled
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.tables import Tables
-from gpucheck.ticket import triage
 from gpucheck.ticket.intake import Intake
-from gpucheck.ticket.judge import judge
+from gpucheck.ticket.judge import judge, triage
 
 _RATE, _MEGABYTES = 200, 5.0
 _LOG_SECONDS, _LOG_MIB = 15.0, 300

@@ -21,7 +21,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import speaking, spoken
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import markdown, terminal
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 from gpucheck.ticket.ticket_reply import reply
 
 pytestmark = pytest.mark.every_finding

@@ -16,7 +16,7 @@ from gpucheck.log_patterns.wording import fixes as fixes_of
 from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
 from gpucheck.output.public import public as redacted
 from gpucheck.output.redact.public_names import is_public
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 from gpucheck.ticket.ticket_reply import reply
 
 pytestmark = pytest.mark.every_finding

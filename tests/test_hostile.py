@@ -12,7 +12,7 @@ import pytest
 from each import each
 
 from gpucheck.baselines.diff import _by_name
-from gpucheck.baselines.diff_text import _lists
+from gpucheck.baselines.diff_overview import _lists
 from gpucheck.facts import Facts
 from gpucheck.facts.snapshot import FILE_LIMIT, SnapshotError, load
 from gpucheck.machine import LiveHost

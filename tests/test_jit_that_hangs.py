@@ -11,8 +11,7 @@ from left_behind import MARK, alive, wait_until
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.machine import LiveHost
-from gpucheck.machine.worker_pool.ladder import Send
-from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.process import Send, WorkerProcess
 from gpucheck.selftests.catalogue import headers
 from gpucheck.selftests.launcher import Launcher
 from gpucheck.selftests.plan import Wish

@@ -100,7 +100,7 @@ def test_the_rank_that_is_to_blame_alone_is_red(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fault: str, status: str, words: str
 ) -> None:
     """The fault is put under torch.distributed of one rank by a sitecustomize."""
-    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_runner._PEER_SECONDS", 0.5)
     results = run_faulty(tmp_path, monkeypatch, fault, watched=False)
     assert [result.status for result in results] == ["skipped", status, "skipped"], results
     assert words in results[1].detail

@@ -34,14 +34,14 @@ from gpucheck.facts.system import System
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.elf import missing_symbols, read_elf
 from gpucheck.machine.binaries.elf._file import HASH, Strings
-from gpucheck.machine.binaries.elf._hashes import GnuHash, OldHash
+from gpucheck.machine.binaries.elf._symbols import GnuHash, OldHash
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.hostile
 SIZE = 60_000

@@ -17,7 +17,8 @@ from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK, Trailer, parse, start_of, trailer
 from gpucheck.findings import all_rules
 from gpucheck.output import markdown, terminal, ticket_text
-from gpucheck.ticket import ticket_reply, triage
+from gpucheck.ticket import ticket_reply
+from gpucheck.ticket.judge import triage
 
 LINE = trailer("broken", ("driver-too-old", "nccl-timeout"), "BROKEN   The driver is too old")
 FACES: dict[str, Callable[[Report], str]] = {

@@ -13,9 +13,9 @@ from packaging.specifiers import SpecifierSet
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
+from gpucheck.doctor.against_index import PageError, PageFile, files
 from gpucheck.machine import LiveHost
 from gpucheck.machine.package_index import configured, pip_settings, read_page
-from gpucheck.tables.index_page import PageError, PageFile, files
 from gpucheck.tables.versions import numbers
 
 Read = Callable[[str], list[PageFile]]

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from rules_support import TABLES
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
-from gpucheck.advice.offers import Offer, admitted
+from gpucheck.advice.offers import Machine, Offer, admitted, fits_driver, fits_gpus, fits_python
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.tables.cubin_rules import Runs
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures

@@ -24,7 +24,7 @@ from gpucheck.machine.binaries.elf import (
     sections,
     undefined_symbols,
 )
-from gpucheck.machine.binaries.elf._hashes import gnu_hash, old_hash
+from gpucheck.machine.binaries.elf._symbols import gnu_hash, old_hash
 
 HOST = LiveHost()
 _FOLDERS = ("/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/usr/lib")

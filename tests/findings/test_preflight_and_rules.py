@@ -21,7 +21,7 @@ from gpucheck.findings import all_rules, link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Fine, Hit, NotApplicable
 from gpucheck.findings.witnesses.preflight_says import PreflightSays
 from gpucheck.output.redact import redact, redaction
-from gpucheck.selftests.control import CONTROL_RUNS
+from gpucheck.selftests.launcher import CONTROL_RUNS
 
 pytestmark = pytest.mark.every_finding
 

@@ -23,7 +23,7 @@ from rule_facts import (
 )
 from rules_support import ask
 
-from gpucheck.advice.kernel_command_line import unblock
+from gpucheck.advice.kernel_module import unblock
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.driver import Driver

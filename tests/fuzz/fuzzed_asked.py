@@ -14,12 +14,12 @@ from gpucheck.cluster.files import json_text, of_lines
 from gpucheck.cluster.history_command import _text
 from gpucheck.cluster.pages.record import line
 from gpucheck.describe import lock
+from gpucheck.doctor.against_index import PageError, releases
 from gpucheck.facts import builtins
 from gpucheck.interface.errors import AskError
 from gpucheck.programs import questions
 from gpucheck.programs.questions import QUESTIONS, Setting
-from gpucheck.tables.index_page import PageError, releases
-from gpucheck.ticket import IntakeError
+from gpucheck.ticket.given import IntakeError
 
 _DESCRIBES = ("gpu", "os", "arch", "glibc", "jetpack")
 _SETTING = Setting()

@@ -9,8 +9,8 @@ from tiny_pe import tiny_pe
 from gpucheck.machine import Identity, RecordedHost, Recording
 from gpucheck.machine.binaries import elf, pe
 from gpucheck.machine.binaries.elf.fatbin import device_code, device_code_at
-from gpucheck.machine.binaries.loader._cache import lookup
-from gpucheck.machine.sections import elf_section
+from gpucheck.machine.binaries.loader._search import lookup
+from gpucheck.machine.live import elf_section
 
 _DLL, _LIBRARY = r"C:\x.dll", "/x.so"
 _NAMES = ["a", "b", "?decref_pyobject@TensorImpl@c10@@QEBAXXZ"]

@@ -17,8 +17,10 @@ from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.output import json_format, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
-from gpucheck.ticket import IntakeError, ticket_reply, triage
+from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.batch import _of_line
+from gpucheck.ticket.given import IntakeError
+from gpucheck.ticket.judge import triage
 from gpucheck.ticket.own_report import take_out
 from gpucheck.ticket.saved_inside import find_saved
 

@@ -5,8 +5,7 @@ import re
 import pytest
 
 from gpucheck.language import catalogue
-from gpucheck.language.catalogue import Catalogue
-from gpucheck.language.compiled import Compiled
+from gpucheck.language.catalogue import Catalogue, Compiled
 
 _WORD = re.compile(r"\{[^{}]*\}|[^\W\d_][\w'.-]*")
 

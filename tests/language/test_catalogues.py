@@ -21,7 +21,7 @@ from gpucheck.language import (
     speaking,
     spoken,
 )
-from gpucheck.language.compiled import Compiled
+from gpucheck.language.catalogue import Compiled
 
 
 def test_every_sentence_has_its_translation() -> None:

@@ -7,7 +7,7 @@ from each import each
 
 from gpucheck import worker
 from gpucheck.language import Sentence, speaking, spoken
-from gpucheck.output.measurement_words import measured_what
+from gpucheck.output.selftest_lines import measured_what
 
 
 @each(

@@ -2,7 +2,7 @@
 
 from each import each
 
-from gpucheck.language.spacing import spaced
+from gpucheck.language.sentence import spaced
 
 
 @each(

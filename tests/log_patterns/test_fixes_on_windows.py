@@ -8,7 +8,7 @@ import pytest
 from gpucheck.facts.claims import Fix
 from gpucheck.log_patterns.form import MessageFix
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.every_finding
 

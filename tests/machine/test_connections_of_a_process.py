@@ -10,8 +10,8 @@ from pathlib import Path
 import net_hosts
 import pytest
 
-from gpucheck.machine.worker_pool import lost_packets
-from gpucheck.machine.worker_pool.lost_packets import LostPackets
+from gpucheck.machine.worker_pool import look
+from gpucheck.machine.worker_pool.look import LostPackets
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it asks the kernel of Linux")
 
@@ -31,30 +31,28 @@ def test_packets_that_arrive_are_counted(connected: tuple[socket.socket, socket.
     for _ in range(3):
         here.sendall(b"x")
         assert there.recv(9) == b"x"
-    found = {
-        (packets.here, packets.there): packets for packets in lost_packets.lost_packets(os.getpid())
-    }
+    found = {(packets.here, packets.there): packets for packets in look.lost_packets(os.getpid())}
     assert found["127.0.0.1", "127.0.0.2"] == LostPackets("127.0.0.1", "127.0.0.2", 3, 0, 0)
     assert found["127.0.0.2", "127.0.0.1"].sent == 0
 
 
 @pytest.mark.parametrize("pid", [0, 2**31 - 1])
 def test_of_a_process_that_is_not_there_nothing_is_known(pid: int) -> None:
-    assert lost_packets.lost_packets(pid) == []
+    assert look.lost_packets(pid) == []
 
 
 def test_a_kernel_that_does_not_answer_holds_nothing_up(
     connected: tuple[socket.socket, socket.socket], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert connected
-    monkeypatch.setattr(lost_packets, "_SOCK_DIAG", 31)  # no such protocol
-    assert lost_packets.lost_packets(os.getpid()) == []
+    monkeypatch.setattr(look, "_SOCK_DIAG", 31)  # no such protocol
+    assert look.lost_packets(os.getpid()) == []
 
 
 _SENDS = """
 import os, socket, sys
 sys.path.insert(0, sys.argv[1])
-from gpucheck.machine.worker_pool.lost_packets import lost_packets
+from gpucheck.machine.worker_pool.look import lost_packets
 with socket.create_connection(("10.77.0.1", 5000), 20) as one:
     one.sendall(b"x" * 500_000)
     one.recv(1)
@@ -85,7 +83,7 @@ def test_packets_that_get_lost_are_counted() -> None:
         taker = net.start(0, [sys.executable, "-c", _TAKES])
         assert taker.stdout is not None
         assert taker.stdout.readline() == "ready\n"
-        source = str(Path(lost_packets.__file__).parents[3])
+        source = str(Path(look.__file__).parents[3])
         sender = net.start(1, [sys.executable, "-c", _SENDS, source])
         try:
             printed, errors = sender.communicate(timeout=90)

@@ -6,7 +6,7 @@ from pathlib import Path
 from each import each
 
 from gpucheck.machine import LiveHost
-from gpucheck.machine.sections import elf_section
+from gpucheck.machine.live import elf_section
 
 CONSTANTS = b"\x00sm_80 sm_90\x00"
 

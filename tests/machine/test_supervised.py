@@ -9,7 +9,7 @@ from typing import IO
 
 import pytest
 
-from gpucheck.machine import outbox, supervised
+from gpucheck.machine import supervised
 from gpucheck.machine.supervised import KILL, TERMINATE, Supervised, is_running, start, wait
 
 pytestmark = pytest.mark.process
@@ -189,7 +189,7 @@ def test_one_that_does_not_read_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, can_wait: bool  # noqa: FBT001
 ) -> None:  # fmt: skip
     """A pipe takes 64 KiB. Windows has no pipes that refuse more instead of waiting."""
-    monkeypatch.setattr(outbox, "_CAN_WAIT", can_wait)
+    monkeypatch.setattr(supervised, "_CAN_WAIT", can_wait)
     child = program("import time; time.sleep(60)")
     begun = time.monotonic()
     watchdog = threading.Timer(15, os.kill, (child.pid, KILL))
@@ -207,7 +207,7 @@ def test_one_that_does_not_read_is_not_waited_for(
 def test_one_that_reads_late_gets_everything(
     monkeypatch: pytest.MonkeyPatch, can_wait: bool  # noqa: FBT001
 ) -> None:  # fmt: skip
-    monkeypatch.setattr(outbox, "_CAN_WAIT", can_wait)
+    monkeypatch.setattr(supervised, "_CAN_WAIT", can_wait)
     child = program(
         "import sys, time; time.sleep(0.3)\n"
         "print(sum(len(sys.stdin.readline()) for _ in range(3)), flush=True)"
@@ -220,7 +220,7 @@ def test_one_that_reads_late_gets_everything(
 
 
 def test_one_that_leaves_too_much_unread_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "_MOST", 300_000)
+    monkeypatch.setattr(supervised, "_MOST", 300_000)
     child = program("import sys, time; time.sleep(0.3); print(len(sys.stdin.read()))")
     for _ in range(5):
         child.send(b"x" * 100_000)

@@ -14,10 +14,9 @@ from gpucheck.machine import LiveHost
 from gpucheck.machine import sessions as ours_module
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.ladder import Ladder
-from gpucheck.machine.worker_pool.lost_packets import LostPackets
+from gpucheck.machine.worker_pool.look import LostPackets
 from gpucheck.machine.worker_pool.pool import WorkerPool
-from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.process import Ladder, WorkerProcess
 from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawner
 from gpucheck.machine.worker_pool.worker_messages import Message
 from gpucheck.worker import BOOTSTRAP
@@ -44,7 +43,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr("gpucheck.machine.worker_pool.ladder.time", clock)
+    monkeypatch.setattr("gpucheck.machine.worker_pool.process.time", clock)
     monkeypatch.setattr("gpucheck.machine.worker_pool.process.time", clock)
     return clock
 
@@ -70,7 +69,7 @@ class TestLadder:
         self, clock: Clock, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """On Windows there is no SIGKILL."""
-        monkeypatch.setattr("gpucheck.machine.worker_pool.ladder.KILL", TERMINATE)
+        monkeypatch.setattr("gpucheck.machine.worker_pool.process.KILL", TERMINATE)
         ladder, sent = Ladder(grace=2.0), list[int]()
         ladder.climb(sent.append)
         clock.now += 3

@@ -43,7 +43,8 @@ from gpucheck.output.public import public
 from gpucheck.output.redact import redact
 from gpucheck.probes.collector import Collector
 from gpucheck.programs.questions import Setting, asked
-from gpucheck.ticket import ticket_reply, triage
+from gpucheck.ticket import ticket_reply
+from gpucheck.ticket.judge import triage
 
 # A line of a ticket, and what must not be left of it.
 LINES = [

@@ -22,7 +22,7 @@ from gpucheck.facts.culprit_data import FailedGroup, OwnFailure, Route
 from gpucheck.facts.process_state import Look
 from gpucheck.facts.snapshot import load
 from gpucheck.programs.schema import schema
-from gpucheck.ticket import saved
+from gpucheck.ticket.given import saved
 from gpucheck.ticket.judge import judge_saved
 
 _FILES = ["README.txt", "report.txt", "report.json", "ranks.jsonl"]

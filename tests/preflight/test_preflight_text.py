@@ -22,7 +22,7 @@ from gpucheck.engine.trailer import MARK
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, RankOutcome
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 _SGR = re.compile(r"\x1b\[[0-9;]*m")
 _SCREEN = 50

@@ -8,13 +8,12 @@ from gpucheck.cluster.model import RankResult
 from gpucheck.cluster.task.rank_run import RankRun, read_answer
 from gpucheck.facts.preflight import Phase
 from gpucheck.machine.supervised import KILL, TERMINATE
-from gpucheck.machine.worker_pool.look import Looks
-from gpucheck.machine.worker_pool.lost_packets import LostPackets
+from gpucheck.machine.worker_pool.look import Looks, LostPackets
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.machine.worker_pool.worker_messages import Message, read_message
 
 CLOCKS = (
-    "gpucheck.machine.worker_pool.ladder.time",
+    "gpucheck.machine.worker_pool.process.time",
     "gpucheck.machine.worker_pool.process.time",
     "gpucheck.cluster.task.rank_run.time",
 )

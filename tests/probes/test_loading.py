@@ -17,9 +17,9 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading
-from gpucheck.probes.loading.reading.compare import Difference, compare
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.torch import interpreter, torch_build
+from gpucheck.selftests.loaded import Difference, compare
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 

@@ -6,7 +6,7 @@ from support import machine
 
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.binaries.loader import Lost
-from gpucheck.probes.loading.reading.permissions import kept_out
+from gpucheck.probes.loading.reading.process_libraries import kept_out
 from gpucheck.probes.torch.reading.dist_info import DistInfo
 
 SITE = "/v/lib/python3.11/site-packages"

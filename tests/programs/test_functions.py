@@ -278,7 +278,7 @@ def test_compat_takes_an_object_and_keys() -> None:
 
 def test_triage_returns_a_report_as_before() -> None:
     from gpucheck.engine import Report  # noqa: PLC0415
-    from gpucheck.ticket import triage  # noqa: PLC0415
+    from gpucheck.ticket.judge import triage  # noqa: PLC0415
 
     text = "RuntimeError: CUDA error: no kernel image is available for execution on the device"
     own, plain = gpucheck.triage(text), triage(text)
@@ -347,7 +347,7 @@ def test_nonsense_is_one_sentence(ask: Callable[[], Any], kind: type[AskError], 
 
 
 def test_what_is_no_text_is_no_input() -> None:
-    from gpucheck.ticket import IntakeError  # noqa: PLC0415
+    from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
 
     for nonsense in (None, 3, ["a"]):
         with pytest.raises(IntakeError, match=r"^the input must be a text or bytes\.$"):

@@ -153,7 +153,7 @@ def test_a_fault_under_torch_turns_its_tests_red(
     text = SITE.format(fault=textwrap.indent(fault, "    "))
     (tmp_path / "sitecustomize.py").write_text(text)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=":")
-    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_runner._PEER_SECONDS", 0.5)
     tests = dict(headers())
     if case in DEADLINES:
         name, seconds = DEADLINES[case]

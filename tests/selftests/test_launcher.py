@@ -286,7 +286,7 @@ def test_ranks_share_a_folder_and_know_each_other(
 def test_ranks_that_wait_for_a_crashed_one_are_not_blamed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gpucheck.selftests.job_run._PEER_SECONDS", 0.5)
+    monkeypatch.setattr("gpucheck.selftests.job_runner._PEER_SECONDS", 0.5)
     body = "if bench.rank == 1:\n    os._exit(9)\nbench.stage('all-reduce')\ntime.sleep(1000)"
     patient = Patient(tmp_path, monkeypatch, tests={"one": body}, per=RANKS)
     results = {result.rank: result for _path, result in patient.examine(Wish(ranks=3)).of("one")}

@@ -1,7 +1,7 @@
 """What NVML says under load."""
 
 from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.selftests.load import strain
+from gpucheck.selftests.watching import strain
 
 
 def test_the_strain_of_a_load() -> None:

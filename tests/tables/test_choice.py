@@ -6,9 +6,9 @@ from pathlib import Path
 from each import each
 from tables.some import some
 
+from gpucheck.advice.offers import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python
 from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.gpu_architectures import GpuArchitectures

@@ -7,9 +7,8 @@ import pytest
 from each import each
 from index_server import JSON, page
 
+from gpucheck.doctor.against_index import PageError, known_releases, releases, unknown_releases
 from gpucheck.tables import Tables
-from gpucheck.tables.index_page import PageError, releases
-from gpucheck.tables.known_releases import known_releases, unknown_releases
 
 
 def html(*names: str) -> list[str]:

@@ -108,7 +108,7 @@ def test_another_table_or_schema_is_refused(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_importing_the_tables_does_not_import_packaging() -> None:
     code = (
-        "import sys, gpucheck.tables, gpucheck.tables.catalogue, gpucheck.tables.choice;"
+        "import sys, gpucheck.tables, gpucheck.tables.catalogue, gpucheck.advice.offers;"
         "sys.exit('packaging' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

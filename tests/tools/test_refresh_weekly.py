@@ -9,7 +9,7 @@ import pytest
 from each import each
 from tools.test_refresh_tables import TODAY, TOOLS, Pip, refresh, sources
 
-from gpucheck.tables.index_page import PageFile
+from gpucheck.doctor.against_index import PageFile
 
 ROWS = {
     "torch_releases": [

@@ -3,9 +3,8 @@
 from each import each
 
 from gpucheck.ticket.exceptions import Frame
-from gpucheck.ticket.failure import About, Failure, failure_of
+from gpucheck.ticket.failure import About, Failure, failure_of, innermost
 from gpucheck.ticket.intake import read_text
-from gpucheck.ticket.whose_code import innermost
 
 INSTALLED = "/venv/lib/python3.11/site-packages"
 

@@ -9,8 +9,7 @@ from each import each
 
 from gpucheck import triage
 from gpucheck.language import say
-from gpucheck.ticket import IntakeError
-from gpucheck.ticket.given import THE_INPUT
+from gpucheck.ticket.given import THE_INPUT, IntakeError
 
 PICTURES = {
     b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR": "PNG",

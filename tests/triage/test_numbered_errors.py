@@ -10,8 +10,8 @@ from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
+from gpucheck.ticket.cuda_errors import meant, with_names
 from gpucheck.ticket.intake import read_text
-from gpucheck.ticket.numbered_errors import meant, with_names
 
 TABLES = Tables()
 ERRORS = TABLES.get(CudaErrors)

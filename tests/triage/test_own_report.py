@@ -9,7 +9,8 @@ from test_machines import NAMES, TABLES, reported
 from gpucheck.engine import Report
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import json_format, markdown, terminal, ticket_text
-from gpucheck.ticket import ticket_reply, triage
+from gpucheck.ticket import ticket_reply
+from gpucheck.ticket.judge import triage
 
 FORMS: dict[str, Callable[[Report], str]] = {
     "terminal": terminal.render,

@@ -6,7 +6,7 @@ from each import each
 from test_machines import NAMES, TABLES, reported
 
 from gpucheck.output import json_format
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.exhaustive
 

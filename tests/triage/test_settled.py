@@ -9,7 +9,7 @@ from gpucheck.facts.sections import all_sections
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Outcome
-from gpucheck.ticket import triage
+from gpucheck.ticket.judge import triage
 from gpucheck.ticket.settled import Settled, empty_section, settled_with, silent_rules
 
 _TEXTS = (

@@ -7,7 +7,7 @@ from gpucheck import triage
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence
 from gpucheck.output import json_format
-from gpucheck.ticket import IntakeError
+from gpucheck.ticket.given import IntakeError
 
 HEALTHY = """
 Collecting environment information...

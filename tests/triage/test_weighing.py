@@ -7,7 +7,7 @@ from gpucheck.findings.form import Weight
 from gpucheck.log_patterns.form import Message, Strength
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Line
-from gpucheck.ticket.weighing import of_facts, of_messages
+from gpucheck.ticket.claims import of_facts, of_messages
 
 NAMES, POINTS, FITS, SYMPTOM = (Weight(strength.level) for strength in Strength)
 

@@ -1,11 +1,11 @@
 """Why the driver's kernel module is not loaded, and the commands that load it."""
 
+import re
 import shlex
 from collections.abc import Sequence
 
 import msgspec
 
-from gpucheck.advice.kernel_command_line import blocking, unblock
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, also
@@ -33,6 +33,11 @@ _FIND_LINE = (
 _AND_KERNEL = ", /proc/cmdline"
 """Named last among the sources, if the kernel's command line blocks a module as well."""
 _IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
+
+_GRUBS = ("dnf", "yum")
+_SHOW = "cat /proc/cmdline"
+_PLAIN_WORD = r"[A-Za-z0-9_.,=-]{1,1000}"
+"""A parameter that neither sed nor the boot loader takes for anything else: root runs both."""
 
 
 class Cause(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,7 +189,7 @@ class ModuleFixes(Derived):
             for line in self._driver.blacklist or ()
             if (words := line.split()) and len(words) > 1 and words[1] in _WHOLE_MODULE
         ]
-        by_kernel = blocking(self._driver.blacklist or (), _WHOLE_MODULE)
+        by_kernel = _blocking(self._driver.blacklist or (), _WHOLE_MODULE)
         if not lines and not by_kernel:
             return None
         manager = self._system.package_manager
@@ -289,3 +294,61 @@ def _comment_out(file_list: str) -> tuple[str, ...]:
         return ()
     lines = "^ *(blacklist|alias|install) +nvidia( .*)?$"  # no slash: redaction looks for paths
     return (f"sudo sed -E -i.bak 's,{lines},#&,' {shlex.join(files)}",)
+
+
+def _blocking(lines: Sequence[str], modules: Sequence[str]) -> list[str]:
+    """Return the parameters, such as ``module_blacklist=nvidia``, that block one of the modules."""
+    return [line for line in lines if "=" in line and set(modules) & set(_blocked(line))]
+
+
+def unblock(parameters: Sequence[str], modules: Sequence[str], manager: str | None) -> Fix:
+    """Return the fix that removes the modules from these parameters, and restarts.
+
+    Other modules stay blocked. The commands are those of the boot loader that the package manager's
+    distributions have; for others there is only the sentence.
+    """
+    kept = {word: _without(word, modules) for word in parameters}
+    words = in_series(list(parameters))
+    change: tuple[str, ...] = ()
+    is_plain = all(re.fullmatch(_PLAIN_WORD, word) for word in parameters)
+    if is_plain and manager == "apt":
+        edits = [_edit(word, left) for word, left in kept.items()]
+        change = (f"sudo sed -E -i.bak {shlex.join(edits)} /etc/default/grub", "sudo update-grub")
+    elif is_plain and manager in _GRUBS:
+        change = tuple(_by_grubby(word, left) for word, left in kept.items())
+    else:
+        return Fix(
+            text=say(
+                "Remove nvidia from {words} on the kernel command line, in the configuration of "
+                "the boot loader. Then restart.",
+                words=words,
+            ),
+            commands=(_SHOW,),
+            restart="machine",
+        )
+    return Fix(
+        text=say(
+            "Remove nvidia from {words} on the kernel command line, then restart.", words=words
+        ),
+        commands=(_SHOW, *change, _REBOOT),
+    )
+
+
+def _blocked(word: str) -> list[str]:
+    return word.partition("=")[2].split(",")
+
+
+def _without(word: str, modules: Sequence[str]) -> str:
+    """Return the parameter with the modules that it still blocks; "" if none is left."""
+    left = [module for module in _blocked(word) if module not in modules]
+    return f"{word.partition('=')[0]}={','.join(left)}" if left else ""
+
+
+def _edit(word: str, left: str) -> str:
+    """Return an expression of sed; without a slash, because redaction looks for paths."""
+    return f"-es#(^|[^[:alnum:]_.-]){re.escape(word)}($|[^[:alnum:]_.,-])#\\1{left}\\2#"
+
+
+def _by_grubby(word: str, left: str) -> str:
+    added = f" --args={shlex.quote(left)}" if left else ""
+    return f"sudo grubby --update-kernel=ALL --remove-args={shlex.quote(word)}{added}"

@@ -7,13 +7,15 @@ from msgspec import Struct
 
 from gpucheck.language import say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.choice import Machine, fits_driver, fits_gpus, fits_python, operating_system
-from gpucheck.tables.cubin_rules import Runs
+from gpucheck.tables.compilers import Compilers
+from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
@@ -179,7 +181,7 @@ class Offers:
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:
         """Return the oldest driver release that runs an offer, whatever the GPUs."""
-        os = situation.driver_os or operating_system(self.platform)
+        os = situation.driver_os or _operating_system(self.platform)
         return self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
 
     def oldest_driver(self, offer: Offer, situation: Situation) -> str | None:
@@ -272,3 +274,96 @@ def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:
         announced=row.announced is not False,
         note=row.note,
     )
+
+
+class Machine(Struct, frozen=True):
+    """The properties that a build must fit; None or an empty sequence means unknown.
+
+    `driver_os` is the system of the driver, if it differs from the platform: inside WSL the driver
+    is that of Windows.
+    """
+
+    platform: str
+    python: str | None = None
+    capabilities: tuple[str, ...] = ()
+    driver: str | None = None
+    driver_cuda: str | None = None
+    driver_os: OperatingSystem | None = None
+
+
+def fits_python(release: ReleaseRow, machine: Machine) -> bool | None:
+    """Return whether a release has wheels for the machine's Python; None if unknown."""
+    pythons = release.pythons.get(machine.platform)
+    if machine.python is None or pythons is None:
+        return None
+    free_threaded = "t" if machine.python.endswith("t") else ""
+    version = parse(machine.python.removesuffix("t"))
+    if version is None or len(version) == 1:
+        return None
+    return f"{version[0]}.{version[1]}{free_threaded}" in pythons
+
+
+def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
+    """Return whether the machine's driver runs builds of CUDA `cuda`; None if unknown."""
+    return tables.get(CudaDrivers).driver_runs(
+        cuda,
+        machine.driver_os or _operating_system(machine.platform),
+        driver=machine.driver,
+        driver_cuda=_driver_cuda(tables, machine),
+    )
+
+
+def fits_gpus(tables: Tables, row: BuildRow, machine: Machine) -> Runs | None:
+    """Return how a build runs on all GPUs of the machine: the worst answer of all.
+
+    A GPU that the build's cuDNN is known not to support counts as NO, and so does PTX of a CUDA
+    newer than the driver's, which the driver refuses (error 222).
+    """
+    answers = {_fits_gpu(tables, row, capability, machine) for capability in machine.capabilities}
+    for worst in (Runs.NO, None, Runs.PTX):
+        if worst in answers:
+            return worst
+    return Runs.CUBIN
+
+
+def _operating_system(platform: str) -> OperatingSystem:
+    """Return the operating system of a platform such as linux_aarch64."""
+    return "windows" if platform == "windows" else "linux"
+
+
+def _driver_cuda(tables: Tables, machine: Machine) -> str | None:
+    """Return the CUDA version that the driver reports.
+
+    If the driver is given only as a branch ("580"), it is that of the branch.
+    """
+    if machine.driver_cuda is None and machine.driver and "." not in machine.driver:
+        return tables.get(DriverBranches).cuda_of(machine.driver)
+    return machine.driver_cuda
+
+
+def _fits_gpu(tables: Tables, row: BuildRow, capability: str, machine: Machine) -> Runs | None:
+    if row.cudnn is not None:
+        major = row.cuda.partition(".")[0]
+        if tables.get(CudnnSupport).supports(row.cudnn, major, capability) is False:
+            return Runs.NO
+    runs = tables.get(CubinRules).surely_covers(row.arch_list + row.ptx, capability, row.cuda)
+    if runs is None and not row.arch_list and _beyond_compiler(tables, row.cuda, capability):
+        return Runs.NO
+    if runs is Runs.PTX and not _driver_knows_ptx(tables, row, machine):
+        return Runs.NO
+    return runs
+
+
+def _beyond_compiler(tables: Tables, cuda: str, capability: str) -> bool:
+    compilers = Compilers(
+        tables.get(ToolkitTargets), tables.get(CubinRules), tables.get(GpuArchitectures)
+    )
+    return compilers.beyond(cuda, capability) is not None
+
+
+def _driver_knows_ptx(tables: Tables, row: BuildRow, machine: Machine) -> bool:
+    reported = machine.driver_cuda
+    if reported is None and machine.driver is not None:
+        reported = tables.get(DriverBranches).cuda_of(machine.driver)
+    parsed = parse(reported)
+    return parsed is None or at_least(parsed, numbers(row.cuda))

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpucheck.baselines import diff_overview
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import change_words
+from gpucheck.baselines.diff_overview import change_words
 from gpucheck.engine import Report
 from gpucheck.language import in_turn, say, say_many
 from gpucheck.output.html.builder import Node, el

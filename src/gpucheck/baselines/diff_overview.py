@@ -4,7 +4,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import change_words
 from gpucheck.engine import Report
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.interpreter import Interpreter
@@ -17,7 +16,7 @@ from gpucheck.output.layout import STATES, Page
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
-from gpucheck.output.words import bracketed, clean, counted, headed, in_line, shown
+from gpucheck.output.words import bracketed, clean, counted, headed, in_line, in_parts, shown
 
 _COLUMN = 10  # columns: labels such as Verdict, and a gap
 _FEW = 5
@@ -219,3 +218,39 @@ _LINES: dict[str, Callable[[Snapshot], str]] = {
     "System": _system,
 }
 """The lines of the overview, in their order."""
+
+
+def change_words(change: Change) -> str:
+    """Return what became of a fact: what it was and what it is."""
+    field = change.fact.rpartition(".")[2]
+    old, new = shown(change.before, field), shown(change.after, field)
+    why = clean(change.reason)
+    if change.change == "added":
+        return say("new, {new}", new=new)
+    if change.change == "removed":
+        return say("gone, was {old}", old=old)
+    if change.change == "became known":
+        if why:
+            return say("was unknown ({why}), is {new}", why=why, new=new)
+        return say("was unknown, is {new}", new=new)
+    if change.change == "became unknown":
+        if why:
+            return say("was {old}, is unknown ({why})", old=old, why=why)
+        return say("was {old}, is unknown", old=old)
+    if _are_words(change.before) and _are_words(change.after):
+        return _lists(change.before, change.after)
+    return say("was {old}, is {new}", old=old, new=new)
+
+
+def _lists(old: list[str], new: list[str]) -> str:
+    """Return only the differences between two lists of words."""
+    before, after = set(old), set(new)
+    gone = [item for item in old if item not in after]
+    come = [item for item in new if item not in before]
+    parts = [say("gone {items}", items=shown(gone))] if gone else []
+    parts += [say("new {items}", items=shown(come))] if come else []
+    return in_parts(parts) or say("the order is now {items}", items=shown(new))
+
+
+def _are_words(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)

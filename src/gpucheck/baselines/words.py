@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucheck.baselines import diff_overview
 from gpucheck.baselines.diff import Change
-from gpucheck.baselines.diff_text import change_words
+from gpucheck.baselines.diff_overview import change_words
 from gpucheck.baselines.documents import Comparison, Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State, row, when

@@ -152,7 +152,7 @@ class Wings(Group):
 
     def invoke(self, ctx: click.Context) -> object:
         """Run a command; what it was asked wrongly is a refusal."""
-        from gpucheck.interface.refusals import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.interface.text import in_the_words_of_click  # noqa: PLC0415
 
         with _past_click(), in_the_words_of_click():
             return super().invoke(ctx)

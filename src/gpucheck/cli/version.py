@@ -24,7 +24,7 @@ def _show(ctx: click.Context, _param: click.Parameter, value: bool) -> None:  # 
     if not value or ctx.resilient_parsing:
         return
     if ctx.meta.get(_FORM) == "json":
-        from gpucheck.interface.refusals import in_the_words_of_click  # noqa: PLC0415
+        from gpucheck.interface.text import in_the_words_of_click  # noqa: PLC0415
         from gpucheck.output.json_text import json_text  # noqa: PLC0415
 
         with in_the_words_of_click():

@@ -5,12 +5,14 @@ import shlex
 from collections.abc import Collection
 
 from gpucheck.derived import Derived
+from gpucheck.derived.gpus import Gpus
 from gpucheck.derived.windows_shells import set_in_cmd, set_in_powershell
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.container import Container
 from gpucheck.facts.environment import Environment
 from gpucheck.facts.system import System
 from gpucheck.language import say
+from gpucheck.tables.gpu_products import GpuProducts
 
 _INITRAMFS = {
     "apt": "sudo update-initramfs -u",
@@ -35,6 +37,8 @@ _INSTALLATION = {
     "apk": "sudo apk add",
 }
 _GCC = {"apt": ("gcc-{}", "g++-{}"), "zypper": ("gcc{}", "gcc{}-c++")}
+
+_PROCESSORS_OF_BOARDS = (None, "aarch64", "arm64")
 
 
 class Surroundings(Derived):
@@ -113,3 +117,28 @@ class Surroundings(Derived):
         """Return the command that rebuilds the initramfs; none if it is unknown."""
         command = _INITRAMFS.get(self._system.package_manager or "")
         return (command,) if command else ()
+
+
+class Board(Derived):
+    """Tells a board by what the system says, otherwise by its GPU: a text may have no more."""
+
+    def __init__(self, system: System, gpus: Gpus, products: GpuProducts) -> None:
+        self._system = system
+        self._gpus = gpus
+        self._products = products
+
+    def is_jetson(self) -> bool:
+        """Return whether this is a Jetson board."""
+        if self._system.jetson is not None or self._system.machine not in _PROCESSORS_OF_BOARDS:
+            return bool(self._system.jetson)
+        if self._system.os not in (None, "linux"):
+            return False
+        try:
+            gpus = self._gpus.all()
+        except UnknownFactError:
+            return False
+        return any(self._products.is_jetson(gpu.compute_capability or "") for gpu in gpus)
+
+    def facts(self) -> tuple[str, ...]:
+        """Return the paths of the facts that tell it, apart from those of the GPU."""
+        return ("system.jetson",) if self._system.jetson else ()

@@ -22,20 +22,30 @@ from gpucheck.describe.recommend_options import (
     python_version,
     with_lock,
 )
-from gpucheck.describe.recommend_words import CONDA, NGC, fits, wheels_for
 from gpucheck.interface.errors import UsageError
 from gpucheck.interface.words import words_of
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 
-if TYPE_CHECKING:  # imported late: --help does not need them
+if TYPE_CHECKING:
     from gpucheck.advice import Python
     from gpucheck.advice.recommender import Offer, Recommendation, Situation
     from gpucheck.advice.situations import Cards, MachineFacts
     from gpucheck.describe.recommendation import Missing, Shown
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
+    from gpucheck.tables.jetpack import JetpackRow
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
+
+_CONDA = say(
+    "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
+    "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
+    "inside the activated conda environment."
+)
+_NGC = say(
+    "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
+    "are made for it. A new virtual environment leaves it untouched."
+)
 
 
 class Recommending:
@@ -81,7 +91,7 @@ class Recommending:
         answer, missing = self._answer(situation, missing)
         yours = "" if self._describes_another() else self._yours(situation, answer, snapshot)
         if answer.best is None and self._board is not None:
-            self._notes.append(wheels_for(self._board, self._tables))
+            self._notes.append(_wheels_for(self._board, self._tables))
         if answer.best is None or missing:
             target = self._target(snapshot)
             choices = tuple(
@@ -133,7 +143,7 @@ class Recommending:
             return ""
         newest = answer.best == found
         wrong = judge_machine(snapshot, self._tables).root_causes
-        return fits(found, newest=newest, wrong=wrong)
+        return _fits(found, newest=newest, wrong=wrong)
 
     def _commands(self, offer: "Offer", target: "Snapshot") -> tuple[tuple[str, ...], str]:
         """Return the commands that install an offer, and the one that verifies it."""
@@ -153,9 +163,9 @@ class Recommending:
         ):
             self._notes.append(say("This build is already installed."))
         if self._wish.tool == "conda":
-            self._notes.append(CONDA)
+            self._notes.append(_CONDA)
         if _is_of_ngc(target):
-            self._notes.append(NGC)
+            self._notes.append(_NGC)
             return python.new_environment(arguments), ""
         executable = target.get(Interpreter).executable or ""
         fix = python.install("", arguments)
@@ -313,3 +323,49 @@ def _is_of_ngc(snapshot: "Snapshot") -> bool:
 
     local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
     return ".nv" in local and bool(snapshot.get(Container).runtime)
+
+
+def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
+    """Say that the installed build fits; ``wrong`` is what a check finds all the same."""
+    if build.cuda:
+        what = say(
+            "PyTorch {torch}, built for CUDA {cuda} ({build})",
+            torch=build.torch, cuda=build.cuda, build=build.build,
+        )  # fmt: skip
+    else:
+        what = say("PyTorch {torch}, the CPU build", torch=build.torch)
+    if wrong:
+        return say(
+            "Your build fits: {build}. However, something else needs attention: {slug} (gpucheck "
+            "shows it).",
+            build=what, slug=wrong[0],
+        )  # fmt: skip
+    if newest:
+        return say(
+            "Your build fits: {build}. It is the newest that does, so nothing needs to be "
+            "installed.",
+            build=what,
+        )
+    return say("Your build fits: {build}. Nothing needs to be installed.", build=what)
+
+
+def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
+    """Return which PyTorch was made for a JetPack, in one sentence."""
+    from gpucheck.tables.jetson_wheels import JetsonWheels  # noqa: PLC0415
+
+    wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
+    if not wheels:
+        return say(
+            "The tables know no PyTorch that was made for JetPack {jetpack}.", jetpack=board.jetpack
+        )
+    made = [
+        say("{torch} (Python {python})", torch=row.torch, python=row.python)
+        if row.python
+        else row.torch
+        for row in wheels
+    ]
+    return say(
+        "For JetPack {jetpack} NVIDIA made torch {releases}.",
+        jetpack=board.jetpack,
+        releases=in_series(made),
+    )

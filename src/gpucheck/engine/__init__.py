@@ -1,9 +1,9 @@
 """The one judge: claims of all witnesses become findings, and the findings a report.
 
-``ask`` asks the check of each finding. ``claims`` collects what self-tests and a pre-flight claim.
-``combine`` withdraws what is disproved, suppresses what another finding explains and sorts the
-rest. A machine, a saved snapshot, a described machine, a pre-flight and a text differ only in the
-claims that there are.
+``ask`` asks the check of each finding. ``diagnosis`` collects what self-tests and a pre-flight
+claim as well. ``combine`` withdraws what is disproved, suppresses what another finding explains
+and sorts the rest. A machine, a saved snapshot, a described machine, a pre-flight and a text differ
+only in the claims that there are.
 """
 
 from gpucheck.engine.ask import CheckResult, ask_each

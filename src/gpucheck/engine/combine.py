@@ -17,14 +17,27 @@ from typing import get_args
 
 import msgspec
 
+from gpucheck.derived import Derived, Gpus
 from gpucheck.engine.ask import CheckResult
 from gpucheck.engine.supply import supply
-from gpucheck.facts import builtins
+from gpucheck.facts import UnknownFactError, builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.container import Container
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.findings.form import Check, Claim, Evidence, Family, Finding, Outcome, Rule, Weight
-from gpucheck.findings.witnesses.refutation import Refutation
-from gpucheck.language import say
+from gpucheck.findings.form import (
+    Check,
+    Claim,
+    Evidence,
+    Family,
+    Finding,
+    Hit,
+    Outcome,
+    Rule,
+    Weight,
+)
+from gpucheck.language import listed, say
 from gpucheck.tables import Tables
 
 _FAMILIES = get_args(Family)
@@ -115,6 +128,52 @@ def combine(
         for slug, claimed in ordered
     )
     return Diagnosis(tuple(findings), tuple(checks.values()))
+
+
+class Refutation(Derived):
+    """Self-tests that have passed on every GPU, and a CUDA that a text shows to have started."""
+
+    def __init__(self, tests: SelfTests, gpus: Gpus, container: Container, pasted: Pasted) -> None:
+        self._tests = tests
+        self._gpus = gpus
+        self._container = container
+        self._pasted = pasted
+
+    def of(self, rule: Rule, hit: Hit, *, is_named: bool) -> str:
+        """Return what disproves the finding of a check; "" if nothing does.
+
+        Args:
+            rule: the rule of the check.
+            hit: what it has found.
+            is_named: whether another witness names the cause: then a CUDA that started does not
+                disprove it.
+        """
+        if hit.refutable and self._have_passed(rule.refuted_by):
+            return say(
+                "ruled out by self-tests that passed ({names}): {headline}",
+                names=listed(rule.refuted_by),
+                headline=hit.headline,
+            )
+        if self._pasted.cuda_available and rule.refuted_by_cuda == "always" and not is_named:
+            return say("torch.cuda.is_available() returned True")
+        return ""
+
+    def _have_passed(self, names: tuple[str, ...]) -> bool:
+        """Whether every one of these tests has passed on every GPU that is meant to be used."""
+        if not names or not all(self._tests.passed_on_every_gpu(name) for name in names):
+            return False
+        try:
+            return len(self._tests.devices or ()) >= self._expected()
+        except UnknownFactError:
+            return False
+
+    def _expected(self) -> int:
+        """Return how many GPUs a program should see here: one that the driver drops counts."""
+        mask = self._gpus.mask()
+        if mask.kind != "unset":
+            return len(mask.chosen)
+        found = self._gpus.all() if self._container.runtime else self._gpus.on_bus()
+        return len(found)
 
 
 def _left(

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from gpucheck.engine.ask import ask_each
-from gpucheck.engine.claims import claims_in
 from gpucheck.engine.combine import Diagnosis, combine
+from gpucheck.engine.supply import supply
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings import all_rules
+from gpucheck.findings.form import Claim
+from gpucheck.findings.witnesses.preflight_says import PreflightSays
+from gpucheck.findings.witnesses.selftest_says import SelfTestWords
 from gpucheck.tables import Tables
 
 
@@ -20,4 +23,11 @@ def diagnose(
         if (not only or slug in only) and slug not in skip
     }
     results = ask_each(rules, snapshot, tables)
-    return combine(rules, results, claims_in(snapshot, tables), snapshot, tables)
+    return combine(rules, results, _claims_in(snapshot, tables), snapshot, tables)
+
+
+def _claims_in(snapshot: Snapshot, tables: Tables) -> tuple[Claim, ...]:
+    """Return every claim in a snapshot that does not come from a check."""
+    preflight: PreflightSays = supply(PreflightSays, snapshot, tables)
+    words: SelfTestWords = supply(SelfTestWords, snapshot, tables)
+    return (*preflight.claims(), *words.claims())

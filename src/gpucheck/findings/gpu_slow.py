@@ -29,8 +29,7 @@ slow. After a note, check whether a power limit, locked clocks, an MPS share or 
 another container slows the GPU down: none of these is a fault.
 """
 
-from gpucheck.derived.board_rates import BoardRates, Published
-from gpucheck.derived.same_model import SameModel, Speed
+from gpucheck.derived.measured_rates import BoardRates, Published, SameModel, Speed
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.nvml import Nvml

@@ -24,7 +24,7 @@ or of the machine's CUDA toolkit does not add code to PyTorch.
 from gpucheck.advice import START_PAGE, DriverFixes, TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.derived import Gpu
-from gpucheck.derived.board import Board
+from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch_build import TorchBuild

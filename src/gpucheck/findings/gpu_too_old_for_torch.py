@@ -25,7 +25,7 @@ from gpucheck.advice import TorchFixes
 from gpucheck.advice.hide_gpus import HideGpus
 from gpucheck.advice.torch_install import PREVIOUS_PAGE
 from gpucheck.derived import Gpu
-from gpucheck.derived.board import Board
+from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts.claims import Severity, or_else
 from gpucheck.facts.nvml import Nvml

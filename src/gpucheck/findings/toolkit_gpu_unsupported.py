@@ -18,7 +18,7 @@ with. If nvcc is too old, code for an older GPU of the same generation works as 
 import re
 
 from gpucheck.derived import Gpus
-from gpucheck.derived.nvcc_targets import NvccTargets
+from gpucheck.derived.build_tools import NvccTargets
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError, known

@@ -18,7 +18,7 @@ release.
 from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.advice.torch_install import JETSON_PAGE
 from gpucheck.derived import Gpus
-from gpucheck.derived.board import Board
+from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity

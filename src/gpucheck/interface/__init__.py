@@ -2,6 +2,6 @@
 
 ``request`` declares what can be asked for, and ``request_options`` makes options of it; ``options``
 are those that several commands share. A use case tells a ``listener`` how far it is, and an error
-of ``errors`` says in one sentence what the asker got wrong; ``refusals`` makes a refusal of the
-command line of it.
+of ``errors`` says in one sentence what the asker got wrong; ``text`` makes a refusal of the command
+line of it.
 """

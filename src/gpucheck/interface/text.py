@@ -1,13 +1,15 @@
 """Text output of the command line: colour, stream or file, control characters."""
 
+import contextlib
 import errno
 import os
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from gpucheck.interface.errors import NO_ROOM, no_room
+from gpucheck.interface.errors import NO_ROOM, AskError, UsageError, no_room
 from gpucheck.interface.language import language_named
 from gpucheck.interface.words import printable, words_of
 from gpucheck.language import Sentence, say, spoken
@@ -20,6 +22,9 @@ __all__ = [
 _WINDOWS = os.name == "nt"
 _OF_OPEN_MPI = "OMPI_COMM_WORLD_RANK"
 """mpirun of Open MPI gives its processes a terminal of its own, wherever their output goes."""
+
+_LONGEST_MESSAGE = 10_000
+"""Of one of our messages, which may list every key."""
 
 
 def colored(options: dict[str, Any]) -> bool:
@@ -204,3 +209,14 @@ def _print(text: str) -> None:
 def _says_that_the_reader_left(error: OSError) -> bool:
     """Whether a pipe was closed by its reader; Python on Windows calls that a wrong argument."""
     return error.errno == errno.EPIPE or (_WINDOWS and error.errno == errno.EINVAL)
+
+
+@contextlib.contextmanager
+def in_the_words_of_click() -> Iterator[None]:
+    """Turn what was asked wrongly into a refusal of the command line."""
+    try:
+        yield
+    except AskError as error:
+        words = words_of(error, limit=_LONGEST_MESSAGE)
+        kind = click.UsageError if isinstance(error, UsageError) else RefusedError
+        raise kind(words) from error

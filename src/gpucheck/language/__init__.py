@@ -14,20 +14,18 @@ from gpucheck.language.catalogue import (
     speaking,
     spoken,
 )
-from gpucheck.language.connectives import (
+from gpucheck.language.sentence import (
+    Part,
+    Sentence,
     and_more,
     any_of,
+    as_said,
     folded,
+    from_said,
     in_clauses,
     in_series,
     in_turn,
     listed,
-)
-from gpucheck.language.sentence import (
-    Part,
-    Sentence,
-    as_said,
-    from_said,
     phrase,
     plain,
     say,

@@ -1,9 +1,10 @@
 """An English sentence that knows its template and its parameters, so that it can be translated."""
 
-from collections.abc import Callable, Mapping
+import functools
+import re
+import string
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
-
-from gpucheck.language.spacing import spaced
 
 Part = str | int | float | None
 """The value of a parameter. A :class:`Sentence` among them is translated like the whole."""
@@ -12,6 +13,10 @@ _PLAIN = (str, int, float, type(None))
 
 _NAMES = frozenset(("Python", "Windows", "Docker", "Linux", "Ubuntu", "Slurm", "Kubernetes"))
 """Of the words that sentences begin with, those that keep their capital."""
+
+_HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
+_LATIN = re.compile(r"[0-9A-Za-z]")
+_FULL_WIDTH = frozenset("，。；：、！？（）《》【】“”‘’")  # noqa: RUF001  # they are meant
 
 
 class Sentence(str):
@@ -172,3 +177,99 @@ def _within(words: str) -> str:
     if first not in _NAMES and (first[1:].islower() or len(first) == 1):
         words = words[:1].lower() + words[1:]
     return words.removesuffix(".")
+
+
+# Chinese text has a blank between a Chinese character and a Latin letter or a digit, and none at
+# full-width punctuation. A template cannot know with which of them a parameter begins or ends.
+def spaced(template: str, params: Mapping[str, object]) -> str:
+    """Return a template filled in, with the blanks that belong at the ends of its parameters."""
+    words = ""
+    for part, is_parameter, after_parameter in _parts(template):
+        piece = part.format_map(params) if is_parameter else part
+        meets = is_parameter or after_parameter
+        words = _joined(words, piece) if meets else words + piece
+    return words
+
+
+@functools.lru_cache(maxsize=1024)
+def _parts(template: str) -> tuple[tuple[str, bool, bool], ...]:
+    """Return the pieces of a template: whether each is a parameter, and whether it follows one."""
+    parts: list[tuple[str, bool, bool]] = []
+    for literal, name, form, conversion in string.Formatter().parse(template):
+        if literal:
+            parts.append((literal, False, bool(parts)))
+        if name is not None:
+            kind = f"!{conversion}" if conversion else ""
+            parts.append((f"{{{name}{kind}{f':{form}' if form else ''}}}", True, True))
+    return tuple(parts)
+
+
+def _joined(before: str, after: str) -> str:
+    left, right = before.rstrip(" "), after.lstrip(" ")
+    if not left or not right:
+        return before + after
+    blank = left != before or right != after
+    last, first = left[-1], right[0]
+    if blank and first in _FULL_WIDTH and "://" in left.rpartition(" ")[2]:
+        return before + after  # or the punctuation would be taken for a part of the address
+    if first == "。" and "://" in left.rpartition(" ")[2]:
+        return f"{left} {right}"
+    if last in _FULL_WIDTH or first in _FULL_WIDTH or (_is_han(last) and _is_han(first)):
+        return left + right if blank else before + after
+    if not blank and (
+        (_is_han(last) and _LATIN.match(first)) or (_LATIN.match(last) and _is_han(first))
+    ):
+        return f"{left} {right}"
+    return before + after
+
+
+def _is_han(char: str) -> bool:
+    return _HAN.match(char) is not None
+
+
+def listed(items: Sequence[str]) -> str:
+    """Return ``A``, ``A and B``, ``A, B and C``; "" without items."""
+    if len(items) <= 1:
+        return items[0] if items else ""
+    return say("{those} and {last}", those=in_series(items[:-1]), last=items[-1])
+
+
+def any_of(items: Sequence[str]) -> str:
+    """Return ``A``, ``A or B``, ``A, B or C``; "" without items."""
+    if len(items) <= 1:
+        return items[0] if items else ""
+    return say("{those} or {last}", those=in_series(items[:-1]), last=items[-1])
+
+
+def and_more(words: str, count: int) -> str:
+    """Return words, and in brackets how many more there are; only the words if there are none."""
+    return say("{words} (and {count} more)", words=words, count=count) if count > 0 else words
+
+
+def in_turn(sentences: Sequence[str]) -> str:
+    """Return sentences one after another; "" without any."""
+    return folded(
+        sentences, lambda first, next_: say("{sentences} {next}", sentences=first, next=next_)
+    )
+
+
+def in_series(items: Sequence[str]) -> str:
+    """Return ``A, B, C``; "" without items."""
+    return folded(items, lambda first, next_: say("{those}, {next}", those=first, next=next_))
+
+
+def in_clauses(parts: Sequence[str]) -> str:
+    """Return parts of a sentence with semicolons between them; "" without any."""
+    return folded(parts, lambda first, more: say("{said}; {more}", said=first, more=more))
+
+
+def folded(items: Sequence[str], joined: Callable[[str, str], str]) -> str:
+    """Return items joined two by two; "" without items.
+
+    Each half is joined first. So a list of a thousand items is ten sentences deep, not a thousand,
+    and every item is copied ten times.
+    """
+    if len(items) <= 1:
+        return items[0] if items else ""
+    middle = len(items) // 2
+    return joined(folded(items[:middle], joined), folded(items[middle:], joined))

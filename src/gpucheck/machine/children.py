@@ -27,7 +27,7 @@ from gpucheck.facts.ending_signals import ENDING, held, let_through
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.machine import lifeline
-from gpucheck.machine.signal_names import signal_name
+from gpucheck.machine.exit_statuses import signal_name
 
 if sys.platform != "win32":
     import resource  # here once, rather than in every child

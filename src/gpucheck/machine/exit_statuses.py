@@ -1,8 +1,10 @@
-"""The exit status of a program, with the meaning of the codes by which Windows ends one.
+"""How a program ended: its exit status, with the codes by which Windows ends one, or a signal.
 
 Sources: Microsoft's list "[MS-ERREF] 2.3.1 NTSTATUS Values", and its header ``ntstatus.h`` (as in
 the crate ``windows-sys``) for the heap. POSIX has no exit status above 255.
 """
+
+import signal
 
 from gpucheck.language import Sentence, say
 
@@ -34,3 +36,11 @@ def exit_status(status: object) -> object:
     if status not in _MEANINGS:
         return code
     return say("{code} ({meaning})", code=code, meaning=_MEANINGS[status])
+
+
+def signal_name(number: int) -> str:
+    """Return the name, or ``signal 40`` for one that has none: the real-time signals."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -6,6 +6,7 @@ import itertools
 import mmap
 import os
 import stat as stat_module
+import struct
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -29,7 +30,6 @@ from gpucheck.machine.base import (
     Stat,
 )
 from gpucheck.machine.children import Tell, waited_for_processor
-from gpucheck.machine.sections import elf_section
 
 if TYPE_CHECKING:
     from gpucheck.machine.supervised import Supervised
@@ -55,6 +55,14 @@ _LARGEST_MAPPED = 8 << 30
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 """A FIFO where a file is expected must not block; sysfs ignores the second flag. Without the third,
 Windows ends a file at its first byte 26, and turns CR LF into LF."""
+
+_ELF_MAGIC = b"\x7fELF\x02\x01"
+"""64 bits, little-endian, like all of NVIDIA's platforms."""
+_ELF_OFFSET = struct.Struct("<Q")
+_ELF_COUNTS = struct.Struct("<HHH")
+_SECTION_HEADER = struct.Struct("<IIQQQQ")
+_MAX_SECTIONS = 4096  # damaged counts: as in elf/_symbols.py
+_MAX_SECTION_NAME = 64  # longer than the names that are asked for
 
 
 class _Listener(threading.local):
@@ -429,3 +437,28 @@ def _open_result(error: OSError) -> OpenResult:
         "EIO": "EIO",
     }
     return results.get(name, "other")
+
+
+def elf_section(data: "mmap.mmap | bytes", name: str) -> tuple[int, int] | None:
+    """Return the start and end of the section; None for another kind of file or no such section.
+
+    Only headers are read, and they are not trusted beyond the size of the file.
+    """
+    if data[: len(_ELF_MAGIC)] != _ELF_MAGIC:
+        return None
+    try:
+        (table,) = _ELF_OFFSET.unpack_from(data, 0x28)
+        size, count, names_at = _ELF_COUNTS.unpack_from(data, 0x3A)
+        headers = [
+            _SECTION_HEADER.unpack_from(data, table + at * size)
+            for at in range(min(count, _MAX_SECTIONS))
+        ]
+        names = headers[names_at][4]
+    except (struct.error, IndexError, OverflowError):
+        return None
+    wanted = name.encode() + b"\x00"
+    for start_of_name, _kind, _flags, _address, start, length in headers:
+        found = data[names + start_of_name : names + start_of_name + _MAX_SECTION_NAME]
+        if found.startswith(wanted) and start + length <= len(data):
+            return start, start + length
+    return None

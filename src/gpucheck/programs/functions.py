@@ -286,8 +286,8 @@ def triage(text: str | bytes) -> CheckReport:
     Raises:
         gpucheck.ticket.IntakeError: it is not a text (a ValueError).
     """
-    from gpucheck.ticket import IntakeError  # noqa: PLC0415
-    from gpucheck.ticket import triage as name_the_cause  # noqa: PLC0415
+    from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+    from gpucheck.ticket.judge import triage as name_the_cause  # noqa: PLC0415
 
     if not isinstance(text, str | bytes | bytearray):
         raise IntakeError(say("the input must be a text or bytes."))

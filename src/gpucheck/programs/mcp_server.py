@@ -24,7 +24,7 @@ from gpucheck.interface.words import words_of
 from gpucheck.language import say, speaking
 from gpucheck.programs import questions
 from gpucheck.programs.questions import QUESTIONS, Setting
-from gpucheck.ticket import IntakeError
+from gpucheck.ticket.given import IntakeError
 
 _INSTRUCTIONS = (
     "gpucheck finds out why PyTorch does not use the NVIDIA GPUs of a machine properly, and names "

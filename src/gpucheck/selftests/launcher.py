@@ -1,8 +1,8 @@
 """Runs the self-tests in the target interpreter, even if torch or a GPU hangs or crashes."""
 
 import time
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal
 
 import msgspec
 
@@ -10,7 +10,6 @@ from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.language import say
 from gpucheck.machine.worker_pool.pool import CAN_FORK
 from gpucheck.machine.worker_pool.spawners import StartProgram
-from gpucheck.selftests import control
 from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
 from gpucheck.selftests.folder import sweep
 from gpucheck.selftests.job_runner import JobRunner
@@ -24,6 +23,29 @@ _MOST_DEVICES = 256
 """More than any machine has: any code in the target interpreter may have written the list."""
 
 Progress = Callable[[ProgressGrid], None]
+
+_Env = dict[str, str]
+_Verdict = Literal["passed", "wrong", "not-run"]
+_Again = Callable[[_Env], _Verdict]
+"""Runs the test once more, in fresh processes with these variables."""
+
+CONTROL_RUNS: tuple[_Env, ...] = (
+    {"NCCL_P2P_DISABLE": "1"},
+    {"NCCL_SHM_DISABLE": "1"},
+    {"NCCL_NVLS_ENABLE": "0"},
+    {"NCCL_CUMEM_ENABLE": "0", "NCCL_CUMEM_HOST_ENABLE": "0"},
+)
+"""The transports that have been seen broken, the most frequent first."""
+
+_SUSPECT_KINDS = (
+    "collective-timeout",
+    "timed-out",
+    "wrong-value",
+    "not-finite",
+    "nccl-error",
+    "signal",
+)
+_NOT_OURS = "Duplicate GPU"
 
 
 class Launcher:
@@ -127,7 +149,7 @@ class Launcher:
 
     def _control(self) -> None:
         """Find the transport that is to blame for a collective that failed over NCCL."""
-        found = control.suspects(self._results)
+        found = _suspects(self._results)
         if not found:
             return
         name = self._results[found[0]].name
@@ -135,7 +157,7 @@ class Launcher:
             result for result in self._results if result.name == name and result.world_size > 1
         ]
         step = in_ranks(name, tuple(result.device for result in ranks), self._wish)
-        compared = control.compared(lambda env: self._control_run(step, env))
+        compared = _compared(lambda env: self._control_run(step, env))
         for at in found:
             failed = self._results[at]
             self._results[at] = msgspec.structs.replace(
@@ -143,7 +165,7 @@ class Launcher:
             )
         self._runner.show(step, ranks)
 
-    def _control_run(self, step: Step, env: control.Env) -> control.Verdict:
+    def _control_run(self, step: Step, env: _Env) -> _Verdict:
         """Run a step again with these variables, and return the result."""
         jobs = tuple(msgspec.structs.replace(job, env=env) for job in step)
         results = self._runner.run(jobs)
@@ -175,3 +197,43 @@ def _of_two(first: SelfTest, again: SelfTest) -> SelfTest:
     data: dict[str, Any] = {**first.data, "confirmed": again.went_wrong}
     del data["forked"]
     return msgspec.structs.replace(first, data=data)
+
+
+# The transport is to blame only if the collective passes without it and then fails again with it.
+# Otherwise the failure may only be intermittent.
+def _suspects(results: Sequence[SelfTest]) -> list[int]:
+    """Return the indexes of the failed ranks of the first collective that failed over NCCL."""
+    for first in results:
+        if first.world_size > 1 and first.device.startswith("cuda") and _is_suspect(first):
+            return [
+                at
+                for at, result in enumerate(results)
+                if result.name == first.name and result.went_wrong
+            ]
+    return []
+
+
+def _is_suspect(result: SelfTest) -> bool:
+    if not result.went_wrong or result.kind not in _SUSPECT_KINDS:
+        return False
+    return not any(_NOT_OURS in text for text in result.words())
+
+
+def _compared(again: _Again) -> Mapping[str, Any]:
+    """Try one control run after another until one passes, then run once more unchanged.
+
+    Returns:
+        ``tried`` (variables and the result of each run), ``cured_by`` (the variables; None if
+        nothing helped) and ``goes_wrong_again`` (None: there was no time to find out).
+    """
+    tried: list[dict[str, Any]] = []
+    for env in CONTROL_RUNS:
+        verdict = again(env)
+        tried.append({"env": dict(env), "verdict": verdict})
+        if verdict == "not-run":
+            break
+        if verdict == "passed":
+            repeat = again({})
+            wrong = None if repeat == "not-run" else repeat == "wrong"
+            return {"tried": tried, "cured_by": dict(env), "goes_wrong_again": wrong}
+    return {"tried": tried, "cured_by": None, "goes_wrong_again": None}

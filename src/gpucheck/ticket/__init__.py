@@ -5,48 +5,15 @@ A text goes one way. Each step imports only from those before it. The messages t
 
 1. ``saved_inside`` finds snapshots of gpucheck, ``given`` opens a file or pipe, ``encoding``
    decodes it, ``not_text`` refuses images and archives, ``intake`` makes bounded clean lines of it;
-2. ``own_report`` takes a report of gpucheck's own out, ``numbered_errors`` names errors that are
+2. ``own_report`` takes a report of gpucheck's own out, ``cuda_errors`` names errors that are
    quoted by number; ``unwrap`` joins broken lines for a second reading;
 3. ``readers`` read its facts, ``completion`` adds what the tables know;
-4. the matcher finds messages; ``exceptions`` are read with their frames, ``whose_code`` says whose
-   these are, ``failure`` which of them the text is about; ``counting`` knows which messages count.
-   ``gpu_errors`` and ``complaints`` find what people say; with the facts it all is a ``reading``;
-5. ``families`` and ``as_snapshot`` make a snapshot of it, ``claims`` weighs what it claims;
-6. ``settled`` knows the checks about which the text says nothing; ``judge`` has the engine combine
-   the claims; ``questions`` says what is open;
-7. ``entrance`` does all this for one input, ``batch`` for many; ``owner`` says who has to
-   act on each, and ``tally`` counts them. ``language`` says in which language to answer.
+4. the matcher finds messages; ``exceptions`` are read with their frames, ``failure`` says which of
+   them the text is about, and whose code raised it. ``cuda_errors`` and ``complaints`` find what
+   people say; with the facts and the messages that count it all is a ``reading``;
+5. ``as_snapshot`` makes a snapshot of it, ``claims`` weighs what it claims;
+6. ``settled`` knows the checks about which the text says nothing; ``judge`` does all this for
+   one input: it has the engine combine the claims, and says what is open;
+7. ``batch`` does it for many; ``owner`` says who has to
+   act on each, and ``tally`` counts them. ``ticket_reply`` answers in the ticket's language.
 """
-
-import io
-from functools import cache
-
-from gpucheck.engine import Report
-from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket.entrance import judge_given
-from gpucheck.ticket.given import Given, IntakeError, saved
-from gpucheck.ticket.intake import Intake
-
-__all__ = ["IntakeError", "saved", "triage"]
-
-
-def triage(text: str | bytes, tables: Tables | None = None) -> Report:
-    """Name the cause of what a text shows; a saved snapshot or report is judged anew.
-
-    Args:
-        text: program output, logs, a ticket; gzip is unpacked. Bytes may be UTF-8, UTF-16, GBK,
-            Big5 or Shift-JIS, and some of them may be broken.
-        tables: the compatibility tables, else the built-in ones.
-
-    Raises:
-        IntakeError: it is not text, or empty.
-    """
-    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
-    given = Given(io.BytesIO(data), size=len(data))
-    return judge_given(given, Intake(), tables or _built_in())
-
-
-@cache
-def _built_in() -> Tables:
-    """Return the tables of this installation, which are read once for all texts."""
-    return Tables(tables_dir(None))

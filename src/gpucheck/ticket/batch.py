@@ -18,9 +18,9 @@ from gpucheck.facts.streams import Rejoined
 from gpucheck.language import in_series, say, say_many
 from gpucheck.log_patterns.encoding import Decoder, Transcoded, utf_16
 from gpucheck.tables import Tables
-from gpucheck.ticket.entrance import judge_given
 from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake
+from gpucheck.ticket.judge import judge_given
 from gpucheck.ticket.owner import owner_of
 from gpucheck.ticket.processes import Lost, in_processes
 from gpucheck.ticket.tally import Counting, Tally

@@ -11,10 +11,9 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import say
 from gpucheck.log_patterns import wording
-from gpucheck.log_patterns.form import MessageFix
+from gpucheck.log_patterns.form import MessageFix, Strength
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.matcher import Match
-from gpucheck.ticket import weighing
 from gpucheck.ticket.failure import About
 from gpucheck.ticket.own_report import words_about
 from gpucheck.ticket.owner import finding_of
@@ -23,6 +22,12 @@ from gpucheck.ticket.quotes import quote
 _MOST_LINES = 8  # chosen: quoted lines of one cause; two change no answer on 752 labelled tickets
 _LONGEST_MESSAGE = 140
 """Characters of an exception's message in a headline."""
+
+_OF_FACTS = {
+    Confidence.CERTAIN: Strength.POINTS,
+    Confidence.LIKELY: Strength.POINTS,
+    Confidence.POSSIBLE: Strength.SYMPTOM,
+}
 
 
 def claims_of(matches: Sequence[Match], pasted: Pasted, *, on_windows: bool) -> list[Claim]:
@@ -110,7 +115,7 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]], *, on_windows: bool) -> 
             confidence=message.strength.confidence,
         ),
         stands=not message.refutable,
-        weight=weighing.of_messages([match for _at, match in own]),
+        weight=of_messages([match for _at, match in own]),
     )
 
 
@@ -154,5 +159,30 @@ def _weighed(claim: Claim, of_messages: Weight | None, *, beside: Severity) -> C
         hit = msgspec.structs.replace(hit, severity=Severity.INFO)
     if of_messages is None and severity is Severity.ERROR:
         hit = msgspec.structs.replace(hit, severity=beside)
-    weight = weighing.of_facts(hit.confidence, of_messages)
+    weight = of_facts(hit.confidence, of_messages)
     return msgspec.structs.replace(claim, hit=hit, weight=weight)
+
+
+# 1. A finding is as strong as the strongest claim that is made for it. A message claims with its
+#    own strength: it names the cause, points to it, fits it best, or is a symptom. Facts in a text
+#    claim with the strength that their confidence has, but at most "points": they may be of another
+#    machine or another day.
+# 2. Among findings of the same strength, one on which facts and a message agree weighs most, then
+#    one with a higher tie-break. The engine sorts them, finally by name.
+# 3. The engine suppresses a finding that is weaker than the first, and one that is explained by a
+#    finding of at least the same weight.
+def of_messages(matches: Sequence[Match]) -> Weight:
+    """Return the weight of the messages of one finding, which is that of the strongest."""
+    level, tie_break = max(match.message.rank for match in matches)
+    return Weight(level, tie_break=tie_break)
+
+
+def of_facts(confidence: Confidence, message_weight: Weight | None) -> Weight:
+    """Return the weight of what facts show; ``message_weight`` is None without messages."""
+    shown = Weight(_OF_FACTS[confidence].level)
+    if message_weight is None:
+        return shown
+    agreed = message_weight.level >= Strength.POINTS.level
+    return (message_weight if message_weight.level >= shown.level else shown)._replace(
+        agreed=agreed
+    )

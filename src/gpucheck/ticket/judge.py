@@ -1,24 +1,66 @@
-"""From a text to a report: reads it, weighs its claims and has the engine combine them."""
+"""From an input (a saved file, a text, or a text with one in it) to a report of the engine."""
 
+import io
 from collections.abc import Sequence
+from functools import cache
 
 import msgspec
 
-from gpucheck.engine import Report, ask_each, combine, judge_machine, make_report
+from gpucheck.engine import (
+    Diagnosis,
+    OpenQuestion,
+    Report,
+    ask_each,
+    combine,
+    judge_machine,
+    make_report,
+)
+from gpucheck.facts.claims import Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
+from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
+from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match
 from gpucheck.log_patterns.text import Text
-from gpucheck.tables import Tables
+from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
+from gpucheck.ticket.given import Given
+from gpucheck.ticket.intake import Intake
+from gpucheck.ticket.own_report import as_line
 from gpucheck.ticket.owner import owner_of
-from gpucheck.ticket.questions import open_questions
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
+
+_COLLECT_ENV = "python -m torch.utils.collect_env"
+_NVIDIA_SMI = "nvidia-smi"
+
+
+def triage(text: str | bytes, tables: Tables | None = None) -> Report:
+    """Name the cause of what a text shows; a saved snapshot or report is judged anew.
+
+    Args:
+        text: program output, logs, a ticket; gzip is unpacked. Bytes may be UTF-8, UTF-16, GBK,
+            Big5 or Shift-JIS, and some of them may be broken.
+        tables: the compatibility tables, else the built-in ones.
+
+    Raises:
+        IntakeError: it is not text, or empty.
+    """
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
+    given = Given(io.BytesIO(data), size=len(data))
+    return judge_given(given, Intake(), tables or _built_in())
+
+
+@cache
+def _built_in() -> Tables:
+    """Return the tables of this installation, which are read once for all texts."""
+    return Tables(tables_dir(None))
 
 
 def judge(text: Text, tables: Tables) -> Report:
@@ -73,6 +115,125 @@ def _report(
     on_windows = system.os == "windows" and system.wsl == 0
     claims = claims_of(matches, pasted, on_windows=on_windows)
     diagnosis = combine(rules, weighed(results, claims, pasted), claims, snapshot, tables)
-    questions = open_questions(snapshot, diagnosis, recognised=recognised)
+    questions = _open_questions(snapshot, diagnosis, recognised=recognised)
     report = make_report(diagnosis, snapshot, questions)
     return msgspec.structs.replace(report, owner=owner_of(report))
+
+
+def _open_questions(
+    snapshot: Snapshot, diagnosis: Diagnosis, *, recognised: bool
+) -> tuple[OpenQuestion, ...]:
+    """Return what keeps the text from being called healthy; () if nothing does."""
+    pasted = snapshot.get(Pasted)
+    if not recognised and pasted.failure is None and (pasted.complaint or not pasted.tells):
+        return (
+            _question(
+                say("Does the text say anything about PyTorch, CUDA or a GPU?"),
+                "pasted.readers",
+                say("no format and no message was recognised"),
+                _COLLECT_ENV,
+            ),
+        )
+    if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
+        return ()
+    if pasted.own_verdict == "healthy":
+        return ()
+    if pasted.own_verdict is not None:
+        reason = say("the report of gpucheck in the text names no cause")
+        question = say("What is wrong on this machine?")
+        return (_question(question, "pasted.own_verdict", reason, "gpucheck -v"),)
+    if pasted.gpu_error is not None:
+        reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
+        question = say("What fails on the GPU?")
+        return (_question(question, "pasted.gpu_error", reason, "gpucheck"),)
+    if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
+        return ()
+    return _of_failure(snapshot) or _of_facts(snapshot)
+
+
+def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
+    """Return what is open because something of the environment fails."""
+    pasted = snapshot.get(Pasted)
+    if pasted.failure is not None:
+        reason = say("the text shows an exception of the environment, but no known cause")
+        return (_question(say("What causes it?"), "pasted.failure", reason, _COLLECT_ENV),)
+    if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
+        fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
+        reason = say("the text says that CUDA is not available, but not why")
+        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else "gpucheck"
+        return (_question(question, fact, reason, command),)
+    if pasted.cut_off is not None:
+        reason = say("the traceback is cut off before its last line, which says what failed")
+        end = say("the end of the traceback")
+        return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
+    if pasted.complaint is not None:
+        reason = say("the text says that something in the environment fails, but no line shows why")
+        return (_question(say("What fails?"), "pasted.complaint", reason, _COLLECT_ENV),)
+    return ()
+
+
+def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
+    """Return what is open because an inventory lacks facts."""
+    torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
+    if snapshot.get(Pasted).tells or torch.built_for not in (None, "cuda"):
+        return ()
+    if nvml.gpus and (torch.built_for == "cuda" or nvml.init_code == 0):
+        return ()  # the driver lists its GPUs: all that such an output can show is in order
+    fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
+    command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
+    question, reason = say("Does PyTorch work with this GPU?"), say("the text does not say")
+    return (_question(question, fact, reason, command),)
+
+
+def _question(question: str, fact: str, reason: str, command: str) -> OpenQuestion:
+    reason = say("{reason}; ask for: {command}", reason=reason, command=command)
+    return OpenQuestion(question=question, fact=fact, reason=reason)
+
+
+def judge_given(given: Given, intake: Intake, tables: Tables) -> Report:
+    """Judge an input: a file that gpucheck saved, or a text.
+
+    Raises:
+        IntakeError: it is not text, or empty.
+    """
+    snapshot = given.saved()
+    if snapshot is not None:
+        return judge_saved(snapshot, tables)
+    intake.add(given)
+    return judge_taken(intake, tables)
+
+
+def judge_taken(intake: Intake, tables: Tables) -> Report:
+    """Judge what was taken in: the text, and the snapshots that stand in it.
+
+    What stands around a snapshot counts, too. Only where it adds nothing is the answer that of the
+    snapshot alone, whose facts and fixes are those of the machine.
+
+    Raises:
+        IntakeError: it is empty.
+    """
+    intake.refuse_nothing()
+    if not intake.held:
+        return judge(intake.text(), tables)
+    saved = [judge_saved(held.snapshot, tables) for held in intake.held]
+    report = judge(_with_reports(intake, saved), tables)
+    adds_nothing = (
+        len(saved) == 1
+        and report.verdict == saved[0].verdict
+        and {finding.slug for finding in report.findings}
+        <= {finding.slug for finding in saved[0].findings}
+    )
+    return saved[0] if adds_nothing else report
+
+
+def _with_reports(intake: Intake, saved: list[Report]) -> Text:
+    """Return the text with a line for each report, where its JSON stood."""
+    lines = intake.text().lines
+    for held, report in zip(intake.held, saved, strict=True):
+        at = max(
+            at
+            for at, line in enumerate([held.line, *lines])
+            if line.file == held.line.file and line.number <= held.line.number
+        )
+        lines.insert(at, as_line(report, held.line))
+    return Text(lines)

@@ -7,7 +7,7 @@ from readers_support import TABLES, Read
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
 from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.ticket.readers._gpu_names import gpu_names
+from gpucheck.ticket.readers.mentions import gpu_names
 
 DATA_CENTER = [
     row.product.removeprefix("NVIDIA ").partition(" (")[0]

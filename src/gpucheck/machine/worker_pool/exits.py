@@ -6,8 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.language import say
-from gpucheck.machine.exit_statuses import exit_status
-from gpucheck.machine.signal_names import signal_name
+from gpucheck.machine.exit_statuses import exit_status, signal_name
 from gpucheck.machine.worker_pool.worker_messages import Message
 
 _PRINTED, _BEFORE = 3000, 600

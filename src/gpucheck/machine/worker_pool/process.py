@@ -1,10 +1,10 @@
 """One worker: its deadline, and how and why it was ended."""
 
 import time
+from collections.abc import Callable
 from typing import Literal
 
-from gpucheck.machine.supervised import CONTINUE
-from gpucheck.machine.worker_pool.ladder import Ladder, Send
+from gpucheck.machine.supervised import CONTINUE, KILL, TERMINATE
 from gpucheck.machine.worker_pool.look import APART, Looks
 
 StopReason = Literal["deadline", "peer-failed", "run-limit"]
@@ -16,6 +16,9 @@ STOPPED = "T"
 _LATE = 0.25
 """The share of its time after which a worker is late. Healthy collectives take a thousandth, and of
 those that hang one rank may be ended, and close its connections, long before the others."""
+
+Send = Callable[[int], None]
+"""Sends a signal to the process."""
 
 
 class WorkerProcess:
@@ -137,3 +140,43 @@ class WorkerProcess:
         last = self.looks.worker[1] if self.looks is not None else None
         if last is not None and last.state == STOPPED:
             send(CONTINUE)
+
+
+# At SIGTERM a worker prints its stack. A process that SIGKILL does not end is stuck in a driver,
+# where no signal reaches it.
+class Ladder:
+    """Ends one process.
+
+    Args:
+        grace: seconds between one step and the next.
+    """
+
+    def __init__(self, grace: float) -> None:
+        self._grace = grace
+        self._sent = 0
+        self._next_step = 0.0
+
+    @property
+    def is_begun(self) -> bool:
+        """Whether a signal has been sent."""
+        return self._sent != 0
+
+    @property
+    def is_kill_sent(self) -> bool:
+        """Whether the first signal was not enough."""
+        return self._sent == KILL
+
+    def climb(self, send: Send) -> bool:
+        """Take the next step if it is due; True if every step was in vain."""
+        now = time.monotonic()
+        if self._sent and now < self._next_step:
+            return False
+        if not self._sent:
+            self._sent = TERMINATE
+        elif self._sent != KILL:
+            self._sent = KILL
+        else:
+            return True
+        send(self._sent)
+        self._next_step = now + self._grace
+        return False

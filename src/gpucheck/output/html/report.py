@@ -1,12 +1,15 @@
 """The report of a machine, of its self-tests or of a text as a page: redacted, the fix first."""
 
+import msgspec
+
 from gpucheck.engine import Report
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.language import in_series, say
-from gpucheck.output import report_blocks
-from gpucheck.output.blocks import Words
-from gpucheck.output.html import ticket
+from gpucheck.findings.form import Finding
+from gpucheck.language import in_series, in_turn, say
+from gpucheck.output import report_blocks, ticket_text
+from gpucheck.output.blocks import Box, Words
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts import of_selftests
 from gpucheck.output.html.charts.svg import figure
@@ -27,16 +30,19 @@ from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import in_parts
+from gpucheck.output.words import clean, in_parts
 
 _MEASURED = 500  # chosen: lines of a list; a saved report may have any number
+
+# Chosen: a finding of a ticket quotes a few lines; folders of tickets may have any number.
+_MOST_LINES = 200
 
 
 def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
     """Return the page; ``note`` is a sentence about the whole report."""
     report = public(report) if redacted else report
     if report.snapshot.origin == "pasted":
-        return ticket.render(report)
+        return _ticket_page(report)
     examined = [(name, words(sentence)) for name, sentence in report_blocks.examined(report)]
     main: list[Node] = [
         *written([Words(note)] if note else []),
@@ -56,7 +62,7 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
 def first_line(report: Report) -> First:
     """Return the first line of the page of a report that is redacted."""
     if report.snapshot.origin == "pasted":
-        return ticket.first_line(report)
+        return _ticket_first_line(report)
     return First(report.verdict, VERDICTS[report.verdict], verdict(report))
 
 
@@ -109,3 +115,51 @@ def _probes(snapshot: Snapshot) -> Element | None:
     ]
     heads = say("Probe"), say("Result")
     return folded(report_blocks.counted_probes(snapshot), table(heads, rows)) if rows else None
+
+
+def _ticket_page(report: Report) -> str:
+    """Return the page of a report that is redacted."""
+    main: list[Node] = [
+        *written(_box(report, finding) for finding in report.causes),
+        _questions(report),
+        _settling(report),
+        section(
+            "read", say("What was read"), items(ticket_text.read_lines(report.snapshot.get(Pasted)))
+        ),
+    ]
+    end = ending(report.snapshot, whose_names(report.snapshot), trailer_of(report))
+    return page(_ticket_first_line(report), main, end)
+
+
+def _ticket_first_line(report: Report) -> First:
+    """Return the first line of the page."""
+    return First(report.verdict, VERDICTS[report.verdict], ticket_text.first_line(report))
+
+
+def _box(report: Report, finding: Finding) -> Box:
+    lines = [
+        ticket_text.with_role(evidence, report) for evidence in finding.evidence if evidence.source
+    ]
+    return msgspec.structs.replace(
+        ticket_text.box(report, finding, list(dict.fromkeys(lines))[:_MOST_LINES], finding.fixes),
+        severity=finding.severity.value,
+    )
+
+
+def _questions(report: Report) -> Element | None:
+    asked = [
+        in_turn([question.question, clean(question.reason)]) for question in report.open_questions
+    ]
+    return section("questions", say("Not decided"), items(asked)) if asked else None
+
+
+def _settling(report: Report) -> Element | None:
+    """Return by which facts a text without a cause was judged, and what they refute."""
+    if report.root_causes:
+        return None
+    lists = [
+        part
+        for heading, found in ticket_text.settling(report)
+        for part in (el("h3", heading), items(map(ticket_text.where, found)))
+    ]
+    return section("settled", say("Why"), *lists) if lists else None

@@ -5,10 +5,10 @@ from collections.abc import Callable
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import Host
-from gpucheck.probes.driver.reading import memory_group
 from gpucheck.probes.system.reading.platform import not_linux
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -48,6 +48,12 @@ _MOST_KILLS = 50  # chosen likewise
 _FASTEST, _TOLERANCE = 1.0005, 1.0
 """NTP corrects the clock of the uptime by at most this, and never that of the log."""
 
+_OWN_GROUPS = "/proc/self/cgroup"
+_MEMORY_COUNTERS = ("/sys/fs/cgroup/memory.events", "/sys/fs/cgroup/memory/memory.oom_control")
+"""Of the first group that this process sees, version 2 and 1: ``oom_kill 3`` (Linux,
+Documentation/admin-guide/cgroup-v2.rst, cgroup-v1/memory.rst)."""
+_GROUP_FILE_LIMIT = 65536  # bytes; these files have a few hundred
+
 
 def collect(host: Host) -> KernelLog:
     """Read the log and select the messages about GPUs and memory."""
@@ -70,7 +76,7 @@ def collect(host: Host) -> KernelLog:
         elif limit := messages.parse_reached_limit(record.text):
             limits[limit[0]] = limit[1]
         elif kill := messages.parse_oom_kill(record.text):
-            own = memory_group.is_around(host, limits.pop(kill.pid, ""))
+            own = _is_around(host, limits.pop(kill.pid, ""))
             kills[kill.pid] = _kill(kill, own, record, uptime, log.source)
     return KernelLog(
         xids=_newest_of_each(xids),
@@ -180,3 +186,46 @@ def _newest_of_each(events: list[XidEvent]) -> list[XidEvent]:
         if counts[key] <= _MOST_ALIKE:
             kept.append(event)
     return kept[::-1]
+
+
+def _is_around(host: Host, group: str) -> Answer[bool]:
+    """Whether a group of the kernel's log is that of this process, or one around it.
+
+    A container has its own names for its groups. There the kernel's count for the container tells
+    whether anything in it was ever killed; no limit outside of it counts.
+    """
+    if host.origin == "sysroot":
+        return Answer(None, _OWN_GROUPS, say("gpucheck runs outside of the system below --sysroot"))
+    own = host.read(_OWN_GROUPS, _GROUP_FILE_LIMIT).map(_memory_groups)
+    if own.value is None:
+        return Answer(None, own.source, own.problem)
+    names = [
+        group_name for group_name in own.value if group_name != "/" and "/.." not in group_name
+    ]
+    if group and names:
+        return Answer(
+            any(f"{group_name}/".startswith(f"{group}/") for group_name in names), own.source
+        )
+    for path in _MEMORY_COUNTERS:
+        count = host.read(path, _GROUP_FILE_LIMIT).map(_kills)
+        if count.value is not None:
+            return Answer(count.value > 0, path)
+    return Answer(None, own.source, say("the group is not known by the name in the log"))
+
+
+def _memory_groups(text: str) -> list[str]:
+    """Return the groups of a process that may limit its memory: ``4:memory:/a``, ``0::/b``."""
+    found = [line.split(":", 2) for line in text.splitlines()]
+    return [
+        parts[2]
+        for parts in found
+        if len(parts) == 3 and (not parts[1] or "memory" in parts[1].split(","))  # noqa: PLR2004
+    ]
+
+
+def _kills(text: str) -> int | None:
+    for line in text.splitlines():
+        name, _blank, count = line.partition(" ")
+        if name == "oom_kill":
+            return whole_number(count)
+    return None

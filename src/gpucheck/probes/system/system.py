@@ -5,10 +5,10 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.system import PackageManager, System
+from gpucheck.facts.system import Libc, PackageManager, System
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.probes.system.reading import libc as _libc
+from gpucheck.machine.binaries.loader import Found, Search, default_folders
 from gpucheck.probes.system.reading import platform
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -45,6 +45,14 @@ _VIRTUAL_VENDORS = (
 )
 """DMI vendors that mean a virtual machine if the processor does not report one."""
 _L4T = r"R(\d+) \(release\), REVISION: ([\d.]+)"
+
+_GLIBC_BANNER = b"GNU C Library"
+_GLIBC_RELEASE = rb"release version (\d{1,3}\.\d{1,3}(?:\.\d{1,3})?)"
+_GLIBCXX = rb"GLIBCXX_(\d{1,3}\.\d{1,3}\.\d{1,3})\x00"
+_GLIBCXX_START = b"GLIBCXX_3.4."
+_REST_OF_NAME = 4
+"""Bytes read after a match: the last number and a NUL. More would include adjacent names."""
+_MUSL = ("/lib/ld-musl-*.so.1", "/usr/lib/ld-musl-*.so.1")
 
 
 def collect(host: Host) -> System:
@@ -146,11 +154,11 @@ def _package_manager(host: Host, families: set[str]) -> Answer[PackageManager]:
 
 
 def _libraries(host: Host, notes: Notes) -> dict[str, Any]:
-    libc = _libc.find(host)
-    cxx = _libc.find_libstdcxx(host)
+    libc = _find_libc(host)
+    cxx = _find_libstdcxx(host)
     glibcxx = cxx.map(lambda _found: "").absent("")
     if cxx.value is not None:
-        glibcxx = _libc.newest_glibcxx(host, cxx.value.real_path)
+        glibcxx = _newest_glibcxx(host, cxx.value.real_path)
     return {
         "libc": notes.take("libc", libc.map(lambda pair: pair[0])),
         "glibc": notes.take("glibc", libc.map(lambda pair: pair[1])),
@@ -217,3 +225,49 @@ def _total_memory(text: str) -> int | None:
             kibibytes = whole_number(words[1])
             return None if kibibytes is None else kibibytes * 1024
     return None
+
+
+def _find_libc(host: Host) -> Answer[tuple[Libc, str]]:
+    """Return which C library the system has, and its version if it is glibc, otherwise "".
+
+    glibc is checked first, because musl can be installed next to it as a package.
+    """
+    problem = ""
+    for folder in default_folders(host.identity().machine):
+        path = f"{folder}/libc.so.6"
+        banners = host.find_in_file(path, _GLIBC_BANNER)
+        for banner in banners.value or ():
+            if release := re.search(_GLIBC_RELEASE, banner):
+                return Answer(("glibc", release[1].decode()), path)
+        if not banners.missing:
+            why = banners.problem or say("it names no version")
+            problem = problem or say("{source}: {why}", source=path, why=why)
+    for pattern in _MUSL:
+        if found := host.glob(pattern).value:
+            return Answer(("musl", ""), found[0])
+    return Answer(None, "", problem or say("there is no C library in the usual folders"))
+
+
+def _find_libstdcxx(host: Host) -> Answer[Found]:
+    """Return the libstdc++.so.6 that the loader takes if no variable changes its search path."""
+    found = Search(host).system_paths("libstdc++.so.6")
+    if not found:
+        return Answer(
+            None, say("ld.so.cache and the default folders"), say("not found"), missing=True
+        )
+    return Answer(found[0], found[0].via)
+
+
+def _newest_glibcxx(host: Host, path: str) -> Answer[str]:
+    """Return the newest GLIBCXX version that a libstdc++ defines.
+
+    Each name occurs once in the dynamic string table, which comes before anything that could repeat
+    it. So the first 64 matches, which is as many as the host returns, include all names.
+    """
+    return host.find_in_file(path, _GLIBCXX_START, _REST_OF_NAME).map(_newest_of)
+
+
+def _newest_of(hits: list[bytes]) -> str | None:
+    versions = {match[1] for hit in hits for match in re.finditer(_GLIBCXX, hit)}
+    newest = max(versions, key=lambda v: [int(part) for part in v.split(b".")], default=None)
+    return None if newest is None else newest.decode()

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucheck.facts import Notes
+from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
 from gpucheck.language import say
 from gpucheck.machine import Host, target
@@ -10,7 +10,6 @@ from gpucheck.machine.candidates import Candidate, TargetWish
 from gpucheck.machine.paths import join, pattern
 from gpucheck.machine.target import Description, Target
 from gpucheck.probes.torch.reading.files import version_facts
-from gpucheck.probes.torch.reading.standard_modules import hiding_modules
 
 DEADLINE = 10.0  # seconds to ask the target (docs/architecture.md, 1.5)
 
@@ -21,6 +20,26 @@ _SITE_FOLDERS = (
     ("local", "lib", "python3*", "dist-packages"),
     ("Lib", "site-packages"),
 )
+
+_OF_TORCH = frozenset((
+    "argparse", "ast", "asyncio", "base64", "bisect", "bz2", "calendar", "collections",
+    "concurrent", "contextlib", "contextvars", "copy", "copyreg", "csv", "ctypes", "dataclasses",
+    "datetime", "difflib", "dis", "email", "enum", "fnmatch", "functools", "gettext", "glob",
+    "gzip", "hashlib", "heapq", "http", "importlib", "inspect", "ipaddress", "json", "keyword",
+    "linecache", "locale", "logging", "lzma", "multiprocessing", "numbers", "opcode", "operator",
+    "pathlib", "pickle", "pickletools", "pkgutil", "platform", "pprint", "queue", "random", "re",
+    "reprlib", "runpy", "selectors", "shutil", "signal", "socket", "ssl", "string", "struct",
+    "subprocess", "tarfile", "tempfile", "textwrap", "threading", "timeit", "token", "tokenize",
+    "traceback", "types", "typing", "unittest", "urllib", "uuid", "warnings", "weakref",
+    "zipfile",
+))  # fmt: skip
+"""The standard modules in Python that ``import torch`` of 2.13 loads, with those that they load,
+without those that every Python has loaded before it looks into the folder."""
+_PACKAGE = "__init__.py"
+_PROGRAMS = (".py", ".ipynb")
+_MOST_FILES = 5000  # chosen: such a folder holds data, and nobody starts a program in it
+_MOST_HIDDEN = 3
+"""A folder with more of them is a copy of the standard library, or a project about it."""
 
 
 def collect(host: Host, wish: TargetWish) -> Interpreter:
@@ -126,3 +145,34 @@ def _with_torch(host: Host, candidate: Candidate) -> OtherInterpreter | None:
                 sources={"*": path},
             )
     return None
+
+
+def hiding_modules(host: Host, sys_path: Sequence[str]) -> Answer[list[str]]:
+    """Return what hides standard modules from a program that lies in the current folder.
+
+    Nothing does if Python does not look there first, if the folder is itself a package, whose
+    modules have longer names, or if no other program is there that would import anything.
+    """
+    folder = host.identity().cwd
+    looks = bool(folder) and list(sys_path[:1]) == [folder] and folder not in sys_path[1:]
+    if host.origin != "live" or not looks:
+        return Answer([], "sys.path")
+    return host.listing(folder).map(lambda names: _hiding(host, folder, names))
+
+
+def _hiding(host: Host, folder: str, names: Sequence[str]) -> list[str]:
+    if _PACKAGE in names or len(names) > _MOST_FILES:
+        return []
+    modules = [name for name in names if name.endswith(".py") and name[:-3] in _OF_TORCH]
+    programs = [name for name in names if name.endswith(_PROGRAMS) and name not in modules]
+    packages = [
+        name
+        for name in names
+        if name in _OF_TORCH and host.exists(join(folder, name, _PACKAGE)).value
+    ]
+    found = sorted((*modules, *packages))
+    return (
+        [join(folder, module) for module in found]
+        if programs and len(found) <= _MOST_HIDDEN
+        else []
+    )

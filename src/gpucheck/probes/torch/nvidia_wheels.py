@@ -1,7 +1,7 @@
 """The wheels that torch pins: which are installed, and whether their libraries are complete."""
 
 from gpucheck.derived.pinned_wheels import pinned_wheel
-from gpucheck.facts import Notes
+from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.loading import Loading
 from gpucheck.facts.nvidia_wheels import (
@@ -14,10 +14,10 @@ from gpucheck.facts.nvidia_wheels import (
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import listed, say
 from gpucheck.machine import Host
-from gpucheck.machine.paths import name, parent
+from gpucheck.machine.paths import join, name, parent
 from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
-from gpucheck.probes.torch.reading.nccl_functions import missing_functions
 from gpucheck.probes.torch.reading.wheel_records import Recorded, damage, recorded_libraries
+from gpucheck.tables.versions import at_least, parse
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"
@@ -27,6 +27,9 @@ _ONNX_RUNTIME = frozenset(("onnxruntime", "onnxruntime-gpu"))
 """Both write the same package, of which one has no CUDA."""
 _MOST_WHEELS = 200  # chosen: torch for CUDA requires some 15 of them
 _SEVERAL = 2  # wheels that have written one and the same file
+
+_NCCL_PREFIX = "nccl"
+_NCCL_SONAME = "libnccl.so"
 
 
 def collect(
@@ -53,7 +56,7 @@ def collect(
         damaged=damaged,
         shared=shared,
         nccl_functions_missing=notes.take(
-            "nccl_functions_missing", missing_functions(host, torch, loading)
+            "nccl_functions_missing", _missing_nccl_functions(host, torch, loading)
         ),
         unrecorded=[info.project for info in wheels if records[info.path].value is None],
         sources=notes.sources,
@@ -144,3 +147,41 @@ def _shared(path: str, owners: list[Recorded], size: int | None) -> SharedLibrar
         sources={"*": say("the RECORD files of the wheels"), "owner": path},
         problems=problems,
     )
+
+
+def _missing_nccl_functions(host: Host, torch: TorchBuild, loading: Loading) -> Answer[list[str]]:
+    """Return the NCCL functions that libtorch_cuda needs and that the copy does not define.
+
+    An NCCL that is not older than the pinned one has them all, so it is not read.
+    """
+    copy = next(
+        (library for library in loading.libraries or () if library.soname.startswith(_NCCL_SONAME)),
+        None,
+    )
+    if copy is None or not copy.real_path or not torch.path:
+        return Answer(None, "", say("it is not known which NCCL would be loaded"))
+    have, want = parse(copy.version), parse(torch.nccl)
+    if have is None or want is None:
+        return Answer(
+            None, copy.real_path, say("its version, or the version that torch pins, is unknown")
+        )
+    if at_least(have[:2], want[:2]):
+        return Answer(
+            [], say("{path} is not older than the version that torch pins", path=copy.real_path)
+        )
+    from gpucheck.machine.binaries.elf import missing_symbols, read_elf, undefined_symbols  # noqa: PLC0415  # rare
+
+    user = read_elf(host, join(torch.path, "lib", "libtorch_cuda.so"))
+    library = read_elf(host, copy.real_path)
+    if user.value is None or library.value is None:
+        failed = library if user.value is not None else user
+        return Answer(None, failed.source, failed.problem)
+    needed = undefined_symbols(host, user.value)
+    if needed.value is None:
+        return Answer(None, needed.source, needed.problem)
+    names = [
+        symbol.name
+        for symbol in needed.value
+        if symbol.name.startswith(_NCCL_PREFIX) and not symbol.weak
+    ]
+    return missing_symbols(host, library.value, names).map(sorted)

@@ -17,9 +17,9 @@ from gpucheck.language import in_series, in_turn, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
+    from gpucheck.language import Language
     from gpucheck.tables import Tables
     from gpucheck.ticket.given import Given
-    from gpucheck.ticket.language import Language
 
 _STDIN = "-"
 _WINDOWS = os.name == "nt"
@@ -138,8 +138,8 @@ class _Ticket:
         Raises:
             click.UsageError: none could be read, or there is no text in them.
         """
-        from gpucheck.ticket.entrance import judge_given, judge_taken  # noqa: PLC0415
         from gpucheck.ticket.given import IntakeError  # noqa: PLC0415
+        from gpucheck.ticket.judge import judge_given, judge_taken  # noqa: PLC0415
 
         if self._files == (_STDIN,) and sys.stdin.isatty():
             echo(how_to_end())
@@ -173,7 +173,7 @@ class _Ticket:
 
     def language(self, wanted: str | None) -> "Language":
         """Return the language of the reply: the wanted one, else that of the ticket."""
-        from gpucheck.ticket.language import language_of  # noqa: PLC0415
+        from gpucheck.ticket.ticket_reply import language_of  # noqa: PLC0415
 
         if wanted in (None, "auto"):
             return language_of(self._intake.lines)

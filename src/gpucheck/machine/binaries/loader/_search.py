@@ -1,13 +1,14 @@
 """The places where the dynamic loader searches for a library; nothing is loaded."""
 
+import os
 import re
+import struct
 from collections.abc import Sequence
 
 import msgspec
 
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.machine.binaries.loader import _cache
 
 CACHE_FILE = "/etc/ld.so.cache"
 CACHED = "ld.so.cache"
@@ -28,6 +29,21 @@ _LEVELS = {
 }
 """The names in /proc/cpuinfo of the features that each level of x86-64 adds."""
 _HWCAPS = "/glibc-hwcaps/"
+
+_CACHE_MAGIC = b"glibc-ld.so.cache1.1"
+_CACHE_COUNTS = struct.Struct("<20xII")
+_CACHE_HEADER_SIZE = 48  # struct cache_file_new of glibc
+_CACHE_ENTRY = struct.Struct("<iIIIQ")
+# Chosen: a system with 592 libraries has as many entries; a damaged count has more.
+_MOST_ENTRIES = 65536
+_LONGEST_PATH = 4096  # PATH_MAX of Linux
+_ARCHITECTURES = {
+    "x86_64": 0x0300,
+    "aarch64": 0x0A00,
+    "ppc64le": 0x0500,
+}
+"""The bits of an entry's flags for a 64-bit library, by ``uname -m``."""
+_ARCHITECTURE_MASK = 0xFF00  # FLAG_REQUIRED_MASK of glibc's ldconfig.h
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -67,7 +83,7 @@ class Search:
         if self._cache is None:
             # Without a readable cache the loader continues with the default folders.
             self._cache = self._host.read_bytes(CACHE_FILE, _CACHE_LIMIT).value or b""
-        paths = _cache.lookup(self._cache, soname, self.machine)
+        paths = lookup(self._cache, soname, self.machine)
         if not any(_HWCAPS in path for path in paths):
             return paths
         levels = self.levels()
@@ -161,3 +177,44 @@ def _unique(found: list[Found]) -> list[Found]:
     for entry in found:
         first.setdefault(entry.real_path, entry)
     return list(first.values())
+
+
+# Only the current format (``glibc-ld.so.cache1.1``) counts, alone or after one of the old format: a
+# header, entries of flags and two offsets, and the strings. Offsets are relative to the header.
+def lookup(cache: bytes, soname: str, machine: str) -> list[str]:
+    """Return the paths for a library name in the order of the loader.
+
+    For a cache that is truncated, damaged or of another format, the readable part is used, or [].
+    """
+    start = cache.find(_CACHE_MAGIC)
+    architecture = _ARCHITECTURES.get(machine)
+    if start < 0 or architecture is None or len(cache) < start + _CACHE_HEADER_SIZE:
+        return []
+    count, _string_bytes = _CACHE_COUNTS.unpack_from(cache, start)
+    keys = _places(cache, os.fsencode(soname) + b"\x00", start)
+    if not keys:
+        return []
+    entries = memoryview(cache)[start + _CACHE_HEADER_SIZE :]
+    whole = min(count, _MOST_ENTRIES, len(entries) // _CACHE_ENTRY.size) * _CACHE_ENTRY.size
+    return [
+        path
+        for flags, key, value, _os, _hwcap in _CACHE_ENTRY.iter_unpack(entries[:whole])
+        if key in keys
+        and flags & _ARCHITECTURE_MASK == architecture
+        and (path := _string(cache, start + value))
+    ]
+
+
+def _places(cache: bytes, text: bytes, start: int) -> set[int]:
+    """Return every offset of the text: a name may be stored as the end of a path."""
+    places = set()
+    at = cache.find(text, start)
+    while at >= 0:
+        places.add(at - start)
+        at = cache.find(text, at + 1)
+    return places
+
+
+def _string(cache: bytes, at: int) -> str:
+    end = cache.find(b"\x00", at, at + _LONGEST_PATH)
+    return cache[at:end].decode("utf-8", "replace") if end > at else ""

@@ -14,7 +14,7 @@ from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.parts import folded, table
 from gpucheck.output.words import clean
 
-# Units of every figure. Chosen: about the 22rem that a column of figures has at least (style.py),
+# Units of every figure. Chosen: about the 22rem that a column of figures has at least (page.py),
 # so that labels are as large as other small text.
 WIDTH = 360.0
 LINE = 14.0

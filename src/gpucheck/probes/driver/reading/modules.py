@@ -6,7 +6,6 @@ from typing import Any
 from gpucheck.facts import Answer, Notes
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.probes.driver.reading import modprobe
 from gpucheck.probes.system.reading import platform
 
 _PROC_VERSION = "/proc/driver/nvidia/version"
@@ -42,6 +41,22 @@ _SECURE_BOOT = "/sys/firmware/efi/efivars/SecureBoot-8be4df61-93ca-11d2-aa0d-00e
 _SHIM_OFF = "/sys/firmware/efi/efivars/MokSBStateRT-605dab50-e046-4300-abb6-3dd810dd8b23"
 _VARIABLE_VALUE = 4
 """Offset of the value of an EFI variable, after four bytes of attributes."""
+
+_FOLDERS = ("/etc/modprobe.d", "/run/modprobe.d", "/usr/lib/modprobe.d", "/lib/modprobe.d")
+_CMDLINE = "/proc/cmdline"
+_CMDLINE_NAMES = ("modprobe.blacklist", "module_blacklist", "rd.driver.blacklist")
+_BLOCKED_MODULES = (
+    "nouveau",
+    "nvidia",
+    "nvidia_current",
+    "nvidia_drm",
+    "nvidia_modeset",
+    "nvidia_uvm",
+)
+_NO_OP = ("false", "true")
+"""Programs in an ``install`` line that load nothing; other such lines load the module."""
+_MOST_SETTINGS = 128  # chosen: distributions bring a dozen
+_FILE_LIMIT = 65536  # bytes; chosen: such files have a few lines
 
 
 def loaded(host: Host, notes: Notes) -> dict[str, Any]:
@@ -79,7 +94,7 @@ def installed(host: Host, notes: Notes) -> dict[str, Any]:
         ),
         "dkms": notes.take("dkms", host.glob(_DKMS_BUILT).map(_dkms_builds)),
         "dkms_sources": notes.take("dkms_sources", _dkms_sources(host)),
-        "blacklist": notes.take("blacklist", modprobe.blacklist(host)),
+        "blacklist": notes.take("blacklist", _blacklist(host)),
         "secure_boot": notes.take("secure_boot", _secure_boot(host)),
     }
 
@@ -201,3 +216,57 @@ def _secure_boot(host: Host) -> Answer[bool]:
 
 def _efi_switch(data: bytes) -> bool | None:
     return data[_VARIABLE_VALUE] == 1 if len(data) > _VARIABLE_VALUE else None
+
+
+def _blacklist(host: Host) -> Answer[list[str]]:
+    """Return the lines that block a module, each once; the source names the files."""
+    lines: list[str] = []
+    files: list[str] = []
+    for path in _configuration(host):
+        blocking = _blocking_lines(host.read(path, _FILE_LIMIT).value or "")
+        lines += blocking
+        files += [path] if blocking else []
+    by_kernel = _blocked_by_kernel(host.read(_CMDLINE, _FILE_LIMIT).value or "")
+    if by_kernel:
+        lines += by_kernel
+        files.append(_CMDLINE)
+    return Answer(list(dict.fromkeys(lines)), ", ".join(files) or "modprobe.d")
+
+
+def _configuration(host: Host) -> list[str]:
+    """Return the files that modprobe reads: of two with the same name, the one found first."""
+    by_name: dict[str, str] = {}
+    for folder in _FOLDERS:
+        for path in host.glob(f"{folder}/*.conf").value or ():
+            by_name.setdefault(path.rpartition("/")[2], path)
+    return sorted(by_name.values())[:_MOST_SETTINGS]
+
+
+def _blocking_lines(text: str) -> list[str]:
+    return [
+        " ".join(words)
+        for line in text.splitlines()
+        if (words := line.partition("#")[0].split()) and _blocks(words)
+    ]
+
+
+def _blocks(words: list[str]) -> bool:
+    verb, *rest = words
+    if not rest or rest[0].replace("-", "_") not in _BLOCKED_MODULES:
+        return False
+    if verb == "blacklist":
+        return True
+    if verb == "install":
+        return len(rest) > 1 and rest[1].rpartition("/")[2] in _NO_OP
+    return verb == "alias" and rest[1:] == ["off"]
+
+
+def _blocked_by_kernel(cmdline: str) -> list[str]:
+    """Return the parameters that block one of our modules, as they stand there."""
+    found = []
+    for word in cmdline.split():
+        name, _, value = word.partition("=")
+        modules = [module.replace("-", "_") for module in value.split(",")]
+        if name in _CMDLINE_NAMES and any(module in _BLOCKED_MODULES for module in modules):
+            found.append(word)
+    return found

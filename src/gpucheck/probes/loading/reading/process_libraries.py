@@ -1,6 +1,10 @@
 """Fills the section ``loading`` from the simulated process of the dynamic loader."""
 
 import posixpath
+import re
+from collections.abc import Iterable, Sequence
+
+import msgspec
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter
@@ -15,15 +19,16 @@ from gpucheck.facts.loading import (
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
+from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbols
 from gpucheck.machine.binaries.loader import Library, Lost
-from gpucheck.probes.loading.reading.checks import Lack, missing_functions, missing_versions
+from gpucheck.machine.paths import parent
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
-from gpucheck.probes.loading.reading.permissions import kept_out
 from gpucheck.probes.loading.reading.runtime_opened import RuntimeOpened, faults, runtime_opened
 from gpucheck.probes.loading.reading.torch_process import TorchProcess, torch_process
 from gpucheck.probes.loading.reading.versions import Place, library_version
 from gpucheck.probes.torch.reading.conda import conda_records
-from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
+from gpucheck.probes.torch.reading.wheel_records import recorded_libraries
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")
@@ -36,6 +41,14 @@ _MOST_PASSED_OVER = 8  # chosen: copies of one library; the first ones are those
 _OF_TORCH = ("torch", "torch_cpu", "torch_cuda", "c10", "c10_cuda")
 """Libraries whose release is that of torch."""
 
+_VERSION_FAMILY = re.compile(r"([A-Za-z_]+?)_?([0-9]+(?:\.[0-9]+)*)\Z")
+_MOST_FUNCTIONS = 16
+"""Maximum number of complaints of one kind about one pair of libraries."""
+
+_WHEELS = "/nvidia/"
+"""NVIDIA's wheels are installed below it, mostly in a folder with the library's name."""
+_BRINGS_LIBRARIES = ("nvidia-", "torch")
+
 
 def resolve(
     host: Host, interpreter: Interpreter, torch: TorchBuild, opens: RuntimeOpens
@@ -45,6 +58,17 @@ def resolve(
     if done.value is None:
         return Loading(problems={"*": done.complaint})
     return _Resolver(host, interpreter, torch, done.value).section(opens)
+
+
+class Lack(msgspec.Struct, frozen=True):
+    """A version or symbol that ``needing`` requires of ``library``, which does not define it."""
+
+    needing: Library
+    library: Library
+    soname: str
+    name: str
+    newest: str
+    """The newest available version of that family; "" for a symbol."""
 
 
 class _Resolver:
@@ -102,7 +126,7 @@ class _Resolver:
         preloaded = [
             library for library in libraries if library.via in ("LD_PRELOAD", "ld.so.preload")
         ]
-        functions = missing_functions(self._host, libraries, sonames, preloaded)
+        functions = _missing_functions(self._host, libraries, sonames, preloaded)
         return missing_versions(libraries) + functions
 
     def _library(
@@ -210,3 +234,106 @@ class _Resolver:
         """Return the path without ``..``, if it leads to the same file."""
         plain = posixpath.normpath(path)
         return plain if plain == path or self._real(plain) == real_path else path
+
+
+def missing_versions(libraries: Iterable[Library]) -> list[Lack]:
+    """Return the required versions that are not defined, as the loader checks them."""
+    found = []
+    for needing in libraries:
+        for need in needing.elf.versions_needed:
+            library = needing.needs.get(need.library)
+            # As in the loader, a library without version information satisfies any version.
+            if need.weak or library is None or not library.elf.versions_defined:
+                continue
+            if need.version not in library.elf.versions_defined:
+                newest = _newest_of_family(library.elf, need.version)
+                found.append(Lack(needing, library, need.library, need.version, newest))
+    return found
+
+
+def _missing_functions(
+    host: Host, libraries: list[Library], sonames: set[str], extra: Iterable[Library] = ()
+) -> list[Lack]:
+    """Return the functions of these libraries that others need and that are not defined.
+
+    Args:
+        host: the machine.
+        libraries: the loaded libraries.
+        sonames: the libraries to check; a symbol counts if it is bound to one of their versions.
+        extra: objects that may define a symbol in place of the library (LD_PRELOAD).
+    """
+    found: list[Lack] = []
+    for needing in libraries:
+        wanted = {need.library for need in needing.elf.versions_needed} & sonames
+        if not wanted:
+            continue
+        symbols = undefined_symbols(host, needing.elf, wanted).value or []
+        for soname in sorted(wanted):
+            library = needing.needs.get(soname)
+            names = [
+                symbol.name for symbol in symbols if symbol.library == soname and not symbol.weak
+            ]
+            if library is None or not names:
+                continue
+            lacking = missing_symbols(host, library.elf, names).value or set()
+            for other in extra:
+                lacking -= lacking - (missing_symbols(host, other.elf, lacking).value or lacking)
+            found += [
+                Lack(needing, library, soname, name, "")
+                for name in sorted(lacking)[:_MOST_FUNCTIONS]
+            ]
+    return found
+
+
+def _newest_of_family(elf: Elf, like: str) -> str:
+    """Return the newest version of the same family: GLIBCXX_3.4.29 for GLIBCXX_3.4.30."""
+    family = _VERSION_FAMILY.fullmatch(like)
+    if family is None:
+        return ""
+    numbers = [
+        (tuple(int(part) for part in match[2].split(".")), version)
+        for version in elf.versions_defined
+        if (match := _VERSION_FAMILY.fullmatch(version)) and match[1] == family[1]
+    ]
+    return max(numbers)[1] if numbers else ""
+
+
+def kept_out(host: Host, lost: Lost, infos: Sequence[DistInfo]) -> str:
+    """Return the file that this user may not read, or the folder that hides it; otherwise "".
+
+    A folder that cannot be searched counts only if it certainly contains the library: a wheel's
+    RECORD says so, or it is the folder of the library's own wheel.
+    """
+    seen = next((path for path in lost.denied if host.stat(path).value is not None), None)
+    if seen is not None:
+        return _real(host, seen)
+    hidden = [posixpath.normpath(path) for path in lost.denied]
+    if not hidden:
+        return ""
+    path = next((path for path in hidden if _is_of_its_wheel(path)), None)
+    if path is None:
+        recorded = _recorded(host, infos)
+        path = next((path for path in hidden if path in recorded), None)
+    return _real(host, _hiding(host, path)) if path is not None else ""
+
+
+def _is_of_its_wheel(path: str) -> bool:
+    folder = path.partition(_WHEELS)[2].partition("/")[0]
+    return bool(folder) and path.rpartition("/")[2].lower().startswith(f"lib{folder}")
+
+
+def _recorded(host: Host, infos: Sequence[DistInfo]) -> set[str]:
+    wheels = [info for info in infos if info.project.startswith(_BRINGS_LIBRARIES)]
+    return {file.path for info in wheels for file in recorded_libraries(host, info).value or ()}
+
+
+def _hiding(host: Host, path: str) -> str:
+    """Return the nearest visible folder above the path: that one cannot be searched."""
+    folder = parent(path)
+    while host.stat(folder).value is None and parent(folder) not in ("", folder):
+        folder = parent(folder)
+    return folder
+
+
+def _real(host: Host, path: str) -> str:
+    return host.real_path(path).value or path
