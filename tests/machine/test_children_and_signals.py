@@ -138,7 +138,8 @@ finally:
     ("begin", "status"),
     [
         (
-            "import gpucheck.cli as it\n    with it._leaving_on_signals(): os.kill(os.getpid(), 15)",
+            """import gpucheck.cli as it
+    with it._leaving_on_signals(): os.kill(os.getpid(), 15)""",
             143,
         ),
         ("import gpucheck.programs.examiner as it\n    it._leave(15, None)", 1),

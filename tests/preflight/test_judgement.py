@@ -15,6 +15,7 @@ from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, T
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import HeldUp
 from gpucheck.facts.process_state import Look
+from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.tables import Tables, tables_dir
@@ -322,7 +323,8 @@ def test_lost_packets_account_for_what_nobody_else_explains(
 def test_a_test_alone_has_as_long_as_its_level_takes(tables: Tables) -> None:
     """The worker was told 30 s at every level; the supervisor waited for minutes."""
     place = entrance.alone({})
-    for level, seconds in (("quick", 30.0), ("standard", 120.0), ("stress", 300.0)):
+    levels: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
+    for level, seconds in levels.items():
         plan = JobPlan(level=level, timeout=3600.0).within(place)
         step = judgement(tables, plan=plan).next_step(heard())
         assert step is not None

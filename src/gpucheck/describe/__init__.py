@@ -1,1 +1,12 @@
-"""A machine that somebody describes, judged by the same findings."""
+"""A machine or a project that somebody describes, judged by the same findings as a real one.
+
+Three products share this wing:
+
+- ``compat``: ``keys`` knows the words; ``described`` fills the sections of a snapshot from them, with
+  ``gpus``, ``torch`` and ``libraries``; ``judge`` has the engine diagnose it, and asks for what was
+  not said.
+- ``lint``: in ``files``. ``kinds`` chooses one of its ``readers``, which makes a ``Project`` of a
+  file; ``install_commands`` decides what a command installs, and where; the ``rules`` complain, of
+  which ``described`` asks the findings as ``compat`` does; ``lint`` puts it all together.
+- ``recommend`` and ``env``: ``recommending`` and ``lock``.
+"""

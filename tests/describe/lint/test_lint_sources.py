@@ -236,6 +236,28 @@ CASES = {
         "Dockerfile",
         step("torch==2.6.0", "&& python -m venv /b && /b/bin/pip install xformers==0.0.28.post3"),
     ),
+    "later-in-a-folder": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install --target /b xformers==0.0.28.post3\n",
+    ),
+    "later-in-a-folder-by-equals": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install --target=/b xformers==0.0.28.post3\n",
+    ),
+    "later-in-a-folder-by-letter": Case(
+        "Dockerfile",
+        step("torch==2.6.0") + "RUN pip install -t /b xformers==0.0.28.post3\n",
+    ),
+    "later-after-a-folder": Case(
+        "Dockerfile",
+        step("torch==2.6.0", "&& pip install --target /b torch==2.5.1",
+             "&& pip install xformers==0.0.28.post3"),
+        (PIN,),
+    ),
+    "build-beside-a-folder": Case(
+        "Dockerfile",
+        step("torch==2.7.0") + "RUN pip install --target /b torch==2.5.1\n", (TOO_NEW,), BLACKWELL,
+    ),
     # Documentation is built without GPUs.
     "documentation": Case(
         "docs/requirements.txt", f"-i {WHL}/cpu\ntorch==2.6.0\n", (), BLACKWELL
