@@ -2,9 +2,8 @@
 
 Three products share this wing:
 
-- ``compat``: ``keys`` knows the words; ``described`` fills the sections of a snapshot from them, with
-  ``gpus``, ``torch`` and ``libraries``; ``judge`` has the engine diagnose it, and asks for what was
-  not said.
+- ``compat``: ``keys`` knows the words; ``judge`` fills the sections of a snapshot from them, with
+  ``gpus``, ``torch`` and ``libraries``, has the engine diagnose it, and asks for what was not said.
 - ``lint``: in ``files``. ``kinds`` chooses one of its ``readers``, which makes a ``Project`` of a
   file; ``install_commands`` decides what a command installs, and where; the ``rules`` complain, of
   which ``described`` asks the findings as ``compat`` does; ``lint`` puts it all together.

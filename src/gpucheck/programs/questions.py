@@ -35,14 +35,14 @@ from gpucheck.programs.examiner import Order
 from gpucheck.programs.results import CheckReport
 from gpucheck.tables.nearest import same_name
 
-# Chosen, and promised in docs/mcp.md: what an assistant sends comes from a conversation, and stays
-# in memory as a whole, unlike a file of triage.
+# Chosen, and promised in docs/programs/mcp.md: what an assistant sends comes from a conversation,
+# and stays in memory as a whole, unlike a file of triage.
 _LONGEST_TEXT = 16 << 20
 _LONGEST_FACTS = 1 << 20
 _Short = Annotated[str, Meta(max_length=200)]
 _Names = Annotated[list[_Short], Meta(max_length=200)]
-# Half of the command's limit, and promised in docs/mcp.md: somebody waits for the assistant, and
-# its client may have a limit of its own.
+# Half of the command's limit, and promised in docs/programs/mcp.md: somebody waits for the
+# assistant, and its client may have a limit of its own.
 _CHECK_SECONDS = 60.0
 
 

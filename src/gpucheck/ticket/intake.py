@@ -42,7 +42,7 @@ HEAD, TAIL = 64 * 1024 * 1024, 16 * 1024 * 1024
 """Bytes of one file that are read from its beginning, and from its end if it is longer."""
 MOST_SKIPPED = 8 * 1024**3
 """Bytes between the two whose lines are counted, so that the last lines get their numbers."""
-_BLOCK = 1024 * 1024  # bytes; docs/triage.md, Limits, counts short lines in such a block
+_BLOCK = 1024 * 1024  # bytes; docs/triage/triage.md, Limits, counts short lines in such a block
 _LONGEST_LINE = 64 * 1024
 """Bytes of a line that are decoded at all."""
 _EDGE = 400

@@ -12,7 +12,7 @@ _NARROWEST, _WIDEST = 40, 240
 _MOST_LINES = 20_000
 _SLACK = 24
 """A line that is shorter than the width by more than this was ended by its author."""
-_LONGEST = 4096  # as a line that is read (docs/triage.md, Limits)
+_LONGEST = 4096  # as a line that is read (docs/triage/triage.md, Limits)
 _BORDER = ("|", "+")
 """The start of a table row."""
 _BEGINS = (*_BORDER, "-", "=", "*", "#", "[", "{", ">")

@@ -6,8 +6,8 @@ from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
-# Chosen, and promised in docs/describe/lint.md. Lock files of uv have some hundred KB; a line that is longer
-# is data or a key, and nothing is installed in it.
+# Chosen, and promised in docs/describe/lint.md. Lock files of uv have some hundred KB; a line that
+# is longer is data or a key, and nothing is installed in it.
 LARGEST = 2 * 1024 * 1024
 LONGEST_LINE = 8192
 MOST_LINES = 100_000

@@ -8,8 +8,8 @@ from typing import Any
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.language import say
 
-# Chosen, and promised in docs/describe/lint.md: PyYAML takes some seconds for it (156 KB took 3 s on a busy
-# machine), and manifests are far smaller.
+# Chosen, and promised in docs/describe/lint.md: PyYAML takes some seconds for it (156 KB took 3 s
+# on a busy machine), and manifests are far smaller.
 _LARGEST = 512 * 1024
 # Chosen: manifests of a cluster have some thousands of nodes and are ten deep. PyYAML calls itself
 # for each level, so what is deeper is refused before it is parsed.
