@@ -11,8 +11,8 @@ from rules_support import TABLES
 from test_machines import EACH, reported
 
 from gpucheck.facts.claims import Fix
+from gpucheck.log_patterns.form import fixes as fixes_of
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.log_patterns.wording import fixes as fixes_of
 from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
 from gpucheck.output.public import public as redacted
 from gpucheck.output.redact.public_names import is_public

@@ -19,7 +19,7 @@ from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix, Restart
 from gpucheck.findings import all_rules
 from gpucheck.language import Sentence, speaking, spoken
-from gpucheck.log_patterns import wording
+from gpucheck.log_patterns import form
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output import terminal
 
@@ -103,7 +103,7 @@ def test_every_fix_of_a_message_that_asks_for_a_restart_says_so() -> None:
         for there in (False, True)
         for fix in (
             *finding.named_fixes,
-            *wording.fixes(finding, message, {}, on_windows=there),
+            *form.fixes(finding, message, {}, on_windows=there),
         )
     ]
     asking = [(slug, fix) for slug, fix in fixes if asks(str(fix.text))]

@@ -21,7 +21,7 @@ EXCEPT = (
     "facts/numbers.py",
     "machine/sessions.py",  # names in /proc, which the kernel writes
     "worker/sessions.py",  # the same file; the worker shares no code with its parent
-    "log_patterns/wording.py",  # converts nothing
+    "log_patterns/form.py",  # converts nothing
     "log_patterns/kernel_log.py",  # within Answer.map, which takes a ValueError
 )
 

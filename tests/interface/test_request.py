@@ -13,7 +13,7 @@ from gpucheck.cli import gpucheck as group
 from gpucheck.cluster.request import PreflightRequest
 from gpucheck.describe.recommend_options import RecommendRequest
 from gpucheck.doctor.checking import CheckRequest
-from gpucheck.doctor.selftest_request import SelftestRequest
+from gpucheck.doctor.selftests import SelftestRequest
 from gpucheck.interface.errors import UsageError
 from gpucheck.interface.request import Field, Option, fields, request
 from gpucheck.interface.request_options import options_of

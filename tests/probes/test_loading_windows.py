@@ -14,7 +14,7 @@ from gpucheck.facts.loading import Loading
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.machine import RecordedHost
 from gpucheck.probes.loading import loading
-from gpucheck.probes.loading.reading.dlls import imports
+from gpucheck.probes.loading.reading.windows import imports
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.store import Tables
 

@@ -9,9 +9,8 @@ from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Language, speaking, spoken
-from gpucheck.log_patterns.form import FindingMessages, Message, compiled
+from gpucheck.log_patterns.form import FindingMessages, Message, compiled, headline
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.log_patterns.wording import headline
 from gpucheck.output.pages import finding_page, items_of
 from gpucheck.output.terms import term
 

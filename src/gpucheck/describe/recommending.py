@@ -26,7 +26,7 @@ from gpucheck.interface.errors import UsageError
 from gpucheck.interface.words import words_of
 from gpucheck.language import in_series, say
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
     from gpucheck.advice.recommender import Offer, Recommendation, Situation
     from gpucheck.advice.situations import Cards, MachineFacts

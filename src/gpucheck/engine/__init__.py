@@ -1,14 +1,13 @@
 """The one judge: claims of all witnesses become findings, and the findings a report.
 
 ``ask`` asks the check of each finding. ``diagnosis`` collects what self-tests and a pre-flight
-claim as well. ``combine`` withdraws what is disproved, suppresses what another finding explains
-and sorts the rest. A machine, a saved snapshot, a described machine, a pre-flight and a text differ
-only in the claims that there are.
+claim as well, withdraws what is disproved, suppresses what another finding explains and sorts the
+rest. A machine, a saved snapshot, a described machine, a pre-flight and a text differ only in the
+claims that there are.
 """
 
 from gpucheck.engine.ask import CheckResult, ask_each
-from gpucheck.engine.combine import Diagnosis, combine
-from gpucheck.engine.diagnosis import diagnose
+from gpucheck.engine.diagnosis import Diagnosis, combine, diagnose
 from gpucheck.engine.report import FailOn, Report, Verdict, counts, judge_machine, make_report
 from gpucheck.engine.supply import sections_behind, supply
 from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested

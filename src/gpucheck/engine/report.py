@@ -6,8 +6,7 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck._about import VERSION
-from gpucheck.engine.combine import Diagnosis
-from gpucheck.engine.diagnosis import diagnose
+from gpucheck.engine.diagnosis import Diagnosis, diagnose
 from gpucheck.engine.verdict import OpenQuestion, open_questions
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity

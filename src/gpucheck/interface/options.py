@@ -113,7 +113,7 @@ def _wheel_mirror(_ctx: click.Context, _param: click.Parameter, value: str | Non
     """Return the base of a mirror of PyTorch's wheels; "" if none is named."""
     if not value:
         return ""
-    from gpucheck.interface.asked import wheel_mirror  # noqa: PLC0415  # rarely named
+    from gpucheck.interface.request import wheel_mirror  # noqa: PLC0415  # rarely named
 
     return wheel_mirror(value)
 

@@ -3,6 +3,7 @@
 import enum
 import functools
 import re
+from collections.abc import Mapping
 from typing import Literal
 
 import msgspec
@@ -278,3 +279,34 @@ class FindingMessages(_Strict, frozen=True, kw_only=True):
 def compiled(pattern: str) -> re.Pattern[str]:
     """Compile a pattern at its first use: most are never used in a run."""
     return re.compile(pattern, re.IGNORECASE | re.ASCII)
+
+
+def headline(message: Message, values: Mapping[str, str]) -> str:
+    """Return the headline with the named groups of the match filled in, "?" for absent ones."""
+    names = compiled(message.pattern).groupindex
+    return Sentence(message.says, {name: values.get(name, "?") for name in names})
+
+
+def fixes(
+    finding: FindingMessages,
+    message: Message,
+    values: Mapping[str, str],
+    *,
+    on_windows: bool = False,
+) -> tuple[Fix, ...]:
+    """Return the fixes of this message, or of its finding if the message has none."""
+    plain = [fix.plain(on_windows=on_windows) for fix in finding.fixes_for(message)]
+    return tuple(
+        msgspec.structs.replace(
+            fix, commands=tuple(_filled(command, values) for command in fix.commands)
+        )
+        for fix in plain
+    )
+
+
+def _filled(command: str, values: Mapping[str, str]) -> str:
+    """Fill numbers from the match into a command; no other text is ever filled in."""
+    for name, value in values.items():
+        if value.isascii() and value.isdigit():
+            command = command.replace(f"{{{name}}}", value)
+    return command

@@ -1,6 +1,7 @@
 """Has the machine examined by a fresh process: docs/decisions/0016 has the reasons."""
 
 import os
+import sys
 import time
 from collections.abc import Callable
 
@@ -11,7 +12,6 @@ from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, Usa
 from gpucheck.interface.words import printable
 from gpucheck.language import from_said, say
 from gpucheck.machine import LiveHost
-from gpucheck.machine.own_process import own_command
 from gpucheck.machine.supervised import TERMINATE, Supervised, wait
 from gpucheck.programs.examiner import Order, Reply
 
@@ -25,6 +25,11 @@ _FAREWELL = 5.0
 # snapshot of a machine without a GPU has 46 KB; only what is no reply comes near the limit.
 _LONGEST = 256 << 20
 
+_BOOTSTRAP = (
+    "import sys; sys.path[:] = [*filter(None, sys.path), sys.argv[1]]; "
+    "import {module} as module; module.main()"
+)
+
 
 def examined(order: Order, seconds: float) -> Snapshot:
     """Return what a fresh process finds on this machine within so many seconds.
@@ -34,7 +39,7 @@ def examined(order: Order, seconds: float) -> Snapshot:
         NoAnswerError: the process gave no answer.
     """
     encoded_order = _encoded(order)
-    command = own_command(_MODULE)
+    command = _own_command(_MODULE)
     if not command:
         raise NoAnswerError(say("the path of the running Python is not known (sys.executable)"))
     answer = LiveHost().supervise(command)
@@ -112,3 +117,13 @@ def _end(program: Supervised) -> None:
         while program.status() is None and time.monotonic() < end:
             wait([program], _TICK)
     program.abandon()
+
+
+# It finds the same gpucheck, and nothing in the current folder takes the place of a module.
+def _own_command(module: str) -> list[str]:
+    """Return the command that runs ``main()`` of a module; [] if this Python is not known."""
+    if not sys.executable:
+        return []
+    package = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
+    beside = os.path.dirname(package)  # noqa: PTH120  # pathlib would cost two milliseconds
+    return [sys.executable, "-c", _BOOTSTRAP.format(module=module), beside]

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from gpucheck.cluster.place import refuse_windows
-from gpucheck.interface import asked
+from gpucheck.interface import request as asked
 from gpucheck.interface.errors import UsageError
 from gpucheck.interface.request import request
 from gpucheck.interface.time_limits import LEAST, LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS
@@ -121,8 +121,7 @@ def selftest(
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.doctor.selftest_request import SelftestRequest  # noqa: PLC0415
-    from gpucheck.doctor.selftests import judge_selftests  # noqa: PLC0415
+    from gpucheck.doctor.selftests import SelftestRequest, judge_selftests  # noqa: PLC0415
 
     named = None if devices is None else ",".join(asked.words("devices", devices))
     wish = request(

@@ -10,7 +10,7 @@ from gpucheck.facts.pasted import Failed, Pasted
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Weight
 from gpucheck.language import say
-from gpucheck.log_patterns import wording
+from gpucheck.log_patterns import form
 from gpucheck.log_patterns.form import MessageFix, Strength
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.matcher import Match
@@ -108,9 +108,9 @@ def _claim(slug: str, own: Sequence[tuple[int, Match]], *, on_windows: bool) -> 
     return Claim(
         slug=slug,
         hit=Hit(
-            headline=wording.headline(message, best.values),
+            headline=form.headline(message, best.values),
             evidence=tuple(f"pasted.signs.{line_at}.text" for line_at in evidence),
-            fixes=wording.fixes(finding, message, best.values, on_windows=on_windows),
+            fixes=form.fixes(finding, message, best.values, on_windows=on_windows),
             severity=message.severity,
             confidence=message.strength.confidence,
         ),

@@ -11,7 +11,7 @@ from each import each
 
 from gpucheck.describe.files import lint as lint_module
 from gpucheck.describe.files import text as limits
-from gpucheck.describe.files.composed import Beside
+from gpucheck.describe.files.composed import Beside, beside, compose_files
 from gpucheck.describe.files.kinds import project_of
 from gpucheck.describe.files.lint import lint
 from gpucheck.describe.files.model import Project
@@ -19,7 +19,6 @@ from gpucheck.describe.files.readers.yaml import _refuse_bombs
 from gpucheck.describe.files.requirement import normal_version
 from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.describe.files.text import UnreadableError
-from gpucheck.describe.lint_beside import beside, compose_files
 from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.hostile

@@ -64,7 +64,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     Nothing is executed. Apart from these files, only the override file of a Compose project is
     read. What is not certain is not reported.
     """
-    from gpucheck.describe.lint_beside import compose_files  # noqa: PLC0415
+    from gpucheck.describe.files.composed import compose_files  # noqa: PLC0415
     from gpucheck.describe.lint_text import shown_name  # noqa: PLC0415
 
     tables = open_tables(options["tables"])
@@ -117,9 +117,9 @@ def _explain(file: "LintedFile") -> None:
 def _linted(
     file: str, given: Mapping[str, Sequence[str]], target: "Target", tables: "Tables"
 ) -> "LintedFile":
+    from gpucheck.describe.files.composed import beside  # noqa: PLC0415
     from gpucheck.describe.files.lint import lint as judge  # noqa: PLC0415
     from gpucheck.describe.files.text import UnreadableError  # noqa: PLC0415
-    from gpucheck.describe.lint_beside import beside  # noqa: PLC0415
     from gpucheck.describe.lint_text import LintedFile  # noqa: PLC0415
 
     try:

@@ -6,8 +6,7 @@ import click
 
 from gpucheck.doctor.commands.check import show_report
 from gpucheck.doctor.run import listening, open_host, open_tables, run_probes
-from gpucheck.doctor.selftest_request import SelftestRequest
-from gpucheck.doctor.selftests import judge_selftests, selftests_alone
+from gpucheck.doctor.selftests import SelftestRequest, judge_selftests, selftests_alone
 from gpucheck.interface.options import (
     Seconds,
     examples,

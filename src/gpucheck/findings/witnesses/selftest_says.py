@@ -14,7 +14,7 @@ from gpucheck.language import in_series, listed, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.log_patterns.form import FindingMessages, Message
 
 OTHER_RUNTIMES = ("onnx-export", "tensorrt")
@@ -247,7 +247,7 @@ def _match(message: "Message", lines: list[tuple[str, str]]) -> _Match | None:
 
 
 def _claim(found: _Found) -> Claim:
-    from gpucheck.log_patterns import wording  # noqa: PLC0415  # see above
+    from gpucheck.log_patterns.form import fixes, headline  # noqa: PLC0415  # see above
 
     message, result, match = found.message, found.result, found.match
     evidence = [f"{found.path}.detail"]
@@ -255,7 +255,7 @@ def _claim(found: _Found) -> Claim:
     if sure is Confidence.CERTAIN and not message.stands:
         sure = Confidence.LIKELY  # NCCL may have printed a warning and continued
     again = repeated(result)
-    fixes = wording.fixes(found.finding, message, match.values)
+    possible = fixes(found.finding, message, match.values)
     if match.field == _WARNINGS:
         evidence.append(f"{found.path}.{_WARNINGS}")
     return Claim(
@@ -263,13 +263,13 @@ def _claim(found: _Found) -> Claim:
         hit=Hit(
             headline=say(
                 "{headline}: the self-test {name} on {place} failed with “{line}”",
-                headline=wording.headline(message, match.values),
+                headline=headline(message, match.values),
                 name=result.name,
                 place=result.place,
                 line=match.line,
             ),
             evidence=tuple(evidence),
-            fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in fixes),
+            fixes=tuple(msgspec.structs.replace(fix, verify=again) for fix in possible),
             severity=message.severity,
             confidence=sure,
         ),

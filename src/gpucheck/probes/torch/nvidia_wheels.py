@@ -15,8 +15,13 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import listed, say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, parent
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
-from gpucheck.probes.torch.reading.wheel_records import Recorded, damage, recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import (
+    DistInfo,
+    Recorded,
+    damage,
+    dist_infos,
+    recorded_libraries,
+)
 from gpucheck.tables.versions import at_least, parse
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)

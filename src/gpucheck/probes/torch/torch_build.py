@@ -11,7 +11,14 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, parent, pattern
 from gpucheck.probes.torch.reading.conda import CondaRecord, conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos, header, installer, values
+from gpucheck.probes.torch.reading.dist_info import (
+    DistInfo,
+    dist_infos,
+    header,
+    installer,
+    recorded_libraries,
+    values,
+)
 from gpucheck.probes.torch.reading.files import (
     MAX_ENTRIES,
     TorchFiles,
@@ -22,7 +29,6 @@ from gpucheck.probes.torch.reading.files import (
 from gpucheck.probes.torch.reading.libraries import Libraries
 from gpucheck.probes.torch.reading.pins import marker_environment, pins
 from gpucheck.probes.torch.reading.requirements import holds, parse
-from gpucheck.probes.torch.reading.wheel_records import recorded_libraries
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"

@@ -8,8 +8,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import name
 from gpucheck.probes.torch.nvidia_wheels import nvidia_wheels
-from gpucheck.probes.torch.reading.dist_info import dist_infos
-from gpucheck.probes.torch.reading.wheel_records import Recorded, recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import Recorded, dist_infos, recorded_libraries
 
 # Seconds; the request ends it earlier (10 s with -v), and no probe has more than 30.
 DEADLINE = 25.0

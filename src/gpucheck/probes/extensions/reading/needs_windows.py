@@ -20,8 +20,7 @@ from gpucheck.machine.binaries.pe import Pe, imported, is_none, libraries, missi
 from gpucheck.probes.extensions.reading.files import Candidate
 from gpucheck.probes.extensions.reading.needs import MOST_HEADERS, Needs, all_codes
 from gpucheck.probes.extensions.reading.torch_exports import OWN_STEMS
-from gpucheck.probes.loading.reading.dlls import Dlls, Folder
-from gpucheck.probes.loading.reading.windows import search_folders
+from gpucheck.probes.loading.reading.windows import Dlls, Folder, search_folders
 
 _OF_TORCH = frozenset(f"{stem}.dll" for stem in OWN_STEMS)
 # Without these, every symbol of torch would look as if it were missing.

@@ -27,8 +27,7 @@ from gpucheck.probes.loading.reading.runtime_opened import RuntimeOpened, faults
 from gpucheck.probes.loading.reading.torch_process import TorchProcess, torch_process
 from gpucheck.probes.loading.reading.versions import Place, library_version
 from gpucheck.probes.torch.reading.conda import conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
-from gpucheck.probes.torch.reading.wheel_records import recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos, recorded_libraries
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")
