@@ -26,7 +26,7 @@ from machine_instead import instead_of
 from machine_sections import Sections, Table, said_instead
 from toml_text import written
 
-from gpucheck.machine import Recording, read_folder
+from gpucheck.machine import Recording, read_machine
 
 _COMPARED = 8
 """Machines that are alike at first sight and are then compared word by word."""
@@ -44,7 +44,7 @@ def main() -> int:
     expect = arguments.folder / "expect.json"
     file = write(
         arguments.name,
-        read_folder(arguments.folder),
+        read_machine(arguments.folder),
         like=arguments.like,
         about=readme.read_text(encoding="utf-8") if readme.is_file() else "",
         expect=json.loads(expect.read_text(encoding="utf-8")) if expect.is_file() else {},

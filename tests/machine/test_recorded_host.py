@@ -12,7 +12,7 @@ from support import machine
 
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
-from gpucheck.machine.record_folder import read_folder
+from gpucheck.machine.record_folder import read_machine
 
 
 def test_reads_files_with_colons_in_their_paths(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_link_is_read_as_it_was_written(tmp_path: Path) -> None:
     machine(tmp_path, links={"/lib/liba.so": "a", "/lib/libb.so": "b"})
     (tmp_path / "files/lib/liba.so%link").write_bytes("/opt/müller/liba.so".encode())
     (tmp_path / "files/lib/libb.so%link").write_bytes(b"/opt/m\xfcller/libb.so")
-    assert read_folder(tmp_path).links == {
+    assert read_machine(tmp_path).links == {
         "/lib/liba.so": "/opt/müller/liba.so",
         "/lib/libb.so": "/opt/m\udcfcller/libb.so",
     }

@@ -11,7 +11,7 @@ import machine_files
 import pytest
 from support import machine
 
-from gpucheck.machine import Recording, read_folder
+from gpucheck.machine import Recording, read_machine
 
 machine_from_folder = pytest.importorskip(
     "machine_from_folder", reason="tools/ is in the repository alone"
@@ -86,7 +86,7 @@ def _converted(folder: Path, out: Path, *more: str) -> machine_files.Machine:
 
 
 def _check(folder: Path, made: machine_files.Machine) -> None:
-    recorded = read_folder(folder)
+    recorded = read_machine(folder)
     for name in Recording.__struct_fields__:
         assert getattr(made.recording, name) == getattr(recorded, name), name
 

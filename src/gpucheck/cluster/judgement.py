@@ -305,14 +305,23 @@ class Judgement:
     def _judged(self, preflight: Preflight) -> Result:
         local = self._local()
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
-        snapshot = (local or empty).with_section(preflight)
-        diagnosis = diagnose(snapshot, self._tables)
-        ending = outcome.ending(diagnosis.standing, preflight, self._wanted.fail_on)
-        report = make_report(diagnosis, snapshot, _questions(ending))
-        return Result(
-            report=report, preflight=preflight, ending=ending, launcher=self._wanted.launcher,
-            seconds=preflight.seconds or 0.0, requirements=_in_words(self._wanted.requirements),
-        )  # fmt: skip
+        result = judged(
+            (local or empty).with_section(preflight), self._tables, self._wanted.fail_on
+        )
+        asked = _in_words(self._wanted.requirements)
+        return msgspec.structs.replace(result, requirements=asked)
+
+
+def judged(snapshot: Snapshot, tables: Tables, fail_on: FailOn = "error") -> Result:
+    """Judge the snapshot that a pre-flight has left."""
+    preflight = snapshot.get(Preflight)
+    diagnosis = diagnose(snapshot, tables)
+    ending = outcome.ending(diagnosis.standing, preflight, fail_on)
+    return Result(
+        report=make_report(diagnosis, snapshot, _questions(ending)),
+        preflight=preflight, ending=ending, launcher=preflight.launcher or "",
+        seconds=preflight.seconds or 0.0,
+    )  # fmt: skip
 
 
 def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:

@@ -131,14 +131,7 @@ class Run(Task):
         return dict.fromkeys(written)
 
     def _print(self, result: Result) -> None:
-        options = self._options
-        if options["form"] == "terminal":
-            from gpucheck.cluster.pages import terminal as preflight_text  # noqa: PLC0415
-
-            text = preflight_text.render(result, **page_options(options))
-        else:
-            text = rendered(FORMATS, options["form"], result)
-        write_out(text, options["output"])
+        write_out(result_text(result, self._options), self._options["output"])
         sys.stdout.flush()
 
     def _write_files(self, result: Result) -> None:
@@ -227,6 +220,15 @@ class Run(Task):
     def _note(self, sentence: str) -> None:
         if sentence and not self._options["quiet"]:
             print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
+
+
+def result_text(result: Result, options: dict[str, Any]) -> str:
+    """Return the result in the requested format."""
+    if options["form"] == "terminal":
+        from gpucheck.cluster.pages import terminal as preflight_text  # noqa: PLC0415
+
+        return preflight_text.render(result, **page_options(options))
+    return rendered(FORMATS, options["form"], result)
 
 
 def _flush() -> None:

@@ -1,4 +1,4 @@
-"""A recorded machine, which a test queries in place of a real one."""
+"""A recorded machine, which is queried in place of a real one."""
 
 import fnmatch
 import glob
@@ -22,7 +22,7 @@ from gpucheck.machine.base import (
     Stat,
 )
 from gpucheck.machine.live import surroundings
-from gpucheck.machine.record_folder import Recording, read_folder
+from gpucheck.machine.record_folder import Made, Recording, read_machine
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
     from pathlib import Path
@@ -37,15 +37,15 @@ _NOT_FOUND = say("not found")
 
 
 class RecordedHost(Host):
-    """A machine that was recorded, from its folder or from memory.
+    """A machine that was recorded, from its folder or archive, or from memory.
 
     Raises:
-        ValueError: the folder is not a recorded machine, in one sentence.
+        ValueError: that is not a recorded machine, in one sentence.
     """
 
     def __init__(self, machine: "Path | Recording") -> None:
         self.origin = "recorded"
-        self._record = machine if isinstance(machine, Recording) else read_folder(machine)
+        self._record = machine if isinstance(machine, Recording) else read_machine(machine)
         self._windows = self._record.identity.os == "windows"
         self._paths = self._known_paths()
         self._by_depth: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)
@@ -56,6 +56,11 @@ class RecordedHost(Host):
         answer = (self._record.worker or {}).get("answer")
         self._answering = answer.get("executable") if isinstance(answer, dict) else None
         """The target interpreter: it answered, so its file is there, recorded or not."""
+
+    @property
+    def made(self) -> Made | None:
+        """When and by which gpucheck it was recorded; None if nobody knows."""
+        return self._record.made
 
     def identity(self) -> Identity:
         """Return the user who asked, and ``uname``."""

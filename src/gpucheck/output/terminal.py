@@ -16,7 +16,7 @@ from gpucheck.output.blocks import Box, Items, Words
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
-from gpucheck.output.summary import headline, trailer_of, verdict
+from gpucheck.output.summary import headline, recorded, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
@@ -70,6 +70,8 @@ def render(
         for finding in report.standing:
             page.labelled(term(finding.severity.value), finding.slug, column=_VERDICT_COLUMN)
         return _ended(page, report)
+    if elsewhere := recorded(report.snapshot):
+        page.labelled(say("Machine"), elsewhere, column=_VERDICT_COLUMN)
     for name, sentence in report_blocks.examined(report, has_checks=verbose > 0):
         page.labelled(name, sentence, column=_VERDICT_COLUMN, whole="gpucheck --python ")
     for finding in report.standing:
@@ -113,7 +115,7 @@ def _in_short(finding: Finding) -> Box:
 
 
 def _areas(page: Page, report: Report) -> None:
-    page.heading(say("This machine"))
+    page.heading(report_blocks.machine_named(report))
     name_column, status_column = _AREA_COLUMNS
     for area in areas(report):
         words = area.words

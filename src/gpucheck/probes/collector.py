@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.facts import Facts, Section
+from gpucheck.facts.answer import message_of
+from gpucheck.facts.recording import Recorded
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
@@ -138,6 +140,14 @@ def _is_without_driver(host: Host) -> bool:
     return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
 
 
+def _recorded(host: RecordedHost) -> Recorded:
+    if host.made is None:
+        return Recorded(
+            problems={"*": say("the recording does not say when and by which gpucheck it was made")}
+        )
+    return Recorded(**msgspec.structs.asdict(host.made), sources={"*": "recorded.json"})
+
+
 class Collector:
     """One collection in progress.
 
@@ -187,6 +197,7 @@ class Collector:
             self._load_probes()
             self._run_inline()
             self._load_selftests(self._host)
+            self._sections[Recorded] = _recorded(self._host)
         else:
             self._run_children()
         snapshot = Snapshot(
@@ -235,9 +246,16 @@ class Collector:
 
     def _load_selftests(self, host: RecordedHost) -> None:
         """Load the self-tests that were recorded with the machine, if any were run."""
-        answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
-        why = {"*": answer.problem or say("none was recorded")}
-        self._sections[SelfTests] = answer.value or SelfTests(problems=why)
+        answer = host.selftests()
+        why = answer.problem or say("none was recorded")
+        try:
+            found = None if answer.value is None else msgspec.convert(answer.value, SelfTests)
+        except ValueError as error:
+            found, why = (
+                None,
+                say("{file} cannot be read: {why}", file="selftests.json", why=message_of(error)),
+            )
+        self._sections[SelfTests] = found or SelfTests(problems={"*": why})
 
     def _run_children(self) -> None:
         children = Children(latest=self._end)
