@@ -179,6 +179,35 @@ def test_a_path_of_many_folders_costs_little() -> None:
     assert host.glob("/a/*").value == []
 
 
+def test_many_patterns_on_a_machine_of_many_files_cost_little() -> None:
+    """Both come from whoever sent the machine."""
+    files = {f"/s{at % 500}/p{at}/METADATA": b"" for at in range(10_000)}
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files=files))
+    start = time.process_time()
+    found = [host.glob(f"/s{at % 500}/p*/METADATA").value or [] for at in range(2_000)]
+    assert time.process_time() - start < 5
+    assert {len(paths) for paths in found} == {20}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "paths"),
+    [
+        ("/a/b", ["/a/b"]),
+        ("/a/*", ["/a/b", "/a/c"]),
+        ("/*/b", ["/a-/b", "/a/b", "/b/b"]),
+        ("/a[-]/*", ["/a-/b"]),
+        ("/a?/b", ["/a-/b"]),
+        ("/b/c", []),
+        ("/a", ["/a"]),
+        ("/", []),
+    ],
+)
+def test_the_folder_in_front_of_a_pattern_is_exact(pattern: str, paths: list[str]) -> None:
+    files = dict.fromkeys(("/a/b", "/a/c", "/a-/b", "/b/b"), b"")
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files=files))
+    assert host.glob(pattern).value == paths
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such file")
 def test_what_is_neither_a_file_nor_a_folder_is_passed_over(tmp_path: Path) -> None:
     machine(tmp_path, files={"/a/b": "x"})

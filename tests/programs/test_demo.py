@@ -61,7 +61,7 @@ def test_the_pre_flight_is_what_the_judgement_says_now() -> None:
 
 
 def test_the_pre_flight_names_the_rank_on_its_real_pages(run: Run, tmp_path: Path) -> None:
-    (bad,) = load(PREFLIGHT).get(Preflight).culprits or ()
+    (bad,) = load(PREFLIGHT).get(Preflight).culprits or []
     assert (bad.slug, bad.rank, bad.host) == ("rank-hangs", 37, "gpu-0004")
     done = run("demo", "preflight-hang")
     assert (done.status, done.err) == (0, "")

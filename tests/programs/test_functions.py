@@ -106,7 +106,7 @@ def test_a_recorded_machine_in_place_of_this_one(tmp_path: Path) -> None:
     assert "Not this one. It was recorded" in report.text()
     for more in ({"python": sys.executable}, {"selftest": True}):
         with pytest.raises(UsageError, match=f"it does not go with {next(iter(more))}"):
-            gpucheck.check(machine=str(file), **more)  # type: ignore[arg-type]
+            gpucheck.check(machine=str(file), **more)
     with pytest.raises(RefusedError, match="is not a recorded machine"):
         gpucheck.check(machine=str(tmp_path))
 

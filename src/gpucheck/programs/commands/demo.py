@@ -59,20 +59,22 @@ def _listing(options: dict[str, Any]) -> str:
     page = Page(page_width(options), color=colored(options))
     page.words(say("What gpucheck can show without a GPU: gpucheck demo NAME"))
     page.blank()
-    for name, one in DEMOS.items():
-        page.columns([(name, _NAME_COLUMN, "bold")], one.title, indent=2)
+    for name, entry in DEMOS.items():
+        page.columns([(name, _NAME_COLUMN, "bold")], entry.title, indent=2)
     return page.text()
 
 
-def _heading(one: Demo, status: int, options: dict[str, Any]) -> str:
+def _heading(entry: Demo, status: int, options: dict[str, Any]) -> str:
     """Return what is shown, where it comes from, and the command that a user would have typed."""
     from gpucheck.output.layout import Page  # noqa: PLC0415
 
     page = Page(page_width(options), color=colored(options))
-    page.labelled(say("Demo"), one.title)
-    page.labelled("", one.origin)
+    page.labelled(say("Demo"), entry.title)
+    page.labelled("", entry.origin)
     page.blank()
-    page.verbatim(say("$ {command}    # exit status {status}", command=one.command, status=status))
+    page.verbatim(
+        say("$ {command}    # exit status {status}", command=entry.command, status=status)
+    )
     return page.text()
 
 
