@@ -36,9 +36,9 @@ _LINK = "%link"
 _JSON_LIMIT = 16 * 1024 * 1024  # bytes; chosen: a recorded H100 has 182 KB
 _ARCHIVE_LIMIT = 32 * 1024 * 1024
 _WHOLE_LIMIT = 128 * 1024 * 1024
-"""Bytes of an archive, and of everything in it or in a folder. Chosen: the largest machine of the
-tests has MEASURED."""
 _MOST_FILES = 50_000
+"""Bytes of an archive, of everything in it or in a folder, and files in that. Chosen: the largest
+machine of the tests, a real one, has 2.4 MB in 158 files."""
 _HEAD_OF_A_FILE = b"PK\x01\x02"
 """Each file in a zip archive has this in the list at its end."""
 _COMPRESSIONS = (0, 8)
