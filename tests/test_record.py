@@ -167,6 +167,10 @@ def test_what_hung_or_crashed_was_not_absent(
     folder = tmp_path / "machine"
     write(folder, RecordingHost(LiveHost()), [], snapshot, expect={}, redaction=None)
     host = RecordedHost(folder)
+    assert host.made is not None
+    assert {name: failed.status for name, failed in host.made.failed.items()} == dict.fromkeys(
+        names, status
+    )
     for answer in (host.nvml(), host.cuinit(), host.worker()):
         assert (answer.value, answer.problem, answer.missing) == (None, why, False)
 

@@ -62,6 +62,7 @@ def write(
         ValueError: what is read back is not what was to be written, or ``like`` is no machine.
     """
     file = Path(name) if "/" in name else MACHINES / f"{name}.toml"
+    recording.made = None  # `about` says it to people
     sections, blobs = sections_of(recording)
     like = closest(sections, but=file.stem) if like is None else like
     base = machine_files.sections(like) if like else {}

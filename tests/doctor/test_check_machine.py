@@ -12,7 +12,7 @@ from each import each
 from elsewhere import Run
 
 from gpucheck import _about
-from gpucheck.machine.record_folder import Made
+from gpucheck.machine.record_folder import Failed, Made
 from gpucheck.programs.schema import schema
 
 VERSION = _about.VERSION
@@ -73,7 +73,8 @@ def test_where_it_comes_from_is_in_the_json(run: Run) -> None:
     report = json.loads(run("--machine", run.file("cvd-empty", _made()), "--format", "json").out)
     jsonschema.validate(report, schema("report"))
     found = report["snapshot"]["facts"]["recording"]
-    assert {name: found[name] for name in Made.__struct_fields__} == msgspec.to_builtins(_made())
+    said = {name: found[name] for name in ("taken", "gpucheck", "tables", "redacted")}
+    assert Made(**said) == _made()
     report = json.loads(run("--machine", run.file("cvd-empty"), "--format", "json").out)
     found = report["snapshot"]["facts"]["recording"]
     assert found["taken"] is None
@@ -99,6 +100,23 @@ def test_a_file_that_is_none_is_refused(run: Run, tmp_path: Path) -> None:
     done = run("--machine", str(tmp_path / "\x1b[2J.zip"))
     assert (done.status, done.out) == (2, "")
     assert "?[2J.zip cannot be read: No such file" in done.err
+
+
+@each("probe", ["torch", "nvml", "driver", "interpreter", "loading"])
+def test_what_hung_where_it_was_recorded_is_unknown(run: Run, probe: str) -> None:
+    """Nothing was noted of it. Files on a server that hangs are no missing PyTorch."""
+    failed = {probe: Failed(status="timed-out", problem="no answer in 10 s")}
+    made = msgspec.structs.replace(_made(), failed=failed)
+    empty = machine_files.copied("h100x8-r580-cu130")
+    if probe == "torch":
+        empty.files = {path: data for path, data in empty.files.items() if "/torch" not in path}
+    empty.made = made
+    file = Path(run.file("h100x8-r580-cu130"))
+    file.write_bytes(as_archive(empty))
+    report = json.loads(run("--machine", str(file), "--format", "json").out)
+    assert "torch-missing" not in report["root_causes"]
+    (found,) = (one for one in report["probes"] if one["name"] == probe)
+    assert (found["status"], found["problem"]) == ("timed-out", "no answer in 10 s")
 
 
 def test_self_tests_that_were_recorded_are_shown(run: Run) -> None:

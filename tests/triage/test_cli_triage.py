@@ -210,10 +210,10 @@ def test_a_saved_snapshot_is_shown_as_the_machine_that_it_is(tmp_path: Path) -> 
     found = run(str(file))
     assert found.exit_code == 3
     assert found.stdout.startswith("UNKNOWN")
-    assert "This machine" in found.stdout
+    assert "The recorded machine" in found.stdout
     assert "Read " not in found.stdout
     pasted = run(text=f"This is what I get:\n{file.read_text()}\n")
-    assert "This machine" in pasted.stdout
+    assert "The recorded machine" in pasted.stdout
 
 
 def test_the_reply_to_a_healthy_and_to_an_unknown_text() -> None:

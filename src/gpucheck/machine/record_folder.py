@@ -16,7 +16,7 @@ import re
 import stat
 from collections.abc import Iterator, Mapping
 from functools import partial
-from typing import IO, TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
@@ -75,6 +75,13 @@ class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
 _Words = Annotated[str, msgspec.Meta(max_length=80)]
 
 
+class Failed(msgspec.Struct, frozen=True, kw_only=True):
+    """A probe that gave no answer where the machine was recorded, so that nothing was noted."""
+
+    status: Literal["crashed", "timed-out"]
+    problem: Annotated[str, msgspec.Meta(max_length=2000)]
+
+
 class Made(msgspec.Struct, frozen=True, kw_only=True):
     """When and by which gpucheck a machine was recorded: ``recorded.json``."""
 
@@ -82,6 +89,8 @@ class Made(msgspec.Struct, frozen=True, kw_only=True):
     gpucheck: _Words
     tables: _Words
     redacted: bool
+    failed: dict[str, Failed] = {}
+    """By the name of the probe. What it would have read was not absent."""
 
 
 class Recording(HostRecord, kw_only=True, omit_defaults=True):

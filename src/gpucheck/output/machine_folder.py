@@ -41,6 +41,7 @@ _WITH_LOGINS = ("pip.conf", "pip.ini", "uv.toml", ".condarc")
 _ANSWERS = {"nvml": "nvml.json", "cuda_driver": "cuinit.json", "interpreter": "worker.json"}
 """Where the answer goes that a probe waits for. Of a child that hung or crashed nothing was noted:
 without the reason, a machine whose driver hangs would be one without a driver."""
+_FAILED = ("crashed", "timed-out")
 _ARCHIVE = ".zip"
 _DAY = (1980, 1, 1, 0, 0, 0)
 """The same content makes the same archive."""
@@ -78,7 +79,7 @@ def write(
         for path, parts in entry.get("ranges", {}).items():
             merged["ranges"].setdefault(path, []).extend(parts)
     for run in snapshot.runs.runs:
-        if run.name in _ANSWERS and run.status in ("crashed", "timed-out"):
+        if run.name in _ANSWERS and run.status in _FAILED:
             why = str(snapshot.sections[run.name].problem("*"))
             merged["answers"].setdefault(_ANSWERS[run.name], {"problem": why})
     machine = _Machine(host, merged, snapshot, expect, redaction)
@@ -191,6 +192,11 @@ class _Machine:
                 "gpucheck": snapshot.versions.version,
                 "tables": snapshot.versions.tables,
                 "redacted": self._redaction is not None,
+                "failed": {
+                    run.name: {"status": run.status, "problem": str(run.problem or "")}
+                    for run in snapshot.runs.runs
+                    if run.status in _FAILED
+                },
             },
             "commands.json": self._merged["commands"],
             "expect.json": self._expect,

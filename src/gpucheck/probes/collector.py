@@ -17,6 +17,7 @@ from gpucheck.language import Sentence, as_said, from_said, plain, say
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Done, Said, Tell, Work
+from gpucheck.machine.record_folder import Failed
 from gpucheck.probes import Probe, all_probes, lanes, probe_of
 from gpucheck.tables import Table, Tables
 
@@ -145,7 +146,14 @@ def _recorded(host: RecordedHost) -> Recorded:
         return Recorded(
             problems={"*": say("the recording does not say when and by which gpucheck it was made")}
         )
-    return Recorded(**msgspec.structs.asdict(host.made), sources={"*": "recorded.json"})
+    made = host.made
+    return Recorded(
+        taken=made.taken,
+        gpucheck=made.gpucheck,
+        tables=made.tables,
+        redacted=made.redacted,
+        sources={"*": "recorded.json"},
+    )
 
 
 class Collector:
@@ -195,7 +203,7 @@ class Collector:
         """Run every probe and return the results. A probe can never make it raise."""
         if isinstance(self._host, RecordedHost):
             self._load_probes()
-            self._run_inline()
+            self._run_inline({} if self._host.made is None else self._host.made.failed)
             self._load_selftests(self._host)
             self._sections[Recorded] = _recorded(self._host)
         else:
@@ -231,10 +239,16 @@ class Collector:
         self._waiting = [probe for probe in self._waiting if probe not in ready]
         return ready
 
-    def _run_inline(self) -> None:
-        """Query a recorded machine: nothing there can block or crash the process."""
+    def _run_inline(self, failed: Mapping[str, Failed]) -> None:
+        """Query a recorded machine: nothing there can block or crash the process.
+
+        A probe that failed where it was recorded has nothing to read, and fails again.
+        """
         while ready := lanes(self._ready()):
             for probe in itertools.chain.from_iterable(ready.values()):
+                if probe.name in failed:
+                    self._failed(probe, failed[probe.name].status, failed[probe.name].problem, 0.0)
+                    continue
                 start = time.perf_counter()
                 try:
                     section = self._call(probe, self._sections)
