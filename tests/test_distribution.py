@@ -89,6 +89,14 @@ def test_triage_works_from_a_wheel(unpacked: Path, tmp_path: Path) -> None:
     assert "[out-of-memory]" in printed
 
 
+def test_a_wheel_has_the_demos_and_stays_small(built: Path, unpacked: Path) -> None:
+    (wheel,) = built.glob("*.whl")
+    assert wheel.stat().st_size < 3_000_000
+    shown = _printed(unpacked, "-m", "gpucheck", "demo", "rtx5090", "--lang", "en")
+    assert "gpu-too-new-for-torch" in shown
+    assert "No such" not in _printed(unpacked, "-m", "gpucheck", "demo", "preflight-hang")
+
+
 def test_an_sdist_carries_what_makes_the_messages_of_a_wheel(built: Path) -> None:
     (sdist,) = built.glob("*.tar.gz")
     with tarfile.open(sdist) as archive:

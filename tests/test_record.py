@@ -2,16 +2,20 @@
 
 import base64
 import json
+import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
+from gpucheck._about import VERSION
+from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.environment import HIDDEN, Environment
+from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
-from gpucheck.machine import LiveHost, RecordedHost, RecordingHost
+from gpucheck.machine import LiveHost, RecordedHost, RecordingHost, read_machine
 from gpucheck.machine.base import Identity
 from gpucheck.output.machine_folder import RecordError, write
 from gpucheck.output.redact import Redaction
@@ -127,6 +131,48 @@ def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None
         _write(tmp_path / "file" / "below")
     with pytest.raises(RecordError, match="cannot be written: File name too long"):
         _write(tmp_path / ("x" * 300))
+
+
+def test_an_archive_has_what_the_folder_has(tmp_path: Path) -> None:
+    _write(tmp_path / "machine")
+    _write(tmp_path / "machine.zip")
+    assert zipfile.is_zipfile(tmp_path / "machine.zip")
+    folder, archive = read_machine(tmp_path / "machine"), read_machine(tmp_path / "machine.zip")
+    assert folder.made is not None
+    assert archive.made is not None
+    assert (archive.made.gpucheck, archive.made.redacted) == (VERSION, True)
+    archive.made = folder.made  # a second later
+    assert archive == folder
+    with pytest.raises(RecordError, match="is there already"):
+        _write(tmp_path / "machine.zip")
+
+
+@pytest.mark.parametrize("status", ["timed-out", "crashed"])
+def test_what_hung_or_crashed_was_not_absent(
+    tmp_path: Path, status: Literal["timed-out", "crashed"]
+) -> None:
+    """Its child is dead, so that nothing of it was noted."""
+    why = f"{status}: no answer in nvmlInit after 30 s"
+    names = ("nvml", "cuda_driver", "interpreter", "pci")
+    snapshot = Snapshot(
+        {
+            "nvml": Nvml(problems={"*": why}),
+            "cuda_driver": CudaDriver(problems={"*": why}),
+            "interpreter": Interpreter(problems={"*": why}),
+        },
+        ProbeRuns(tuple(ProbeRun(name=name, status=status) for name in names)),
+        tables="1",
+        origin="live",
+    )
+    folder = tmp_path / "machine"
+    write(folder, RecordingHost(LiveHost()), [], snapshot, expect={}, redaction=None)
+    host = RecordedHost(folder)
+    assert host.made is not None
+    assert {name: failed.status for name, failed in host.made.failed.items()} == dict.fromkeys(
+        names, status
+    )
+    for answer in (host.nvml(), host.cuinit(), host.worker()):
+        assert (answer.value, answer.problem, answer.missing) == (None, why, False)
 
 
 def test_no_path_leaves_the_folder(tmp_path: Path) -> None:

@@ -82,6 +82,8 @@ def offered(line: str, **env: str) -> list[str]:
         ("gpucheck tables ", {"plain,show", "plain,check"}),
         ("gpucheck triage err", {"file,err"}),
         ("gpucheck check --tables x", {"dir,x"}),
+        ("gpucheck check --machine x", {"file,x"}),
+        ("gpucheck demo rtx", {"plain,rtx5090"}),
     ],
 )
 def test_tab_offers_the_values(line: str, some: set[str]) -> None:

@@ -26,7 +26,7 @@ from machine_instead import instead_of
 from machine_sections import Sections, Table, said_instead
 from toml_text import written
 
-from gpucheck.machine import Recording, read_folder
+from gpucheck.machine import Recording, read_machine
 
 _COMPARED = 8
 """Machines that are alike at first sight and are then compared word by word."""
@@ -44,7 +44,7 @@ def main() -> int:
     expect = arguments.folder / "expect.json"
     file = write(
         arguments.name,
-        read_folder(arguments.folder),
+        read_machine(arguments.folder),
         like=arguments.like,
         about=readme.read_text(encoding="utf-8") if readme.is_file() else "",
         expect=json.loads(expect.read_text(encoding="utf-8")) if expect.is_file() else {},
@@ -62,6 +62,7 @@ def write(
         ValueError: what is read back is not what was to be written, or ``like`` is no machine.
     """
     file = Path(name) if "/" in name else MACHINES / f"{name}.toml"
+    recording.made = None  # `about` says it to people
     sections, blobs = sections_of(recording)
     like = closest(sections, but=file.stem) if like is None else like
     base = machine_files.sections(like) if like else {}

@@ -24,6 +24,7 @@ sys.path.append(str(ROOT / "tests"))
 import machine_files  # noqa: E402  # the test machines are read by the tests
 
 MACHINE = "rtx5090-cu124"
+COMMAND = "gpucheck --machine rtx5090.zip"
 PICTURE = ROOT / "docs" / "images" / "check.svg"
 WIDTH = 88
 _FOOTER = 2
@@ -49,7 +50,7 @@ def printed(machine: str = MACHINE) -> list[str]:
 
 def picture(lines: list[str]) -> str:
     """Return lines with SGR codes as a picture in SVG; the text stays text."""
-    shown = ["$ gpucheck", "", *lines]
+    shown = [f"$ {COMMAND}", "", *lines]
     while not shown[-1]:
         shown.pop()
     columns = max(len(_STYLED.sub(r"\g<text>", line)) for line in shown)

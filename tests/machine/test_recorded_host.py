@@ -12,7 +12,7 @@ from support import machine
 
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
-from gpucheck.machine.record_folder import read_folder
+from gpucheck.machine.record_folder import read_machine
 
 
 def test_reads_files_with_colons_in_their_paths(tmp_path: Path) -> None:
@@ -40,7 +40,7 @@ def test_a_link_is_read_as_it_was_written(tmp_path: Path) -> None:
     machine(tmp_path, links={"/lib/liba.so": "a", "/lib/libb.so": "b"})
     (tmp_path / "files/lib/liba.so%link").write_bytes("/opt/müller/liba.so".encode())
     (tmp_path / "files/lib/libb.so%link").write_bytes(b"/opt/m\xfcller/libb.so")
-    assert read_folder(tmp_path).links == {
+    assert read_machine(tmp_path).links == {
         "/lib/liba.so": "/opt/müller/liba.so",
         "/lib/libb.so": "/opt/m\udcfcller/libb.so",
     }
@@ -177,6 +177,35 @@ def test_a_path_of_many_folders_costs_little() -> None:
     host = RecordedHost(Recording(identity=Identity(os="linux"), files={"/a" * 20_000: b""}))
     assert time.process_time() - start < 4
     assert host.glob("/a/*").value == []
+
+
+def test_many_patterns_on_a_machine_of_many_files_cost_little() -> None:
+    """Both come from whoever sent the machine."""
+    files = {f"/s{at % 500}/p{at}/METADATA": b"" for at in range(10_000)}
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files=files))
+    start = time.process_time()
+    found = [host.glob(f"/s{at % 500}/p*/METADATA").value or [] for at in range(2_000)]
+    assert time.process_time() - start < 5
+    assert {len(paths) for paths in found} == {20}
+
+
+@pytest.mark.parametrize(
+    ("pattern", "paths"),
+    [
+        ("/a/b", ["/a/b"]),
+        ("/a/*", ["/a/b", "/a/c"]),
+        ("/*/b", ["/a-/b", "/a/b", "/b/b"]),
+        ("/a[-]/*", ["/a-/b"]),
+        ("/a?/b", ["/a-/b"]),
+        ("/b/c", []),
+        ("/a", ["/a"]),
+        ("/", []),
+    ],
+)
+def test_the_folder_in_front_of_a_pattern_is_exact(pattern: str, paths: list[str]) -> None:
+    files = dict.fromkeys(("/a/b", "/a/c", "/a-/b", "/b/b"), b"")
+    host = RecordedHost(Recording(identity=Identity(os="linux"), files=files))
+    assert host.glob(pattern).value == paths
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no such file")

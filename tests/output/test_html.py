@@ -82,7 +82,7 @@ def test_the_verdict_and_the_fix_are_first() -> None:
     assert "Driver 515.105.01" in shown[1]
     commands = page.parts["code"]
     assert commands[0].endswith("-m pip uninstall -y torch")
-    assert shown.index(commands[0]) < 8
+    assert shown.index(commands[0]) < 10  # two are about where it was recorded
 
 
 def test_every_command_has_a_button_that_only_the_script_shows() -> None:

@@ -12,8 +12,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import machine_files
 import msgspec
 import pytest
+from demo_data import as_archive
 from each import each
 from left_behind import MARK, alive, wait_until
 
@@ -93,6 +95,20 @@ def test_what_is_asked_for_reaches_the_machine() -> None:
     assert request.wheel_mirror == "https://m.example/whl"
     assert report.verdict == "broken"
     assert "they were not asked for" in report.snapshot.get(SelfTests).problems["*"]
+
+
+@process
+def test_a_recorded_machine_in_place_of_this_one(tmp_path: Path) -> None:
+    file = tmp_path / "sent.zip"
+    file.write_bytes(as_archive(machine_files.load("rtx5090-cu124").recording))
+    report = gpucheck.check(machine=str(file), gpus=1)
+    assert (report.root_causes, report.snapshot.origin) == (("gpu-too-new-for-torch",), "recorded")
+    assert "Not this one. It was recorded" in report.text()
+    for more in ({"python": sys.executable}, {"selftest": True}):
+        with pytest.raises(UsageError, match=f"it does not go with {next(iter(more))}"):
+            gpucheck.check(machine=str(file), **more)
+    with pytest.raises(RefusedError, match="is not a recorded machine"):
+        gpucheck.check(machine=str(tmp_path))
 
 
 @process

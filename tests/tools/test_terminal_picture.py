@@ -23,7 +23,7 @@ def test_the_picture_has_every_word_that_is_printed() -> None:
     texts = [unescape(text) for text in re.findall(r">([^<]*)</text>", drawn)]
     plain = re.sub(r"\x1b\[[0-9;]*m", "", " ".join(lines))
     assert "".join(texts[1:]).replace(" ", "") == plain.replace(" ", "")
-    assert texts[0] == "$ gpucheck"
+    assert texts[0] == f"$ {terminal_picture.COMMAND}"
     assert any("torch==" in text for text in texts)
 
 

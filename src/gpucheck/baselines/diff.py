@@ -20,7 +20,7 @@ VOLATILE = frozenset(
     )
 )  # fmt: skip
 """Facts that change by themselves."""
-_RUN_AT_WILL = ("selftests", "wheel_hashes")
+_RUN_AT_WILL = ("selftests", "wheel_hashes", "recording")
 """Sections that exist only on request; if only one snapshot has them, it is not a change."""
 _KEYS = ("uuid", "pci_address", "address", "path", "executable", "project", "command", "library",
          "device_name", "index")  # fmt: skip

@@ -114,13 +114,15 @@ class Wings(Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands that most people need, then the others."""
-        others = [name for name in self.list_commands(ctx) if name not in _FIRST]
+        every = self.list_commands(ctx)
+        others = [name for name in every if name not in _FIRST]
+        width = max(map(len, every))  # one column for both lists
         for heading, names in ((say("Commands"), _FIRST), (say("More commands"), others)):
             commands = [(name, self.get_command(ctx, name)) for name in names]
             with formatter.section(heading):
                 formatter.write_dl(
                     [
-                        (name, command.get_short_help_str(_SHORT_HELP))
+                        (name.ljust(width), command.get_short_help_str(_SHORT_HELP))
                         for name, command in commands
                         if command is not None
                     ]

@@ -300,14 +300,25 @@ class Judgement:
     def _judged(self, preflight: Preflight) -> Result:
         local = self._local()
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
-        snapshot = (local or empty).with_section(preflight)
-        diagnosis = diagnose(snapshot, self._tables)
-        ending = outcome.ending(diagnosis.standing, preflight, self._fail_on)
-        report = make_report(diagnosis, snapshot, _questions(ending))
-        return Result(
-            report=report, preflight=preflight, ending=ending, launcher=self._place.launcher,
-            seconds=preflight.seconds or 0.0, requirements=_in_words(self._requirements),
+        result = judged(
+            (local or empty).with_section(preflight), self._tables, self._fail_on,
+            self._place.launcher,
         )  # fmt: skip
+        return msgspec.structs.replace(result, requirements=_in_words(self._requirements))
+
+
+def judged(
+    snapshot: Snapshot, tables: Tables, fail_on: FailOn = "error", launcher: str = ""
+) -> Result:
+    """Judge the snapshot that a pre-flight has left."""
+    preflight = snapshot.get(Preflight)
+    diagnosis = diagnose(snapshot, tables)
+    ending = outcome.ending(diagnosis.standing, preflight, fail_on)
+    return Result(
+        report=make_report(diagnosis, snapshot, _questions(ending)),
+        preflight=preflight, ending=ending, launcher=launcher or preflight.launcher or "",
+        seconds=preflight.seconds or 0.0,
+    )  # fmt: skip
 
 
 def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:

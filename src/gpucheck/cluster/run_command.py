@@ -183,14 +183,7 @@ class Printer(PreflightListener):
         return dict.fromkeys(written)
 
     def _print(self, result: Result) -> None:
-        options = self.options
-        if options["form"] == "terminal":
-            from gpucheck.cluster.pages import terminal as preflight_text  # noqa: PLC0415
-
-            text = preflight_text.render(result, **page_options(options))
-        else:
-            text = rendered(FORMATS, options["form"], result)
-        write_out(text, options["output"])
+        write_out(result_text(result, self.options), self.options["output"])
         sys.stdout.flush()
 
     def write_files(self, result: Result, history: Sequence[StepResult]) -> None:
@@ -251,3 +244,12 @@ class Printer(PreflightListener):
         for stream in (sys.stdout, sys.stderr):
             with contextlib.suppress(OSError, ValueError):
                 stream.flush()
+
+
+def result_text(result: Result, options: dict[str, Any]) -> str:
+    """Return the result in the requested format."""
+    if options["form"] == "terminal":
+        from gpucheck.cluster.pages import terminal as preflight_text  # noqa: PLC0415
+
+        return preflight_text.render(result, **page_options(options))
+    return rendered(FORMATS, options["form"], result)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from gpucheck.doctor.collecting import collect
+from gpucheck.doctor.collecting import LONGEST_REFUSAL, collect
 from gpucheck.doctor.selftests import with_selftests
-from gpucheck.interface.errors import UsageError
+from gpucheck.interface.errors import RefusedError, UsageError
 from gpucheck.interface.listener import SILENT, Listener
 from gpucheck.interface.request import Level, Option
-from gpucheck.interface.words import meant, printable, with_hint
+from gpucheck.interface.words import meant, printable, with_hint, words_of
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -57,6 +57,16 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
     level: Level = "quick"
     only: Annotated[tuple[str, ...], Option(say("Only this finding or probe."), "NAME")] = ()
     skip: Annotated[tuple[str, ...], Option(say("Leave out this finding or probe."), "NAME")] = ()
+    machine: Annotated[
+        str,
+        Option(
+            say(
+                "Judge a machine that gpucheck collect --record wrote, as a folder or a zip file, "
+                "in place of this one."
+            ),
+            "FILE",
+        ),
+    ] = ""
     wheel_mirror: str = ""
     hash_seconds: float = 0.0
     timeout: float = 120.0
@@ -105,6 +115,45 @@ def chosen(wish: CheckRequest) -> Chosen:
     )
 
 
+def recorded(wish: CheckRequest) -> "Host":
+    """Return the recorded machine that a wish names.
+
+    Raises:
+        RefusedError: there is no such machine, or it cannot be read.
+    """
+    from pathlib import Path  # noqa: PLC0415  # a check of this machine would pay for it
+
+    from gpucheck.machine import RecordedHost  # noqa: PLC0415
+
+    try:
+        return RecordedHost(Path(wish.machine))
+    except ValueError as error:
+        raise RefusedError(words_of(error, limit=LONGEST_REFUSAL)) from error
+
+
+def refuse_beside(wish: CheckRequest, **beside: str | None) -> None:
+    """Refuse what is about this machine where a recorded one is to be judged.
+
+    Args:
+        wish: what the user wants to know; it may not want self-tests.
+        beside: options that may not be given, by their names.
+
+    Raises:
+        UsageError: one of them is given.
+    """
+    prefix = "" if wish.by_program else "--"
+    for name, value in {**beside, "selftest": wish.selftest}.items():
+        if value:
+            raise UsageError(
+                say(
+                    "{machine} judges what was recorded elsewhere, so it does not go with "
+                    "{option}.",
+                    machine=f"{prefix}machine",
+                    option=f"{prefix}{name}",
+                )
+            )
+
+
 def examine(
     host: "Host",
     tables: "Tables",
@@ -147,6 +196,8 @@ def examine(
         meanwhile=meanwhile,
         listener=listener,
     ).snapshot
+    if snapshot.origin == "recorded":
+        return snapshot  # it has the self-tests that were recorded with the machine
     return with_selftests(
         host,
         snapshot,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.doctor.checking import CheckRequest, examine, judge
+from gpucheck.doctor.checking import CheckRequest, examine, judge, recorded, refuse_beside
 from gpucheck.doctor.collecting import LONGEST_REFUSAL, collect, prepare_judgement
 from gpucheck.interface.listener import Listener
 from gpucheck.interface.text import echo, words_of
@@ -69,12 +69,15 @@ def run_probes(
 
 
 def diagnosed(options: dict[str, Any], wish: CheckRequest, tables: "Tables") -> "Report":
-    """Examine this machine now, and judge it for what is asked."""
+    """Examine this machine now, or the recorded one, and judge it for what is asked."""
     from gpucheck.machine.candidates import TargetWish  # noqa: PLC0415
 
+    if wish.machine:
+        refuse_beside(wish, python=options["python"], sysroot=options["sysroot"])
+    host = recorded(wish) if wish.machine else open_host(options["sysroot"])
     with listening(options) as listener:
         snapshot = examine(
-            open_host(options["sysroot"]),
+            host,
             tables,
             wish,
             TargetWish(python=options["python"]),

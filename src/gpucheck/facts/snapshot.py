@@ -232,8 +232,7 @@ def decode(data: bytes, *, is_own: bool = False) -> Snapshot:
         UnicodeDecodeError: the data is not text.
     """
     data = in_utf_8(data)
-    if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:
-        raise msgspec.DecodeError(say("it has far more entries than any snapshot or report"))
+    refuse_too_many_entries(data)
     try:
         refuse_long_numbers(data)
     except ValueError as error:
@@ -257,6 +256,16 @@ def decode(data: bytes, *, is_own: bool = False) -> Snapshot:
         gpucheck=saved.gpucheck.version,
         redacted=saved.redacted,
     )
+
+
+def refuse_too_many_entries(data: bytes) -> None:
+    """Refuse JSON that would take far more memory than it is long.
+
+    Raises:
+        msgspec.DecodeError: it has more entries than anything that gpucheck writes.
+    """
+    if data.count(b"{") > MOST_OBJECTS or data.count(b",") > MOST_COMMAS:
+        raise msgspec.DecodeError(say("it has far more entries than any snapshot or report"))
 
 
 def _drop_commands(sections: dict[str, Section]) -> None:

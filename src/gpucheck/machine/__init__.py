@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from gpucheck.machine.base import Stat as Stat
     from gpucheck.machine.live import LiveHost as LiveHost
     from gpucheck.machine.record_folder import Recording as Recording
-    from gpucheck.machine.record_folder import read_folder as read_folder
+    from gpucheck.machine.record_folder import read_machine as read_machine
     from gpucheck.machine.recorded import RecordedHost as RecordedHost
     from gpucheck.machine.recording import RecordingHost as RecordingHost
 
 _MODULES = {
     "Host": "base", "Identity": "base", "Limits": "base", "Ran": "base", "Space": "base",
     "Stat": "base", "LiveHost": "live", "Recording": "record_folder",
-    "read_folder": "record_folder", "RecordedHost": "recorded", "RecordingHost": "recording",
+    "read_machine": "record_folder", "RecordedHost": "recorded", "RecordingHost": "recording",
 }  # fmt: skip
 
 

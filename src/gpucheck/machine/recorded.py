@@ -1,7 +1,9 @@
-"""A recorded machine, which a test queries in place of a real one."""
+"""A recorded machine, which is queried in place of a real one."""
 
+import bisect
 import fnmatch
 import glob
+import itertools
 import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -22,7 +24,7 @@ from gpucheck.machine.base import (
     Stat,
 )
 from gpucheck.machine.live import surroundings
-from gpucheck.machine.record_folder import Recording, read_folder
+from gpucheck.machine.record_folder import Made, Recording, read_machine
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
     from pathlib import Path
@@ -37,25 +39,33 @@ _NOT_FOUND = say("not found")
 
 
 class RecordedHost(Host):
-    """A machine that was recorded, from its folder or from memory.
+    """A machine that was recorded, from its folder or archive, or from memory.
 
     Raises:
-        ValueError: the folder is not a recorded machine, in one sentence.
+        ValueError: that is not a recorded machine, in one sentence.
     """
 
     def __init__(self, machine: "Path | Recording") -> None:
         self.origin = "recorded"
-        self._record = machine if isinstance(machine, Recording) else read_folder(machine)
+        self._record = machine if isinstance(machine, Recording) else read_machine(machine)
         self._windows = self._record.identity.os == "windows"
         self._paths = self._known_paths()
-        self._by_depth: dict[int, list[tuple[str, list[str]]]] = defaultdict(list)
+        self._by_depth: dict[int, list[tuple[list[str], str]]] = defaultdict(list)
+        """By the number of their parts; sorted, so that those below a folder are together."""
         for path in self._paths:
             parts = self._parts(path)
-            self._by_depth[len(parts)].append((path, parts))
+            self._by_depth[len(parts)].append((parts, path))
+        for of_one_depth in self._by_depth.values():
+            of_one_depth.sort()
         self._followed: dict[str, str] = {}
         answer = (self._record.worker or {}).get("answer")
         self._answering = answer.get("executable") if isinstance(answer, dict) else None
         """The target interpreter: it answered, so its file is there, recorded or not."""
+
+    @property
+    def made(self) -> Made | None:
+        """When and by which gpucheck it was recorded; None if nobody knows."""
+        return self._record.made
 
     def identity(self) -> Identity:
         """Return the user who asked, and ``uname``."""
@@ -114,8 +124,11 @@ class RecordedHost(Host):
         if problem := self._record.problems.get(pattern):
             return Answer(None, pattern, problem)
         wanted = self._parts(pattern)
-        deep = self._by_depth.get(len(wanted), ())
-        found = [path for path, parts in deep if _matches(parts, wanted)]
+        folder = list(itertools.takewhile(_is_literal, wanted))
+        deep = self._by_depth.get(len(wanted), [])
+        begin = bisect.bisect_left(deep, folder, key=lambda known: known[0][: len(folder)])
+        end = bisect.bisect_right(deep, folder, key=lambda known: known[0][: len(folder)])
+        found = [path for parts, path in deep[begin:end] if _matches(parts, wanted)]
         return Answer(sorted(found), pattern)
 
     def listing(self, folder: str) -> Answer[list[str]]:
@@ -290,6 +303,10 @@ def _from_kept(kept: list[tuple[int, bytes]], start: int, length: int) -> bytes:
     """Return the kept content from ``start`` on; parts that were never read are missing."""
     parts = (data[start - at : start - at + length] for at, data in kept if at <= start)
     return max(parts, key=len, default=b"")
+
+
+def _is_literal(part: str) -> bool:
+    return not any(sign in part for sign in "*?[")
 
 
 def _matches(parts: list[str], wanted: list[str]) -> bool:

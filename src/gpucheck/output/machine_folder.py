@@ -1,10 +1,12 @@
-"""Writes a machine to a folder, from what a recording host noted (``collect --record``)."""
+"""Writes a machine from what a recording host noted, as a folder or zip file (``--record``)."""
 
 import base64
+import io
 import json
 import os
 import posixpath
 import re
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,14 @@ _OF_METADATA = ("Metadata-Version:", "Name:", "Version:", "Requires-Dist:", "Req
 _WITH_LOGINS = ("pip.conf", "pip.ini", "uv.toml", ".condarc")
 """Ends of files that may hold passwords and tokens: they are not written."""
 
+_ANSWERS = {"nvml": "nvml.json", "cuda_driver": "cuinit.json", "interpreter": "worker.json"}
+"""Where the answer goes that a probe waits for. Of a child that hung or crashed nothing was noted:
+without the reason, a machine whose driver hangs would be one without a driver."""
+_FAILED = ("crashed", "timed-out")
+_ARCHIVE = ".zip"
+_DAY = (1980, 1, 1, 0, 0, 0)
+"""The same content makes the same archive."""
+
 _PATH = re.compile(rb"(?<=[\0:=])/[\x21-\x7e]{1,255}/[\x21-\x7e]{1,4096}")
 """A path in a binary file: between NUL bytes or colons, with at least two slashes."""
 
@@ -55,7 +65,8 @@ def write(
 ) -> None:
     """Write the machine, without what ``redaction`` takes out; None takes nothing out.
 
-    Only the environment variables of the allow-list are written.
+    It becomes a folder, or an archive if that is what the name says. Only the environment variables
+    of the allow-list are written.
 
     Raises:
         RecordError: the folder exists and is not empty, or cannot be written, or something private
@@ -67,13 +78,21 @@ def write(
             merged[kind].update(entry.get(kind, {}))
         for path, parts in entry.get("ranges", {}).items():
             merged["ranges"].setdefault(path, []).extend(parts)
+    for run in snapshot.runs.runs:
+        if run.name in _ANSWERS and run.status in _FAILED:
+            why = str(snapshot.sections[run.name].problem("*"))
+            merged["answers"].setdefault(_ANSWERS[run.name], {"problem": why})
     machine = _Machine(host, merged, snapshot, expect, redaction)
     try:
         if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):  # noqa: PTH110, PTH112, PTH208  # Path's may raise
             raise RecordError(
                 say("{folder} is there already and is not an empty folder", folder=folder)
             )
-        _write_all(folder, dict(machine.content()))
+        content = dict(machine.content())
+        if folder.suffix == _ARCHIVE:
+            folder.write_bytes(archived(content))
+        else:
+            _write_all(folder, content)
     except OSError as error:
         raise RecordError(
             say(
@@ -90,6 +109,15 @@ def _write_all(folder: Path, content: Mapping[str, bytes]) -> None:
         place = folder / name
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_bytes(data)
+
+
+def archived(content: Mapping[str, bytes]) -> bytes:
+    """Return the files of a folder as a zip archive."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+        for name, data in sorted(content.items()):
+            archive.writestr(zipfile.ZipInfo(name, _DAY), data, zipfile.ZIP_DEFLATED)
+    return made.getvalue()
 
 
 class _Machine:
@@ -158,6 +186,17 @@ class _Machine:
                 "identity": msgspec.to_builtins(identity),
                 "limits": msgspec.to_builtins(self._host.limits()),
                 **{kind: self._merged[kind] for kind in _OF_HOST},
+            },
+            "recorded.json": {
+                "taken": snapshot.taken,
+                "gpucheck": snapshot.versions.version,
+                "tables": snapshot.versions.tables,
+                "redacted": self._redaction is not None,
+                "failed": {
+                    run.name: {"status": run.status, "problem": str(run.problem or "")}
+                    for run in snapshot.runs.runs
+                    if run.status in _FAILED
+                },
             },
             "commands.json": self._merged["commands"],
             "expect.json": self._expect,

@@ -16,7 +16,7 @@ from gpucheck.output.fix_words import with_colon
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import lines_of
-from gpucheck.output.summary import footer, headline, reach, target, trailer_of, verdict
+from gpucheck.output.summary import footer, headline, reach, recorded, target, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, clean, headed
 
@@ -34,8 +34,10 @@ _FENCE = re.compile(r"`{3,}")  # a fence around it must be longer
 def render(report: Report, *, redacted: bool = True) -> str:
     """Return the report as GitHub's Markdown."""
     report = public(report) if redacted else report
+    elsewhere = recorded(report.snapshot)
     parts = [
         strong(VERDICTS[report.verdict], verdict(report)),
+        escaped(headed(say("Machine"), elsewhere)) if elsewhere else "",
         escaped(headed("Python", target(report.snapshot))),
         escaped(reach(report)),
         *written(map(partial(_finding, report), report.standing)),

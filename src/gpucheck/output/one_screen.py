@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import CommandClass, Fix, Severity
+from gpucheck.facts.recording import Recorded
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
@@ -19,7 +20,7 @@ from gpucheck.output.fix_words import steps
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.next_step import next_step
 from gpucheck.output.seen import seen
-from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions
+from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions, recorded
 from gpucheck.output.terms import term
 from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
 
@@ -51,6 +52,8 @@ class Detail(enum.IntEnum):
 
 def write(page: Page, report: Report, detail: Detail) -> None:
     """Write what stands between the verdict and the last lines."""
+    if report.snapshot.get(Recorded).taken is not None:
+        page.labelled(say("Machine"), recorded(report.snapshot), column=COLUMN)
     others = list(report.standing)
     cause = next((finding for finding in others if finding.slug in report.root_causes[:1]), None)
     if cause is not None:
@@ -66,7 +69,7 @@ def write(page: Page, report: Report, detail: Detail) -> None:
     _open(page, report)
     machine = _machine(report) if report.about == "machine" else ""
     if Detail.ALL_FIXES < detail < Detail.NO_MACHINE and machine:
-        page.labelled(say("Machine"), machine, column=COLUMN)
+        page.labelled(say("Setup"), machine, column=COLUMN)
     for name, sentence in report_blocks.examined(report):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.labelled(say("More"), _more(report, detail), column=COLUMN)

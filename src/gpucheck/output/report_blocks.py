@@ -35,6 +35,12 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
     )
 
 
+def machine_named(report: Report) -> str:
+    """Return what the machine is called that was looked at."""
+    is_recorded = report.snapshot.origin == "recorded"
+    return say("The recorded machine") if is_recorded else say("This machine")
+
+
 def questions(report: Report) -> tuple[Section, ...]:
     """Return the questions that are open if the verdict is."""
     if report.verdict != "unknown":

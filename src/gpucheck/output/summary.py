@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpucheck._about import VERSION
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
@@ -13,6 +14,7 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci
+from gpucheck.facts.recording import Recorded
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
@@ -148,6 +150,26 @@ def open_questions(report: Report) -> list[str]:
         in_turn([*questions, bracketed(clean(reason), fact)])
         for (fact, reason), questions in by_lack.items()
     ]
+
+
+def recorded(snapshot: Snapshot) -> str:
+    """Return that the machine is another one, and when and by what it was recorded; "" if not."""
+    if snapshot.origin != "recorded":
+        return ""
+    found = snapshot.get(Recorded)
+    if found.taken is None:
+        return say("Not this one. It was recorded; when and by which gpucheck is not known.")
+    noted = say(
+        "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}.",
+        version=clean(found.gpucheck or ""), tables=clean(found.tables or ""),
+        taken=clean(found.taken),
+    )  # fmt: skip
+    hidden = say("Its names, paths, addresses and UUIDs are pseudonyms.") if found.redacted else ""
+    older = say(
+        "This is gpucheck {version}: what that version did not ask for counts as absent.",
+        version=VERSION,
+    )
+    return in_turn([noted, hidden, "" if found.gpucheck == VERSION else older])
 
 
 def target(snapshot: Snapshot) -> str:

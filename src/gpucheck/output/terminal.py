@@ -19,7 +19,7 @@ from gpucheck.output.layout import STATES, Page
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.one_screen import COLUMN, Detail
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
-from gpucheck.output.summary import trailer_of, verdict
+from gpucheck.output.summary import recorded, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
 
@@ -75,6 +75,8 @@ def render(
             page.labelled(term(finding.severity.value), finding.slug, column=COLUMN)
         page.verbatim(trailer_of(report), style="dim")
         return page.text()
+    if elsewhere := recorded(report.snapshot):
+        page.labelled(say("Machine"), elsewhere, column=COLUMN)
     for name, sentence in report_blocks.examined(report, has_checks=True):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.write([report_blocks.box(report, finding) for finding in report.standing])
@@ -123,7 +125,7 @@ def _verdict(page: Page, report: Report) -> None:
 
 
 def _areas(page: Page, report: Report) -> None:
-    page.heading(say("This machine"))
+    page.heading(report_blocks.machine_named(report))
     name_column, status_column = _AREA_COLUMNS
     for area in areas(report):
         words = area.words

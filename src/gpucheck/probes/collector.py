@@ -8,6 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.facts import Facts, Section
+from gpucheck.facts.answer import message_of
+from gpucheck.facts.recording import Recorded
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
@@ -15,6 +17,7 @@ from gpucheck.language import Sentence, as_said, from_said, plain, say
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.children import Children, Done, Said, Tell, Work
+from gpucheck.machine.record_folder import Failed
 from gpucheck.probes import Probe, all_probes, lanes, probe_of
 from gpucheck.tables import Table, Tables
 
@@ -138,6 +141,21 @@ def _is_without_driver(host: Host) -> bool:
     return not any(host.exists(sign).value for sign in _DRIVER_SIGNS)
 
 
+def _recorded(host: RecordedHost) -> Recorded:
+    if host.made is None:
+        return Recorded(
+            problems={"*": say("the recording does not say when and by which gpucheck it was made")}
+        )
+    made = host.made
+    return Recorded(
+        taken=made.taken,
+        gpucheck=made.gpucheck,
+        tables=made.tables,
+        redacted=made.redacted,
+        sources={"*": "recorded.json"},
+    )
+
+
 class Collector:
     """One collection in progress.
 
@@ -185,8 +203,9 @@ class Collector:
         """Run every probe and return the results. A probe can never make it raise."""
         if isinstance(self._host, RecordedHost):
             self._load_probes()
-            self._run_inline()
+            self._run_inline({} if self._host.made is None else self._host.made.failed)
             self._load_selftests(self._host)
+            self._sections[Recorded] = _recorded(self._host)
         else:
             self._run_children()
         snapshot = Snapshot(
@@ -220,10 +239,16 @@ class Collector:
         self._waiting = [probe for probe in self._waiting if probe not in ready]
         return ready
 
-    def _run_inline(self) -> None:
-        """Query a recorded machine: nothing there can block or crash the process."""
+    def _run_inline(self, failed: Mapping[str, Failed]) -> None:
+        """Query a recorded machine: nothing there can block or crash the process.
+
+        A probe that failed where it was recorded has nothing to read, and fails again.
+        """
         while ready := lanes(self._ready()):
             for probe in itertools.chain.from_iterable(ready.values()):
+                if probe.name in failed:
+                    self._failed(probe, failed[probe.name].status, failed[probe.name].problem, 0.0)
+                    continue
                 start = time.perf_counter()
                 try:
                     section = self._call(probe, self._sections)
@@ -235,9 +260,16 @@ class Collector:
 
     def _load_selftests(self, host: RecordedHost) -> None:
         """Load the self-tests that were recorded with the machine, if any were run."""
-        answer = host.selftests().map(lambda raw: msgspec.convert(raw, SelfTests))
-        why = {"*": answer.problem or say("none was recorded")}
-        self._sections[SelfTests] = answer.value or SelfTests(problems=why)
+        answer = host.selftests()
+        why = answer.problem or say("none was recorded")
+        try:
+            found = None if answer.value is None else msgspec.convert(answer.value, SelfTests)
+        except ValueError as error:
+            found, why = (
+                None,
+                say("{file} cannot be read: {why}", file="selftests.json", why=message_of(error)),
+            )
+        self._sections[SelfTests] = found or SelfTests(problems={"*": why})
 
     def _run_children(self) -> None:
         children = Children(latest=self._end)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from gpucheck.doctor.checking import CheckRequest, examine
+from gpucheck.doctor.checking import CheckRequest, examine, recorded
 from gpucheck.doctor.collecting import collect
 from gpucheck.doctor.selftests import selftests_alone
 from gpucheck.facts.ending_signals import ENDING
@@ -113,7 +113,8 @@ class _Asked(Listener):
 
 def _examined(order: Order) -> Snapshot:
     begun = time.monotonic()
-    tables, host, listener = open_tables(order.tables), LiveHost(), _Asked()
+    tables, listener = open_tables(order.tables), _Asked()
+    host = recorded(order.wish) if order.wish.machine else LiveHost()
     target = TargetWish(python=order.python, parent=os.getppid(), named_by=order.named_by)
     if order.what == "check":
         return examine(host, tables, order.wish, target, listener=listener)

@@ -45,6 +45,7 @@ def check(  # noqa: PLR0913  # each by its name
     level: Level = "quick",
     only: str | Iterable[str] = (),
     skip: str | Iterable[str] = (),
+    machine: str = "",
     wheel_mirror: str | None = None,
     tables: str | None = None,
     timeout: float = 120.0,
@@ -60,6 +61,7 @@ def check(  # noqa: PLR0913  # each by its name
         level: how thorough the self-tests are.
         only: only these findings or probes.
         skip: not these.
+        machine: a machine that ``gpucheck collect --record`` wrote, in place of this one.
         wheel_mirror: what replaces https://download.pytorch.org/whl in commands; None for
             $GPUCHECK_WHEEL_MIRROR.
         tables: a folder of compatibility tables; None for $GPUCHECK_TABLES or the built-in ones.
@@ -68,7 +70,7 @@ def check(  # noqa: PLR0913  # each by its name
     Raises:
         AskError: there is no answer, and the message says why in one sentence (a ValueError).
     """
-    from gpucheck.doctor.checking import CheckRequest  # noqa: PLC0415
+    from gpucheck.doctor.checking import CheckRequest, refuse_beside  # noqa: PLC0415
 
     wish = request(
         CheckRequest,
@@ -78,10 +80,13 @@ def check(  # noqa: PLR0913  # each by its name
         level=level,
         only=only,
         skip=skip,
+        machine=str(Path(machine).absolute()) if asked.text("machine", machine) else "",
         wheel_mirror=_mirror(wheel_mirror),
         timeout=asked.seconds(timeout, LEAST),
         by_program=True,
     )
+    if wish.machine:
+        refuse_beside(wish, python=python)
     return checked(wish, _order("check", python, tables, wish=wish))
 
 

@@ -60,15 +60,19 @@ class Fabric:
         """Go through all steps and judge."""
         plan = plan or JobPlan()
         while (step := next_step(self.roster, self.history, plan)) is not None:
-            check_step(self.roster, step, len(self.history))
-            results: Results = {}
-            for group in step.groups:
-                results.update(self._outcome(step, group))
-            self.history.append(StepResult(step=step, results=results))
-            lost = {rank for rank, one in results.items() if one.status == "lost"}
-            self.roster = msgspec.structs.replace(self.roster, dead=self.roster.dead | lost)
+            self.do(step)
             assert len(self.history) <= most, self.kinds
         return culprits(self.roster, self.history, self._sights or self._nobody_reaches())
+
+    def do(self, step: Step) -> None:
+        """Do one step."""
+        check_step(self.roster, step, len(self.history))
+        results: Results = {}
+        for group in step.groups:
+            results.update(self._outcome(step, group))
+        self.history.append(StepResult(step=step, results=results))
+        lost = {rank for rank, one in results.items() if one.status == "lost"}
+        self.roster = msgspec.structs.replace(self.roster, dead=self.roster.dead | lost)
 
     def _nobody_reaches(self) -> Sights:
         """Return what all others see of tasks that are not heard: nothing."""

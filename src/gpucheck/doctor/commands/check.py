@@ -31,7 +31,11 @@ F = TypeVar("F", bound=Callable[..., Any])
 _HASH_SECONDS = 10.0
 
 
-_OPTIONS = (machine_options, options_of(checking.CheckRequest), fail_on_option)
+_OPTIONS = (
+    machine_options,
+    options_of(checking.CheckRequest, "gpus", "purpose", "selftest", "level", "only", "skip"),
+    fail_on_option,
+)
 
 
 def judged(command: F) -> F:
@@ -50,9 +54,11 @@ def judged(command: F) -> F:
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
         "gpucheck --format html -o report.html",
+        "gpucheck --machine machine.zip         # what collect --record wrote",
     ),
 )
 @judged
+@options_of(checking.CheckRequest, "machine")
 @click.option(
     "--fix",
     is_flag=True,
@@ -76,7 +82,7 @@ def check(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # cli
 
 
 def diagnose(options: dict[str, Any]) -> "Report":
-    """Examine this machine now, and judge it for what the options ask."""
+    """Examine the machine, and judge it for what the options ask."""
     return diagnosed(options, _request(options), open_tables(options["tables"]))
 
 
@@ -92,25 +98,29 @@ def _for_hashes(options: dict[str, Any]) -> float:
 
 
 def show_report(report: "Report", options: dict[str, Any], *, after: str = "") -> None:
-    """Print the report in the requested format; all but that of the terminal is redacted.
+    """Print the report in the requested format.
 
     Args:
         report: the report.
         options: of the command line.
         after: a line that follows a report for people, before its trailer.
     """
-    if options["form"] == "terminal":
-        from gpucheck.output import terminal  # noqa: PLC0415
-
-        text = terminal.render(report, **page_options(options))
-    else:
-        more = {"redacted": False} if options.get("no_redact") else {}
-        text = rendered(REPORT_FORMATS, options["form"], report, **more)
+    text = report_text(report, options)
     if after and options["form"] in ("terminal", "markdown"):
         from gpucheck.output.not_judged import before_the_trailer  # noqa: PLC0415
 
         text = before_the_trailer(text, after)
     write_out(text, options["output"])
+
+
+def report_text(report: "Report", options: dict[str, Any]) -> str:
+    """Return the report in the requested format; all but that of the terminal is redacted."""
+    if options["form"] == "terminal":
+        from gpucheck.output import terminal  # noqa: PLC0415
+
+        return terminal.render(report, **page_options(options))
+    more = {"redacted": False} if options.get("no_redact") else {}
+    return rendered(REPORT_FORMATS, options["form"], report, **more)
 
 
 COMMAND = check

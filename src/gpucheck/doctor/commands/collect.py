@@ -21,10 +21,18 @@ if TYPE_CHECKING:  # imported late: --help does not need them
         "gpucheck collect -o before.json",
         "gpucheck diff before.json              # later: what has changed",
         "gpucheck triage before.json            # elsewhere: judge it",
+        "gpucheck collect --record machine.zip  # for gpucheck --machine elsewhere",
     ),
 )
 @machine_options
-@click.option("--record", metavar="DIR", help=say("Write this machine as a folder for tests."))
+@click.option(
+    "--record",
+    metavar="DIR",
+    help=say(
+        "Write this machine as a folder, or as a zip file if the name ends with .zip: for gpucheck "
+        "--machine, and for tests."
+    ),
+)
 @click.option("--no-redact", is_flag=True, help=say("Keep names, paths, addresses and UUIDs."))
 @output_options
 def collect(**options: Any) -> None:  # noqa: ANN401  # click's options

@@ -57,6 +57,7 @@ _LONGEST = 2000  # chosen: whoever has to agree must see every package that is n
     help=say("In a project of uv or poetry, let that tool change the project and its lock file."),
 )
 @judged
+@click.option("--machine", hidden=True)
 @click.option("--format", "form", type=OneOf(["terminal", "json"]), default="terminal")
 @output_options_with(say("Also compare CUDA libraries with the hashes of their wheels."))
 @click.pass_context
@@ -71,8 +72,11 @@ def fix(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # click
     Exit status: as "check" ends, for the state afterwards; 2 also if nothing was run because nobody
     could be asked.
     """
-    if options["sysroot"]:
-        raise click.UsageError(say("fix changes this machine, so it does not take --sysroot."))
+    for name in ("sysroot", "machine"):
+        if options[name]:
+            raise click.UsageError(
+                say("fix changes this machine, so it does not take {option}.", option=f"--{name}")
+            )
     if sum((options["go_on"], options["undo"], options["dry_run"])) > 1:
         raise click.UsageError(say("Give one of --dry-run, --continue and --undo."))
     ctx.exit(_Run(options).status())

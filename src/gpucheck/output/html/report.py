@@ -28,7 +28,7 @@ from gpucheck.output.html.parts import (
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
-from gpucheck.output.summary import trailer_of, verdict
+from gpucheck.output.summary import recorded, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import clean, in_parts
 
@@ -44,7 +44,9 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
     if report.snapshot.origin == "pasted":
         return _ticket_page(report)
     examined = [(name, words(sentence)) for name, sentence in report_blocks.examined(report)]
+    elsewhere = recorded(report.snapshot)
     main: list[Node] = [
+        *written([Words(elsewhere, lead=say("Machine"))] if elsewhere else []),
         *written([Words(note)] if note else []),
         *written(
             report_blocks.box(report, finding, every_fix=False) for finding in report.standing
@@ -72,7 +74,7 @@ def _machine(report: Report) -> Element:
         for area in areas(report)
     ]
     heads = (say("Area"), say("State"), say("Facts"), say("Findings"))
-    return section("machine", say("This machine"), table(heads, rows))
+    return section("machine", report_blocks.machine_named(report), table(heads, rows))
 
 
 def _selftests(tests: SelfTests) -> Element | None:
