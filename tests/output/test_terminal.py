@@ -396,7 +396,7 @@ def test_what_must_not_be_pasted_together_is_in_two_blocks(
     page.write(fixes([Fix(text="Do it.", commands=commands, classes=classes)]))
     lines = [line.strip() for line in page.text().splitlines()]
     first, second = map(lines.index, commands)
-    assert lines[first + 1 : second] == ["Then, once that is clear:"]
+    assert lines[first + 1 : second] == ["Then, if nothing speaks against it:"]
 
 
 def test_the_command_that_verifies_a_fix_is_not_cut_off() -> None:

@@ -57,9 +57,11 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
     is_of_rows = any(field == "rows_pending" for _, field in pending)
     # The names by which nvidia-smi, DCGM and NVIDIA's pages call it: people search for them.
     headline = (
-        say("{gpus}: row remapping pending: a reset repairs defective memory", gpus=names)
+        say("Row remapping is pending on {gpus}: a reset repairs the defective memory", gpus=names)
         if is_of_rows
-        else say("{gpus}: page retirement pending: a reset repairs defective memory", gpus=names)
+        else say(
+            "Page retirement is pending on {gpus}: a reset repairs the defective memory", gpus=names
+        )
     )
     return Hit(
         headline=headline,

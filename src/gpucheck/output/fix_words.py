@@ -13,7 +13,7 @@ _REACH: dict[CommandClass, str] = {
     "interrupts": say("interrupts others"),
 }
 
-_THEN = say("Then, once that is clear:")
+_THEN = say("Then, if nothing speaks against it:")
 """What stands between two blocks of commands."""
 
 

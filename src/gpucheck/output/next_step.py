@@ -23,18 +23,18 @@ def next_step(report: Report) -> tuple[Words, ...]:
         return ()
     fact = report.open_questions[0].fact
     if fact.startswith(_OF_GPU):
-        text, command = _see_the_gpu(report)
+        text, *commands = _see_the_gpu(report)
     elif fact.startswith(_OF_DRIVER):
-        text, command = _see_the_driver(report)
+        text, *commands = _see_the_driver(report)
     elif fact.startswith("torch."):
-        text, command = _see_torch(report)
+        text, *commands = _see_torch(report)
     else:
         text = say("Let the self-tests decide: they load what programs load.")
-        command = "gpucheck selftest"
-    return (Words(text, lead=say("Next"), hangs=True, below=(Commands((command,)),)),)
+        commands = ["gpucheck selftest"]
+    return (Words(text, lead=say("Next"), hangs=True, below=(Commands(tuple(commands)),)),)
 
 
-def _see_the_gpu(report: Report) -> tuple[str, str]:
+def _see_the_gpu(report: Report) -> tuple[str, ...]:
     system = report.snapshot.get(System)
     if system.os == "windows":
         text = say(
@@ -53,10 +53,10 @@ def _see_the_gpu(report: Report) -> tuple[str, str]:
         "See whether there is one. If so, run gpucheck where it may read /sys and /dev: outside a "
         "sandbox, or as the user whose programs use the GPU."
     )
-    return text, "lspci | grep -i nvidia"
+    return text, "ls -l /dev/nvidia*", "nvidia-smi"
 
 
-def _see_the_driver(report: Report) -> tuple[str, str]:
+def _see_the_driver(report: Report) -> tuple[str, ...]:
     if report.snapshot.get(System).os == "windows":
         text = say(
             "If this lists the GPU, run gpucheck again. If not, restart Windows, then install the "
@@ -64,13 +64,14 @@ def _see_the_driver(report: Report) -> tuple[str, str]:
         )
         return text, "nvidia-smi"
     text = say(
-        "If this lists the GPU, run gpucheck as the user, and in the container, whose programs use "
-        "it. If it does not answer, a restart brings the driver back; the kernel's log says why."
+        "The kernel's log says why a driver does not answer; a restart usually brings it back. If "
+        "nvidia-smi lists the GPU, run gpucheck as the user, and in the container, whose programs "
+        "use it."
     )
-    return text, "timeout 30 nvidia-smi || sudo dmesg | grep -iE 'nvrm|xid'"
+    return text, "sudo dmesg | grep -iE 'nvrm|xid' | tail", "timeout -k 5 30 nvidia-smi"
 
 
-def _see_torch(report: Report) -> tuple[str, str]:
+def _see_torch(report: Report) -> tuple[str, ...]:
     python = report.snapshot.get(Interpreter)
     if python.status in _NO_PYTHON:
         text = say(

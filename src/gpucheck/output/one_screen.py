@@ -38,16 +38,16 @@ _REACH: dict[CommandClass, str] = {
 class Detail(enum.IntEnum):
     """What is shown; each level leaves out more than the one before it."""
 
-    ALL_FIXES = 0
-    """Everything below in full, and the areas of the machine."""
+    ALL = 0
+    """Every fix in full, and the areas of the machine."""
     NO_AREAS = 1
     """The machine in one sentence."""
-    FIRST_FIX = 2
-    """Only the first fix with its commands, the others in words."""
-    CAUSE = 3
-    """Only the cause with its first fix: no notes, no further fix."""
+    NO_NOTES = 2
+    """No note of what is no fault, and no empty lines."""
+    ONE_FIX = 3
+    """Only the first fix of the cause: half of a fix would mislead. The others are counted."""
     NO_MACHINE = 4
-    """Nothing about the machine either."""
+    """Nothing about the machine."""
 
 
 def write(page: Page, report: Report, detail: Detail) -> None:
@@ -64,11 +64,11 @@ def write(page: Page, report: Report, detail: Detail) -> None:
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)
     for finding in others:
-        if finding.severity is not Severity.INFO or detail < Detail.CAUSE:
+        if finding.severity is not Severity.INFO or detail < Detail.NO_NOTES:
             _finding(page, finding, detail)
     _open(page, report)
     machine = _machine(report) if report.about == "machine" else ""
-    if Detail.ALL_FIXES < detail < Detail.NO_MACHINE and machine:
+    if Detail.ALL < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Setup"), machine, column=COLUMN)
     for name, sentence in report_blocks.examined(report):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
@@ -93,7 +93,7 @@ def rows(text: str, width: int | None) -> int:
 
 
 def _gap(page: Page, detail: Detail) -> None:
-    if detail < Detail.CAUSE:
+    if detail < Detail.NO_NOTES:
         page.blank()
 
 
@@ -105,21 +105,18 @@ def _finding(page: Page, finding: Finding, detail: Detail) -> None:
         return
     severity = finding.severity.value
     page.labelled(term(severity), words, column=COLUMN, style=STATES[severity])
-    if detail < Detail.CAUSE:
+    if detail < Detail.ONE_FIX:
         _fixes(page, finding.fixes, detail)
 
 
 def _fixes(page: Page, fixes: Sequence[Fix], detail: Detail) -> None:
-    """Write the first fix with its commands, and the others as long as there is room."""
-    for number, fix in enumerate(fixes, start=1):
-        in_full = number == 1 or detail < Detail.FIRST_FIX
-        if not in_full and detail >= Detail.CAUSE:
-            return
+    """Write the first fix, and the others as long as there is room."""
+    shown = fixes if detail < Detail.ONE_FIX else fixes[:1]
+    for number, fix in enumerate(shown, start=1):
         name = say("Fix {number}", number=number) if len(fixes) > 1 else say("Fix")
         words = in_turn([clean(fix.text, LONGEST_WORDS), _reach(fix)])
         page.labelled(name, words, column=COLUMN, style="bold")
-        if in_full:
-            _steps(page, fix)
+        _steps(page, fix)
 
 
 def _steps(page: Page, fix: Fix) -> None:
@@ -155,6 +152,6 @@ def _more(report: Report, detail: Detail) -> str:
     slugs = report.root_causes[:1]
     explained = [f"gpucheck explain {slug}" for slug in slugs]
     fixes = [fix for finding in report.causes for fix in finding.fixes]
-    hidden = len(fixes) - 1 if detail >= Detail.CAUSE else 0
+    hidden = len(fixes) - 1 if detail >= Detail.ONE_FIX else 0
     count = say_many(hidden, "{count} more fix", "{count} more fixes") if hidden > 0 else ""
     return in_series([bracketed("gpucheck -v", count), *explained])

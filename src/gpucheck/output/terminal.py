@@ -99,7 +99,7 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
         _verdict(page, report)
         one_screen.write(page, report, detail)
         of_selftests = report.about == "self-tests"
-        if detail < Detail.FIRST_FIX or of_selftests:
+        if detail < Detail.ONE_FIX or of_selftests:
             _selftests(page, report, in_full=of_selftests)
         if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
             _areas(page, report)
