@@ -12,9 +12,11 @@ import argparse
 import sys
 import time
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
-from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.diagnose.localise import culprits, next_step
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.judgement import Judgement
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.tables import Tables, tables_dir
 
@@ -50,7 +52,7 @@ def _measure(roster: Roster, bad: set[int]) -> bool:
     slowest = 0.0
     while True:
         start = time.process_time()
-        step = next_step(roster, history, Limits(backend="gloo"))
+        step = next_step(roster, history, JobPlan())
         slowest = max(slowest, time.process_time() - start)
         if step is None:
             break
@@ -72,13 +74,14 @@ def _measure(roster: Roster, bad: set[int]) -> bool:
 def _judge(roster: Roster, history: list[StepResult]) -> float:
     """Return how long the whole judgement takes."""
     tables = Tables(tables_dir(None))
-    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
     half = len(roster.ranks) // 2
     facts = {
         one.task: TaskFacts(task=one.task, host=one.host, torch=f"2.{one.rank // half}.0")
         for one in roster.ranks
     }
-    judgement = Judgement(wanted, tables, lambda: None, lambda: 1.0)
+    judgement = Judgement(
+        JobPlan(), entrance.alone({}), tables, local=lambda: None, clock=lambda: 1.0
+    )
     judgement.finish(Heard(roster=roster, facts=facts, history=[]))  # rules are imported, once
     start = time.process_time()
     judgement.finish(Heard(roster=roster, facts=facts, history=history))

@@ -27,11 +27,11 @@ from collections.abc import Callable
 
 import msgspec
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.coordinator.coordinator import Coordinator
-from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.judgement import Judgement
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire
@@ -186,9 +186,14 @@ class _Judged:
     """The real judgement, timed."""
 
     def __init__(self, begun: float) -> None:
-        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
         tables = Tables(tables_dir(None))
-        self._judgement = Judgement(wanted, tables, lambda: None, lambda: time.monotonic() - begun)
+        self._judgement = Judgement(
+            JobPlan(),
+            entrance.alone({}),
+            tables,
+            local=lambda: None,
+            clock=lambda: time.monotonic() - begun,
+        )
         self.planned = self.judged = 0.0
         self.heard: Heard | None = None
 
@@ -225,7 +230,7 @@ def _real(given: argparse.Namespace) -> int:
     judged = _Judged(begun)
     store = Store.open(None, None, _RUN, _TOKEN, clients=given.tasks)
     plan = JobPlan(
-        tasks=given.tasks, cuda=False, per_task=1, begun=begun, end=begun + _SECONDS,
+        tasks=given.tasks, cuda=False, per_task=1, begun=begun, timeout=_SECONDS,
         arrival=240.0, alone=given.held,
     )  # fmt: skip
     told: dict[str, tuple[float, str]] = {}

@@ -16,7 +16,7 @@ def run(*args: str) -> Result:
     return CliRunner().invoke(gpucheck, args)
 
 
-def said(*args: str) -> str:
+def refusal(*args: str) -> str:
     done = run(*args)
     assert done.exit_code == 2
     return " ".join(done.stderr.split())
@@ -58,13 +58,13 @@ def said(*args: str) -> str:
     ],
 )
 def test_what_was_meant_is_named(args: tuple[str, ...], meant: str) -> None:
-    assert meant in said(*args)
+    assert meant in refusal(*args)
 
 
 def test_a_file_in_place_of_a_command_is_for_triage(tmp_path: Path) -> None:
     log = tmp_path / "check.log"
     log.write_text("CUDA error", encoding="utf-8")
-    assert f"gpucheck triage {log}" in said(str(log))
+    assert f"gpucheck triage {log}" in refusal(str(log))
 
 
 def test_a_slug_is_known_in_any_case() -> None:

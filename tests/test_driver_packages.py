@@ -165,12 +165,14 @@ def test_an_ubuntu_past_its_support_has_no_package_of_a_new_branch(
     assert install(NEW, distribution, "").commands
 
 
-@pytest.mark.parametrize(("packages", "told"), [([], True), (["nvidia-utils-535"], False)])
-def test_a_driver_of_the_run_installer_is_removed_first(packages: list[str], *, told: bool) -> None:
+@pytest.mark.parametrize(("packages", "removed"), [([], True), (["nvidia-utils-535"], False)])
+def test_a_driver_of_the_run_installer_is_removed_first(
+    packages: list[str], *, removed: bool
+) -> None:
     driver = Driver(module_loaded=True, module_release="535.183.01", packages=packages)
     sections = (NO_CONTAINER, UBUNTU, on_bus(NEW), driver)
     made: DriverFixes = supply(DriverFixes, snapshot(*sections), TABLES)
-    assert ("nvidia-uninstall" in made.install().text) is told
+    assert ("nvidia-uninstall" in made.install().text) is removed
 
 
 def test_the_last_branch_of_an_ancient_gpu_has_no_package() -> None:

@@ -73,14 +73,14 @@ def on_the_planted_machine(
     return run
 
 
-def told(text: str) -> list[str]:
+def private_in(text: str) -> list[str]:
     return [secret for secret in PRIVATE if secret.lower() in text.lower()]
 
 
 def test_the_machine_is_planted(run: Run) -> None:
     """What is kept as it is has them all: else the other tests would find nothing."""
     assert set(PRIVATE) - {"q1W2e3R4", "hmoss", "pr0xYpw"} <= set(
-        told(run("collect", "--no-redact"))
+        private_in(run("collect", "--no-redact"))
     )
 
 
@@ -89,13 +89,13 @@ def test_the_machine_is_planted(run: Run) -> None:
 def test_a_report(run: Run, command: str, form: str) -> None:
     text = run(command, *(("--no-selftest",) if command == "check" else ()), "--format", form)
     assert "torch" in text
-    assert told(text) == []
+    assert private_in(text) == []
 
 
 def test_collect(run: Run) -> None:
     text = run("collect")
     assert json.loads(text)["redacted"]
-    assert told(text) == []
+    assert private_in(text) == []
 
 
 @pytest.mark.process  # a host that records is asked by children, as a live one is
@@ -104,7 +104,9 @@ def test_a_recorded_machine(run: Run, tmp_path: Path) -> None:
     files = [file for file in (tmp_path / "machine").rglob("*") if file.is_file()]
     assert {"host.json", "env.json", "expect.json"} <= {file.name for file in files}
     for file in files:
-        assert told(f"{file.relative_to(tmp_path)}\n{file.read_bytes().decode('latin-1')}") == []
+        assert (
+            private_in(f"{file.relative_to(tmp_path)}\n{file.read_bytes().decode('latin-1')}") == []
+        )
 
 
 @pytest.mark.parametrize("form", ["json", "html"])
@@ -118,7 +120,7 @@ def test_diff(run: Run, before: tuple[str, ...], form: str) -> None:
     text = run("diff", "before.json", "--format", form)
     assert "PYTHONPATH" in text
     if "--no-redact" in before:  # what another wrote into a redacted file is not known as private
-        assert told(text) == []
+        assert private_in(text) == []
 
 
 def test_baseline(run: Run, tmp_path: Path) -> None:
@@ -126,10 +128,10 @@ def test_baseline(run: Run, tmp_path: Path) -> None:
     (file,) = tmp_path.glob("sparrowhawk*.json")
     state = json.loads(file.read_text())
     assert state.pop("known_good")["host"].startswith("sparrowhawk")  # whose state it is
-    assert told(json.dumps(state)) == []
+    assert private_in(json.dumps(state)) == []
     run("collect", "--no-redact", "-o", "before.json")
     text = run("baseline", "compare", "before.json", "--no-selftest", "--format", "json")
-    assert told(text) == []
+    assert private_in(text) == []
 
 
 @pytest.mark.parametrize("form", ["terminal", "json"])
@@ -137,14 +139,14 @@ def test_recommend(run: Run, form: str) -> None:
     """Its commands are run as they stand, so it names this machine's paths and its index."""
     text = run("recommend", "--format", form)
     assert "torch" in text
-    assert told(OF_COMMANDS.sub("", text)) == []
+    assert private_in(OF_COMMANDS.sub("", text)) == []
 
 
 @pytest.mark.parametrize("form", ["terminal", "json", "github"])
 def test_lint(run: Run, form: str) -> None:
     text = run("lint", *FILES, "--gpu", "RTX 5090", "--format", form)
     assert "torch" in text
-    assert told(text) == []
+    assert private_in(text) == []
 
 
 @pytest.mark.parametrize(
@@ -155,18 +157,18 @@ def test_lint(run: Run, form: str) -> None:
 def test_triage(run: Run, options: tuple[str, ...]) -> None:
     text = run("triage", "ticket.txt", *options)
     assert len(text) > len(ERROR)
-    assert told(text) == []
+    assert private_in(text) == []
 
 
 @pytest.mark.parametrize("options", [(), ("--summary",), ("--summary", "--format", "html")])
 def test_triage_of_a_batch(run: Run, options: tuple[str, ...]) -> None:
-    assert told(run("triage", "--batch", ".", *options)) == []
+    assert private_in(run("triage", "--batch", ".", *options)) == []
 
 
 @pytest.mark.parametrize("form", ["json", "markdown", "html"])
 def test_triage_of_a_saved_machine(run: Run, form: str) -> None:
     run("collect", "--no-redact", "-o", "machine.json")
-    assert told(run("triage", "machine.json", "--format", form)) == []
+    assert private_in(run("triage", "machine.json", "--format", form)) == []
 
 
 @pytest.mark.parametrize(
@@ -200,7 +202,7 @@ def test_an_assistant(
     assert not answer.is_error
     text = answer.content[0].text + json.dumps(answer.structured_content)
     assert "torch" in text.lower()
-    assert told(OF_COMMANDS.sub("", text) if tool == "recommend" else text) == []
+    assert private_in(OF_COMMANDS.sub("", text) if tool == "recommend" else text) == []
 
 
 @pytest.mark.gate

@@ -15,8 +15,8 @@ from working_machine import (
     UBUNTU,
     VENV,
     commands,
+    findings_and_fixes,
     report,
-    said,
     serving,
     torch,
 )
@@ -83,7 +83,7 @@ def test_an_environment_of_uv_has_no_pip_and_is_read_all_the_same() -> None:
     """4.1.10: "Could not collect"."""
     uv = replace(VENV, kind="uv", has_pip=False)
     found = report(uv, torch("2.8.0+cu128", "12.8", CU128, installer="uv"), *serving(H100))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 @each(
@@ -104,7 +104,7 @@ def test_a_driver_of_the_same_cuda_major_is_enough(
     """4.2.12, 13, 16, 17, 18: "CRITICAL CONFLICT: driver supports up to ..."."""
     build = torch(version, cuda, CU130)
     found = report(build, *serving(A100, release=release, cuda=driver_cuda))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_no_build_of_cuda_11_is_given_to_a_driver_that_is_older() -> None:
     build = torch("1.13.1+cu117", "11.7", CU124)
     v100 = ("Tesla V100-SXM2-32GB", "7.0")
     found = report(build, *serving(v100, release="440.33.01", cuda="10.2"))
-    assert "10.2" in said(found)
+    assert "10.2" in findings_and_fixes(found)
     assert "/whl/cu1" not in commands(found)
 
 
@@ -157,7 +157,7 @@ def test_code_for_a_lower_minor_runs(
 ) -> None:
     """4.2.20: "architecture mismatch, install a nightly"."""
     found = report(torch(f"2.9.1+cu{cuda.replace('.', '')}", cuda, arch_list), *serving(card))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 @pytest.mark.parametrize("build", [torch("2.9.1+cu130", "13.0", CU130), CUDA_BUILD])
@@ -166,7 +166,7 @@ def test_pascal_gets_a_build_that_has_its_code(build: TorchBuild) -> None:
     found = report(build, *serving(GTX_1080_TI))
     assert found.root_causes == ("gpu-too-old-for-torch",)
     assert "/whl/cu126" in commands(found)
-    assert "nightly" not in commands(found) + said(found)
+    assert "nightly" not in commands(found) + findings_and_fixes(found)
 
 
 @pytest.mark.parametrize("release", ["580.95.05", "550.144.03"])
@@ -198,7 +198,7 @@ def test_the_second_gpu_counts_too(cards: tuple[tuple[str, str], ...]) -> None:
     """4.2.25: "compatible", after a look at GPU 0."""
     found = report(torch("2.9.1+cu130", "13.0", CU130), *serving(*cards))
     assert found.root_causes == ("gpu-too-old-for-torch",)
-    assert "GTX 1080 Ti" in said(found)
+    assert "GTX 1080 Ti" in findings_and_fixes(found)
     assert "/whl/cu126" in commands(found)
 
 
@@ -226,7 +226,7 @@ def test_a_torch_that_cannot_be_read_is_not_missing() -> None:
     )
     found = report(broken, *serving(H100))
     assert found.verdict == "unknown"
-    assert "torch-missing" not in said(found)
+    assert "torch-missing" not in findings_and_fixes(found)
 
 
 def test_no_toolkit_no_variables_no_system_cudnn() -> None:
@@ -234,7 +234,7 @@ def test_no_toolkit_no_variables_no_system_cudnn() -> None:
     bare = Toolkits(toolkits=[])
     build = torch("2.9.1+cu130", "13.0", CU130, cudnn="9.13.0.50")
     found = report(build, *serving(H100), bare, Environment(variables={}))
-    assert (found.verdict, said(found)) == ("healthy", "")
+    assert (found.verdict, findings_and_fixes(found)) == ("healthy", "")
 
 
 @pytest.mark.parametrize("python", ["3.13.1", "3.14.0"])
@@ -242,7 +242,7 @@ def test_a_new_python_with_its_wheel(python: str) -> None:
     """4.3.32: "torch supports Python up to 3.12"."""
     new: Interpreter = replace(VENV, version=python)
     found = report(new, torch("2.9.1+cu130", "13.0", CU130), *serving(H100))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
     assert "torch==2." in commands(report(new, CPU_BUILD, *serving(H100)))
 
 
@@ -262,7 +262,9 @@ def test_no_fix_sets_the_library_path_or_installs_cudnn() -> None:
         report(*serving(H100, release="470.57.02", cuda="11.4")),
         report(*serving(H100), cuda_fails(999), Driver(module_loaded=True, uvm_loaded=False)),
     ]
-    text = "\n".join(said(report_found) + commands(report_found) for report_found in found)
+    text = "\n".join(
+        findings_and_fixes(report_found) + commands(report_found) for report_found in found
+    )
     assert "LD_LIBRARY_PATH" not in text
     assert "cudnn" not in text.lower()
     assert "cuda-toolkit" not in text
@@ -277,15 +279,15 @@ def test_a_plain_python_image_with_the_gpu_of_its_host() -> None:
         injected=["/dev/nvidia0", "/usr/lib/x86_64-linux-gnu/libcuda.so.580.95.05"],
     )
     found = report(box, torch("2.9.1+cu130", "13.0", CU130), *serving(H100))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 def test_a_release_that_no_table_has_is_judged_by_what_the_driver_says() -> None:
     """4.2.16: a table that ends below the driver called it too old."""
     later = nvml(H100, release="700.10.01", cuda="15.1")
     found = report(torch("2.9.1+cu130", "13.0", CU130), *serving(H100), later)
-    assert found.verdict == "healthy", said(found)
-    assert "newer-than-tables" in said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
+    assert "newer-than-tables" in findings_and_fixes(found)
 
 
 @each(
@@ -307,6 +309,6 @@ def test_the_gpu_of_a_jetson_has_no_neighbours(
     card = (board, capability)
     build = torch(f"2.14.0+cu{cuda.replace('.', '')}", cuda, arch_list)
     found = report(jetson, build, *serving(card, cuda="13.2"), bus)
-    assert found.verdict == verdict, said(found)
+    assert found.verdict == verdict, findings_and_fixes(found)
     assert found.root_causes in ((), ("torch-rocm-or-other-build",))
     assert "download.pytorch.org" not in commands(found)

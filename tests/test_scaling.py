@@ -16,12 +16,12 @@ from rules_support import TABLES, snapshot
 from tiny_elf import tiny_elf
 
 import gpucheck
-from gpucheck.cluster.coordinator import attendance
-from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster import attendance
+from gpucheck.cluster import coordinator as module
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.variables import hosts
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of
@@ -266,7 +266,7 @@ def test_a_coordinator_that_waits_for_hours_keeps_nothing(monkeypatch: pytest.Mo
         monkeypatch.setattr(timed, "time", clock)
     store = MemoryStore()
     plan = JobPlan(
-        tasks=65, cuda=False, per_task=1, begun=clock.now, end=clock.now + 1e6, arrival=1e6,
+        tasks=65, cuda=False, per_task=1, begun=clock.now, timeout=1e6, arrival=1e6,
         connect=9.0,
     )  # fmt: skip
     coordinator = Coordinator(

@@ -115,7 +115,7 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
 
 
 @each(
-    "said",
+    "line",
     [
         MARK,
         f"{MARK} verdict=fine causes=none start=0000",
@@ -128,10 +128,10 @@ def test_a_line_that_is_broken_anywhere_is_read() -> None:
         f"gpucheck-report/2 {LINE.partition(' ')[2]}",
     ],
 )
-def test_what_is_no_trailer_says_nothing(said: str) -> None:
-    assert parse([said]) is None
+def test_what_is_no_trailer_says_nothing(line: str) -> None:
+    assert parse([line]) is None
     found = triage(
-        f"BROKEN\n{said}\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+        f"BROKEN\n{line}\nRuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
     )
     assert found.root_causes[:1] == ("out-of-memory",)
 

@@ -104,7 +104,7 @@ def report(*sections: Section) -> Report:
     return make_report(diagnose(described, TABLES), described, questions)
 
 
-def said(found: Report) -> str:
+def findings_and_fixes(found: Report) -> str:
     """Return every standing finding with its fixes, as one text."""
     return "\n".join(
         "\n".join((f"{finding.slug}: {finding.headline}", *(fix.text for fix in finding.fixes)))

@@ -254,7 +254,7 @@ class _Machine:
         paths = environment.libraries()
         data = cut_elf.cut(
             environment.host,
-            [*paths, *(one for one in beside if one not in paths)],
+            [*paths, *(library for library in beside if library not in paths)],
             "^nccl",
             extensions=environment.extensions,
             moved=self._moved,

@@ -124,10 +124,10 @@ def test_a_signal_leaves_no_file_that_is_not_whole(
     fleet.mkdir()
     before = store.save_for_fleet(_at(4), fleet, "").read_bytes()
 
-    def told(*_: object) -> object:
+    def stopped(*_: object) -> object:
         raise stop
 
-    monkeypatch.setattr(Path, moment, told)
+    monkeypatch.setattr(Path, moment, stopped)
     for save, folder in ((store.save, own), (store.save_for_fleet, fleet)):
         with pytest.raises(type(stop)):
             save(_at(5), folder, "")

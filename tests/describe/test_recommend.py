@@ -45,7 +45,7 @@ def why_nothing(found: Recommendation) -> str:
 
 
 @each(
-    ("cards", "said", "torch", "build"),
+    ("cards", "given", "torch", "build"),
     [
         ((GTX_1080,), {"driver": "580.95.05"}, "2.14.1", "cu126"),
         ((GTX_1080,), {"driver": "580"}, "2.14.1", "cu126"),
@@ -66,8 +66,8 @@ def why_nothing(found: Recommendation) -> str:
         ((), {"driver": "390.157"}, "2.15.0", "cpu"),
     ],
 )
-def test_best(cards: tuple[Card, ...], said: dict[str, str], torch: str, build: str) -> None:
-    offer = best(recommend(*cards, **said))
+def test_best(cards: tuple[Card, ...], given: dict[str, str], torch: str, build: str) -> None:
+    offer = best(recommend(*cards, **given))
     assert (offer.torch, offer.build) == (torch, build)
 
 

@@ -221,7 +221,7 @@ def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple
 
 
 @each(
-    ("table", "said", "near"),
+    ("table", "value", "near"),
     [
         ("torch_builds", "torch=2.9.1", "Similar values: 2.9."),
         ("torch_builds", "platform=linux", "linux_aarch64, linux_x86_64"),
@@ -229,14 +229,14 @@ def test_no_judgement_rests_on_a_row_without_a_source(copy: Path, command: tuple
         ("torch_builds", "torch=plenty", "No row has torch=plenty."),
     ],
 )
-def test_a_value_that_no_row_has_brings_the_near_ones(table: str, said: str, near: str) -> None:
-    done = run("show", table, said)
+def test_a_value_that_no_row_has_brings_the_near_ones(table: str, value: str, near: str) -> None:
+    done = run("show", table, value)
     assert done.exit_code == 0
-    assert f"No row has {said}" in done.stderr
+    assert f"No row has {value}" in done.stderr
     assert near in done.stderr
     assert done.stdout.startswith("0 of ")
-    assert run("show", table, said, "-q").stderr == ""
-    assert as_json("show", table, said)["rows"] == []
+    assert run("show", table, value, "-q").stderr == ""
+    assert as_json("show", table, value)["rows"] == []
 
 
 def test_a_value_that_rows_have_brings_no_hint() -> None:

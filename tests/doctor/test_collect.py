@@ -375,14 +375,14 @@ def test_without_a_driver_a_linux_machine_is_asked_in_one_child(
     monkeypatch.setattr(LiveHost, "identity", lambda _self: identity)
     monkeypatch.setattr(LiveHost, "exists", lambda _self, path: Answer(driver, path))
 
-    def one(host: Host) -> Nvml:  # noqa: ARG001
+    def nvml_of_child(host: Host) -> Nvml:  # noqa: ARG001
         return Nvml(init_code=os.getpid())
 
     def other(host: Host) -> LimitsOfProcess:  # noqa: ARG001
         return LimitsOfProcess(open_files=os.getpid())
 
     limits = msgspec.structs.replace(_probe(LimitsOfProcess, other, host=Host), lane="files")
-    snapshot = _run(monkeypatch, _probe(Nvml, one, host=Host), limits).snapshot
+    snapshot = _run(monkeypatch, _probe(Nvml, nvml_of_child, host=Host), limits).snapshot
     pids = {snapshot.get(Nvml).init_code, snapshot.get(LimitsOfProcess).open_files}
     assert len(pids) == children
 

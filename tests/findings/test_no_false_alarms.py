@@ -24,8 +24,8 @@ from working_machine import (
     GIB,
     VENV,
     commands,
+    findings_and_fixes,
     report,
-    said,
     serving,
     torch,
 )
@@ -84,7 +84,7 @@ def with_memory(section: Nvml, *gib: float, used: float = 0.5) -> Nvml:
 )
 def test_builds_from_everywhere(build: Section) -> None:
     found = report(build, *serving(H100))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
     assert [finding.slug for finding in found.standing if finding.severity != "info"] == []
 
 
@@ -102,22 +102,22 @@ def test_builds_from_everywhere(build: Section) -> None:
 def test_a_host_that_is_to_use_no_gpu(sections: tuple[Section, ...]) -> None:
     assert report(*sections).verdict == "broken"
     found = report(*sections, Request(gpus=0))
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 def test_the_stub_on_a_build_host_without_gpu() -> None:
     empty = Pci(gpus=[], nvswitches=0, other_display_vendors=[], jetson_gpu="")
     driver = Driver(module_loaded=False, libcuda=[], libnvidia_ml=[], packages=[])
     found = report(CPU_BUILD, empty, NO_NVML, STUB, driver, dev())
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 def test_a_small_card_for_the_screen() -> None:
     sections = serving(RTX_4090, GT_1030)
     cards = with_memory(nvml(RTX_4090, GT_1030, release="580.95.05", cuda="13.0"), 24, 2)
     found = report(*sections, cards)
-    assert found.verdict == "healthy", said(found)
-    assert "GT 1030" in said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
+    assert "GT 1030" in findings_and_fixes(found)
     assert report(*sections, cards, Request(gpus=2)).verdict == "broken"
     large = with_memory(nvml(RTX_4090, GT_1030, release="580.95.05", cuda="13.0"), 24, 8)
     assert report(*sections, large).verdict == "broken"
@@ -125,20 +125,20 @@ def test_a_small_card_for_the_screen() -> None:
 
 def test_an_old_card_for_the_screen_that_the_driver_has_dropped() -> None:
     found = report(*serving(RTX_4090), on_bus(RTX_4090, GT710))
-    assert found.verdict == "healthy", said(found)
-    assert "GT 710" in said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
+    assert "GT 710" in findings_and_fixes(found)
 
 
 def test_an_old_card_with_nouveau_and_a_cpu_build() -> None:
     found = report(CPU_BUILD, on_bus(GT710, bound="nouveau"), NO_NVML, NO_LIBCUDA, MODULE_ONLY)
-    assert "driver-missing" not in said(found)
+    assert "driver-missing" not in findings_and_fixes(found)
 
 
 @each("bound", ["vfio-pci", "pci-stub", "xen-pciback", "nvgrace_gpu_vfio_pci"])
 def test_a_gpu_that_was_passed_to_a_virtual_machine(bound: str) -> None:
     none = Driver(module_loaded=False, libcuda=[], libnvidia_ml=[], packages=[])
     found = report(CPU_BUILD, on_bus(RTX_4090, bound=bound), NO_NVML, NO_LIBCUDA, none, dev())
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ def test_lanes_that_the_maker_wired(product: str) -> None:
     wired = replace(bus, gpus=[replace(gpu, **lanes) for gpu in bus.gpus or ()])
     assert report(*serving(H100), wired).verdict == "healthy"
     card = replace(wired, gpus=[replace(g, product="GeForce RTX 3060") for g in wired.gpus or ()])
-    assert "pcie-link-degraded" in said(report(*serving(H100), card))
+    assert "pcie-link-degraded" in findings_and_fixes(report(*serving(H100), card))
 
 
 def test_one_full_gpu_of_several() -> None:
@@ -169,7 +169,7 @@ def test_memory_that_the_system_uses_too() -> None:
     gh200 = ("NVIDIA GH200 480GB", "9.0")
     used = with_memory(nvml(gh200, release="580.95.05", cuda="13.0"), 96, used=30)
     found = report(*serving(gh200), used)
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 def test_one_gpu_of_two_in_mig_mode_without_instances() -> None:
@@ -191,7 +191,7 @@ def test_a_mig_instance_in_a_pod() -> None:
             (nvml_facts.gpus or [])[0], mig_enabled=True, mig_pending=True, mig_devices=devices
         )
         found = report(pod, *serving(A100), replace(nvml_facts, gpus=[gpu]))
-        assert found.verdict == "healthy", said(found)
+        assert found.verdict == "healthy", findings_and_fixes(found)
 
 
 def test_the_fate_of_other_gpus_of_the_host() -> None:
@@ -203,7 +203,7 @@ def test_the_fate_of_other_gpus_of_the_host() -> None:
         oom_kills=[],
     )
     found = report(pod, *serving(H100), log)
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
     assert report(*serving(H100), log).verdict == "broken"
 
 
@@ -225,7 +225,7 @@ def test_a_container_that_was_to_have_no_gpu(runtime: str) -> None:
     nodes = dev("/dev/nvidiactl", "/dev/nvidia-uvm")
     sections = (box, on_bus(H100), none, cuda_fails(100), loaded("580.95.05"), nodes)
     found = report(CPU_BUILD, *sections)
-    assert found.verdict == "healthy", said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
     assert report(CUDA_BUILD, *sections).root_causes == ("container-no-gpu",)
 
 
@@ -236,7 +236,7 @@ def test_a_slurm_step_without_gpu() -> None:
     step = (slurm, on_bus(H100), none, cuda_fails(100), loaded("580.95.05"), nodes)
     for build in (CUDA_BUILD, CPU_BUILD):
         found = report(build, *step)
-        assert (found.verdict, said(found)) == ("unknown", "")
+        assert (found.verdict, findings_and_fixes(found)) == ("unknown", "")
 
 
 def test_a_network_card_for_ethernet_is_no_infiniband(tmp_path: pytest.TempPathFactory) -> None:
@@ -256,14 +256,14 @@ def test_the_missing_device_file_is_named_and_made() -> None:
     nodes = dev("/dev/nvidiactl", "/dev/nvidia-uvm", "/dev/nvidia0", "/dev/nvidia2")
     cards = (A100, A100, A100)
     found = report(on_bus(*cards), Nvml(init_code=0), cuda_fails(100), driver, nodes)
-    assert "/dev/nvidia1 is missing" in said(found)
+    assert "/dev/nvidia1 is missing" in findings_and_fixes(found)
     assert "sudo nvidia-modprobe -u -c=0 -c=1" in commands(found)
 
 
 def test_a_confidential_machine_with_one_gpu() -> None:
     driver = replace(loaded("580.95.05"), fabric_manager_installed=False)
     found = report(*serving(H100), cuda_fails(802), driver)
-    assert "Fabric Manager is not installed" not in said(found)
+    assert "Fabric Manager is not installed" not in findings_and_fixes(found)
     assert commands(found).startswith("sudo nvidia-smi conf-compute -srs 1")
 
 
@@ -272,7 +272,7 @@ def test_a_new_driver_for_a_machine_with_nvswitches() -> None:
     switched = replace(on_bus(H100, H100), nvswitches=4)
     found = report(*sections, switched)
     assert "apt-get" not in commands(found)
-    assert "Fabric Manager" in said(found)
+    assert "Fabric Manager" in findings_and_fixes(found)
     assert "apt-get install" in commands(report(*sections))
 
 
@@ -280,9 +280,9 @@ def test_a_release_that_is_new_enough_is_not_called_too_old() -> None:
     build = torch("2.9.1+cu130", "13.0", CU128)
     old_libcuda = replace(cuda_sees(H100), cuda="12.2")
     found = report(build, *serving(H100), old_libcuda)
-    assert "is older than" not in said(found)
+    assert "is older than" not in findings_and_fixes(found)
     assert "apt-get" not in commands(found)
-    assert "libcuda" in said(found)
+    assert "libcuda" in findings_and_fixes(found)
 
 
 @pytest.mark.parametrize(("kind", "first"), [("conda", "-m ensurepip"), ("uv", "uv pip")])
@@ -310,7 +310,7 @@ def test_the_torch_of_an_ngc_image_is_not_replaced_by_pip() -> None:
 def test_gpucheck_is_never_installed_by_its_name_alone() -> None:
     future = torch("9.9.0+cu128", "12.8", CU128)
     found = report(future, *serving(H100))
-    assert "newer-than-tables" in said(found)
+    assert "newer-than-tables" in findings_and_fixes(found)
     assert "install" not in commands(found)
 
 
@@ -326,17 +326,22 @@ def test_numpy_without_pip() -> None:
 def test_a_container_on_a_host_that_passes_its_gpu_on() -> None:
     box = Container(runtime="docker", visible_devices="", driver_capabilities="", injected=[])
     bare = (NO_NVML, NO_LIBCUDA, replace(MODULE_ONLY, nouveau_loaded=False), dev())
-    assert "container-no-gpu" not in said(report(box, on_bus(H100, bound="vfio-pci"), *bare))
+    assert "container-no-gpu" not in findings_and_fixes(
+        report(box, on_bus(H100, bound="vfio-pci"), *bare)
+    )
     found = report(box, on_bus(RTX_4090, bound="nouveau"), *bare)
     assert found.root_causes == ("container-no-gpu",)
-    assert "On the host, not in this container: install an NVIDIA driver of branch" in said(found)
+    assert (
+        "On the host, not in this container: install an NVIDIA driver of branch"
+        in findings_and_fixes(found)
+    )
 
 
 def test_what_pip_set_aside_is_only_mentioned() -> None:
     aside = replace(CUDA_BUILD, leftovers=["/home/ada/venv/lib/python3.12/site-packages/~orch"])
     found = report(aside, *serving(H100))
-    assert found.verdict == "healthy", said(found)
-    assert "~orch" in said(found)
+    assert found.verdict == "healthy", findings_and_fixes(found)
+    assert "~orch" in findings_and_fixes(found)
 
 
 @pytest.mark.parametrize("value", ["", "NoDevFiles"])

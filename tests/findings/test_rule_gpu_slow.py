@@ -62,7 +62,7 @@ def severity(judgement: object) -> Severity | None:
 
 @each("name", ["bf16", "sustained"])
 @each(
-    ("rates", "said"),
+    ("rates", "expected"),
     [
         ((700.0, 690.0, 710.0, 705.0), None),
         ((700.0, 565.0, 710.0, 705.0), None),
@@ -71,9 +71,9 @@ def severity(judgement: object) -> Severity | None:
         ((700.0, 300.0), Severity.ERROR),
     ],
 )
-def test_peers_come_first(rates: tuple[float, ...], said: Severity | None, name: str) -> None:
+def test_peers_come_first(rates: tuple[float, ...], expected: Severity | None, name: str) -> None:
     found = ask(SLUG, machine(*((H200, rate) for rate in rates), name=name))
-    assert severity(found) is said, found
+    assert severity(found) is expected, found
 
 
 def test_what_it_is_compared_with_is_told() -> None:
@@ -84,7 +84,7 @@ def test_what_it_is_compared_with_is_told() -> None:
 
 
 @each(
-    ("model", "rate", "said"),
+    ("model", "rate", "expected"),
     [
         (H200, 745.0, None),
         (H200, 430.0, None),  # a low power limit, an old cuBLAS
@@ -95,10 +95,10 @@ def test_what_it_is_compared_with_is_told() -> None:
     ],
 )
 def test_alone_it_is_compared_with_what_was_published_and_never_accused(
-    model: str, rate: float, said: Severity | None
+    model: str, rate: float, expected: Severity | None
 ) -> None:
     found = ask(SLUG, machine((model, rate)))
-    assert severity(found) is said, found
+    assert severity(found) is expected, found
     if isinstance(found, Hit):
         assert found.confidence is Confidence.POSSIBLE
         assert "of the highest rate that was published for this board" in found.headline

@@ -4,7 +4,7 @@ import pytest
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.history import exclusion
+from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.limits import LimitsOfProcess

@@ -5,7 +5,7 @@ import pytest
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.history import exclusion
+from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity

@@ -52,7 +52,7 @@ def standing(found: Diagnosis) -> list[str]:
     return [finding.slug for finding in found.standing if finding.severity is Severity.ERROR]
 
 
-def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
+def standing_instead(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
     """Return the finding of this slug, which has to stand, and suppresses selftest-failed."""
     found = judged(tests, *more)
     other = next(finding for finding in found.findings if finding.slug == "selftest-failed")
@@ -80,7 +80,7 @@ def one(tests: SelfTests, slug: str, *more: Any) -> Finding:  # noqa: ANN401
     ],
 )
 def test_a_warning_of_nccl_names_the_cause(slug: str, words: str) -> None:
-    found = one(nccl_says("some other line", words), slug)
+    found = standing_instead(nccl_says("some other line", words), slug)
     assert found.severity is Severity.ERROR
     assert "rank 1 on cuda:1" in found.headline
     assert words in found.headline
@@ -97,7 +97,7 @@ def test_what_was_printed_before_a_crash_counts_as_well() -> None:
     printed = "node1:7:9 [0] misc/shmutils.cc:72 NCCL WARN Call to posix_fallocate failed : No \
 space left on device\n"
     bad = rank(1, "crashed", "signal", detail="killed by SIGABRT", data={"printed": printed})
-    found = one(ran(rank(0), bad, rank(2), devices=DEVICES), "shm-too-small")
+    found = standing_instead(ran(rank(0), bad, rank(2), devices=DEVICES), "shm-too-small")
     assert "posix_fallocate" in found.headline
     died = {finding.slug: finding.silenced_by for finding in judged(ran(rank(0), bad)).findings}
     assert died["rank-crashed"] == "shm-too-small"
@@ -105,20 +105,20 @@ space left on device\n"
 
 def test_a_bus_error_over_nccl_is_likely_shared_memory() -> None:
     bad = rank(1, "crashed", "signal", detail="killed by SIGBUS in: all-reduce of 8 MiB")
-    found = one(ran(rank(0), bad, rank(2), devices=DEVICES), "shm-too-small")
+    found = standing_instead(ran(rank(0), bad, rank(2), devices=DEVICES), "shm-too-small")
     assert found.confidence is Confidence.LIKELY
 
 
 def test_words_stand_though_the_facts_look_fine() -> None:
     plenty = LimitsOfProcess(shm_total_bytes=1 << 34)
     words = "Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes"
-    assert one(nccl_says(words), "shm-too-small", plenty).slug == "shm-too-small"
+    assert standing_instead(nccl_says(words), "shm-too-small", plenty).slug == "shm-too-small"
 
 
 def test_a_small_shm_that_nccl_met_is_an_error_with_both_facts() -> None:
     small = LimitsOfProcess(shm_total_bytes=1 << 26, sources={"*": "statvfs"})
     words = "Error: failed to extend /dev/shm/nccl-AbCdEf to 9637892 bytes"
-    found = one(nccl_says(words), "shm-too-small", small)
+    found = standing_instead(nccl_says(words), "shm-too-small", small)
     assert found.severity is Severity.ERROR
     facts = {each.fact for each in found.evidence}
     assert {"limits.shm_total_bytes", "selftests.results.1.detail"} <= facts
@@ -157,7 +157,7 @@ def test_gloo_says_which_interface_is_not_there() -> None:
     words = "RuntimeError: [enforce fail at device.cc:83] ifa != nullptr. Unable to find address \
 for: eth9"
     both = [rank(at, "failed", "python-exception", device="cpu", detail=words) for at in range(3)]
-    found = one(ran(*both, devices=()), "nccl-network-interface")
+    found = standing_instead(ran(*both, devices=()), "nccl-network-interface")
     assert "eth9" in found.headline
 
 
@@ -178,7 +178,7 @@ def waits(at: int, *named: int, **more: Any) -> SelfTest:  # noqa: ANN401
 
 
 def test_a_collective_that_nobody_leaves_is_a_timeout() -> None:
-    found = one(ran(*(waits(at) for at in range(3)), devices=DEVICES), "nccl-timeout")
+    found = standing_instead(ran(*(waits(at) for at in range(3)), devices=DEVICES), "nccl-timeout")
     assert "no rank left the all-reduce" in found.headline
     assert len(found.evidence) == len(DEVICES)
 
@@ -206,7 +206,7 @@ def test_something_more_specific_than_a_timeout() -> None:
 def test_a_rank_for_which_the_others_wait(slug: str, stage: str) -> None:
     stopped = rank(1, "skipped", "stopped")
     results = settled([waits(0, 1, stage=stage), waits(2, 1, stage=stage), stopped])
-    found = one(ran(*results, devices=DEVICES), slug)
+    found = standing_instead(ran(*results, devices=DEVICES), slug)
     assert "rank 1 on cuda:1" in found.headline
     assert "gpucheck selftest --device cuda:1" in found.fixes[0].commands
 
@@ -214,7 +214,7 @@ def test_a_rank_for_which_the_others_wait(slug: str, stage: str) -> None:
 @pytest.mark.parametrize("kind", ["signal", "exit-status", "no-answer"])
 def test_a_rank_that_died(kind: str) -> None:
     results = settled([rank(0, "failed", "peer-lost"), rank(1, "crashed", kind), rank(2)])
-    found = one(ran(*results, devices=DEVICES), "rank-crashed")
+    found = standing_instead(ran(*results, devices=DEVICES), "rank-crashed")
     assert "rank 1 on cuda:1" in found.headline
 
 

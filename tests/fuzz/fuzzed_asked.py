@@ -9,9 +9,8 @@ import preflight_samples
 from fuzz_target import Target
 from index_server import JSON, page
 
-from gpucheck.cluster import drill
-from gpucheck.cluster.files import json_text
-from gpucheck.cluster.history import of_lines
+from gpucheck.cluster import job_plan
+from gpucheck.cluster.files import json_text, of_lines
 from gpucheck.cluster.history_command import _text
 from gpucheck.cluster.pages.record import line
 from gpucheck.describe import lock
@@ -64,7 +63,7 @@ def _lock(data: bytes) -> None:
 def _drills(data: bytes) -> None:
     """Values of ``--drill``; refused by ValueError with a sentence."""
     with contextlib.suppress(ValueError):
-        found = drill.parse(data.decode("utf-8", "surrogateescape").split("\n"))
+        found = job_plan.parse_drill(data.decode("utf-8", "surrogateescape").split("\n"))
         found.problem(8)
         for fault in found.faults:
             found.for_worker(fault.rank)

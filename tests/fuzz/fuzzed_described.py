@@ -12,7 +12,7 @@ from gpucheck.cluster.figures.baseline import Baseline, _sound
 from gpucheck.cluster.figures.policy import PolicyError, parse_file
 from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import GivenError, read_object, read_words
@@ -62,7 +62,7 @@ def _launcher(data: bytes) -> None:
         return
     variables, master, nodes = decoded
     with contextlib.suppress(EntranceError):
-        entrance.find(variables, entrance.Wish(master=master, nodes=nodes, pid=777))
+        entrance.find(variables, entrance.PlaceRequest(master=master, nodes=nodes, pid=777))
     with contextlib.suppress(EntranceError):
         entrance.token(variables)
 
@@ -163,8 +163,8 @@ def _environments() -> list[bytes]:
     pod = {"JOB_COMPLETION_INDEX": "2", "HOSTNAME": "gate-2", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
     each: list[dict[str, str]] = [srun, torchrun, open_mpi, mpich, pod, {}, {**srun, **mpich},
                                   {**torchrun, **srun}, {**srun, **open_mpi}]  # fmt: skip
-    wishes: tuple[tuple[str, int | None], ...] = (("", None), ("n1:29500", 2), ("[::1]:80", 1))
-    return [json.dumps([document, *wish]).encode() for document in each for wish in wishes]
+    requests: tuple[tuple[str, int | None], ...] = (("", None), ("n1:29500", 2), ("[::1]:80", 1))
+    return [json.dumps([document, *request]).encode() for document in each for request in requests]
 
 
 _LISTS = [

@@ -14,11 +14,11 @@ from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.history import exclusion, good_hosts
+from gpucheck.cluster import attendance, coordinator
+from gpucheck.cluster.files import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Result, Wanted
+from gpucheck.cluster.judgement import Judgement, Result
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.pages import html, node_line
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
@@ -32,7 +32,7 @@ from gpucheck.cluster.store import attempt, client, connection
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Attendees, Deputies, Malformed, Topic, Verdict
 from gpucheck.cluster.store.wire import Scene
-from gpucheck.cluster.survivors.conclusion import is_about_task_0
+from gpucheck.cluster.task_0 import is_about_task_0
 from gpucheck.language import speaking
 
 _TASKS, _LIARS = 4, (2, 3)
@@ -107,10 +107,11 @@ def _job(data: bytes) -> None:
     cuda = bool(decoded.get("cuda"))
     job = _Job(decoded)
     with mock.patch.object(coordinator, "time", job), mock.patch.object(attendance, "time", job):
-        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
-        judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+        judge = Judgement(
+            JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
+        )
         plan = JobPlan(
-            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, end=1300,
+            tasks=_TASKS, cuda=cuda, per_task=None if cuda else 1, begun=1000, timeout=300,
             arrival=9.0, connect=9.0,
         )  # fmt: skip
         one = coordinator.Coordinator(

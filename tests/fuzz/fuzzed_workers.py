@@ -8,8 +8,8 @@ from fuzz_target import Target
 from preloading_forms import FORMS
 
 from gpucheck.cluster.files import json_text
-from gpucheck.cluster.task import process_state
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer, read_flight
+from gpucheck.cluster.task import rank_run
+from gpucheck.cluster.task.rank_run import RankRun, read_answer, read_flight
 from gpucheck.facts import builtins
 from gpucheck.language import speaking, spoken
 from gpucheck.machine.worker_pool.exits import worker_exit
@@ -32,7 +32,7 @@ def _answer(data: bytes) -> None:
         assert rank.facts is not None
     flight = read_flight(message)
     ended = worker_exit(message, "all_reduce")
-    run = RankRun(3, WorkerProcess("1.3", 30.0, time.monotonic() + 60, grace=5.0), Deadlines())
+    run = RankRun(3, WorkerProcess("1.3", 30.0, time.monotonic() + 60, grace=5.0), {"start": 30.0})
     run.hear(message)
     run.hear({"event": "ended", "status": 0})
     assert run.result is not None
@@ -60,7 +60,7 @@ def _printed(data: bytes) -> None:
     both = Looks()
     look = ProcessLook(state="S", cpu=0.0, wchan=first, syscall=first, kernel="".join(rest))
     both.worker = both.zygote = (look, look)
-    seen = process_state.seen(both, printed, killed=False)
+    seen = rank_run.seen(both, printed, killed=False)
     ended = worker_exit({"printed": printed, "status": 1}, "")
     json_text(builtins([seen, ended.detail, ended.data]))
 

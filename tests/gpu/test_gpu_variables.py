@@ -66,7 +66,7 @@ def outcomes() -> Mapping[str, tuple[gpu_runs.Done, gpu_runs.Done]]:
         return dict(zip(CHOSEN, done, strict=True))
 
 
-def said(program: gpu_runs.Done, checked: gpu_runs.Done) -> str:
+def outcome(program: gpu_runs.Done, checked: gpu_runs.Done) -> str:
     """Return what torch and gpucheck said, in a few lines."""
     report = checked.report
     lines = [f"torch: {program.status} {program.out.strip()} {program.err.strip()[-300:]}"]
@@ -80,10 +80,10 @@ def said(program: gpu_runs.Done, checked: gpu_runs.Done) -> str:
     return "\n  ".join(lines)
 
 
-def show(capsys: pytest.CaptureFixture[str], name: str, told: str) -> None:
+def show(capsys: pytest.CaptureFixture[str], name: str, words: str) -> None:
     """Print it whatever comes of the test: a machine with a GPU is rare."""
     with capsys.disabled():
-        sys.stdout.write(f"\n{name}\n  {told}\n")
+        sys.stdout.write(f"\n{name}\n  {words}\n")
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -93,11 +93,11 @@ def test_gpucheck_says_what_torch_does(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     program, checked = outcomes[name]
-    show(capsys, name, said(program, checked))
+    show(capsys, name, outcome(program, checked))
     healthy = checked.report["verdict"] == "healthy"
     if gpu_runs.ON_CPU and "no-nvidia-gpu" in checked.report["root_causes"]:
         healthy = True  # said of a CUDA build without a GPU
-    assert healthy == (program.status == 0), said(program, checked)
+    assert healthy == (program.status == 0), outcome(program, checked)
 
 
 @pytest.mark.skipif(gpu_runs.ON_CPU, reason="no cuDNN is loaded")
@@ -110,11 +110,11 @@ def test_a_cudnn_of_the_system_before_that_of_torch(
     for library in others:
         (tmp_path / library.name).symlink_to(library)
     program, checked = both({"LD_LIBRARY_PATH": str(tmp_path)})
-    told = said(program, checked)
-    show(capsys, "a cuDNN of the system", told)
-    assert (checked.report["verdict"] == "healthy") == (program.status == 0), told
+    words = outcome(program, checked)
+    show(capsys, "a cuDNN of the system", words)
+    assert (checked.report["verdict"] == "healthy") == (program.status == 0), words
     if program.status == 0:
         loading = gpu_runs.facts(checked.report["snapshot"])["loading"]
         (found,) = [fact for fact in loading["libraries"] if fact["library"] == "cudnn"]
         major, minor, patch = (int(part) for part in found["version"].split(".")[:3])
-        assert program.out.split() == ["cudnn", str(major * 10000 + minor * 100 + patch)], told
+        assert program.out.split() == ["cudnn", str(major * 10000 + minor * 100 + patch)], words

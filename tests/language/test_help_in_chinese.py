@@ -104,7 +104,7 @@ def test_another_language_is_refused(run: Run) -> None:
 
 
 @each(
-    ("words", "said"),
+    ("words", "refusal"),
     [
         (("check", "--nope"), "错误：没有选项"),
         (("explain",), "错误：缺少参数 'SLUG'。"),
@@ -132,9 +132,9 @@ def test_another_language_is_refused(run: Run) -> None:
         (("list", "-o", "/nowhere/f"), "无法写入 /nowhere/f："),
     ],
 )  # fmt: skip
-def test_a_refusal(words: tuple[str, ...], said: str, run: Run) -> None:
+def test_a_refusal(words: tuple[str, ...], refusal: str, run: Run) -> None:
     text = run("--lang", "zh", *words)
-    assert said in text
+    assert refusal in text
     assert english_left(text, "No such file or directory") == []
 
 

@@ -62,7 +62,7 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
 
 
 @each(
-    "said",
+    "template",
     [
         {"key": "{x.__class__}", "params": {"x": "my text"}},
         {"key": "{x[0]}", "params": {"x": "my text"}},
@@ -82,10 +82,10 @@ def test_a_sentence_comes_back_as_it_was(sentence: Sentence) -> None:
         {"params": {}}, [], ["my text"], "my text", 5, None,
     ],
 )  # fmt: skip
-def test_a_forged_sentence_stays_text(said: object) -> None:
-    assert type(said_again("my text", said)) is str
-    assert type(said_again("", said)) is str
-    back = with_sentences({"why": "my text", "said": {"why": said}})
+def test_a_forged_sentence_stays_text(template: object) -> None:
+    assert type(said_again("my text", template)) is str
+    assert type(said_again("", template)) is str
+    back = with_sentences({"why": "my text", "said": {"why": template}})
     assert back == {"why": "my text"}
 
 

@@ -72,7 +72,7 @@ def test_equal_conditions_are_one_object(tmp_path: Path) -> None:
 
 
 @each(
-    ("text", "said"),
+    ("text", "complaint"),
     [
         (HEAD + "[[message]", "is not TOML"),
         (HEAD + MESSAGE + "literall = 'x'\n", "message 'no-driver'.*unknown field `literall`"),
@@ -87,8 +87,8 @@ def test_equal_conditions_are_one_object(tmp_path: Path) -> None:
         (MESSAGE, "driver_missing.toml: Object missing required field `fix`"),
     ],
 )
-def test_a_mistake_is_one_sentence(tmp_path: Path, text: str, said: str) -> None:
-    with pytest.raises(MessagesError, match=said) as failed:
+def test_a_mistake_is_one_sentence(tmp_path: Path, text: str, complaint: str) -> None:
+    with pytest.raises(MessagesError, match=complaint) as failed:
         read_toml(written(tmp_path, text))
     assert str(failed.value).startswith(f"{tmp_path}/driver_missing.toml")
 

@@ -312,10 +312,10 @@ def test_one_that_closes_every_file_and_goes_on_ends_at_its_deadline() -> None:
     assert "cuInit" in done["a"].problem
 
 
-@pytest.mark.parametrize("said", [b"0", b"1", b"99999999999", b"-1", b"x"])
-def test_a_library_that_reports_no_real_process_gets_nobody_killed(said: bytes) -> None:
+@pytest.mark.parametrize("reply", [b"0", b"1", b"99999999999", b"-1", b"x"])
+def test_a_library_that_reports_no_real_process_gets_nobody_killed(reply: bytes) -> None:
     """0 would be our own process group, and 1 in a container everything."""
-    assert children_module._leader_in(said) == ()  # noqa: SLF001
+    assert children_module._leader_in(reply) == ()  # noqa: SLF001
     assert children_module._leader_in(b"4711") == (4711,)  # noqa: SLF001
 
 

@@ -56,12 +56,14 @@ def test_nothing_is_run_below_a_sysroot(python: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize(("more", "told"), [((), True), (("--quiet",), False)])
-def test_it_is_said_before_the_report(python: Path, more: tuple[str, ...], *, told: bool) -> None:
+@pytest.mark.parametrize(("more", "reported"), [((), True), (("--quiet",), False)])
+def test_it_is_said_before_the_report(
+    python: Path, more: tuple[str, ...], *, reported: bool
+) -> None:
     os.chown(python, 4242, 4242)  # a number without a name
     done = CliRunner().invoke(gpucheck, ("collect", "--python", str(python), *more))
     words = f"gpucheck now runs {python} as root, although user 4242 can change it."
-    assert done.stderr.startswith(words) == told
+    assert done.stderr.startswith(words) == reported
     assert words not in done.stdout
 
 
@@ -77,7 +79,7 @@ def test_a_program_on_path_is_as_foreign_as_a_python(
     monkeypatch.setenv("PATH", str(folder), prepend=os.pathsep)
     wish = TargetWish(python=str(python))
 
-    def told() -> list[tuple[str, int | None]]:
+    def foreign_here() -> list[tuple[str, int | None]]:
         found = foreign_programs(LiveHost(""), wish)
         return [
             (foreign.program, foreign.uid)
@@ -85,10 +87,10 @@ def test_a_program_on_path_is_as_foreign_as_a_python(
             if foreign.program.startswith(str(folder))
         ]
 
-    assert told() == []
+    assert foreign_here() == []
     os.chown(folder, owner, owner)
     folder.chmod(mode)
-    assert told() == [(str(folder / name), owner or None)]
+    assert foreign_here() == [(str(folder / name), owner or None)]
 
 
 @pytest.mark.process

@@ -351,10 +351,10 @@ def test_what_a_process_printed_is_kept_from_its_stack_on() -> None:
     assert found.data["nccl_warnings"] == ["no"]
 
 
-@pytest.mark.parametrize("said", [r'"\ud800"', r'"{\"event\": \"\\ud800\"}"'])
-def test_half_a_character_from_a_lying_zygote_ends_nothing(said: str) -> None:
+@pytest.mark.parametrize("answer", [r'"\ud800"', r'"{\"event\": \"\\ud800\"}"'])
+def test_half_a_character_from_a_lying_zygote_ends_nothing(answer: str) -> None:
     """Nobody wrote the worker's side: any code in the target interpreter may speak for it."""
-    line = f'{{"event": "said", "worker": "a", "said": {said}}}'
+    line = f'{{"event": "said", "worker": "a", "said": {answer}}}'
     spawner = ForkingSpawner(
         LiveHost().supervise,
         [sys.executable, "-c", f"import sys; m = sys.argv[1]; print(m + {line!r} + m)"],

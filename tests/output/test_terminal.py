@@ -142,13 +142,13 @@ def test_verbose_lists_checks_probes_and_then_facts() -> None:
 
 
 def test_undecided_checks_are_where_the_report_says() -> None:
-    def told(verbose: int) -> str:
+    def footer(verbose: int) -> str:
         report = test_machines.reported("application-xids-only")
         return " ".join(terminal.render(report, verbose=verbose).split())
 
-    assert "facts are missing: see gpucheck -v." in told(0)
-    assert "facts are missing: see the checks below." in told(1)
-    assert "see gpucheck -v" not in told(1)
+    assert "facts are missing: see gpucheck -v." in footer(0)
+    assert "facts are missing: see the checks below." in footer(1)
+    assert "see gpucheck -v" not in footer(1)
 
 
 def test_each_area_has_a_state_in_a_word() -> None:

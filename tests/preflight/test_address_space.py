@@ -4,9 +4,9 @@ import resource
 
 import pytest
 
-from gpucheck.cluster.diagnose import own_errors
+from gpucheck.cluster.diagnose import process_state
 from gpucheck.cluster.model import RankResult
-from gpucheck.cluster.task import address_space
+from gpucheck.cluster.task import rank_run
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 
@@ -30,8 +30,8 @@ def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_memory_that_is_refused_below_a_limit_is_the_limit(detail: str, printed: str) -> None:
-    kind, said = address_space.explained("exit-status", detail, (printed, 7))
-    one = own_errors.own_error(
+    kind, said = rank_run.explained("exit-status", detail, (printed, 7))
+    one = process_state.own_error(
         RankResult(rank=1, status="crashed", phase="import", kind=kind, detail=said)
     )
     assert one is not None
@@ -42,9 +42,9 @@ def test_memory_that_is_refused_below_a_limit_is_the_limit(detail: str, printed:
 
 @pytest.mark.usefixtures("limit")
 def test_another_failure_below_a_limit_stays_what_it_is() -> None:
-    assert address_space.explained("signal", "killed by SIGSEGV") == ("signal", "killed by SIGSEGV")
+    assert rank_run.explained("signal", "killed by SIGSEGV") == ("signal", "killed by SIGSEGV")
 
 
 def test_without_a_limit_the_memory_of_the_host_ran_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _which: (resource.RLIM_INFINITY, -1))
-    assert address_space.explained("exit-status", "MemoryError") == ("exit-status", "MemoryError")
+    assert rank_run.explained("exit-status", "MemoryError") == ("exit-status", "MemoryError")

@@ -7,9 +7,9 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.coordinator import attendance, coordinator
-from gpucheck.cluster.coordinator.attendance import SILENT, Heard
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster import attendance, coordinator
+from gpucheck.cluster.attendance import SILENT, Heard
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Step, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
@@ -51,7 +51,7 @@ class Hall:
         self.store = MemoryStore()
         self.heard: list[Heard] = []
         plan = JobPlan(
-            tasks=tasks, cuda=False, per_task=1, begun=clock.now, end=clock.now + timeout, **of_job
+            tasks=tasks, cuda=False, per_task=1, begun=clock.now, timeout=timeout, **of_job
         )
         self.coordinator = Coordinator(
             self.store, plan, next_step, self._finish, lambda _text: None

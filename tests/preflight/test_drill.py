@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.drill import FORMS, Drill, Fault, parse
+from gpucheck.cluster.job_plan import FORMS, Drill, Fault, parse_drill
 
 
 def test_every_form_that_is_offered_is_understood() -> None:
-    found = parse(FORMS.split(", "))
+    found = parse_drill(FORMS.split(", "))
     assert [(one.name, one.rank) for one in found.faults] == [
         ("hang", 3), ("wrong", 5), ("slow", 2), ("crash", 1), ("stop", 4), ("absent", 6),
         ("link", 0),
@@ -19,7 +19,7 @@ def test_every_form_that_is_offered_is_understood() -> None:
 
 
 def test_only_the_worker_of_its_rank_is_told() -> None:
-    drill = parse(["hang:rank=3", "slow:rank=2,factor=2.5", "link:4-2", "absent:rank=6"])
+    drill = parse_drill(["hang:rank=3", "slow:rank=2,factor=2.5", "link:4-2", "absent:rank=6"])
     told = {rank: drill.for_worker(rank) for rank in range(8)}
     assert {rank for rank, order in told.items() if order} == {2, 3}
     assert told[3] == {"faults": [{"fault": "hang"}]}
@@ -28,14 +28,14 @@ def test_only_the_worker_of_its_rank_is_told() -> None:
 
 
 def test_no_drill() -> None:
-    assert not parse([])
-    assert parse(["hang:rank=0"])
+    assert not parse_drill([])
+    assert parse_drill(["hang:rank=0"])
     assert Drill().for_worker(0) is None
     assert Drill().problem(1) == ""
 
 
 def test_slow_has_a_usual_factor() -> None:
-    assert parse(["slow:rank=1"]).faults == (Fault(name="slow", rank=1, factor=5.0),)
+    assert parse_drill(["slow:rank=1"]).faults == (Fault(name="slow", rank=1, factor=5.0),)
 
 
 @pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_slow_has_a_usual_factor() -> None:
     ],
 )
 def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:
-    assert parse([text]).problem(ranks) == said
+    assert parse_drill([text]).problem(ranks) == said
 
 
 @pytest.mark.parametrize(
@@ -80,14 +80,14 @@ def test_a_rank_that_is_not_there(text: str, ranks: int, said: str) -> None:
 )
 def test_what_is_not_understood_has_one_clear_sentence(text: str, said: str) -> None:
     with pytest.raises(ValueError, match=r"^--drill ") as caught:
-        parse([text])
+        parse_drill([text])
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_a_long_or_ugly_text_is_shown_in_short_and_escaped() -> None:
     with pytest.raises(ValueError, match=r"^--drill ") as caught:
-        parse(["hang:rank=\x1b[31m\n" + "x" * 10_000])
+        parse_drill(["hang:rank=\x1b[31m\n" + "x" * 10_000])
     assert len(str(caught.value)) < 300
     assert str(caught.value).isprintable()
 
@@ -97,7 +97,7 @@ def test_a_long_or_ugly_text_is_shown_in_short_and_escaped() -> None:
 def test_any_text_is_a_drill_or_a_sentence(text: str) -> None:
     for given_text in (text, "slow:" + text, "link:" + text, "hang:rank=" + text):
         try:
-            drill = parse([given_text])
+            drill = parse_drill([given_text])
         except ValueError as error:
             assert str(error).startswith("--drill ")  # noqa: PT017  # it need not be raised
         else:
@@ -106,9 +106,9 @@ def test_any_text_is_a_drill_or_a_sentence(text: str) -> None:
 
 
 def test_on_gpus_who_is_absent_is_a_task() -> None:
-    assert parse(["absent:rank=3", "hang:rank=31"]).lacks_task(4) == ""
-    assert parse(["hang:rank=31"]).lacks_task(4) == ""
-    assert parse(["absent:rank=4"]).lacks_task(4) == (
+    assert parse_drill(["absent:rank=3", "hang:rank=31"]).lacks_task(4) == ""
+    assert parse_drill(["hang:rank=31"]).lacks_task(4) == ""
+    assert parse_drill(["absent:rank=4"]).lacks_task(4) == (
         "--drill absent:rank=4: on GPUs the whole task of that number stays away, and the last "
         "task is 3"
     )

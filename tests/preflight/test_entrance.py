@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from gpucheck.cluster.launchers.entrance import (
     TOKEN_VARIABLE,
+    PlaceRequest,
     TaskPlace,
-    Wish,
     alone,
     find,
     slurm_port,
@@ -41,8 +41,8 @@ MPICH = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRA
 POD = {"JOB_COMPLETION_INDEX": "2", "HOSTNAME": "gate-2", "KUBERNETES_SERVICE_HOST": "10.0.0.1"}
 
 
-def told(env: dict[str, str], **wish: Any) -> TaskPlace:  # noqa: ANN401  # fields of a wish
-    return find(env, Wish(**wish))
+def told(env: dict[str, str], **request: Any) -> TaskPlace:  # noqa: ANN401  # fields of a request
+    return find(env, PlaceRequest(**request))
 
 
 def what(found: TaskPlace, *fields: str) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from gpucheck.cluster.diagnose.flight_recorder import in_groups
+from gpucheck.cluster.diagnose.naming import recorded_in_groups
 from gpucheck.cluster.model import Flight, RankResult, Step, StepResult
 from gpucheck.cluster.task.rank_run import read_flight
 from gpucheck.worker.flight import read
@@ -58,15 +58,15 @@ def test_the_last_collective_of_a_record() -> None:
 
 
 def test_who_had_not_begun_is_told() -> None:
-    first, second = in_groups(step(r0=7, r1=7, r2=6, r3=7))
+    first, second = recorded_in_groups(step(r0=7, r1=7, r2=6, r3=7))
     assert first == (
         "Ranks that had begun collective 7 (nccl:all_reduce) according to PyTorch's flight "
         "recorder: 3 (0-1, 3)"
     )
     assert second == "Ranks that had not begun it according to their recorder: 1 (2)"
-    assert len(in_groups(step(r0=7, r1=7))) == 1
-    assert in_groups(step(r0=0, r1=0)) == []
-    assert in_groups([]) == []
+    assert len(recorded_in_groups(step(r0=7, r1=7))) == 1
+    assert recorded_in_groups(step(r0=0, r1=0)) == []
+    assert recorded_in_groups([]) == []
 
 
 @pytest.mark.parametrize(

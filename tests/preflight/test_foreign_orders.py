@@ -46,7 +46,7 @@ def _told(mine: tuple[int, ...]) -> tuple[ExitReason, MemoryStore]:
     )  # fmt: skip
     place = TaskPlace(launcher="env", task=_TASK, tasks=2, run="r", node=1)
     plan = JobPlan(
-        tasks=2, cuda=False, python="python", end=time.monotonic() + 2, takes_signals=False
+        tasks=2, cuda=False, python="python", begun=time.monotonic(), timeout=2, takes_signals=False
     )
     task = Supervisor(
         place, plan, line, _nothing_starts, TaskFacts(task=_TASK, host="b"),

@@ -10,12 +10,12 @@ from forged_messages import ROOT, facts, forged, result
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator import attendance
-from gpucheck.cluster.coordinator import coordinator as module
-from gpucheck.cluster.coordinator.coordinator import Coordinator
-from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster import attendance
+from gpucheck.cluster import coordinator as module
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Wanted
+from gpucheck.cluster.judgement import Judgement
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import metrics as preflight_metrics
@@ -84,11 +84,12 @@ def test_a_job_with_liars(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
             monkeypatch.setattr(each, "time", clock)
         liars = Liars(one)
         cuda = bool(one % 2)
-        wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
-        judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+        judge = Judgement(
+            JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5
+        )
         plan = JobPlan(
             tasks=TASKS, cuda=cuda, per_task=None if cuda else 1, begun=clock.now,
-            end=clock.now + 300, arrival=9.0, connect=9.0,
+            timeout=300, arrival=9.0, connect=9.0,
         )  # fmt: skip
         coordinator = Coordinator(
             liars.store, plan, judge.next_step, judge.finish, lambda _text: None

@@ -13,6 +13,8 @@ from forged_messages import LEAVES, deputies, deputys_verdict, forged, roll, sur
 from meeting_support import judged
 from memory_store import MemoryStore
 
+from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.meeting import DeputyDesk, Found, Meeting, Standby, choose
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
@@ -28,8 +30,6 @@ from gpucheck.cluster.store.task_messages import (
     Topic,
 )
 from gpucheck.cluster.store.wire import mark
-from gpucheck.cluster.survivors.deputy import DeputyDesk, Standby, choose
-from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
 from gpucheck.machine.process_identity import ProcessIdentity
 
 RUN, TOKEN = "run-1", "secret"
@@ -242,12 +242,12 @@ def meet(port: int, seen: str, roll_of: Attendees | None = None) -> Found:
     with contextlib.closing(Store.alone(RUN, TOKEN)) as closed:
         lost = StoreClient.connect("127.0.0.1", (closed.port,), RUN, TOKEN, 5, Who(2, "process 2"))
     end = time.monotonic() + 10
-    facts = Circumstances(run=RUN, tasks=3, after=3.0, end=lambda: end)
 
     def judge(*_told: object) -> Any:  # noqa: ANN401
         raise AssertionError("this task is no deputy")
 
-    one = Meeting(standby, known, lost, said, facts, judge)
+    place = TaskPlace(launcher="local", task=2, tasks=3, run=RUN)
+    one = Meeting(standby, known, lost, said, place, judge, after=3.0, end=lambda: end)
     try:
         return one.hold()
     finally:

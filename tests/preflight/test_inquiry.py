@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from gpucheck.cluster.task import inquiry
-from gpucheck.cluster.task.inquiry import Inquiry
+from gpucheck.cluster.task import node_facts
+from gpucheck.cluster.task.node_facts import Inquiry
 from gpucheck.machine.supervised import Supervised, is_running, start
 
 pytestmark = [
@@ -34,7 +34,7 @@ def asked(code: str) -> tuple[Inquiry, Supervised]:
     child = start([sys.executable, "-c", code], dict(os.environ)).value
     assert child is not None
     found = Inquiry(child, time.monotonic() + 60, 1000)
-    while found.said != b"ready\n":
+    while found.answer != b"ready\n":
         assert not found.tick()
         time.sleep(0.01)
     return found, child
@@ -43,7 +43,7 @@ def asked(code: str) -> tuple[Inquiry, Supervised]:
 def test_a_program_that_is_closed_can_clean_up() -> None:
     found, child = asked(CLEANS_UP)
     found.close()
-    assert found.said == b"ready\ncleaned up\n"
+    assert found.answer == b"ready\ncleaned up\n"
     assert found.status is None
     assert not is_running(child.pid)
 
@@ -56,13 +56,13 @@ def test_a_program_whose_time_is_over_can_clean_up_and_nobody_waits_for_it() -> 
     assert time.monotonic() - began < 0.5
     while not found.tick():
         time.sleep(0.01)
-    assert found.said == b"ready\ncleaned up\n"
+    assert found.answer == b"ready\ncleaned up\n"
     assert found.status is None
     assert not is_running(child.pid)
 
 
 def test_a_program_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inquiry, "_FAREWELL", 0.2)
+    monkeypatch.setattr(node_facts, "_FAREWELL", 0.2)
     found, child = asked(STAYS)
     began = time.monotonic()
     found.close()

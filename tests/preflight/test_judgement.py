@@ -6,10 +6,11 @@ import fabric_support
 import msgspec
 import pytest
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose.localise import Limits
+from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.figures.policy import Requirements
-from gpucheck.cluster.judgement import Judgement, Wanted, roots
+from gpucheck.cluster.job_plan import JobPlan, parse_drill
+from gpucheck.cluster.judgement import Judgement, roots
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import HeldUp
@@ -27,8 +28,10 @@ def tables() -> Tables:
 
 
 def judgement(tables: Tables, local: Snapshot | None = None, **more: Any) -> Judgement:  # noqa: ANN401
-    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"), **more)
-    return Judgement(wanted, tables, lambda: local, lambda: 12.5)
+    plan = more.pop("plan", JobPlan())
+    return Judgement(
+        plan, entrance.alone({}), tables, local=lambda: local, clock=lambda: 12.5, **more
+    )
 
 
 def heard(*history: StepResult, **more: Any) -> Heard:  # noqa: ANN401  # fields of Heard
@@ -274,7 +277,9 @@ def test_a_demand_that_is_not_met_and_one_that_cannot_be_judged(tables: Tables) 
 
 
 def test_a_drill_never_ends_well(tables: Tables) -> None:
-    told = judgement(tables, drill=True).finish(heard(alone(0), together(1, 0, 1, 2, 3)))
+    told = judgement(tables, plan=JobPlan(drill=parse_drill(["hang:rank=2"]))).finish(
+        heard(alone(0), together(1, 0, 1, 2, 3))
+    )
     assert told.exit == 3
 
 

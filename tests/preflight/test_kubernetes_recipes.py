@@ -18,7 +18,7 @@ import yaml
 
 import gpucheck
 from gpucheck.cluster import job_plan
-from gpucheck.cluster.launchers.entrance import Wish, find
+from gpucheck.cluster.launchers.entrance import PlaceRequest, find
 from gpucheck.cluster.pages import node_line
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
@@ -217,10 +217,10 @@ def test_the_pods_of_the_job_find_one_another() -> None:
     assert pod["subdomain"] == service["metadata"]["name"]
     assert service["spec"]["selector"] == {"job-name": name}
     assert float(options["--timeout"]) < spec["activeDeadlineSeconds"]
-    wish = Wish(nodes=int(options["--nodes"]), master=options["--master"])
+    request = PlaceRequest(nodes=int(options["--nodes"]), master=options["--master"])
     for index in range(spec["completions"]):
         env = {"JOB_COMPLETION_INDEX": str(index), "HOSTNAME": f"{name}-{index}"}
-        place = find(env, wish)
+        place = find(env, request)
         assert (place.task, place.tasks) == (index, spec["completions"])
         assert place.hosts[0] == options["--master"].split(".")[0]
 

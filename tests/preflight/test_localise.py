@@ -27,12 +27,13 @@ from fabric_support import (
 
 from gpucheck.cluster.diagnose import localise
 from gpucheck.cluster.diagnose.evidence import Evidence
-from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.diagnose.localise import culprits, next_step
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 
-NCCL = Limits(backend="nccl")
+NCCL = JobPlan(cuda=True)
 CERTAIN, LIKELY, POSSIBLE = Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE
 SHAPES = [(8,), (2, 2, 2, 2), (1, 1, 1, 1, 1), (4, 4)]
 
@@ -52,7 +53,7 @@ def test_ranks_that_share_a_gpu_accuse_no_link() -> None:
     assert fabric.run(NCCL).culprits == []  # the figures of the nodes name them
     assert [one.step.groups for one in fabric.history[1:]] == [((0, 1, 2),)]
     over_gloo = Fabric(fabric.roster)
-    assert over_gloo.run(Limits(backend="gloo")).culprits == []
+    assert over_gloo.run(JobPlan()).culprits == []
     assert over_gloo.history[-1].step.groups == ((0, 1, 2, 3),)
 
 
@@ -541,7 +542,7 @@ def test_gpus_none_of_which_pass_have_one_control_run() -> None:
 
 
 def test_a_large_world_is_tried_in_pairs_first() -> None:
-    limits = Limits(backend="gloo", largest_world=4)
+    limits = JobPlan(largest_world=4)
     fabric = Fabric(roster(*[1] * 8), bad_ranks(3))
     [one] = fabric.run(limits).culprits
     assert one.rank == 3
@@ -553,7 +554,7 @@ def test_a_large_world_is_tried_in_pairs_first() -> None:
 
 def test_every_link_between_nodes_is_tested_when_asked_for() -> None:
     fabric = Fabric(roster(2, 2, 2, 2, 2))
-    fabric.run(Limits(backend="gloo", links=True))
+    fabric.run(JobPlan(links=True))
     met = {
         frozenset(rank // 2 for rank in group)
         for one in fabric.history
@@ -565,7 +566,7 @@ def test_every_link_between_nodes_is_tested_when_asked_for() -> None:
 
 
 def test_deadlines_follow_what_passed() -> None:
-    limits = Limits(backend="gloo", first_seconds=60, least_seconds=15)
+    limits = JobPlan(first_collective=60, least_collective=15)
     fabric = Fabric(roster(*[1] * 8), bad_links((0, 1)))
     fabric.run(limits)
     assert fabric.history[1].step.seconds == 60
@@ -592,11 +593,11 @@ def test_what_was_cut_short_says_so_and_stays_unsure() -> None:
 
 def test_nobody_and_nothing() -> None:
     nobody = Roster(ranks=())
-    assert next_step(nobody, [], Limits(backend="gloo")) is None
+    assert next_step(nobody, [], JobPlan()) is None
     assert culprits(nobody, []).culprits == []
     of = roster(1, 1)
     none_left = Roster(ranks=of.ranks, absent=frozenset((0, 1)))
-    assert next_step(none_left, [], Limits(backend="gloo")) is None
+    assert next_step(none_left, [], JobPlan()) is None
     assert blamed(culprits(none_left, [])) == [("rank-missing", (0,)), ("rank-missing", (1,))]
 
 

@@ -10,7 +10,8 @@ from typing import Any, get_args
 import pytest
 from fabric_support import Fabric, bad_links, bad_ranks, check_step, roster, sure
 
-from gpucheck.cluster.diagnose.localise import Conclusion, Limits, culprits, next_step
+from gpucheck.cluster.diagnose.localise import Conclusion, culprits, next_step
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import RankResult, Roster, Status, StepResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
@@ -64,7 +65,7 @@ def test_up_to_a_quarter_of_bad_nodes_are_named_exactly(drawn: tuple[int, list[i
 def test_pairs_first_names_the_same(drawn: tuple[int, list[int]], largest: int) -> None:
     count, bad = drawn
     fabric = Fabric(roster(*[1] * count), bad_ranks(*bad))
-    conclusion = fabric.run(Limits(backend="gloo", largest_world=largest), most=_ROUNDS)
+    conclusion = fabric.run(JobPlan(largest_world=largest), most=_ROUNDS)
     assert _names(conclusion) == bad
 
 
@@ -186,9 +187,9 @@ def test_it_comes_to_an_end_whatever_the_results_are(backend: Any) -> None:  # n
         of = roster(*sizes)
         chance = data.draw(strategies.randoms(use_true_random=False))
         pool = [data.draw(_result(0)) for _ in range(6)]
-        limits = Limits(backend=backend, links=links, largest_world=chance.choice([2, 4000]))
+        plan = JobPlan(cuda=backend == "nccl", links=links, largest_world=chance.choice([2, 4000]))
         history: list[StepResult] = []
-        while (step := next_step(of, history, limits)) is not None:
+        while (step := next_step(of, history, plan)) is not None:
             check_step(of, step, len(history))
             results = {}
             for rank in [rank for group in step.groups for rank in group]:

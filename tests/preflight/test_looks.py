@@ -9,11 +9,12 @@ from fabric_support import Fabric, Results, hung, roster
 
 from gpucheck.cluster.diagnose import direct_evidence
 from gpucheck.cluster.diagnose import process_state as judged
-from gpucheck.cluster.diagnose.localise import Limits, culprits, next_step
+from gpucheck.cluster.diagnose.localise import culprits, next_step
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Rank, RankResult, Roster, Step, StepResult
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Malformed
-from gpucheck.cluster.task import process_state
+from gpucheck.cluster.task import rank_run
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.process_state import Look
@@ -50,7 +51,7 @@ def one(state: str, cpu: float = 1.0, **more: Any) -> ProcessLook:  # noqa: ANN4
 
 
 def state_of(first: ProcessLook | None, last: ProcessLook | None) -> str | None:
-    look = process_state.seen(taken(first, last), "", killed=False)
+    look = rank_run.seen(taken(first, last), "", killed=False)
     assert look is not None
     return look.state
 
@@ -78,21 +79,21 @@ def test_a_state_that_holds_a_process_counts_if_it_was_so_twice(
 
 
 def test_the_stack_is_that_of_the_main_thread_without_the_home_of_the_user() -> None:
-    assert process_state.stack(DUMP) == (
+    assert rank_run.stack(DUMP) == (
         "distributed/c10d.py:77 wait",
         "worker/together.py:290 _finish",
         "worker/together.py:280 _do",
     )
-    assert process_state.last_error(DUMP) == "RuntimeError: Unable to find address for: nope"
-    assert process_state.stack("nothing of that kind") == ()
-    assert process_state.last_error("an Error: in the middle\n") == ""
+    assert rank_run.last_error(DUMP) == "RuntimeError: Unable to find address for: nope"
+    assert rank_run.stack("nothing of that kind") == ()
+    assert rank_run.last_error("an Error: in the middle\n") == ""
 
 
 def test_a_deep_stack_keeps_what_the_worker_was_about_to_do() -> None:
     deep = "".join(f'  File "/usr/lib/importlib.py", line {at} in call\n' for at in range(30))
     own = '  File "/home/anna/gpucheck/worker/{}.py", line 1 in {}\n'
     dump = f"Current thread 0x1 (most recent call first):\n{deep}{own.format('together', '_reach')}"
-    stack = process_state.stack(dump + own.format("zygote", "_fork") * 20)
+    stack = rank_run.stack(dump + own.format("zygote", "_fork") * 20)
     assert stack[:9] == (
         *(f"lib/importlib.py:{at} call" for at in range(8)), "worker/together.py:1 _reach",
     )  # fmt: skip
@@ -102,14 +103,14 @@ def test_a_deep_stack_keeps_what_the_worker_was_about_to_do() -> None:
 def test_what_the_kernel_shows_is_kept_in_a_bounded_form() -> None:
     kernel = "\n".join(f"[<0>] function_{at}+0x1/0x2" for at in range(30)) + "\n[<0>] \x1b[31m+0x0"
     last = one("D", wchan="\x1b]0;x", syscall="56 0x4011 0x0", kernel=kernel, files=7, file_limit=9)
-    look = process_state.seen(taken(last, last), DUMP * 50, killed=True)
+    look = rank_run.seen(taken(last, last), DUMP * 50, killed=True)
     assert look is not None
     assert (look.wchan, look.syscall, look.killed) == ("", 56, True)
     assert look.kernel == tuple(f"function_{at}" for at in range(8))
     assert (look.files, look.file_limit) == (7, 9)
-    assert process_state.seen(taken(None, None), "", killed=False) is None
+    assert rank_run.seen(taken(None, None), "", killed=False) is None
     running = one("R", syscall="running")
-    seen = process_state.seen(taken(running, running), "", killed=False)
+    seen = rank_run.seen(taken(running, running), "", killed=False)
     assert seen is not None
     assert seen.syscall is None
 
@@ -118,9 +119,7 @@ def test_what_a_worker_prints_always_makes_a_record_that_task_0_takes() -> None:
     wild = (
         'Current thread 0x1 (most recent call first):\n  File "' + "é/" * 3000 + '", line 1 in f\n'
     )
-    look = process_state.seen(
-        taken(one("S"), one("S")), wild + "xError: " + "\x07" * 5000, killed=False
-    )
+    look = rank_run.seen(taken(one("S"), one("S")), wild + "xError: " + "\x07" * 5000, killed=False)
     result = RankResult(rank=1, status="timed-out", look=look)
     said = messages.StepResults(results=(result,))
     text = msgspec.json.encode(said)
@@ -236,7 +235,7 @@ def test_a_stopped_zygote_names_the_rank() -> None:
 def test_a_zygote_that_was_held_counts_although_torch_had_answered(
     look: Look | None, *, is_held: bool
 ) -> None:
-    assert process_state.zygote_is_held(look) is is_held
+    assert rank_run.zygote_is_held(look) is is_held
 
 
 def test_waiting_and_computing_name_nobody() -> None:
@@ -443,11 +442,9 @@ def test_many_tasks_on_few_processors_name_nobody() -> None:
     found = culprits(Roster(ranks=ranks), history)
     assert found.culprits == []
     assert found.inconclusive.startswith("ranks 0-63 ran out of time because their hosts were too ")
-    assert next_step(Roster(ranks=ranks), history, Limits(backend="gloo")) is None
+    assert next_step(Roster(ranks=ranks), history, JobPlan()) is None
     one = {at: RankResult(rank=at, status="passed") for at in range(63)} | {63: every[63]}
-    later = next_step(
-        Roster(ranks=ranks), [StepResult(step=step, results=one)], Limits(backend="gloo")
-    )
+    later = next_step(Roster(ranks=ranks), [StepResult(step=step, results=one)], JobPlan())
     assert later is not None
     assert later.groups == (tuple(range(63)),), "the others are tested without it"
 

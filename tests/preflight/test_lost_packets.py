@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from fabric_support import hung, roster
 
-from gpucheck.cluster.figures import lost_packets
+from gpucheck.cluster.figures import network_errors
 from gpucheck.cluster.model import Step, StepResult
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
@@ -41,7 +41,7 @@ def judged(
     step = Step(
         number=1, kind="together", groups=(tuple(range(hosts)),), backend="gloo", seconds=25.0
     )
-    return lost_packets.culprits(roster(*[1] * hosts), [StepResult(step=step, results=results)])
+    return network_errors.losses(roster(*[1] * hosts), [StepResult(step=step, results=results)])
 
 
 @pytest.mark.parametrize("ways", [{(1, 2): BAD}, {(2, 1): BAD}, {(1, 2): BAD, (2, 1): BAD}])

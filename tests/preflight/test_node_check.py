@@ -14,8 +14,7 @@ from click.testing import CliRunner
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Status, Step, StepResult
-from gpucheck.cluster.node_check import is_unfit, of_report
-from gpucheck.cluster.outcome import Ending
+from gpucheck.cluster.outcome import Ending, is_unfit, of_report
 from gpucheck.cluster.pages import node_line
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request

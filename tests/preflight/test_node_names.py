@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from gpucheck.cluster import unreached
+from gpucheck.cluster import task_0
 from gpucheck.cluster.launchers.entrance import TaskPlace
 
 TASK_0 = TaskPlace(launcher="slurm", task=0, tasks=2, nodes=2, master_host="rack1-n7")
@@ -23,7 +23,7 @@ def unknown(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_task_0_says_that_its_name_does_not_resolve() -> None:
-    (said,) = unreached.notices(TASK_0, master_is_given=False)
+    (said,) = task_0.notices(TASK_0, master_is_given=False)
     assert "rack1-n7, which does not resolve" in said
     assert "scontrol show node rack1-n7" in said
 
@@ -40,10 +40,10 @@ def test_task_0_says_that_its_name_does_not_resolve() -> None:
 )
 def test_otherwise_nothing_is_said(change: dict[str, Any], given: bool) -> None:  # noqa: FBT001
     place = msgspec.structs.replace(TASK_0, **change)
-    assert unreached.notices(place, master_is_given=given) == ()
+    assert task_0.notices(place, master_is_given=given) == ()
 
 
 def test_the_others_say_what_to_give() -> None:
-    said = unreached.advice("rack1-n7 cannot be resolved: name or service not known", "rack1-n7")
+    said = task_0.advice("rack1-n7 cannot be resolved: name or service not known", "rack1-n7")
     assert said.startswith("rack1-n7 cannot be resolved")
     assert "--master" in said

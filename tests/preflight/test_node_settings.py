@@ -9,8 +9,7 @@ from preflight_facts import facts, gpus
 from support import machine
 
 from gpucheck.cluster.figures import policy
-from gpucheck.cluster.figures.drift import culprits, differences
-from gpucheck.cluster.figures.node_settings import NAMES
+from gpucheck.cluster.figures.drift import NAMES, culprits, differences
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.facts.claims import Severity

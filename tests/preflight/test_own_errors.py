@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from fabric_support import Fabric, Results, hung, passed, roster
 
-from gpucheck.cluster.diagnose import own_errors
+from gpucheck.cluster.diagnose import process_state
 from gpucheck.cluster.model import RankResult, Step
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.process_state import Look
@@ -45,7 +45,7 @@ def failed(detail: str, status: str = "failed", **more: Any) -> RankResult:  # n
     ],
 )
 def test_its_own_error_names_the_cause(result: RankResult, slug: str) -> None:
-    found = own_errors.own_error(result)
+    found = process_state.own_error(result)
     assert found is not None
     assert (found.slug, found.confidence) == (slug, Confidence.CERTAIN)
     assert all_rules()[slug].preflight_class == 4
@@ -65,13 +65,13 @@ def test_its_own_error_names_the_cause(result: RankResult, slug: str) -> None:
     ],
 )
 def test_what_others_may_have_caused_names_nothing(result: RankResult) -> None:
-    assert own_errors.own_error(result) is None
+    assert process_state.own_error(result) is None
 
 
 @pytest.mark.parametrize("files", [19, 20])
 def test_a_process_at_its_limit_is_told_even_if_it_hangs(files: int) -> None:
     result = RankResult(rank=1, status="timed-out", look=Look(files=files, file_limit=20))
-    found = own_errors.own_error(result)
+    found = process_state.own_error(result)
     assert found is not None
     assert (found.slug, found.confidence) == ("process-limit-too-low", Confidence.LIKELY)
     assert f"{files} files open" in found.evidence
@@ -101,7 +101,7 @@ def test_all_ranks_with_one_error_are_one_cause_and_nobody_else_is_blamed(
 
 
 def test_a_healthy_step_names_nobody() -> None:
-    assert own_errors.named(list(passed((0, 1)).values())) == []
+    assert process_state.named(list(passed((0, 1)).values())) == []
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_healthy_step_names_nobody() -> None:
     ],
 )
 def test_processes_that_its_control_group_refused(result: RankResult, is_named: bool) -> None:  # noqa: FBT001
-    found = own_errors.own_error(result)
+    found = process_state.own_error(result)
     assert (found is not None) is is_named
     if found is not None:
         assert (found.slug, found.confidence) == ("process-limit-too-low", Confidence.LIKELY)

@@ -8,10 +8,11 @@ import pytest
 from fabric_support import check_step, roster
 from preflight_facts import facts
 
-from gpucheck.cluster.diagnose.localise import Limits, next_step
-from gpucheck.cluster.figures import pair_rounds, slow_links
+from gpucheck.cluster.diagnose.localise import next_step
+from gpucheck.cluster.figures import slow_links
 from gpucheck.cluster.figures.bandwidth import busbw
 from gpucheck.cluster.figures.slow_links import Known
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Pace, RankResult, Roster, Step, StepResult
 from gpucheck.facts.preflight import Culprit
 from gpucheck.tables import Tables
@@ -35,7 +36,7 @@ class Network:
 
     def run(self, *, links: bool = False) -> list[Culprit]:
         """Go through all steps and judge who is slow."""
-        limits = Limits(backend=self.backend, links=links)
+        limits = JobPlan(cuda=self.backend == "nccl", links=links)
         while (step := self.next(limits)) is not None:
             check_step(self.roster, step, len(self.history))
             self.history.append(self.done(step))
@@ -51,9 +52,9 @@ class Network:
             roster=self.roster, facts=facts(self.roster), table=TABLE, backend=self.backend
         )
 
-    def next(self, limits: Limits) -> Step | None:
-        step = next_step(self.roster, self.history, limits)
-        step = step or pair_rounds.next_step(self.history, self.known(), limits)
+    def next(self, plan: JobPlan) -> Step | None:
+        step = next_step(self.roster, self.history, plan)
+        step = step or slow_links.next_step(self.history, self.known(), plan)
         if step is not None:
             return step
         groups = slow_links.suspects(self.history, self.known())[:1]
@@ -61,7 +62,7 @@ class Network:
             return None
         return Step(
             number=len(self.history), kind="links", groups=groups, backend=self.backend,
-            seconds=60, repeats=True, sizes=pair_rounds.sizes_of(self.history, groups[0]),
+            seconds=60, repeats=True, sizes=slow_links.sizes_of(self.history, groups[0]),
         )  # fmt: skip
 
     def done(self, step: Step) -> StepResult:
@@ -159,14 +160,14 @@ def test_a_late_rank_is_left_out_of_the_pairs() -> None:
 def test_a_job_with_a_fault_is_not_measured() -> None:
     network = Network(6, behind(2))
     for _ in range(2):
-        step = network.next(Limits(backend="gloo"))
+        step = network.next(JobPlan())
         assert step is not None
         network.history.append(network.done(step))
     broken = msgspec.structs.replace(network.history[0].results[5], status="failed")
     first = network.history[0]
     network.history[0] = msgspec.structs.replace(first, results={**first.results, 5: broken})
-    limits = Limits(backend="gloo")
-    assert pair_rounds.next_step(network.history, network.known(), limits) is None
+    limits = JobPlan()
+    assert slow_links.next_step(network.history, network.known(), limits) is None
 
 
 def test_a_slow_network_is_measured_with_less() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.cluster.task.pcie_settings import pcie_settings
+from gpucheck.cluster.task.node_settings import pcie_settings
 from gpucheck.machine import RecordedHost
 
 GPU, PORT = "0000:17:00.0", "0000:16:00.0"

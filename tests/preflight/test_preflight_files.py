@@ -12,8 +12,7 @@ import msgspec
 import preflight_samples as samples
 import pytest
 
-from gpucheck.cluster.files import Before, FileError, write_each, write_file
-from gpucheck.cluster.history import exclusion
+from gpucheck.cluster.files import Before, FileError, exclusion, write_each, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, TaskFacts
 from gpucheck.cluster.pages import terminal as preflight_text

@@ -14,8 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
-from gpucheck.cluster.files import FileError, add_line
-from gpucheck.cluster.history import good_hosts, of_lines
+from gpucheck.cluster.files import FileError, add_line, good_hosts, of_lines
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages.files import write_files
 from gpucheck.cluster.pages.record import line

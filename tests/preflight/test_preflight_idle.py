@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import assign_ranks
+from gpucheck.cluster.coordinator import assign_ranks
 from gpucheck.cluster.figures.limits import notices
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Device, TaskFacts

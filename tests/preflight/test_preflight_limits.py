@@ -3,7 +3,7 @@
 import msgspec
 from preflight_facts import cpus, facts, gpus, uuid
 
-from gpucheck.cluster.figures import limits, rdma_ports
+from gpucheck.cluster.figures import limits, network_errors
 from gpucheck.cluster.model import Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 
@@ -55,12 +55,12 @@ def test_a_port_that_is_down_where_others_have_it_up() -> None:
     roster = gpus(3, 2)
     said = facts(roster, infiniband=["mlx5_0/1 ACTIVE", "mlx5_1/1 ACTIVE"])
     said[1] = msgspec.structs.replace(said[1], infiniband=["mlx5_0/1 ACTIVE", "mlx5_1/1 DOWN"])
-    (found,) = rdma_ports.culprits(roster, said, collective_failed=False)
+    (found,) = network_errors.culprits(roster, said, collective_failed=False)
     assert (found.slug, found.severity) == ("nccl-infiniband", Severity.WARNING)
     assert (found.hosts, found.ranks) == (("node1",), (2, 3))
     assert "mlx5_1/1 is DOWN" in found.evidence
     assert "2 others" in found.evidence
-    (graver,) = rdma_ports.culprits(roster, said, collective_failed=True)
+    (graver,) = network_errors.culprits(roster, said, collective_failed=True)
     assert graver.severity is Severity.ERROR
 
 
@@ -68,7 +68,7 @@ def test_ports_that_are_mostly_down_or_only_on_one_host_are_as_they_should_be() 
     roster = gpus(3, 1)
     said = facts(roster, infiniband=["mlx5_0/1 DOWN"])
     said[0] = msgspec.structs.replace(said[0], infiniband=["mlx5_0/1 ACTIVE", "mlx5_9/1 DOWN"])
-    assert rdma_ports.ports_down(roster, said, Severity.ERROR) == []
+    assert network_errors.ports_down(roster, said, Severity.ERROR) == []
 
 
 def test_locked_memory_matters_between_nodes_with_infiniband_only() -> None:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.spans import pack, unpack
+from gpucheck.cluster.model import pack, unpack
 
 
 @pytest.mark.exhaustive

@@ -1,6 +1,6 @@
 """A step in one line."""
 
-from gpucheck.cluster.diagnose.steps import in_words
+from gpucheck.cluster.diagnose.naming import in_words
 from gpucheck.cluster.model import RankResult, Step, StepResult
 
 

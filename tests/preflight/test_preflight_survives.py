@@ -21,10 +21,9 @@ from left_behind import MARK, alive
 from three_tasks import LIMIT, SLACK, TASKS, Job
 
 import gpucheck
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose.localise import Limits, next_step
-from gpucheck.cluster.drill import parse
-from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.diagnose.localise import next_step
+from gpucheck.cluster.job_plan import JobPlan, parse_drill
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store import task_messages as messages
@@ -212,11 +211,16 @@ def test_only_the_faulted_worker_knows_of_the_drill(tmp_path: Path) -> None:
     begun = time.monotonic()
     place = entrance.TaskPlace(launcher="local", task=0, tasks=1, run=str(tmp_path))
     plan = JobPlan(
-        tasks=1, cuda=False, begun=begun, python=sys.executable, drill=parse(["hang:rank=2"])
-    ).within(LIMIT, place, ranks=3)
-    limits = Limits(backend="gloo", first_seconds=8.0, least_seconds=5.0)
+        tasks=1,
+        cuda=False,
+        begun=begun,
+        python=sys.executable,
+        timeout=LIMIT,
+        drill=parse_drill(["hang:rank=2"]),
+    ).within(place, ranks=3)
+    plan = msgspec.structs.replace(plan, first_collective=8.0, least_collective=5.0)
     policy = Policy(
-        lambda found: next_step(found.roster, found.history, limits), finish, lambda _snapshot: [],
+        lambda found: next_step(found.roster, found.history, plan), finish, lambda _snapshot: [],
         lambda _loss, _found: Verdict(exit=3, exit_class="inconclusive"),
     )  # fmt: skip
     session = Session(LiveHost(""), place, plan, policy, lambda _what: None)

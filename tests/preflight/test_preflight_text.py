@@ -10,7 +10,7 @@ import pytest
 import report_samples
 from each import each
 
-from gpucheck.cluster.history import exclusion
+from gpucheck.cluster.files import exclusion
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit

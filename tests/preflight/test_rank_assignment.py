@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import assign_ranks, unfit
+from gpucheck.cluster.coordinator import assign_ranks, unfit
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Device, RootCause, TaskFacts
 from gpucheck.cluster.task.node_facts import with_snapshot

@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from gpucheck.cluster.model import RankResult
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun, read_answer
+from gpucheck.cluster.task.rank_run import RankRun, read_answer
+from gpucheck.facts.preflight import Phase
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.look import Looks
 from gpucheck.machine.worker_pool.lost_packets import LostPackets
@@ -29,12 +30,18 @@ class Clock:
         return self.now
 
 
+DEADLINES: dict[Phase, float] = {
+    "start": 30.0, "set-device": 60.0, "alone": 30.0, "store": 60.0, "connect": 60.0,
+    "enter": 20.0, "leave": 20.0, "done": 15.0,
+}  # fmt: skip
+
+
 class Run:
     """A rank with a worker that takes signals."""
 
     def __init__(self, end: float) -> None:
-        self.process = WorkerProcess("1.3", Deadlines().start, end, grace=5.0)
-        self.rank = RankRun(3, self.process, Deadlines(collective=20.0))
+        self.process = WorkerProcess("1.3", DEADLINES["start"], end, grace=5.0)
+        self.rank = RankRun(3, self.process, DEADLINES)
         self.sent: list[int] = []
 
     def hear(self, message: Message) -> None:

@@ -8,13 +8,13 @@ import pytest
 from preflight_facts import facts, gpus
 from support import machine
 
-from gpucheck.cluster.figures import rdma_ports
+from gpucheck.cluster.figures import network_errors
 from gpucheck.cluster.figures.drift import culprits as differing
 from gpucheck.cluster.model import RdmaPort, TaskFacts
-from gpucheck.cluster.task.node_facts import first_facts
-from gpucheck.cluster.task.rdma_ports import (
+from gpucheck.cluster.task.node_facts import (
     PortCounters,
     counter_files,
+    first_facts,
     growth,
     read_counters,
     read_ports,
@@ -86,55 +86,57 @@ def test_only_counters_of_errors_are_looked_at(tmp_path: Path) -> None:
 
 
 def test_a_healthy_job_says_nothing() -> None:
-    assert rdma_ports.culprits(FOUR, job(), collective_failed=True) == []
-    assert rdma_ports.errors(FOUR, job(), {}, 30.0) == []
-    assert rdma_ports.notices(job(), {}) == []
+    assert network_errors.culprits(FOUR, job(), collective_failed=True) == []
+    assert network_errors.errors(FOUR, job(), {}, 30.0) == []
+    assert network_errors.notices(job(), {}) == []
 
 
 def test_the_host_with_a_slower_port_is_named_once() -> None:
     there = job(node2={"mlx5_0/1": NDR, "mlx5_1/1": HDR})
-    (one,) = found = rdma_ports.culprits(FOUR, there, collective_failed=False)
+    (one,) = found = network_errors.culprits(FOUR, there, collective_failed=False)
     assert (one.slug, one.severity, one.hosts) == ("nccl-infiniband", Severity.WARNING, ("node2",))
     assert one.evidence == "mlx5_1/1 runs at 200 Gb/s, and at 400 Gb/s on 3 others"
     assert [one.slug for one in differing(FOUR, there)] == ["ranks-heterogeneous"]
-    assert differing(FOUR, rdma_ports.without_named(there, found)) == []
-    (grave,) = rdma_ports.culprits(FOUR, there, collective_failed=True)
+    assert differing(FOUR, network_errors.without_named(there, found)) == []
+    (grave,) = network_errors.culprits(FOUR, there, collective_failed=True)
     assert grave.severity is Severity.ERROR
 
 
 def test_rates_without_a_majority_or_faster_than_usual_accuse_nobody() -> None:
     half = job(node2={"mlx5_0/1": HDR}, node3={"mlx5_0/1": HDR})
-    assert rdma_ports.ports_slow(FOUR, half, Severity.WARNING) == []
+    assert network_errors.ports_slow(FOUR, half, Severity.WARNING) == []
     faster = msgspec.structs.replace(NDR, gigabits=800.0)
-    assert rdma_ports.ports_slow(FOUR, job(node1={"mlx5_0/1": faster}), Severity.WARNING) == []
+    assert network_errors.ports_slow(FOUR, job(node1={"mlx5_0/1": faster}), Severity.WARNING) == []
     inactive = msgspec.structs.replace(HDR, state="INIT")
-    assert rdma_ports.ports_slow(FOUR, job(node1={"mlx5_0/1": inactive}), Severity.WARNING) == []
+    assert (
+        network_errors.ports_slow(FOUR, job(node1={"mlx5_0/1": inactive}), Severity.WARNING) == []
+    )
 
 
 def test_a_port_that_is_down_has_its_physical_state() -> None:
     down = msgspec.structs.replace(NDR, state="DOWN", physical="Polling", gigabits=10.0)
-    (one,) = rdma_ports.culprits(FOUR, job(node1={"mlx5_0/1": down}), collective_failed=False)
+    (one,) = network_errors.culprits(FOUR, job(node1={"mlx5_0/1": down}), collective_failed=False)
     assert one.evidence == "mlx5_0/1 is DOWN (physical state Polling), and ACTIVE on 3 others"
 
 
 def test_errors_of_the_link_during_the_run_are_a_warning() -> None:
     grown = {2: {"mlx5_0/1": {"link_downed": 1, "symbol_error": 40, "out_of_sequence": 9}}}
-    (one,) = rdma_ports.errors(FOUR, job(), grown, 30.0)
+    (one,) = network_errors.errors(FOUR, job(), grown, 30.0)
     assert (one.slug, one.severity, one.hosts) == ("nccl-infiniband", Severity.WARNING, ("node2",))
     assert one.evidence == (
         "mlx5_0/1 counted errors during the run: symbol_error +40, link_downed +1"
     )
-    (notice,) = rdma_ports.notices(job(), grown)
+    (notice,) = network_errors.notices(job(), grown)
     assert "(node2: 9)" in notice
 
 
 def test_few_symbol_errors_and_unknown_ports_are_no_fault() -> None:
     # 400 Gb/s for 30 s: 1.2e13 bits, of which InfiniBand allows 12 to be wrong.
     few = {0: {"mlx5_0/1": {"symbol_error": 12}}, 1: {"mlx5_9/1": {"symbol_error": 900}}}
-    assert rdma_ports.errors(FOUR, job(), few, 30.0) == []
-    assert rdma_ports.errors(FOUR, job(), {77: {"mlx5_0/1": {"link_downed": 1}}}, 30.0) == []
+    assert network_errors.errors(FOUR, job(), few, 30.0) == []
+    assert network_errors.errors(FOUR, job(), {77: {"mlx5_0/1": {"link_downed": 1}}}, 30.0) == []
     unjudged = {0: {"mlx5_0/1": {"port_xmit_wait": 5, "\x1b[31m": 4}}}
-    assert rdma_ports.errors(FOUR, job(), unjudged, 30.0) == []
+    assert network_errors.errors(FOUR, job(), unjudged, 30.0) == []
 
 
 def test_what_is_no_counter_is_not_read() -> None:

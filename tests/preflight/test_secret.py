@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gpucheck.cluster.launchers import secret
+from gpucheck.cluster import door
 from gpucheck.cluster.launchers.entrance import TaskPlace
 
 ONE_NODE = TaskPlace(launcher="torchrun", task=0, tasks=4, local_tasks=4)
@@ -26,8 +26,8 @@ def mounts(home: Path, kind: str) -> str:
 
 def found(
     home: Path, place: TaskPlace, kind: str = "nfs4", token: str = "", **env: str
-) -> secret.Secrets:
-    return secret.find({"HOME": str(home), **env}, place, token, mounts(home, kind))
+) -> door.Secrets:
+    return door.secrets_of({"HOME": str(home), **env}, place, token, mounts(home, kind))
 
 
 def test_what_the_user_has_set_counts_and_no_file_is_written(tmp_path: Path) -> None:
@@ -69,14 +69,14 @@ def test_a_file_counts_where_all_tasks_see_it(
 def test_a_home_behind_a_link_is_where_the_link_leads(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "server")
     env = {"HOME": str(tmp_path / "link")}
-    assert secret.find(env, TWO_NODES, "", mounts(tmp_path / "server", "nfs")).of_store()
-    assert secret.find(env, TWO_NODES, "", mounts(tmp_path / "link", "nfs")).of_store() == ""
+    assert door.secrets_of(env, TWO_NODES, "", mounts(tmp_path / "server", "nfs")).of_store()
+    assert door.secrets_of(env, TWO_NODES, "", mounts(tmp_path / "link", "nfs")).of_store() == ""
 
 
 def test_the_folder_is_the_one_for_state(tmp_path: Path) -> None:
     state = tmp_path / "st ate"
     env = {"HOME": "/nowhere", "XDG_STATE_HOME": str(state)}
-    both = secret.find(env, TWO_NODES, "", mounts(state, "nfs"))
+    both = door.secrets_of(env, TWO_NODES, "", mounts(state, "nfs"))
     assert both.of_store() == (state / "gpucheck/preflight.key").read_text().strip()
 
 
@@ -113,16 +113,17 @@ def test_links_pipes_and_closed_folders_give_none(tmp_path: Path) -> None:
     blocked = tmp_path / "blocked"
     blocked.write_text("a file where a folder should be")
     assert (
-        secret.find({"HOME": str(blocked)}, ONE_NODE, "", mounts(blocked, "ext4")).of_store() == ""
+        door.secrets_of({"HOME": str(blocked)}, ONE_NODE, "", mounts(blocked, "ext4")).of_store()
+        == ""
     )
 
 
 def test_a_file_server_that_hangs_is_not_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(secret, "_PATIENCE", 0.05)
+    monkeypatch.setattr(door, "_PATIENCE", 0.05)
     both = found(tmp_path, TWO_NODES)
-    monkeypatch.setattr(secret, "_read", lambda _path: __import__("time").sleep(1) or "late")
+    monkeypatch.setattr(door, "_read", lambda _path: __import__("time").sleep(1) or "late")
     assert both.of_client(NOT_ASKED) == ""
 
 
@@ -150,5 +151,5 @@ def test_the_file_system_of_a_path_is_that_of_its_longest_mount_point(path: str,
         "3 1 0:4 / /data/a\\040b rw - lustre s:/d rw\n"
         "broken\n\n5 1\n"
     )
-    assert secret.file_system(path, text) == kind
-    assert secret.file_system(path, "") == ""
+    assert door.file_system(path, text) == kind
+    assert door.file_system(path, "") == ""

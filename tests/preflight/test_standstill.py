@@ -7,7 +7,7 @@ from typing import cast
 import pytest
 from memory_store import MemoryStore
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
@@ -85,7 +85,12 @@ def run(line: Line, leader: Leader | None = None) -> ExitReason:
     """Run a task that has nothing to do."""
     place = TaskPlace(launcher="env", task=1, tasks=2, run="r", node=1)
     plan = JobPlan(
-        tasks=2, cuda=False, python="python", kept_away=frozenset({1}), end=time.monotonic() + 20
+        tasks=2,
+        cuda=False,
+        python="python",
+        kept_away=frozenset({1}),
+        begun=time.monotonic(),
+        timeout=20,
     )
     task = Supervisor(
         place, plan, line, cast("StartProgram", None), TaskFacts(task=1, host="b"),

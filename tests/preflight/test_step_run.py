@@ -29,7 +29,7 @@ class Workers:
 
     def start(self, rank: int, key: str, order: dict[str, Any], deadlines: Deadlines) -> RankRun:
         self.orders[rank] = order
-        process = WorkerProcess(key, deadlines.start, 1e12, grace=5.0)
+        process = WorkerProcess(key, deadlines["start"], 1e12, grace=5.0)
         self.runs[rank] = RankRun(rank, process, deadlines)
         return self.runs[rank]
 

@@ -415,7 +415,7 @@ def test_the_store_tells_how_often_it_wants_a_heartbeat() -> None:
 
 @pytest.mark.parametrize("said", [0.0, -1, 61, 1e300, float("nan"), "x", None])
 def test_an_interval_that_makes_no_sense_is_not_kept(said: object) -> None:
-    assert wire.told(said) == 1.0
+    assert wire.beat_told(said) == 1.0
 
 
 def test_a_store_that_is_late_says_by_how_much(store: Store) -> None:

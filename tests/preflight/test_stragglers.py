@@ -7,7 +7,7 @@ import pytest
 from fabric_support import roster
 from preflight_facts import facts
 
-from gpucheck.cluster.figures import stragglers
+from gpucheck.cluster.figures import slow
 from gpucheck.cluster.model import Pace, RankResult, Roster, Step, StepResult, Throttling
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -38,7 +38,7 @@ def paced(
 
 
 def found(history: list[StepResult], job: Roster = ROSTER) -> list[Culprit]:
-    return stragglers.culprits(job, history)
+    return slow.slowed(job, history)
 
 
 @pytest.mark.parametrize("rank", range(4))
@@ -140,7 +140,7 @@ def test_a_limit_on_processor_time(
         task: msgspec.structs.replace(one, host=f"n{task}", throttling=limits.get(task))
         for task, one in facts(job).items()
     }
-    entries = stragglers.throttled(job, said)
+    entries = slow.throttled(job, said)
     assert [(one.host, one.severity) for one in entries] == named
     for one in entries:
         assert "in 119 of 124 periods" in one.evidence

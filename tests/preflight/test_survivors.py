@@ -11,6 +11,9 @@ import msgspec
 import pytest
 from memory_store import MemoryStore
 
+from gpucheck.cluster import meeting
+from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.meeting import Announcer, Found, Meeting, Standby, choose, may_be_deputy
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
@@ -27,11 +30,8 @@ from gpucheck.cluster.store.task_messages import (
     Verdict,
 )
 from gpucheck.cluster.store.wire import mark
-from gpucheck.cluster.survivors import meeting as module
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude, section
-from gpucheck.cluster.survivors.deputy import Announcer, Standby, choose, may_be_deputy
-from gpucheck.cluster.survivors.meeting import Circumstances, Found, Meeting
 from gpucheck.cluster.task import witness
+from gpucheck.cluster.task_0 import Conclusion, Loss, conclude, section
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
@@ -219,7 +219,7 @@ def seen(port: int, address: str = "127.0.0.1", run: str = RUN) -> Seen:
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let nobody wait as long as in earnest."""
     for name, seconds in (("_SETTLE", 0.1), ("_WINDOW", 0.6), ("_PATIENCE", 1.0), ("_TRY", 0.3)):
-        monkeypatch.setattr(module, name, seconds)
+        monkeypatch.setattr(meeting, name, seconds)
     monkeypatch.setattr(witness, "_SECONDS", 0.6)
     monkeypatch.setattr(witness, "_APART", 0.02)
 
@@ -290,10 +290,11 @@ class Job:
                 assert set(what.met) == set(tasks)
                 return verdict_of(conclusion)
 
-            facts = Circumstances(run=RUN, tasks=9, after=3.0, end=lambda: end)
+            place = TaskPlace(launcher="local", task=task, tasks=9, run=RUN)
             one = Meeting(
-                self.standbys[task], deputies, self.clients[task], survivor(seen), facts, judge
-            )
+                self.standbys[task], deputies, self.clients[task], survivor(seen), place, judge,
+                after=3.0, end=lambda: end,
+            )  # fmt: skip
             found[task] = one.hold()
             one.leave(end)
             one.close()

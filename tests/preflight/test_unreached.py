@@ -21,7 +21,7 @@ from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.unreached import never_met
+from gpucheck.cluster.task_0 import never_met
 from gpucheck.language import say
 
 PLACE = TaskPlace(
@@ -130,7 +130,7 @@ def test_task_0_dies_before_it_has_named_anybody(monkeypatch: pytest.MonkeyPatch
              "MASTER_PORT": str(port - 1)}  # fmt: skip
     for name, value in place.items():
         monkeypatch.setenv(name, value)
-    run = entrance.find(os.environ, entrance.Wish()).run
+    run = entrance.find(os.environ, entrance.PlaceRequest()).run
     monkeypatch.setenv(entrance.TOKEN_VARIABLE, "secret")
     assert arrival_seconds(30) > 5
 

@@ -141,7 +141,7 @@ def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: boo
 
 
 @each(
-    ("gone", "told"),
+    ("gone", "expected"),
     [
         ("libcudnn_adv.so.9", ("libcudnn_adv.so.9", "libcudnn.so.9")),
         ("libcudnn_ops.so.9", ("libcudnn_ops.so.9", "libcudnn.so.9")),
@@ -156,13 +156,13 @@ def test_nvfuser_is_opened_by_the_torch_that_has_it(release: str, *, opened: boo
     ],
 )
 def test_what_is_gone_is_told_where_something_fails_of_it(
-    gone: str, told: tuple[str, str] | None
+    gone: str, expected: tuple[str, str] | None
 ) -> None:
     copy = machine_files.copied(MACHINE)
     _without(copy, gone)
     found = section(RecordedHost(copy))
     missing = [(lost.soname, lost.needed_by, lost.fatal) for lost in found.missing or ()]
-    assert missing == ([(*told, False)] if told else [])
+    assert missing == ([(*expected, False)] if expected else [])
     assert gone not in [opened.soname for opened in found.runtime_opened or ()]
 
 

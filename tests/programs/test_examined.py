@@ -74,10 +74,10 @@ def test_a_reply_is_a_snapshot_a_refusal_or_a_fault() -> None:
         answered(Reply(fault="KeyError: 'x'"))
 
 
-@each("said", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
-def test_what_is_damaged_is_one_sentence(said: bytes) -> None:
+@each("printed", [b"", MARK, MARK + b"\xc1" + MARK, MARK + b"\x80" + MARK])
+def test_what_is_damaged_is_one_sentence(printed: bytes) -> None:
     with pytest.raises(NoAnswerError) as error:
-        _understood(said, MARK, lambda: "first\nlast\x1b")
+        _understood(printed, MARK, lambda: "first\nlast\x1b")
     assert "\n" not in str(error.value)
 
 

@@ -64,8 +64,8 @@ def test_an_answer_that_is_repeated_is_taken_once(
     assert by_name(found, "import-torch").status == "passed"
 
 
-@pytest.mark.parametrize("told", [5, [5], [{"soname": 1, "predicted": 5}]])
-def test_a_saved_report_with_odd_libraries_is_shown(told: object) -> None:
-    odd = ran(result("import-torch", data={"loaded_otherwise": told}))
+@pytest.mark.parametrize("libraries_reported", [5, [5], [{"soname": 1, "predicted": 5}]])
+def test_a_saved_report_with_odd_libraries_is_shown(libraries_reported: object) -> None:
+    odd = ran(result("import-torch", data={"loaded_otherwise": libraries_reported}))
     for line in loaded_otherwise(odd):
         assert line == "not as predicted: 1: expected 5, loaded none"

@@ -42,7 +42,7 @@ def test_other_text_and_messages_of_older_workers_stay_text() -> None:
 
 
 @each(
-    "said",
+    "template",
     [
         {"key": "{x.__class__}", "params": {"x": "a"}},
         {"key": "{x[0]}", "params": {"x": "a"}},
@@ -62,7 +62,7 @@ def test_other_text_and_messages_of_older_workers_stay_text() -> None:
         None,
     ],
 )
-def test_a_forged_template_is_not_filled_in(said: object) -> None:
-    found = sentence_in({"detail": "the text", "said": said}, "detail")
+def test_a_forged_template_is_not_filled_in(template: object) -> None:
+    found = sentence_in({"detail": "the text", "said": template}, "detail")
     assert found == "the text"
     assert not isinstance(found, Sentence)

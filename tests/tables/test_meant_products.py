@@ -11,7 +11,7 @@ def tables() -> Tables:
 
 
 @each(
-    ("said", "capability"),
+    ("name", "capability"),
     [
         ("4090", "8.9"),
         ("rtx4090", "8.9"),
@@ -38,25 +38,25 @@ def tables() -> Tables:
         ("NVIDIA A100-SXM4-80GB MIG 3g.40gb", "8.0"),
     ],
 )
-def test_a_short_name_is_understood(tables: Tables, said: str, capability: str) -> None:
-    found = meant_by(said, tables)
-    assert found is not None, like_product(said, tables)
+def test_a_short_name_is_understood(tables: Tables, name: str, capability: str) -> None:
+    found = meant_by(name, tables)
+    assert found is not None, like_product(name, tables)
     assert found[1] == capability
 
 
-@each("said", ["6000", "Titan", "jetson", "rtx", "GeForce", "9", "", "!!"])
-def test_a_name_that_may_mean_several_is_not_decided(tables: Tables, said: str) -> None:
-    assert meant_by(said, tables) is None
+@each("name", ["6000", "Titan", "jetson", "rtx", "GeForce", "9", "", "!!"])
+def test_a_name_that_may_mean_several_is_not_decided(tables: Tables, name: str) -> None:
+    assert meant_by(name, tables) is None
 
 
 @pytest.mark.parametrize(
-    ("said", "meant"),
+    ("name", "meant"),
     [("RTX 5009", "GeForce RTX 5090"), ("6000", "Quadro RTX 6000 (sm_75)"), ("A10000", "A1000")],
 )
 def test_a_name_that_is_not_understood_gets_the_likely_ones(
-    tables: Tables, said: str, meant: str
+    tables: Tables, name: str, meant: str
 ) -> None:
-    assert meant in like_product(said, tables)
+    assert meant in like_product(name, tables)
 
 
 def test_another_family_is_another_gpu(tables: Tables) -> None:

@@ -5,7 +5,7 @@ from gpucheck.tables.nearest import did_you_mean, nearest, same_name
 
 
 @each(
-    ("said", "meant"),
+    ("typed", "meant"),
     [
         ("driver-to-old", "driver-too-old"),
         ("too-old-driver", "driver-too-old"),
@@ -15,14 +15,14 @@ from gpucheck.tables.nearest import did_you_mean, nearest, same_name
         ("mismatch driver library", "driver-library-mismatch"),
     ],
 )
-def test_a_mistyped_name_has_the_meant_one_among_the_nearest(said: str, meant: str) -> None:
-    assert meant in nearest(said, all_rules())
+def test_a_mistyped_name_has_the_meant_one_among_the_nearest(typed: str, meant: str) -> None:
+    assert meant in nearest(typed, all_rules())
 
 
-@each("said", ["", "xyzzy", "a", "lorem-ipsum-dolor-sit-amet"])
-def test_a_name_like_no_other_gets_no_guess(said: str) -> None:
-    assert nearest(said, all_rules()) == []
-    assert did_you_mean(said, all_rules()) == ""
+@each("typed", ["", "xyzzy", "a", "lorem-ipsum-dolor-sit-amet"])
+def test_a_name_like_no_other_gets_no_guess(typed: str) -> None:
+    assert nearest(typed, all_rules()) == []
+    assert did_you_mean(typed, all_rules()) == ""
 
 
 def test_the_question_ends_a_refusal() -> None:

@@ -121,7 +121,7 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
 
 
 @each(
-    ("line", "said"),
+    ("line", "rest"),
     [
         ("ERROR 01-02 03:04:05 [core.py:341] KeyError: 'x'", "KeyError: 'x'"),
         ("[2025-01-02 03:04:05 TP0] KeyError: 'x'", "KeyError: 'x'"),
@@ -129,8 +129,8 @@ def test_exceptions_that_led_to_one_another_are_a_chain() -> None:
         ("2025-01-02 03:04:05,123 - ERROR - KeyError: 'x'", "KeyError: 'x'"),
     ],
 )
-def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, said: str) -> None:
-    assert unlogged(line).strip() == said
+def test_what_a_logger_wrote_before_a_line_is_left_out(line: str, rest: str) -> None:
+    assert unlogged(line).strip() == rest
 
 
 def test_the_last_exception_of_a_log_that_is_full_of_errors_is_found() -> None:

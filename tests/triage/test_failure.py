@@ -24,7 +24,7 @@ def failure(text: str) -> Failure:
 
 
 @each(
-    ("said", "about"),
+    ("message", "about"),
     [
         ("KeyError: 'lm_head'", About.PROGRAM),
         ("ValueError: Out of range float values are not JSON compliant", About.PROGRAM),
@@ -42,8 +42,8 @@ def failure(text: str) -> Failure:
         ("RuntimeError: Websocket connection closed", About.PROGRAM),
     ],
 )
-def test_what_an_exception_is_about(said: str, about: About) -> None:
-    assert failure(traceback(said)).about is about
+def test_what_an_exception_is_about(message: str, about: About) -> None:
+    assert failure(traceback(message)).about is about
 
 
 @each(

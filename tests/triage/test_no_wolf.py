@@ -181,7 +181,7 @@ Copy-and-paste the text below in your GitHub issue
 
 @each("gpu", ["- GPU type: NVIDIA A100-SXM4-80GB\n", ""], ids=["gpu", "no-gpu"])
 @each(
-    "said",
+    "text",
     [
         *(f"PyTorch {name} available: False" for name in ("XPU", "NPU", "MLU", "MUSA", "HPU")),
         *("MPS available: False", "ROCm available: False", "HIP available: False"),
@@ -192,18 +192,18 @@ Copy-and-paste the text below in your GitHub issue
         "HPU available: False, using: 0 HPUs",
     ],
 )
-def test_an_accelerator_that_is_said_not_to_be_there_is_none(said: str, gpu: str) -> None:
+def test_an_accelerator_that_is_said_not_to_be_there_is_none(text: str, gpu: str) -> None:
     env = ACCELERATE_ENV.replace("- GPU type: NVIDIA A100-SXM4-80GB\n", gpu)
     failure = "RuntimeError: The size of tensor a (4) must match the size of tensor b (3): error\n"
-    report = triage(env.format(said=said) + failure)
+    report = triage(env.format(said=text) + failure)
     assert "torch-rocm-or-other-build" not in report.root_causes
 
 
 @pytest.mark.parametrize(
-    "said", ["The XPU build of torch fails with an error", "RuntimeError: XPU device not found"]
+    "text", ["The XPU build of torch fails with an error", "RuntimeError: XPU device not found"]
 )
-def test_one_that_a_text_complains_of_is_still_named(said: str) -> None:
-    assert triage(f"torch 2.8.0\n{said}\n").root_causes[:1] == ("torch-rocm-or-other-build",)
+def test_one_that_a_text_complains_of_is_still_named(text: str) -> None:
+    assert triage(f"torch 2.8.0\n{text}\n").root_causes[:1] == ("torch-rocm-or-other-build",)
 
 
 def test_a_report_that_looked_for_nvcc_does_not_miss_it() -> None:

@@ -71,14 +71,14 @@ def test_what_triage_says_of_a_healthy_text(form: str) -> None:
 
 @each("form", ["text", "quiet", "reply", "zh"])
 @each(
-    "said",
+    "words",
     [
         "torch.cuda.is_available() is False\n",
         "Unable to determine the device handle for GPU0: Lost\n",
     ],
 )
-def test_what_stands_behind_the_words_of_triage_is_read_as_well(form: str, said: str) -> None:
-    report = triage(said, TABLES)
+def test_what_stands_behind_the_words_of_triage_is_read_as_well(form: str, words: str) -> None:
+    report = triage(words, TABLES)
     kernel = "NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
     found = triage(f"{OF_TRIAGE[form](report)}\n{kernel}", TABLES)
     assert "gpu-fallen-off-bus" in found.root_causes

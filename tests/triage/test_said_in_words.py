@@ -162,15 +162,15 @@ NAMED = {
 }
 
 
-@each("said", COMPLAINTS)
-def test_a_failure_that_is_told_is_never_healthy(said: str) -> None:
+@each("text", COMPLAINTS)
+def test_a_failure_that_is_told_is_never_healthy(text: str) -> None:
     assert triage(GOOD).verdict == "healthy"
-    assert triage(said + GOOD).verdict != "healthy"
+    assert triage(text + GOOD).verdict != "healthy"
 
 
-@each("said", WISHES)
-def test_a_wish_is_no_failure(said: str) -> None:
-    report = triage(said + GOOD)
+@each("text", WISHES)
+def test_a_wish_is_no_failure(text: str) -> None:
+    report = triage(text + GOOD)
     assert (report.verdict, report.root_causes) == ("healthy", ())
 
 

@@ -37,7 +37,7 @@ def test_the_strongest_message_counts_whatever_the_tie_breaks() -> None:
 
 
 @each(
-    ("confidence", "said", "weight"),
+    ("confidence", "message_weight", "weight"),
     [
         (Confidence.CERTAIN, None, POINTS),
         (Confidence.LIKELY, None, POINTS),
@@ -49,6 +49,6 @@ def test_the_strongest_message_counts_whatever_the_tie_breaks() -> None:
     ],
 )
 def test_facts_agree_with_a_message_that_points_to_the_same(
-    confidence: Confidence, said: Weight | None, weight: Weight
+    confidence: Confidence, message_weight: Weight | None, weight: Weight
 ) -> None:
-    assert of_facts(confidence, said) == weight
+    assert of_facts(confidence, message_weight) == weight

@@ -230,9 +230,11 @@ def closed_port() -> int:
     return port
 
 
-@pytest.mark.parametrize(("host", "said"), [("127.0.0.1", "refused"), ("no.such.host.invalid", "")])
+@pytest.mark.parametrize(
+    ("host", "detail"), [("127.0.0.1", "refused"), ("no.such.host.invalid", "")]
+)
 def test_a_store_that_cannot_be_reached(
-    monkeypatch: pytest.MonkeyPatch, host: str, said: str
+    monkeypatch: pytest.MonkeyPatch, host: str, detail: str
 ) -> None:
     monkeypatch.setattr(together, "_REFUSED", 0.3)
     place = {"host": host, "port": closed_port()}
@@ -240,7 +242,7 @@ def test_a_store_that_cannot_be_reached(
     assert (result["status"], result["kind"]) == ("failed", "store-unreachable")
     assert result["phase"] == "store"
     assert f"{host} port {place['port']}" in result["detail"]
-    assert said in result["detail"]
+    assert detail in result["detail"]
 
 
 @pytest.mark.parametrize(("size", "seconds"), [(2, 10.0), (1000, 60.0)])

@@ -1,30 +1,53 @@
-"""Files that a pre-flight writes: a reader sees the old content or the whole new content."""
+"""Files that a pre-flight writes, and what the records of earlier ones say of a node.
+
+A reader sees the old content or the whole new content. A record is a line of JSON a run
+(``--record``). Attributes that OpenTelemetry's semantic conventions have bear its names:
+``service.name``, ``service.version``, ``process.exit.code``, ``host.name``, ``error.type``,
+``hw.id``, ``hw.type`` (https://opentelemetry.io/docs/specs/semconv/).
+"""
 
 import contextlib
 import json
 import os
+import re
 import secrets
 import stat
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import Any, get_args
+from typing import Annotated, Any, get_args
 
 import msgspec
+from msgspec import Meta
 
 from gpucheck._about import VERSION
 from gpucheck.cluster.model import Status
 from gpucheck.facts import builtins
+from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.facts.streams import open_descriptor
-from gpucheck.language import say
+from gpucheck.findings import all_rules
+from gpucheck.language import say, say_many
 
 RANK_SCHEMA = "gpucheck.preflight-rank/1"
 _WORST_FIRST: tuple[Status, ...] = (
     "crashed", "failed", "timed-out", "lost", "stopped", "not-run", "passed"
 )  # fmt: skip
+"""Which end of several stands for a rank in its file: what it said itself before what others
+missed."""
 _LEFT_OUT = ("message", "groups")
 """Keys of a verdict that a rank's file does not need: the tag of the message, and the figures for
 the baselines."""
+_HOST = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,253}")
+"""A name that srun takes in a list of nodes; others would change the meaning of the list."""
+_CULPRIT = 1
+"""The exit status of a run that names somebody: only its findings cost a node its place."""
+SCHEMA = "gpucheck.preflight-record/1"
+LONGEST_LINE = 4 << 20
+"""Bytes of a record. Chosen: 10,000 names of hosts of 255 characters are 2.6 MB."""
+_Name = Annotated[str, Meta(max_length=255)]
+_MOST = 10_000
+"""Hosts of a record. Chosen: a line with so many still fits into ``LONGEST_LINE``."""
 
 
 class FileError(Exception):
@@ -216,22 +239,24 @@ def write_each(
 
 def _contents(own: Mapping[str, Any], verdict: Mapping[str, Any]) -> Iterator[tuple[str, RankFile]]:
     facts = _whole(own.get("facts"))
-    told = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
+    kept = {key: value for key, value in verdict.items() if key not in _LEFT_OUT}
     taken = datetime.now(tz=timezone.utc).isoformat(timespec="seconds")
-    blamed = {rank for one in told.get("culprits") or () for rank in _whole(one).get("ranks") or ()}
+    blamed = {
+        rank for entry in kept.get("culprits") or () for rank in _whole(entry).get("ranks") or ()
+    }
     host = str(facts.get("host") or "")
     steps = list(_by_rank(own.get("steps") or ()))
     if not steps:
         task = facts.get("task")
         name = f"task-{task}.json" if isinstance(task, int) else "task.json"
         yield name, RankFile(
-            taken=taken, rank=None, host=host, status="not-run", is_culprit=False, verdict=told,
+            taken=taken, rank=None, host=host, status="not-run", is_culprit=False, verdict=kept,
             steps=[], facts=facts,
         )  # fmt: skip
     for rank, results in steps:
         yield f"rank-{rank}.json", RankFile(
             taken=taken, rank=rank, host=host, status=_worst(results), is_culprit=rank in blamed,
-            verdict=told, steps=results, facts=facts,
+            verdict=kept, steps=results, facts=facts,
         )  # fmt: skip
 
 
@@ -248,7 +273,7 @@ def _by_rank(steps: Sequence[Any]) -> Iterator[tuple[int, list[dict[str, Any]]]]
 
 
 def _worst(results: list[dict[str, Any]]) -> Status:
-    seen = {one.get("status") for one in results} & set(get_args(Status))
+    seen = {result.get("status") for result in results} & set(get_args(Status))
     return next((status for status in _WORST_FIRST if status in seen), "not-run")
 
 
@@ -256,3 +281,182 @@ def _whole(value: object) -> dict[str, Any]:
     """Return a struct or a mapping as a dictionary; anything else as an empty one."""
     plain = builtins(value)
     return plain if isinstance(plain, dict) else {}
+
+
+class Exclusion(msgspec.Struct, frozen=True):
+    """The hosts to leave out, and why others are not among them, in a sentence ("" if none)."""
+
+    hosts: tuple[str, ...]
+    note: str = ""
+
+    def text(self) -> str:
+        """Return the content of the file: one line, or nothing."""
+        return ",".join(self.hosts) + "\n" if self.hosts else ""
+
+
+def exclusion(preflight: Preflight) -> Exclusion:
+    """Return the hosts that are broken with enough certainty to be left out.
+
+    These are the hosts of errors that mean a broken machine, or a rank that is missing, hangs or
+    crashed, when they are certain or likely. A misconfiguration, a slow GPU, a drill, and a bad
+    link between two hosts that work with others leave no host out. If every host of several is
+    accused, what they share is at fault rather than each of them.
+    """
+    if preflight.drill:
+        return Exclusion((), say("this was a drill, so no host is excluded"))
+    accused = dict.fromkeys(
+        host
+        for culprit in preflight.culprits or ()
+        if _breaks_its_hosts(culprit)
+        for host in culprit.hosts or (culprit.host,)
+        if host
+    )
+    every = {outcome.host for outcome in preflight.ranks or () if outcome.host} | set(accused)
+    if len(every) > 1 and every <= set(accused):
+        return Exclusion(
+            (), say("all {count} hosts failed, so excluding hosts does not help", count=len(every))
+        )
+    hosts = tuple(host for host in accused if _HOST.fullmatch(host))
+    odd = len(accused) - len(hosts)
+    if not odd:
+        return Exclusion(hosts)
+    note = say_many(
+        odd,
+        "{count} of the names is not a valid host name and was left out",
+        "{count} of the names are not valid host names and were left out",
+    )
+    return Exclusion(hosts, note)
+
+
+def good_hosts(preflight: Preflight) -> tuple[str, ...]:
+    """Return the hosts that have proved to be good: spares, or the nodes for the job.
+
+    Every rank of such a host has passed its last step, and no error accuses the host, not even
+    possibly. In a drill no host is good.
+    """
+    if preflight.drill:
+        return ()
+    accused = {
+        host
+        for culprit in preflight.culprits or ()
+        if culprit.severity is Severity.ERROR
+        for host in culprit.hosts or (culprit.host,)
+    }
+    ranks = preflight.ranks or ()
+    bad = accused | {outcome.host for outcome in ranks if outcome.status != "passed"}
+    names = dict.fromkeys(
+        outcome.host for outcome in ranks if outcome.host and outcome.host not in bad
+    )
+    return tuple(name for name in names if _HOST.fullmatch(name))
+
+
+def _breaks_its_hosts(culprit: Culprit) -> bool:
+    rule = all_rules().get(culprit.slug)
+    return (
+        rule is not None
+        and rule.preflight_class == _CULPRIT
+        and culprit.severity is Severity.ERROR
+        and culprit.confidence is not Confidence.POSSIBLE
+        and not culprit.is_link
+    )
+
+
+class Blamed(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """A culprit of a run."""
+
+    slug: _Name
+    severity: _Name
+    confidence: _Name
+    hosts: Annotated[list[_Name], Meta(max_length=_MOST)] = msgspec.field(name="host.name")
+    gpu: _Name = msgspec.field(name="hw.id", default="")
+    """The UUID of the GPU; "" for a node or a link."""
+    kind: _Name = msgspec.field(name="hw.type", default="")
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One run."""
+
+    schema: _Name
+    timestamp: _Name
+    """When it ended, in UTC."""
+    program: _Name = msgspec.field(name="service.name")
+    version: _Name = msgspec.field(name="service.version", default="")
+    status: int = msgspec.field(name="process.exit.code")
+    error: _Name = msgspec.field(name="error.type", default="")
+    """The class of the exit status; "" if it was 0."""
+    drill: bool = False
+    cut_off: bool = False
+    """Whether task 0 heard no more than half of the hosts. The others may have a line of their own
+    about this run."""
+    launcher: _Name = ""
+    seconds: float = 0.0
+    ranks: int = 0
+    hosts: Annotated[list[_Name], Meta(max_length=1_000_000)] = msgspec.field(name="host.name")
+    """All hosts that took part: a list, where the conventions have one host."""
+    culprits: Annotated[list[Blamed], Meta(max_length=1000)] = []
+
+
+class Past(msgspec.Struct, kw_only=True):
+    """What the records say of one host."""
+
+    host: str
+    runs: int = 0
+    blamed: int = 0
+    """The runs in which an error named it, certainly or likely."""
+    last: str = ""
+    """When it was named last."""
+    slugs: list[str] = msgspec.field(default_factory=list)
+    """Why, the latest first, each once."""
+    passed_since: int = 0
+    """The runs after that in which it took part and nobody named it."""
+
+
+class History(msgspec.Struct, frozen=True):
+    """The hosts that were named, the most often first; the runs; the lines that are not records."""
+
+    hosts: list[Past]
+    runs: int
+    unread: int
+
+
+def of_lines(lines: Iterable[bytes]) -> History:
+    """Read records, the oldest first.
+
+    Drills say nothing about a host, and are left out. So is a run whose task 0 may have been cut
+    off: it names nobody surely, and it did not see whether the others were well.
+    """
+    decoder = msgspec.json.Decoder(Record)
+    hosts: dict[str, Past] = {}
+    runs = unread = 0
+    for line in lines:
+        if not line.strip():
+            continue
+        try:
+            record = decoder.decode(line)
+        except (msgspec.MsgspecError, ValueError, RecursionError):
+            unread += 1
+            continue
+        if record.schema != SCHEMA:
+            unread += 1
+        elif not record.drill and not record.cut_off:
+            runs += 1
+            _add(record, hosts)
+    named = [past for past in hosts.values() if past.blamed]
+    return History(sorted(named, key=lambda past: (-past.blamed, past.host)), runs, unread)
+
+
+def _add(record: Record, hosts: dict[str, Past]) -> None:
+    blamed: dict[str, list[str]] = {}
+    for culprit in record.culprits:
+        if culprit.severity == "error" and culprit.confidence != "possible":
+            for host in culprit.hosts:
+                blamed.setdefault(host, []).append(culprit.slug)
+    for host in dict.fromkeys((*record.hosts, *blamed)):
+        past = hosts.setdefault(host, Past(host=host))
+        past.runs += 1
+        if host not in blamed:
+            past.passed_since += 1
+            continue
+        past.blamed += 1
+        past.last, past.passed_since = record.timestamp, 0
+        past.slugs = list(dict.fromkeys((*blamed[host], *past.slugs)))

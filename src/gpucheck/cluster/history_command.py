@@ -7,15 +7,16 @@ from typing import Any
 
 import click
 
-from gpucheck.cluster.files import json_text
-from gpucheck.cluster.history import LONGEST_LINE, History, Past, of_lines
+from gpucheck.cluster.files import LONGEST_LINE, History, Past, json_text, of_lines
 from gpucheck.facts import builtins
 from gpucheck.facts.streams import reading
 from gpucheck.interface.text import printable, write_out
 from gpucheck.language import say, say_many, spoken
 
 _ROWS = 50
+"""Chosen: a screen of hosts, the worst first."""
 _LARGEST = 512 << 20
+"""Bytes. Chosen: years of records of a large cluster."""
 
 
 def show(options: dict[str, Any]) -> None:
@@ -48,21 +49,23 @@ def _lines(opened: Any) -> Iterator[bytes]:  # noqa: ANN401  # a binary file
 
 
 def _text(found: History) -> str:
-    said = [_line(past) for past in found.hosts[:_ROWS]]
+    sentences = [_line(past) for past in found.hosts[:_ROWS]]
     if len(found.hosts) > _ROWS:
-        said.append(say("and {hosts:,} more hosts", hosts=len(found.hosts) - _ROWS))
-    if not said:
-        said.append(say("No node was named."))
-    said.append(say_many(found.runs, "{count} run is recorded.", "{count:,} runs are recorded."))
+        sentences.append(say("and {hosts:,} more hosts", hosts=len(found.hosts) - _ROWS))
+    if not sentences:
+        sentences.append(say("No node was named."))
+    sentences.append(
+        say_many(found.runs, "{count} run is recorded.", "{count:,} runs are recorded.")
+    )
     if found.unread:
-        said.append(
+        sentences.append(
             say_many(
                 found.unread,
                 "{count} line is not a record of gpucheck and was not read.",
                 "{count:,} lines are not records of gpucheck and were not read.",
             )
         )
-    return "".join(f"{printable(spoken(one), limit=300)}\n" for one in said)
+    return "".join(f"{printable(spoken(sentence), limit=300)}\n" for sentence in sentences)
 
 
 def _line(past: Past) -> str:

@@ -11,31 +11,28 @@ import msgspec
 from msgspec import UNSET
 
 from gpucheck.cluster import outcome
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose import flight_recorder, kept_out, localise, process_state
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.diagnose import culprits, localise, process_state
+from gpucheck.cluster.diagnose.evidence import uncollected
 from gpucheck.cluster.diagnose.missing import Sights, are_few_heard, lost_ranks
-from gpucheck.cluster.diagnose.naming import words_of
+from gpucheck.cluster.diagnose.naming import in_words, recorded_in_groups, words_of
 from gpucheck.cluster.diagnose.rounds import disjoint
-from gpucheck.cluster.diagnose.steps import in_words
-from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.figures import (
     bandwidth,
     drift,
     limits,
-    lost_packets,
-    pair_rounds,
+    network_errors,
     policy,
-    rdma_ports,
     slow,
     slow_links,
-    stragglers,
 )
 from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.figures.slow_links import Known
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import (
-    Backend,
     Rank,
     RankResult,
     RootCause,
@@ -45,7 +42,7 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.task_messages import GroupBandwidth, Verdict, fitting
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, section
+from gpucheck.cluster.task_0 import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -58,26 +55,14 @@ from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 _A_DRILL = say("a drill is running")
-"""All that the judgement knows about a drill."""
+"""All that the judgement says about a drill."""
 _MOST_TOLD = 20
 """How many culprits each task gets; the report has all of them."""
 _WORST = ("lost", "crashed", "timed-out", "failed", "stopped", "not-run", "passed")
+"""Which end of several stands for a rank: who vanished says more than who failed, and who waited
+says least."""
 _SURE = tuple(Confidence)
-
-
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for."""
-
-    backend: Backend
-    launcher: str
-    limits: localise.Limits
-    requirements: Requirements = Requirements()
-    fail_on: FailOn = "error"
-    drill: bool = False
-    begun: float = 0.0
-    timeout: float = 300.0
-    notices: tuple[str, ...] = ()
-    """What is to be reported before anything was tested."""
+"""The most certain first."""
 
 
 class Result(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,21 +88,31 @@ class Judgement:
     """Judges one run.
 
     Args:
-        wanted: what the user asked for.
+        plan: what the job does.
+        place: what the launcher says, and what is to be reported before anything was tested.
         tables: the compatibility tables.
         local: returns what the static probes found on this node, None where they were not run.
         clock: returns the seconds that the run has taken.
+        requirements: what ``--require`` asks for.
+        fail_on: the least severity that counts.
     """
 
     def __init__(
         self,
-        wanted: Wanted,
+        plan: JobPlan,
+        place: TaskPlace,
         tables: Tables,
+        *,
         local: Callable[[], Snapshot | None],
         clock: Callable[[], float],
+        requirements: Requirements = Requirements(),  # noqa: B008  # it is frozen
+        fail_on: FailOn = "error",
     ) -> None:
-        self._wanted = wanted
+        self._plan = plan
+        self._place = place
         self._tables = tables
+        self._requirements = requirements
+        self._fail_on = fail_on
         self._local = local
         self._clock = clock
         self.result: Result | None = None
@@ -126,7 +121,7 @@ class Judgement:
 
     def next_step(self, heard: Heard) -> Step | None:
         """Return the next step: first find the culprits, then the slow ones."""
-        step = localise.next_step(heard.roster, heard.history, self._wanted.limits)
+        step = localise.next_step(heard.roster, heard.history, self._plan)
         return step or self._measured_again(heard)
 
     @uncollected()
@@ -142,19 +137,18 @@ class Judgement:
         """Judge the loss of task 0; there is a result only if its host is named."""
         if found.confidence is None:
             return Verdict(exit=3, exit_class="inconclusive", why=found.sentence)
-        wanted = self._wanted
         known = msgspec.structs.replace(
             section(loss, found),
-            launcher=wanted.launcher,
-            backend=wanted.backend,
-            drill=_A_DRILL if wanted.drill else "",
-            notices=list(wanted.notices),
+            launcher=self._place.launcher,
+            backend=self._plan.backend,
+            drill=_A_DRILL if self._plan.drill else "",
+            notices=list(self._place.notices),
             seconds=round(self._clock(), 2),
-            deadline=wanted.timeout,
+            deadline=self._plan.timeout,
         )
         verdict = self._verdict(known)
         if self.result is not None:
-            met = (one.host for one in loss.met.values())
+            met = (survivor.host for survivor in loss.met.values())
             hosts = tuple(dict.fromkeys((loss.host, *met)))
             self.result = msgspec.structs.replace(self.result, hosts=hosts)
         return verdict
@@ -174,7 +168,7 @@ class Judgement:
                 verdict=result.report.verdict,
                 root_causes=result.report.root_causes,
                 culprits=tuple((result.preflight.culprits or [])[:_MOST_TOLD]),
-                drill=self._wanted.drill,
+                drill=bool(self._plan.drill),
                 world_size=preflight.world_size,
                 groups=groups,
             )
@@ -182,16 +176,15 @@ class Judgement:
 
     def _measured_again(self, heard: Heard) -> Step | None:
         """Return a step that measures again what was slow; None when nothing was."""
-        number, backend = len(heard.history), self._wanted.backend
-        limit = self._wanted.limits
+        number, plan = len(heard.history), self._plan
         ranks = slow.to_repeat(heard.roster, heard.history, _baseline(heard.facts))
         if ranks:
             return Step(
                 number=number, kind="alone", groups=tuple((rank,) for rank in ranks),
-                backend=backend, seconds=limit.alone_seconds, tests=limit.tests, repeats=True,
+                backend=plan.backend, seconds=plan.alone_step, tests=plan.tests, repeats=True,
             )  # fmt: skip
-        known = self._known(heard, stragglers.culprits(heard.roster, heard.history))
-        if (pairs := pair_rounds.next_step(heard.history, known, limit)) is not None:
+        known = self._known(heard, slow.slowed(heard.roster, heard.history))
+        if (pairs := slow_links.next_step(heard.history, known, plan)) is not None:
             return pairs
         groups = disjoint(slow_links.suspects(heard.history, known))
         living = set(heard.roster.living)
@@ -201,102 +194,104 @@ class Judgement:
         kinds = [done.step.kind for done in heard.history if groups[0] in done.step.groups]
         return Step(
             number=number, kind=kinds[-1] if kinds else "pairs", groups=tuple(groups),
-            backend=backend, seconds=limit.first_seconds, repeats=True,
-            sizes=pair_rounds.sizes_of(heard.history, groups[0]),
+            backend=plan.backend, seconds=plan.first_collective, repeats=True,
+            sizes=slow_links.sizes_of(heard.history, groups[0]),
         )  # fmt: skip
 
     def _known(self, heard: Heard, slowed: Iterable[Culprit]) -> Known:
         return Known(
             roster=heard.roster, facts=heard.facts, table=self._tables.get(BusBandwidths),
-            backend=self._wanted.backend, baseline=_baseline(heard.facts),
-            late=frozenset(rank for one in slowed for rank in one.ranks),
+            backend=self._plan.backend, baseline=_baseline(heard.facts),
+            late=frozenset(rank for culprit in slowed for rank in culprit.ranks),
         )  # fmt: skip
 
     def _section(self, heard: Heard, every: Sequence[Timed]) -> Preflight:
-        roster, history, wanted = heard.roster, heard.history, self._wanted
-        slowed = stragglers.culprits(roster, history)
+        roster, history = heard.roster, heard.history
+        slowed = slow.slowed(roster, history)
         known = self._known(heard, slowed)
-        told = localise.culprits(
-            kept_out.present(roster, heard.refused), history,
+        conclusion = localise.culprits(
+            culprits.present(roster, heard.refused), history,
             Sights(
                 seen=heard.seen, back=heard.back, awaited=heard.awaited, left=heard.left,
                 broken=heard.broken, closed=heard.closed, gave_up=heard.gave_up,
                 narrow=heard.narrow, mute=heard.mute,
             ),
         )  # fmt: skip
-        late = {one.rank for one in roster.ranks if one.task in heard.late}
+        late = {rank.rank for rank in roster.ranks if rank.task in heard.late}
         failed = any(
             not done.passed(group)
             for done in history
             if done.step.kind != "alone"
             for group in done.step.groups
         )
-        named = kept_out.with_strangers(
-            told.culprits, roster, heard.wrong_tokens, heard.turned_away
+        named = culprits.with_strangers(
+            conclusion.culprits, roster, heard.wrong_tokens, heard.turned_away
         )
         found = [
-            *kept_out.refusals(roster, heard.refused),
-            *(_with_addresses(one, heard) for one in named if not _is_late(one, late)),
+            *culprits.refusals(roster, heard.refused),
+            *(_with_addresses(culprit, heard) for culprit in named if not _is_late(culprit, late)),
             *slow.culprits(roster, history, known.baseline),
             *slowed,
-            *stragglers.throttled(roster, heard.facts),
+            *slow.throttled(roster, heard.facts),
             *slow_links.culprits(history, known, every),
             *limits.culprits(roster, heard.facts, collective_failed=failed),
-            *(ports := rdma_ports.culprits(roster, heard.facts, collective_failed=failed)),
-            *rdma_ports.errors(roster, heard.facts, heard.grown, self._clock()),
-            *drift.culprits(roster, rdma_ports.without_named(heard.facts, ports)),
+            *(ports := network_errors.culprits(roster, heard.facts, collective_failed=failed)),
+            *network_errors.errors(roster, heard.facts, heard.grown, self._clock()),
+            *drift.culprits(roster, network_errors.without_named(heard.facts, ports)),
             *self._violations(heard, known),
         ]
-        is_measured = any(one.slug == link_slow.RULE.slug for one in found)
-        if not is_measured and all(one.confidence is Confidence.POSSIBLE for one in told.culprits):
-            found += lost_packets.culprits(roster, history)
+        is_measured = any(culprit.slug == link_slow.RULE.slug for culprit in found)
+        if not is_measured and all(
+            culprit.confidence is Confidence.POSSIBLE for culprit in conclusion.culprits
+        ):
+            found += network_errors.losses(roster, history)
         if heard.is_blind:
             found = []  # what a starved task 0 has timed or missed accuses nobody
         guilty = _guilty(found)
         return Preflight(
-            launcher=wanted.launcher,
+            launcher=self._place.launcher,
             world_size=len(roster.ranks),
-            nodes=len({one.node for one in roster.ranks}),
-            backend=wanted.backend,
+            nodes=len({rank.node for rank in roster.ranks}),
+            backend=self._plan.backend,
             culprits=_in_order(found),
             ranks=_outcomes(heard, guilty),
             bandwidths=slow_links.report(history, known, every),
             pair_bandwidths=slow_links.pair_bandwidths(every, roster),
             steps=[done.step.kind for done in history],
             step_notes=[in_words(done) for done in history],
-            looks=[*process_state.in_groups(history), *flight_recorder.in_groups(history)],
+            looks=[*process_state.in_groups(history), *recorded_in_groups(history)],
             notices=[
-                *wanted.notices,
-                *(limits.notices(roster, heard.facts) if wanted.backend == "nccl" else ()),
-                *rdma_ports.notices(heard.facts, heard.grown),
+                *self._place.notices,
+                *(limits.notices(roster, heard.facts) if self._plan.backend == "nccl" else ()),
+                *network_errors.notices(heard.facts, heard.grown),
                 *heard.malformed,
                 *([_not_measured(heard.not_measured)] if heard.not_measured else ()),
             ],
             finished=not heard.stopped_because,
             stopped_because=heard.stopped_because,
-            inconclusive=_late(late) or told.inconclusive or self._unknown(heard, known),
-            drill=_A_DRILL if wanted.drill else "",
+            inconclusive=_late(late) or conclusion.inconclusive or self._unknown(heard, known),
+            drill=_A_DRILL if self._plan.drill else "",
             seconds=round(self._clock(), 2),
-            deadline=wanted.timeout,
+            deadline=self._plan.timeout,
             sources={"*": say("gpucheck preflight")},
         )
 
     def _violations(self, heard: Heard, known: Known) -> list[Culprit]:
-        if not self._wanted.requirements:
+        if not self._requirements:
             return []
         return policy.violations(
-            self._wanted.requirements, heard.roster, heard.facts,
+            self._requirements, heard.roster, heard.facts,
             timed=bandwidth.timed(heard.roster, heard.history),
             readings=slow.readings(heard.roster, heard.history, known.baseline),
         )  # fmt: skip
 
     def _unknown(self, heard: Heard, known: Known) -> str:
         """Return which demands could not be judged: nobody may claim that these are met."""
-        if not self._wanted.requirements:
+        if not self._requirements:
             return ""
         return in_clauses(
             policy.unknown(
-                self._wanted.requirements, heard.facts, ranks=len(heard.roster.ranks),
+                self._requirements, heard.facts, ranks=len(heard.roster.ranks),
                 timed=bandwidth.timed(heard.roster, heard.history),
                 readings=slow.readings(heard.roster, heard.history, known.baseline),
             )
@@ -305,10 +300,9 @@ class Judgement:
     def _judged(self, preflight: Preflight) -> Result:
         local = self._local()
         empty = Snapshot({}, ProbeRuns(()), tables=self._tables.version, origin="live")
-        result = judged(
-            (local or empty).with_section(preflight), self._tables, self._wanted.fail_on
-        )
-        asked = _in_words(self._wanted.requirements)
+        snapshot = (local or empty).with_section(preflight)
+        asked = _in_words(self._requirements)
+        result = judged(snapshot, self._tables, self._fail_on)
         return msgspec.structs.replace(result, requirements=asked)
 
 
@@ -336,9 +330,14 @@ def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
     """Return the errors that the rules find on this node, the root cause first."""
     standing = diagnose(snapshot, tables).standing
     return [
-        RootCause(slug=one.slug, headline=one.headline, confidence=one.confidence, fixes=one.fixes)
-        for one in standing
-        if one.severity is Severity.ERROR
+        RootCause(
+            slug=finding.slug,
+            headline=finding.headline,
+            confidence=finding.confidence,
+            fixes=finding.fixes,
+        )
+        for finding in standing
+        if finding.severity is Severity.ERROR
     ]
 
 
@@ -369,7 +368,9 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
         return culprit
     near = {heard.roster.ranks[rank].task for rank in culprit.ranks}
     known = [heard.facts[task] for task in near if task in heard.facts]
-    own = next((one.address for one in known if one.host == data.route.near), "")
+    own = next(
+        (task_facts.address for task_facts in known if task_facts.host == data.route.near), ""
+    )
     route = msgspec.structs.replace(data.route, near_address=own)
     return msgspec.structs.replace(
         culprit,
@@ -381,19 +382,25 @@ def _with_addresses(culprit: Culprit, heard: Heard) -> Culprit:
 def _in_order(found: Iterable[Culprit]) -> list[Culprit]:
     """Sort by certainty, then by severity; equals keep their order."""
     return sorted(
-        found, key=lambda one: (_SURE.index(one.confidence), one.severity is not Severity.ERROR)
+        found,
+        key=lambda culprit: (
+            _SURE.index(culprit.confidence),
+            culprit.severity is not Severity.ERROR,
+        ),
     )
 
 
 def _baseline(facts: Mapping[int, TaskFacts]) -> Baseline | None:
     """Return the baselines of all nodes as one; None when no task compares with one."""
-    said = [one.baseline for one in facts.values() if one.baseline is not None]
-    if not said:
+    baselines = [
+        task_facts.baseline for task_facts in facts.values() if task_facts.baseline is not None
+    ]
+    if not baselines:
         return None
     gpus, groups = {}, {}
-    for one in said:
-        gpus.update(one.gpus)
-        groups.update(one.groups)
+    for baseline in baselines:
+        gpus.update(baseline.gpus)
+        groups.update(baseline.groups)
     return Baseline(gpus=gpus, groups=groups)
 
 
@@ -403,20 +410,22 @@ def _not_measured(why: str) -> str:
 
 def _is_open(preflight: Preflight) -> bool:
     """Whether somebody is missing, and no system has told of a process that is dead."""
-    missing = (one for one in preflight.culprits or () if one.slug == rank_missing.RULE.slug)
-    return any(one.confidence is Confidence.POSSIBLE for one in missing)
+    missing = (
+        culprit for culprit in preflight.culprits or () if culprit.slug == rank_missing.RULE.slug
+    )
+    return any(culprit.confidence is Confidence.POSSIBLE for culprit in missing)
 
 
 def _guilty(found: Iterable[Culprit]) -> frozenset[int]:
     """Return the ranks that are blamed for an error, or may be."""
-    grave = (one for one in found if one.severity is Severity.ERROR)
-    return frozenset(rank for one in grave for rank in one.ranks)
+    grave = (culprit for culprit in found if culprit.severity is Severity.ERROR)
+    return frozenset(rank for culprit in grave for rank in culprit.ranks)
 
 
 def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
     """Return the overall outcome of each rank, and what it measured alone."""
-    results: list[list[RankResult]] = [[] for _one in heard.roster.ranks]
-    rates: list[dict[str, float]] = [{} for _one in heard.roster.ranks]
+    results: list[list[RankResult]] = [[] for _rank in heard.roster.ranks]
+    rates: list[dict[str, float]] = [{} for _rank in heard.roster.ranks]
     held_up: dict[int, HeldUp | None] = {}
     for step, done in enumerate(heard.history):
         is_alone = done.step.kind == "alone"
@@ -428,10 +437,10 @@ def _outcomes(heard: Heard, guilty: frozenset[int]) -> list[RankOutcome]:
                 rates[rank].update(result.measurements)
     return [
         _outcome(
-            heard, one, results[one.rank], is_guilty=one.rank in guilty,
-            rates=rates[one.rank], held_up=held_up.get(one.rank),
+            heard, rank, results[rank.rank], is_guilty=rank.rank in guilty,
+            rates=rates[rank.rank], held_up=held_up.get(rank.rank),
         )
-        for one in heard.roster.ranks
+        for rank in heard.roster.ranks
     ]  # fmt: skip
 
 
@@ -442,7 +451,7 @@ def _held_up(step: int, result: RankResult) -> HeldUp | None:
 
 
 def _outcome(
-    heard: Heard, one: Rank, results: Sequence[RankResult], *,
+    heard: Heard, rank: Rank, results: Sequence[RankResult], *,
     is_guilty: bool, rates: dict[str, float], held_up: HeldUp | None,
 ) -> RankOutcome:  # fmt: skip
     """Return the overall outcome of a rank.
@@ -450,16 +459,16 @@ def _outcome(
     A culprit shows its worst step. Any other rank has passed when its last step was good, and has
     otherwise waited for somebody.
     """
-    facts = heard.facts.get(one.task)
+    facts = heard.facts.get(rank.task)
     status, shown = _worst(results, is_guilty=is_guilty)
     return RankOutcome(
-        rank=one.rank, task=one.task, host=one.host or None, node=one.node, device=one.device,
+        rank=rank.rank, task=rank.task, host=rank.host or None, node=rank.node, device=rank.device,
         address=(facts.address or None) if facts is not None else None,
-        gpu=one.gpu, pci=one.pci, uuid=one.uuid, model=one.model,
-        status="absent" if one.rank in heard.roster.absent else status,
+        gpu=rank.gpu, pci=rank.pci, uuid=rank.uuid, model=rank.model,
+        status="absent" if rank.rank in heard.roster.absent else status,
         phase=shown.phase if shown is not None else "start",
         detail="" if shown is None or shown.passed else shown.detail,
-        look=next((two.look for two in results if two.look is not None), None),
+        look=next((result.look for result in results if result.look is not None), None),
         rates=rates,
         held_up=held_up,
     )  # fmt: skip
@@ -481,12 +490,12 @@ def _groups(heard: Heard, every: Sequence[Timed]) -> tuple[GroupBandwidth, ...]:
     nodes = {tuple(ranks) for ranks in heard.roster.nodes().values()}
     found = (
         GroupBandwidth(
-            uuids=tuple(heard.roster.ranks[rank].uuid for rank in one.group),
-            size=one.size,
-            busbw=one.busbw,
+            uuids=tuple(heard.roster.ranks[rank].uuid for rank in timed.group),
+            size=timed.size,
+            busbw=timed.busbw,
         )
-        for one in every
-        if one.group in nodes
+        for timed in every
+        if timed.group in nodes
     )
     return tuple(islice(found, _MOST_TOLD))
 

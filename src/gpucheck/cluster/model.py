@@ -1,6 +1,6 @@
 """The data of a pre-flight: the ranks of the job, its steps, and the results of each rank."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
@@ -10,11 +10,14 @@ from msgspec.structs import force_setattr
 
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.facts.claims import Confidence, Fix
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.preflight import Phase, PhaseSeconds
 from gpucheck.facts.process_state import Look
 from gpucheck.language import Sentence, as_said
 from gpucheck.language.read_back import said_again
 
+MOST = 1_000_000
+"""Ranks in a list, and in all groups of a step: a rank is in one of them."""
 Name = Annotated[str, Meta(max_length=1000)]
 Slug = Annotated[str, Meta(pattern=r"\A[a-z][a-z0-9]*(?:-[a-z0-9]+)*\Z", max_length=64)]
 Text = Annotated[str, Meta(max_length=65_536)]
@@ -22,7 +25,6 @@ Count = Annotated[int, Meta(ge=0, le=2**53)]
 RankNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
 TaskNumber = Annotated[int, Meta(ge=0, le=1_000_000)]
 Seconds = Annotated[float, Meta(ge=0, le=1e9)]
-
 Kind = Literal[
     "alone", "together", "inside", "pairs", "partners", "links", "gpu-pairs", "arms", "grow"
 ]
@@ -31,6 +33,33 @@ Backend = Literal["nccl", "gloo"]
 Status = Literal["passed", "failed", "crashed", "timed-out", "stopped", "lost", "not-run"]
 ExitStatus = Literal[0, 1, 3, 4, 5]
 ExitClass = Literal["healthy", "culprit", "inconclusive", "misconfiguration", "slow"]
+
+
+def pack(ranks: Iterable[int]) -> str:
+    """Write ranks in their order; consecutive ones become one span."""
+    spans: list[list[int]] = []
+    for rank in ranks:
+        if spans and rank == spans[-1][1] + 1:
+            spans[-1][1] = rank
+        else:
+            spans.append([rank, rank])
+    return ",".join(f"{a}-{b}" if b > a else f"{a}" for a, b in spans)
+
+
+def unpack(text: str) -> tuple[int, ...]:
+    """Read ranks back.
+
+    Raises:
+        ValueError: it is not such a list, or it has more than a million ranks.
+    """
+    found: list[int] = []
+    for part in filter(None, text.split(",")):
+        first, dash, last = part.partition("-")
+        low, high = whole_number(first), whole_number(last if dash else first)
+        if low is None or high is None or low > high or len(found) + high - low >= MOST:
+            raise ValueError(f"no list of ranks: {text[:80]!r}")
+        found += range(low, high + 1)
+    return tuple(found)
 
 
 class Rank(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,7 +97,7 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     def living(self) -> list[int]:
         """The ranks that can take part in a step."""
         gone = self.absent | self.dead
-        return [one.rank for one in self.ranks if one.rank not in gone]
+        return [member.rank for member in self.ranks if member.rank not in gone]
 
     def nodes(self) -> dict[int, list[int]]:
         """Return the living ranks of each node, in order."""
@@ -80,9 +109,9 @@ class Roster(msgspec.Struct, frozen=True, kw_only=True):
     def sharing(self) -> list[list[int]]:
         """Return the sets of ranks that use one GPU, in order."""
         by_uuid: dict[str, list[int]] = {}
-        for one in self.ranks:
-            if one.uuid and one.rank not in self.absent and one.device.startswith("cuda"):
-                by_uuid.setdefault(one.uuid, []).append(one.rank)
+        for member in self.ranks:
+            if member.uuid and member.rank not in self.absent and member.device.startswith("cuda"):
+                by_uuid.setdefault(member.uuid, []).append(member.rank)
         return [ranks for ranks in by_uuid.values() if len(ranks) > 1]
 
 
@@ -217,8 +246,8 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def __post_init__(self) -> None:
         """Keep the sentence on its way to another task, where it arrives as a plain text."""
         if isinstance(self.detail, Sentence):
-            said = as_said(self.detail)
-            force_setattr(self, "said", {"detail": said})
+            fields = as_said(self.detail)
+            force_setattr(self, "said", {"detail": fields})
         elif self.said is not UNSET:
             force_setattr(self, "detail", said_again(self.detail, self.said.get("detail")))
 
@@ -246,7 +275,7 @@ class StepResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def good(self) -> frozenset[int]:
         """The ranks that passed."""
-        return frozenset(rank for rank, one in self.results.items() if one.status == "passed")
+        return frozenset(rank for rank, result in self.results.items() if result.status == "passed")
 
     def passed(self, group: tuple[int, ...]) -> bool:
         """Whether every rank of the group passed."""

@@ -1,22 +1,36 @@
-"""How a pre-flight ends: its exit status and class, which are the same on every living rank."""
+"""How a pre-flight ends: exit status and class, the same on every living rank; whether a node fits.
+
+Slurm drains a node whose Prolog returns anything but 0. So for ``--node`` a node is unfit only if a
+fault of the node itself was seen: its driver, its GPUs, or their work together. Whatever is a fault
+of one Python environment, of the call or of the clock leaves the node in service.
+"""
 
 from collections.abc import Iterable
 
 import msgspec
 
-from gpucheck.cluster.model import ExitClass, ExitStatus
-from gpucheck.engine import FailOn, counts
+from gpucheck.cluster.model import ExitClass, ExitStatus, RankResult, StepResult
+from gpucheck.engine import FailOn, OpenQuestion, Report, counts, questions_about_gpus
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight
-from gpucheck.findings import all_rules
+from gpucheck.facts.selftests import SelfTests
+from gpucheck.findings import all_rules, no_nvidia_gpu, selftest_failed
 from gpucheck.findings.form import Finding
+from gpucheck.findings.selftest_failed import CUT_SHORT
 from gpucheck.language import say
+from gpucheck.tables import Tables
 
 ORDER: tuple[ExitStatus, ...] = (1, 4, 3, 5)
 """The precedence of the classes: the first that occurs is the exit status."""
 _WORDS: dict[ExitStatus, ExitClass] = {
     0: "healthy", 1: "culprit", 3: "inconclusive", 4: "misconfiguration", 5: "slow",
 }  # fmt: skip
+_ON_THE_GPU = ("set-device", "alone", "store", "connect", "enter", "leave")
+"""The phases in which a rank uses its device or the others. Before them only Python is slow."""
+_FAULTS = ("crashed", "failed", "timed-out", "lost")
+"""How a rank ends by itself; one that was stopped or not run has waited for another."""
+_CULPRIT, _INCONCLUSIVE = 1, 3
+"""Exit statuses (docs/preflight.md)."""
 
 
 class Ending(msgspec.Struct, frozen=True):
@@ -43,15 +57,17 @@ def ending(
         store_lost: why the store cannot be reached; "" when it can.
     """
     classes: set[ExitStatus] = {
-        all_rules()[one.slug].preflight_class for one in standing if counts(one.severity, fail_on)
+        all_rules()[finding.slug].preflight_class
+        for finding in standing
+        if counts(finding.severity, fail_on)
     }
-    named = (one for one in preflight.culprits or () if _is_named_all_the_same(one))
-    if any(counts(one.severity, fail_on) for one in named):
+    named = (culprit for culprit in preflight.culprits or () if _is_named_all_the_same(culprit))
+    if any(counts(culprit.severity, fail_on) for culprit in named):
         classes.add(1)
     why = store_lost or _open(preflight)
     if why and fail_on != "never":
         classes.add(3)
-    status: ExitStatus = next((one for one in ORDER if one in classes), 0)
+    status: ExitStatus = next((exit_status for exit_status in ORDER if exit_status in classes), 0)
     if status == 0 and preflight.drill:
         return _made(3, _of_drill(preflight))
     return _made(status, why if status == 3 else "")  # noqa: PLR2004  # inconclusive
@@ -88,3 +104,77 @@ def _of_drill(preflight: Preflight) -> str:
 
 def _made(status: ExitStatus, why: str) -> Ending:
     return Ending(status, _WORDS[status], why)
+
+
+class Node(msgspec.Struct, frozen=True):
+    """What the static checks and the self-tests say of a node."""
+
+    unfit: tuple[Finding, ...]
+    """The faults of the node, the most probable first."""
+    unknown: tuple[OpenQuestion, ...]
+    """What nobody could find out about its GPUs and their driver."""
+
+
+def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None) -> Node:
+    """Return what a report says of the node itself.
+
+    Args:
+        report: of the machine.
+        tables: the compatibility tables.
+        fail_on: the least severity that counts.
+        gpus: how many GPUs the node must have; None if nobody said. Without a number a node
+            without GPUs is fit, since it may never have had one.
+    """
+    tests = report.snapshot.get(SelfTests)
+    unfit = tuple(
+        finding for finding in report.standing if _is_of_the_node(finding, fail_on, gpus, tests)
+    )
+    unknown = questions_about_gpus(report.snapshot, tables)
+    failed = [test for _path, test in tests.wrong() if test.kind != CUT_SHORT]
+    if failed:
+        question, fact = say("Do the self-tests pass?"), "selftests.results"
+        why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
+        unknown = (OpenQuestion(question=question, fact=fact, reason=why), *unknown)
+    return Node(unfit, unknown)
+
+
+def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:
+    if not counts(finding.severity, fail_on) or finding.confidence is Confidence.POSSIBLE:
+        return False
+    if finding.slug == no_nvidia_gpu.RULE.slug:
+        return bool(gpus)
+    if finding.slug == selftest_failed.RULE.slug:
+        return _differs(tests)
+    return all_rules()[finding.slug].drains_node
+
+
+def _differs(tests: SelfTests) -> bool:
+    """Whether a self-test failed on one GPU and passed on another with the same PyTorch.
+
+    A test that fails everywhere without a known cause may be the fault of that PyTorch.
+    """
+    failed = {test.name for _path, test in tests.wrong() if test.kind != CUT_SHORT}
+    passed = {result.name for result in tests.results or () if result.status == "passed"}
+    return bool(failed & passed)
+
+
+def is_unfit(ending: Ending, history: Iterable[StepResult]) -> bool:
+    """Whether a pre-flight of this node alone found it unfit.
+
+    Any culprit is a part of this node. If nobody could be named although ranks failed while they
+    used their devices, all suspects are parts of this node as well.
+    """
+    if ending.status == _CULPRIT:
+        return True
+    return ending.status == _INCONCLUSIVE and any(suspects(history))
+
+
+def suspects(history: Iterable[StepResult]) -> list[RankResult]:
+    """Return the ranks that failed while they used their devices, each once, in order."""
+    found = {
+        result.rank: result
+        for done in history
+        for result in done.results.values()
+        if result.status in _FAULTS and result.phase in _ON_THE_GPU
+    }
+    return [found[rank] for rank in sorted(found)]

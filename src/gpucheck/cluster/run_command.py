@@ -6,37 +6,40 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import click
 
 from gpucheck.cluster.files import Before
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.lines_command import ProgressLine, print_line
+from gpucheck.cluster.model import StepResult
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest
-from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.task_messages import Verdict
-from gpucheck.cluster.use_case import Task
+from gpucheck.cluster.use_case import PreflightListener, Task
 from gpucheck.doctor.run import open_tables, say_whose_programs
-from gpucheck.interface.errors import AskError
 from gpucheck.interface.live_out import to_nowhere
 from gpucheck.interface.options import rendered
 from gpucheck.interface.text import page_options, refuse_unwritable, words_of, write_out
 from gpucheck.language import say
+from gpucheck.machine import Host
 from gpucheck.machine.candidates import TargetWish
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
 _FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
+"""Options with a file that is replaced: checked before the work, and left to others after it."""
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 
 
-class Run(Task):
-    """One task's run as a process of its own, which prints and writes.
+def run(options: dict[str, Any], begun: float) -> int:
+    """Run it; return the exit status.
 
     Args:
         options: of the command line.
@@ -45,67 +48,116 @@ class Run(Task):
     Raises:
         UsageError: an option, or the launcher's information, makes no sense.
     """
+    printer = Printer(options, begun)
+    request = request_of(options)
+    task = Task(request, open_tables(options["tables"]), begun, printer, owns_process=True)
+    return watched(task, printer, begun + request.timeout)
 
-    takes_signals = True
+
+def request_of(options: dict[str, Any]) -> PreflightRequest:
+    """Return what is asked for."""
+    return PreflightRequest(**{name: options[name] for name in PreflightRequest.__struct_fields__})
+
+
+def watched(task: Task, printer: "Printer", end: float) -> int:
+    """Run a task, and end this process when it is late; return the exit status."""
+    over = threading.Event()
+    _watch(task, over, end + _LATE)
+    try:
+        return task.run()
+    finally:
+        printer.end()  # it may block, so the watchdog still looks
+        over.set()
+
+
+def _watch(task: Task, over: threading.Event, limit: float) -> None:
+    """End this process when the run is late: a stopped terminal or a full pipe may block it."""
+
+    def watch() -> None:
+        end = limit
+        while time.monotonic() < end:
+            if over.wait(_LOOK):
+                return
+            if task.told_to_end:
+                end = min(end, time.monotonic() + _AFTER_SIGNAL)
+        os._exit(task.status)
+
+    threading.Thread(target=watch, name="watchdog", daemon=True).start()
+
+
+class Printer(PreflightListener):
+    """Prints and writes what becomes of a task that is a process of its own.
+
+    Args:
+        options: of the command line.
+        begun: when the command began, a time of ``time.monotonic()``.
+    """
 
     def __init__(self, options: dict[str, Any], begun: float) -> None:
-        self._options = options
-        self._over = threading.Event()
-        wish = {name: options[name] for name in PreflightRequest.__struct_fields__}
-        super().__init__(PreflightRequest(**wish), open_tables(options["tables"]), begun)
+        self.options = options
+        self._begun = begun
         self._before = Before(options[name] for name in _FILES)
-        self._line = ProgressLine() if self._shows_progress() else None
+        self._line: ProgressLine | None = None
+        self._task, self._host = 0, ""
+        self._is_first_here = True
+        self._is_connected = False
 
-    def run(self) -> int:
-        """Run it; return the exit status."""
-        self._watch()
-        try:
-            return self._run()
-        finally:
-            _flush()  # it may block, so the watchdog still looks
-            self._over.set()
+    def placed(self, place: TaskPlace, host: str) -> None:
+        """Refuse files that cannot be written, before the work; in a job no other task may wait.
 
-    @contextlib.contextmanager
-    def _in_charge_of_signals(self) -> Iterator[None]:
-        # A launcher ends the other tasks as soon as one has left: results are written all the same.
+        Raises:
+            RefusedError: one cannot.
+        """
+        self._task, self._host = place.task, host
+        self._is_first_here = place.local == 0
+        if sys.stderr.isatty() and not self.options["quiet"] and place.task == 0:
+            self._line = ProgressLine()
+        if place.tasks == 1:
+            for name in _FILES:
+                refuse_unwritable(self.options[name])
+
+    def accepted(self, host: Host, target: TargetWish) -> None:
+        """Report whose programs root is about to run."""
+        if self._task == 0 and not self.options["quiet"]:
+            say_whose_programs(host, target)
+
+    def refused(self, why: str) -> None:
+        """Report that this task of a job cannot take part."""
+        self._line_of_task(say("it cannot take part: {why}", why=why), err=True)
+
+    def others_know(self, status: int) -> None:
+        """End with the status of the job: why is printed already."""
+        raise click.exceptions.Exit(status)
+
+    def connected(self) -> None:
+        """Have some seconds left at a SIGTERM.
+
+        A launcher ends the other tasks as soon as one has left: results are written all the same.
+        """
+        self._is_connected = True
         signal.signal(signal.SIGTERM, lambda _number, _frame: signal.alarm(_FAREWELL))
-        try:
-            yield
-        finally:
-            # Python resets its signal handlers while it exits; the status must not change by then.
-            signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    def _watch(self) -> None:
-        """End this process when the run is late: a stopped terminal or a full pipe may block it."""
-        limit = self._begun + self._options["timeout"] + _LATE
+    def progress(self, what: str) -> None:
+        """Show it."""
+        if self._line is not None:
+            self._line.show(what, time.monotonic() - self._begun)
 
-        def watch() -> None:
-            end = limit
-            while time.monotonic() < end:
-                if self._over.wait(_LOOK):
-                    return
-                if self._session is not None and self._session.told_to_end:
-                    end = min(end, time.monotonic() + _AFTER_SIGNAL)
-            os._exit(self._status)
-
-        threading.Thread(target=watch, name="watchdog", daemon=True).start()
-
-    def _all_is_known(self) -> None:
+    def tests_over(self) -> None:
         """Remove the line that shows progress."""
         if self._line is not None:
             self._line.clear()
 
-    def _show(self, result: Result) -> None:
+    def result(self, result: Result, history: Sequence[StepResult]) -> None:
         """Print the result, and write the requested files."""
-        self._options = {**self._options, **self._left_to_others(result)}
-        for write in (self._print, self._write_files):
+        self.options = {**self.options, **self._left_to_others(result)}
+        for write in (partial(self._print, result), partial(self.write_files, result, history)):
             try:
-                write(result)
+                write()
             except click.ClickException as error:  # a full disk does not change the verdict,
-                self._note(error.message)
+                self.note(error.message)
             except OSError as error:  # and neither does a reader that has left
                 to_nowhere(sys.stdout)
-                self._note(say("the output cannot be written: {why}", why=error.strerror))
+                self.note(say("the output cannot be written: {why}", why=error.strerror))
 
     def _left_to_others(self, result: Result) -> dict[str, None]:
         """Return the options of files that the others have written, and that stay as they are.
@@ -117,28 +169,29 @@ class Run(Task):
             name
             for name in _FILES
             if result.hears_few
-            and self._options[name]
-            and self._before.has_changed(self._options[name])
+            and self.options[name]
+            and self._before.has_changed(self.options[name])
         ]
         for name in written:
-            self._note(
+            self.note(
                 say(
                     "{file} stays as it is: tasks that have met without this one have written it, "
                     "and they are more",
-                    file=self._options[name],
+                    file=self.options[name],
                 )
             )
         return dict.fromkeys(written)
 
     def _print(self, result: Result) -> None:
-        write_out(result_text(result, self._options), self._options["output"])
+        write_out(result_text(result, self.options), self.options["output"])
         sys.stdout.flush()
 
-    def _write_files(self, result: Result) -> None:
+    def write_files(self, result: Result, history: Sequence[StepResult]) -> None:
+        """Write the requested files."""
         from gpucheck.cluster.pages import files as preflight_files  # noqa: PLC0415
 
-        options = self._options
-        said = preflight_files.write_files(
+        options = self.options
+        sentences = preflight_files.write_files(
             result,
             exclude_file=options["exclude_file"],
             good_file=options["good_file"],
@@ -146,80 +199,51 @@ class Run(Task):
             status_file=options["status_file"],
             metrics=options["metrics"],
             bundle_file=options["bundle"],
-            history=self._judgement.history,
+            history=history,
         )
-        for sentence in said:
-            self._note(sentence)
+        for sentence in sentences:
+            self.note(sentence)
 
-    def _take_verdict(
-        self,
-        session: Session,
-        verdict: Mapping[str, Any],
-        said: Verdict | None,  # noqa: ARG002  # the file has the verdict as data
+    def verdict(
+        self, own: Mapping[str, Any], plain: Mapping[str, Any], _message: Verdict | None
     ) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
-        self._write_each(session.own, verdict)
-
-    def _without_verdict(self, verdict: Mapping[str, Any]) -> None:
-        facts = {"task": self._entrance.task, "host": self._host.identity().node}
-        self._write_each({"facts": facts}, verdict)
-
-    def _write_each(self, own: Mapping[str, Any], verdict: Mapping[str, Any]) -> None:
-        if self._options["each"]:
+        if self.options["each"]:
             from gpucheck.cluster import files  # noqa: PLC0415
 
             try:
-                files.write_each(self._options["each"], own, verdict)
+                files.write_each(self.options["each"], own, plain)
             except files.FileError as error:
-                self._note(say("--each: {why}", why=words_of(error)))
+                self.note(say("--each: {why}", why=words_of(error)))
 
-    def _asks(self, python: TargetWish) -> None:
-        """Report whose programs root is about to run."""
-        if self._entrance.task == 0 and not self._options["quiet"]:
-            say_whose_programs(self._host, python)
-
-    def _say_refused(self, why: str) -> None:
-        self._line_of_task(say("it cannot take part: {why}", why=why), err=True)
-
-    def _refused(self, _error: AskError, status: int) -> BaseException:
-        return click.exceptions.Exit(status)
-
-    def _check_places(self) -> None:
-        """Refuse files that cannot be written, before the work; in a job no other task may wait.
-
-        Raises:
-            RefusedError: one cannot.
-        """
-        if self._entrance.tasks == 1:
-            for name in _FILES:
-                refuse_unwritable(self._options[name])
-
-    def _shows_progress(self) -> bool:
-        return sys.stderr.isatty() and not self._options["quiet"] and self._entrance.task == 0
-
-    def _tell(self, what: str) -> None:
-        if self._line is not None:
-            self._line.show(what, time.monotonic() - self._begun)
-
-    def _say(self, sentence: str, *, err: bool = False, always: bool = False) -> None:
+    def no_report(self, why: str, *, err: bool = False, always: bool = False) -> None:
         """Print the one line of a task without a report; only one task of each node does.
 
         Where task 0 has gone, task 1 is the lowest on its node.
         """
-        if always or self._entrance.local == 0 or self._entrance.task == 1:
-            self._line_of_task(sentence, err=err)
+        if always or self._is_first_here or self._task == 1:
+            self._line_of_task(why, err=err)
 
     def _line_of_task(self, sentence: str, *, err: bool) -> None:
-        task, node = self._entrance.task, self._host.identity().node
         line = say(
             "gpucheck preflight: task {task} on {host}: {what}",
-            task=task, host=node, what=sentence,
+            task=self._task, host=self._host, what=sentence,
         )  # fmt: skip
         print_line(line, err=err)
 
-    def _note(self, sentence: str) -> None:
-        if sentence and not self._options["quiet"]:
+    def note(self, sentence: str) -> None:
+        """Print it."""
+        if sentence and not self.options["quiet"]:
             print_line(say("gpucheck preflight: {what}", what=sentence), err=True)
+
+    def end(self) -> None:
+        """Flush what was printed; the exit status no longer changes."""
+        if self._is_connected:
+            # Python resets its signal handlers while it exits; the status must not change by then.
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
 
 
 def result_text(result: Result, options: dict[str, Any]) -> str:
@@ -229,9 +253,3 @@ def result_text(result: Result, options: dict[str, Any]) -> str:
 
         return preflight_text.render(result, **page_options(options))
     return rendered(FORMATS, options["form"], result)
-
-
-def _flush() -> None:
-    for stream in (sys.stdout, sys.stderr):
-        with contextlib.suppress(OSError, ValueError):
-            stream.flush()

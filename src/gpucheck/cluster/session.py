@@ -9,20 +9,19 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator, Finish, Next
+from gpucheck.cluster import meeting
+from gpucheck.cluster.coordinator import Coordinator, Finish, Next
 from gpucheck.cluster.door import Door
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.meeting import Meeting, Standby
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import GaveUp, Seen, Survivor, Verdict
-from gpucheck.cluster.survivors import meeting
-from gpucheck.cluster.survivors.deputy import Standby
-from gpucheck.cluster.survivors.meeting import Circumstances, Meeting
 from gpucheck.cluster.task import node_facts, witness
-from gpucheck.cluster.task.rdma_ports import counter_files
+from gpucheck.cluster.task.node_facts import counter_files
 from gpucheck.cluster.task.supervisor import ExitReason, Judge, Supervisor
-from gpucheck.cluster.unreached import host_of_task_0, lost_early, mtu
+from gpucheck.cluster.task_0 import host_of_task_0, lost_early, mtu
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import LiveHost
@@ -33,9 +32,11 @@ _TO_MEET = 5.0
 _TO_HEAR = 0.5
 """Seconds for the others to hear why task 0 ends."""
 _MISCONFIGURED = 4
+"""The exit status (docs/preflight.md)."""
 _FAREWELL = 2.0
 """Seconds that are left of the time limit when they have met."""
 _LONGEST_NAME = 255
+"""Characters: more than a name in the DNS may have (253)."""
 
 
 class Policy(msgspec.Struct, frozen=True):
@@ -138,20 +139,17 @@ class Session:
         if self._supervisor.told_to_end:
             self._told_at = time.monotonic()
         with self._told_by_signal():
-            said = Survivor(
+            survivor = Survivor(
                 host=self._supervisor.host,
                 seen=self._look(known.process),
                 closed=bool(client.lost),
                 seconds=max(0.0, time.monotonic() - last),
                 ranks=self._supervisor.ranks,
             )
-            circumstances = Circumstances(
-                run=self._place.run, tasks=self._place.tasks,
+            self._meeting = Meeting(
+                self._standby, known, client, survivor, self._place, self._policy.without_task_0,
                 after=max(0.0, last - self._plan.begun), end=self._until,
             )  # fmt: skip
-            self._meeting = Meeting(
-                self._standby, known, client, said, circumstances, self._policy.without_task_0
-            )
             found = self._meeting.hold()
         if found.verdict is None:
             return ExitReason(reason="cut-off", detail=found.sentence or lost.detail)

@@ -176,7 +176,7 @@ def preflight(  # noqa: PLR0913  # each by its name
     from gpucheck.cluster.request import PreflightRequest  # noqa: PLC0415
     from gpucheck.programs.preflight_outcome import outcome_of  # noqa: PLC0415
 
-    wish = request(
+    wanted = request(
         PreflightRequest,
         python=asked.text("python", python) or sys.executable,
         tests=",".join(asked.words("tests", tests)) or None,
@@ -193,7 +193,7 @@ def preflight(  # noqa: PLR0913  # each by its name
         fail_on=asked.one_of("fail_on", fail_on, ("error", "warning", "never")),
         timeout=asked.seconds(timeout, LEAST_OF_A_JOB),
     )
-    return outcome_of(wish, _tables(tables), begun)
+    return outcome_of(wanted, _tables(tables), begun)
 
 
 def recommend(  # noqa: PLR0913  # each by its name

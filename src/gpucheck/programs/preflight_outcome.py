@@ -1,17 +1,16 @@
 """What ``gpucheck.preflight()`` returns in each task of a job."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.model import ExitClass, ExitStatus
+from gpucheck.cluster.model import ExitClass, ExitStatus, StepResult
 from gpucheck.cluster.pages.words import verdict_word
 from gpucheck.cluster.request import PreflightRequest
-from gpucheck.cluster.session import Session
 from gpucheck.cluster.store.task_messages import Verdict as VerdictMessage
-from gpucheck.cluster.use_case import MISCONFIGURED, Task
+from gpucheck.cluster.use_case import MISCONFIGURED, PreflightListener, Task
 from gpucheck.engine import Verdict
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Culprit
@@ -99,67 +98,68 @@ class PreflightOutcome(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-class _QuietTask(Task):
-    """A task in a program of others: it keeps what it would say."""
+class _Kept(PreflightListener):
+    """What becomes of a task in a program of others: nothing is printed."""
 
-    def __init__(self, wish: PreflightRequest, tables: Tables, begun: float) -> None:
-        self._said = ""
-        self._notes: list[str] = []
-        self._verdict: VerdictMessage | None = None
-        self._result: Result | None = None
-        super().__init__(wish, tables, begun)
+    def __init__(self) -> None:
+        self.why = ""
+        self.notes: list[str] = []
+        self.message: VerdictMessage | None = None
+        self.whole: Result | None = None
 
-    def outcome(self) -> PreflightOutcome:
-        """Take part, and return how it ended."""
-        status = self._run()
-        verdict, result, place = self._verdict, self._result, self._entrance
-        if result is not None:
-            ending, report = result.ending, result.report
-            return PreflightOutcome(
-                exit=ending.status, exit_class=ending.word, why=ending.why,
-                verdict=verdict_word(result), root_causes=report.root_causes,
-                culprits=tuple(result.preflight.culprits or ()), task=place.task,
-                tasks=place.tasks, notes=tuple(self._notes), result=result,
-            )  # fmt: skip
-        if verdict is not None:
-            return PreflightOutcome(
-                exit=verdict.exit, exit_class=verdict.exit_class, why=verdict.why,
-                verdict=verdict.verdict, root_causes=verdict.root_causes,
-                culprits=verdict.culprits, task=place.task, tasks=place.tasks,
-                notes=tuple(self._notes),
-            )  # fmt: skip
-        return PreflightOutcome(
-            exit=4 if status == MISCONFIGURED else 3,
-            exit_class="misconfiguration" if status == MISCONFIGURED else "inconclusive",
-            why=self._said, task=place.task, tasks=place.tasks, notes=tuple(self._notes),
-        )  # fmt: skip
+    def result(self, result: Result, _history: Sequence[StepResult]) -> None:
+        """Keep it."""
+        self.whole = result
 
-    def _show(self, result: Result) -> None:
-        self._result = result
-
-    def _take_verdict(
-        self, _session: Session, _verdict: Mapping[str, Any], said: VerdictMessage | None
+    def verdict(
+        self, _own: Mapping[str, Any], _plain: Mapping[str, Any], message: VerdictMessage | None
     ) -> None:
-        self._verdict = said
+        """Keep it."""
+        self.message = message
 
-    def _say(
+    def no_report(
         self,
-        sentence: str,
+        why: str,
         *,
         err: bool = False,  # noqa: ARG002  # nothing is printed
         always: bool = False,  # noqa: ARG002
     ) -> None:
-        self._said = sentence
+        """Keep why."""
+        self.why = why
 
-    def _note(self, sentence: str) -> None:
+    def note(self, sentence: str) -> None:
+        """Keep it."""
         if sentence:
-            self._notes.append(sentence)
+            self.notes.append(sentence)
 
 
-def outcome_of(wish: PreflightRequest, tables: Tables, begun: float) -> PreflightOutcome:
+def outcome_of(request: PreflightRequest, tables: Tables, begun: float) -> PreflightOutcome:
     """Take part in a pre-flight, and return how it ended.
 
     Raises:
         UsageError, RefusedError: what is wanted, or the launcher's information, makes no sense.
     """
-    return _QuietTask(wish, tables, begun).outcome()
+    kept = _Kept()
+    task = Task(request, tables, begun, kept)
+    status = task.run()
+    verdict, result, place = kept.message, kept.whole, task.place
+    if result is not None:
+        ending, report = result.ending, result.report
+        return PreflightOutcome(
+            exit=ending.status, exit_class=ending.word, why=ending.why,
+            verdict=verdict_word(result), root_causes=report.root_causes,
+            culprits=tuple(result.preflight.culprits or ()), task=place.task,
+            tasks=place.tasks, notes=tuple(kept.notes), result=result,
+        )  # fmt: skip
+    if verdict is not None:
+        return PreflightOutcome(
+            exit=verdict.exit, exit_class=verdict.exit_class, why=verdict.why,
+            verdict=verdict.verdict, root_causes=verdict.root_causes,
+            culprits=verdict.culprits, task=place.task, tasks=place.tasks,
+            notes=tuple(kept.notes),
+        )  # fmt: skip
+    return PreflightOutcome(
+        exit=4 if status == MISCONFIGURED else 3,
+        exit_class="misconfiguration" if status == MISCONFIGURED else "inconclusive",
+        why=kept.why, task=place.task, tasks=place.tasks, notes=tuple(kept.notes),
+    )  # fmt: skip

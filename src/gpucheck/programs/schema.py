@@ -12,7 +12,7 @@ import msgspec
 from gpucheck.advice.offers import Offer
 from gpucheck.baselines import diff
 from gpucheck.baselines import documents as baseline_documents
-from gpucheck.cluster import files, history
+from gpucheck.cluster import files
 from gpucheck.describe import recommendation
 from gpucheck.engine import OpenQuestion
 from gpucheck.facts.claims import Fix
@@ -111,7 +111,7 @@ def versions_of_schemas() -> list[str]:
     """Return the versions of everything that gpucheck writes: ``gpucheck.report/1`` and others."""
     fields = [kind.__annotations__.get("schema") for kind in _DOCUMENTS]
     written = [get_args(field)[0] for field in fields if field is not None]
-    return sorted((*written, files.RANK_SCHEMA, history.SCHEMA))
+    return sorted((*written, files.RANK_SCHEMA, files.SCHEMA))
 
 
 @functools.cache

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 
-from gpucheck.cluster.diagnose.localise import Conclusion, Limits, Sights, culprits, next_step
+from gpucheck.cluster.diagnose.localise import Conclusion, Sights, culprits, next_step
 from gpucheck.cluster.diagnose.missing import lost_ranks
+from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult
 from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.preflight import Culprit
@@ -55,10 +56,10 @@ class Fabric:
         self.history: list[StepResult] = []
         self._sights = sights
 
-    def run(self, limits: Limits | None = None, most: int = 10_000) -> Conclusion:
+    def run(self, plan: JobPlan | None = None, most: int = 10_000) -> Conclusion:
         """Go through all steps and judge."""
-        limits = limits or Limits(backend="gloo")
-        while (step := next_step(self.roster, self.history, limits)) is not None:
+        plan = plan or JobPlan()
+        while (step := next_step(self.roster, self.history, plan)) is not None:
             self.do(step)
             assert len(self.history) <= most, self.kinds
         return culprits(self.roster, self.history, self._sights or self._nobody_reaches())

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from gpucheck.cluster.launchers.entrance import Wish, find, token
+from gpucheck.cluster.launchers.entrance import PlaceRequest, find, token
 from gpucheck.cluster.store.attempt import Who
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.server import Store
@@ -20,13 +20,13 @@ SECONDS = 30.0
 
 def main(arguments: list[str]) -> None:
     """Meet; ``--master`` may be given."""
-    wish = Wish(
+    request = PlaceRequest(
         master=arguments[1] if arguments[:1] == ["--master"] else "",
         nodes=int(os.environ["NODES"]) if "NODES" in os.environ else None,
         pid=os.getpid(),
         parent=os.getppid(),
     )
-    place = find(os.environ, wish)
+    place = find(os.environ, request)
     secret = token(os.environ)
     store = None
     if place.task == 0:

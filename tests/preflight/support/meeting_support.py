@@ -6,8 +6,10 @@ import msgspec
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.judgement import Judgement, Result, Wanted
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.judgement import Judgement, Result
+from gpucheck.cluster.launchers import entrance
+from gpucheck.cluster.meeting import DeputyDesk
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import metrics as preflight_metrics
@@ -16,8 +18,7 @@ from gpucheck.cluster.pages.public_form import Public
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
-from gpucheck.cluster.survivors.conclusion import Conclusion, Loss, conclude
-from gpucheck.cluster.survivors.deputy import DeputyDesk
+from gpucheck.cluster.task_0 import Conclusion, Loss, conclude
 
 
 class Judged(msgspec.Struct, frozen=True):
@@ -39,8 +40,7 @@ def judged(tasks: int, host: str, roll: Attendees, said: Mapping[str, bytes]) ->
     if not desk.met:
         return None
     loss = Loss(host=host, attendees=roll, met=desk.met, after=12.5)
-    wanted = Wanted(backend="gloo", launcher="local", limits=Limits(backend="gloo"))
-    judge = Judgement(wanted, TABLES, lambda: None, lambda: 12.5)
+    judge = Judgement(JobPlan(), entrance.alone({}), TABLES, local=lambda: None, clock=lambda: 12.5)
     conclusion = conclude(loss)
     verdict = judge.without_task_0(loss, conclusion)
     assert not isinstance(messages.VERDICT.read(line(verdict)), Malformed)

@@ -7,9 +7,10 @@ import preflight_samples
 from fabric_support import Fabric, Results, hung, passed
 from rules_support import TABLES
 
-from gpucheck.cluster.coordinator.attendance import Heard
-from gpucheck.cluster.diagnose.localise import Limits
-from gpucheck.cluster.judgement import Judgement, Result, Wanted
+from gpucheck.cluster.attendance import Heard
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.judgement import Judgement, Result
+from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, TaskFacts
 from gpucheck.facts.preflight import PhaseSeconds
 from gpucheck.facts.process_state import Look
@@ -47,8 +48,9 @@ def hang() -> Result:
         for task in range(NODES)
     }  # fmt: skip
     fabric = Fabric(roster, _alone, _stops_in_the_driver)
-    wanted = Wanted(backend="nccl", launcher="slurm", limits=Limits(backend="nccl"))
-    judgement = Judgement(wanted, TABLES, lambda: None, lambda: 81.6)
+    place = msgspec.structs.replace(entrance.alone({}), launcher="slurm", tasks=NODES)
+    plan = JobPlan(tasks=NODES, cuda=True)
+    judgement = Judgement(plan, place, TABLES, local=lambda: None, clock=lambda: 81.6)
     heard = Heard(roster=roster, facts=facts, history=fabric.history)
     while (step := judgement.next_step(heard)) is not None:
         fabric.do(step)

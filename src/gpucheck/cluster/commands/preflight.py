@@ -111,15 +111,15 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
     refuse_windows()
     if options.pop("node"):
-        from gpucheck.cluster.node_command import NodeRun, seconds  # noqa: PLC0415
+        from gpucheck.cluster.node_command import run, seconds  # noqa: PLC0415
 
         if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
             options["timeout"] = seconds(options["level"])
-        ctx.exit(NodeRun(options, begun).run())
+        ctx.exit(run(options, begun))
     with waker.beside(begun + options["timeout"]):
-        from gpucheck.cluster.run_command import Run  # noqa: PLC0415  # --help does not need it
+        from gpucheck.cluster.run_command import run  # noqa: PLC0415  # --help does not need it
 
-        status = Run(options, begun).run()
+        status = run(options, begun)
     ctx.exit(status)
 
 

@@ -1,13 +1,17 @@
-"""From the evidence and the control runs to the culprits of the report."""
+"""From the evidence and the control runs to the culprits of the report.
 
-from collections.abc import Sequence
+Tasks that started and could not take part are culprits of their own: no machine of theirs is
+missing.
+"""
+
+from collections.abc import Mapping, Sequence
 
 import msgspec
 from msgspec import UNSET
 
 from gpucheck.cluster.diagnose import direct_evidence, naming, process_state, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, Course, course
-from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial, uncollected
 from gpucheck.cluster.diagnose.missing import Sights, missing
 from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.sentences import (
@@ -19,18 +23,21 @@ from gpucheck.cluster.diagnose.sentences import (
     phase_of,
     scale,
 )
-from gpucheck.cluster.diagnose.uncollected import uncollected
 from gpucheck.cluster.model import Roster, StepResult
+from gpucheck.cluster.store.task_messages import Refusal
+from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import ControlRunEnd, FailedGroup, OwnFailure
+from gpucheck.facts.culprit_data import ControlRunEnd, Differs, FailedGroup, OwnFailure
 from gpucheck.facts.preflight import Culprit, Phase
-from gpucheck.findings import nccl_infiniband
-from gpucheck.language import in_clauses, say
+from gpucheck.findings import nccl_infiniband, rank_missing, ranks_heterogeneous
+from gpucheck.language import in_clauses, say, say_many
 
 _ORDER = tuple(Confidence)
+"""The most certain first."""
 _NOTHING_KNOWN = Sights()
 _INFINIBAND = ("NET/IB", "ibv_", "mlx5_")
+"""How NCCL and libibverbs name the adapters in an error: such a failure is of the network."""
 
 
 class Conclusion(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,9 +62,14 @@ def culprits(
     found += _transient_pairs(evidence)
     questions += _left_open(evidence, questions)
     if evidence.slow:
-        slow = [one for _rank, one in sorted(evidence.slow.items())]
+        slow = [result for _rank, result in sorted(evidence.slow.items())]
         questions.insert(0, process_state.slow_hosts(slow))
-    found.sort(key=lambda one: (_ORDER.index(one.confidence), one.severity is not Severity.ERROR))
+    found.sort(
+        key=lambda culprit: (
+            _ORDER.index(culprit.confidence),
+            culprit.severity is not Severity.ERROR,
+        )
+    )
     return Conclusion(culprits=found, inconclusive=in_clauses(questions))
 
 
@@ -70,17 +82,17 @@ def _named_directly(evidence: Evidence) -> list[Culprit]:
             direct
         )
     found = []
-    for these in gathered.values():
-        first = these[0]
+    for agreeing in gathered.values():
+        first = agreeing[0]
         entry = blamed(
             first.slug,
             evidence.roster,
-            [one.rank for one in these],
+            [evidence.rank for evidence in agreeing],
             evidence=first.evidence,
             confidence=first.confidence,
             data=_data(first),
         )
-        if any(_passed_later(evidence, one) for one in these):
+        if any(_passed_later(evidence, error) for error in agreeing):
             entry = _as_seen_once(entry) if first.is_seen else _as_transient(entry)
         found.append(_at(entry, first.result.phase))
     return found
@@ -96,7 +108,7 @@ def _closed(evidence: Evidence) -> list[Culprit]:
         entry = blamed(
             naming.of_route(),
             evidence.roster,
-            [one.rank for one in evidence.roster.ranks if one.node == node],
+            [rank.rank for rank in evidence.roster.ranks if rank.node == node],
             evidence=say(
                 "it accepts no connections: none of the hosts that tried ({hosts}) reached any of "
                 "its ports; {said}",
@@ -116,12 +128,12 @@ def _closed(evidence: Evidence) -> list[Culprit]:
 def _passed_later(evidence: Evidence, direct: direct_evidence.DirectEvidence) -> bool:
     """Whether the rank passed a later step of the same kind: alone, or with others."""
     own = [
-        (one.step.kind == "alone", one.results[direct.rank])
-        for one in evidence.history
-        if direct.rank in one.results
+        (done.step.kind == "alone", done.results[direct.rank])
+        for done in evidence.history
+        if direct.rank in done.results
     ]
-    at = next((at for at, (_alone, one) in enumerate(own) if one is direct.result), len(own))
-    return any(one.passed and alone == own[at][0] for alone, one in own[at + 1 :])
+    at = next((at for at, (_alone, result) in enumerate(own) if result is direct.result), len(own))
+    return any(result.passed and alone == own[at][0] for alone, result in own[at + 1 :])
 
 
 def _passed_again(entry: Culprit) -> str:
@@ -199,7 +211,8 @@ def _data_of(cause: Cause, trial: Trial, runs: Course, roster: Roster) -> Failed
     """Return the failing set, how it fails, and what the control runs have shown."""
     form, passing = form_of(trial), runs.passing
     tried = [
-        ControlRunEnd(env=one.env, backend=one.backend, passed=one.passed) for one in runs.tried
+        ControlRunEnd(env=trial.env, backend=trial.backend, passed=trial.passed)
+        for trial in runs.tried
     ]
     return FailedGroup(
         kind=form,
@@ -226,19 +239,19 @@ def _slug(cause: Cause, trial: Trial, *, is_link: bool) -> str:
     return naming.of_link(form) if is_link else naming.of_rank(form)
 
 
-def _with_run(said: str, run: ControlRun, *, is_sure: bool) -> str:
+def _with_run(sentence: str, run: ControlRun, *, is_sure: bool) -> str:
     """Return a sentence and how the set passes without a layer of NCCL."""
     if run.backend == "gloo":
-        words = say("{said}; it passes only over gloo instead of NCCL", said=said)
+        words = say("{said}; it passes only over gloo instead of NCCL", said=sentence)
     else:
         variables = " ".join(f"{name}={value}" for name, value in run.env.items())
-        words = say("{said}; it passes only with {variables}", said=said, variables=variables)
+        words = say("{said}; it passes only with {variables}", said=sentence, variables=variables)
     return words if is_sure else say("{said} (seen once)", said=words)
 
 
 def _names_infiniband(trial: Trial) -> bool:
-    said = (f"{one.facts.nccl_warnings} {one.detail}" for one in trial.results.values())
-    return any(word in text for text in said for word in _INFINIBAND)
+    printed = (f"{result.facts.nccl_warnings} {result.detail}" for result in trial.results.values())
+    return any(word in text for text in printed for word in _INFINIBAND)
 
 
 def _transient_pairs(evidence: Evidence) -> list[Culprit]:
@@ -291,3 +304,94 @@ def _left_open(evidence: Evidence, questions: Sequence[str]) -> list[str]:
                 )
             ]
     return []
+
+
+def present(roster: Roster, refused: Mapping[int, Refusal]) -> Roster:
+    """Return the ranks without those of refused tasks among the absent ones."""
+    theirs = {rank.rank for rank in roster.ranks if rank.task in refused}
+    return msgspec.structs.replace(roster, absent=roster.absent - theirs) if theirs else roster
+
+
+def refusals(roster: Roster, refused: Mapping[int, Refusal]) -> list[Culprit]:
+    """Name the tasks that were refused at their start, each with the reason."""
+    by_reason: dict[str, list[int]] = {}
+    for task, refusal in sorted(refused.items()):
+        by_reason.setdefault(refusal.why, []).append(task)
+    return [
+        blamed(
+            ranks_heterogeneous.RULE.slug,
+            roster,
+            [rank.rank for rank in roster.ranks if rank.task in tasks],
+            hosts=[refused[task].host for task in tasks],
+            evidence=say_many(
+                len(tasks),
+                "task {tasks} on host {host} cannot take part: {why}",
+                "tasks {tasks} cannot take part, the first of them on host {host}: {why}",
+                tasks=words_of(tasks),
+                host=refused[tasks[0]].host,
+                why=why,
+            ),
+            data=Differs(differs=["command line"]),
+        )
+        for why, tasks in by_reason.items()
+    ]
+
+
+def with_strangers(
+    found: Sequence[Culprit], roster: Roster, wrong_tokens: Mapping[str, int],
+    turned_away: Sequence[TurnedAway],
+) -> list[Culprit]:  # fmt: skip
+    """Return the culprits; a task that never came may be one that was turned away.
+
+    No host is named for it: its machine runs, and only its environment is wrong.
+    """
+    sentence = _another_token(wrong_tokens) if wrong_tokens else _turned_away(turned_away, roster)
+    if not sentence:
+        return list(found)
+    return [
+        msgspec.structs.replace(
+            culprit,
+            slug=ranks_heterogeneous.RULE.slug,
+            confidence=Confidence.LIKELY,
+            evidence=sentence,
+        )
+        if culprit.slug == rank_missing.RULE.slug and roster.absent.issuperset(culprit.ranks)
+        else culprit
+        for culprit in found
+    ]
+
+
+def _turned_away(every: Sequence[TurnedAway], roster: Roster) -> str:
+    """Return why processes were turned away that may be tasks which never came; "" if none was."""
+    if twice := [stranger for stranger in every if stranger.tasks is None]:
+        return say(
+            "never registered, and a second process, at {addresses}, said that it is task {tasks}: "
+            "two processes have the same rank",
+            addresses=_addresses(twice),
+            tasks=words_of(sorted({stranger.task for stranger in twice})),
+        )
+    if every:
+        return say(
+            "never registered, and a process at {addresses} looked for a job of {theirs} tasks "
+            "instead of {ours}: WORLD_SIZE, or the number of tasks, is not the same in all tasks",
+            addresses=_addresses(every),
+            theirs=words_of(sorted({stranger.tasks or 0 for stranger in every})),
+            ours=len({rank.task for rank in roster.ranks}),
+        )
+    return ""
+
+
+def _addresses(every: Sequence[TurnedAway]) -> str:
+    return words_of(sorted({stranger.address for stranger in every}))
+
+
+def _another_token(wrong_tokens: Mapping[str, int]) -> str:
+    times = sum(wrong_tokens.values())
+    return say_many(
+        times,
+        "never registered, and a task at {addresses} presented another token {count} time: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        "never registered, and a task at {addresses} presented another token {count:,} times: the "
+        "tasks do not have the same GPUCHECK_PREFLIGHT_TOKEN or the same key in their home folder",
+        addresses=words_of(sorted(wrong_tokens)),
+    )

@@ -8,8 +8,8 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import get_args
 
-from gpucheck.cluster.diagnose import own_errors, process_state
-from gpucheck.cluster.diagnose.own_errors import DirectEvidence
+from gpucheck.cluster.diagnose import process_state
+from gpucheck.cluster.diagnose.process_state import DirectEvidence
 from gpucheck.cluster.model import Backend, RankResult
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Phase
@@ -37,6 +37,7 @@ _VICTIM = ("peer-lost", "store-unreachable", "not-begun")
 _SHARED = ("nccl-error", "wrong-value", "collective-timeout", "not-finite")
 """Kinds that the other end, or the link, may have caused as well."""
 _FAILING = ("failed", "crashed", "timed-out", "lost")
+"""How a rank ends that is to blame, or may be."""
 
 
 def went_wrong(result: RankResult | None) -> bool:
@@ -58,44 +59,44 @@ def alone(result: RankResult, others: Sequence[RankResult] = ()) -> DirectEviden
     is_busy = process_state.lacked_processor(result)
     if is_busy and not process_state.runs_in_circles(result, others):
         return None
-    if (own := own_errors.own_error(result)) is not None:
+    if (own := process_state.own_error(result)) is not None:
         return own
     if result.facts.roots:
         root = result.facts.roots[0]
-        said = say("never reached its tests: {why}", why=root.headline or result.detail)
+        sentence = say("never reached its tests: {why}", why=root.headline or result.detail)
         return DirectEvidence(
-            rank=result.rank, slug=root.slug, evidence=said, confidence=root.confidence,
+            rank=result.rank, slug=root.slug, evidence=sentence, confidence=root.confidence,
             result=result,
         )  # fmt: skip
     if result.kind == "no-device":
-        said = say("has no GPU to test: {why}", why=result.detail)
+        sentence = say("has no GPU to test: {why}", why=result.detail)
         # Its node's own check named no cause, so why torch sees none is not known.
         return DirectEvidence(
-            rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=said,
+            rank=result.rank, slug=no_nvidia_gpu.RULE.slug, evidence=sentence,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out" and result.phase == "import":
-        said = say(
+        sentence = say(
             "{what}: the disk is slow or hangs, or the import itself hangs", what=result.detail
         )
         return DirectEvidence(
-            rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=said,
+            rank=result.rank, slug=torch_import_broken.RULE.slug, evidence=sentence,
             confidence=Confidence.POSSIBLE, result=result,
         )  # fmt: skip
     if result.status == "timed-out":
         rule = rank_hangs.RULE
-        said = say("did not finish its tests alone, in phase {phase}", phase=result.phase)
+        sentence = say("did not finish its tests alone, in phase {phase}", phase=result.phase)
     elif result.kind in ("wrong-value", "not-finite"):
         rule = wrong_result.RULE
-        said = say("computed wrong values alone, without any other rank")
+        sentence = say("computed wrong values alone, without any other rank")
     else:
         rule = rank_crashed.RULE
-        said = say(
+        sentence = say(
             "failed alone, without any other rank, in phase {phase} ({kind})",
             phase=result.phase, kind=result.kind or result.status,
         )  # fmt: skip
     return DirectEvidence(
-        rank=result.rank, slug=rule.slug, evidence=_with_rest(said, result), result=result,
+        rank=result.rank, slug=rule.slug, evidence=_with_rest(sentence, result), result=result,
         confidence=Confidence.LIKELY if is_busy else Confidence.CERTAIN,
     )  # fmt: skip
 
@@ -105,9 +106,9 @@ def together(
 ) -> list[DirectEvidence]:
     """Name the failed ranks of a group whose collective failed; [] when it names nobody."""
     known = [results[rank] for rank in group if rank in results]
-    if found := [*process_state.held(known), *own_errors.named(known)]:
+    if found := [*process_state.held(known), *process_state.named(known)]:
         return found
-    if any(one.status == "lost" for one in known):
+    if any(result.status == "lost" for result in known):
         return []  # the others waited for it; that it is lost is said elsewhere
     named = _first_to_fail(known) or _never_entered(known)
     if not named and backend == "gloo":
@@ -117,11 +118,11 @@ def together(
 
 def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the rank that failed first by its own fault; later failures may follow from it."""
-    ended = [one for one in known if went_wrong(one) and one.kind not in _VICTIM]
+    ended = [result for result in known if went_wrong(result) and result.kind not in _VICTIM]
     if not ended:
         return []
-    first = min(ended, key=lambda one: (one.order or math.inf, one.rank))
-    own = [one for one in ended if _is_own(one)]
+    first = min(ended, key=lambda result: (result.order or math.inf, result.rank))
+    own = [result for result in ended if _is_own(result)]
     unordered = not first.order and len(ended) > 1
     if first not in own or unordered or len(own) > max(1, len(known) // 4):
         return []
@@ -141,86 +142,88 @@ def _first_to_fail(known: list[RankResult]) -> list[DirectEvidence]:
     ]
 
 
-def _is_own(one: RankResult) -> bool:
+def _is_own(result: RankResult) -> bool:
     """Whether a rank ended by its own fault: not by a time-out, nor by what a peer can cause."""
-    if one.status == "crashed":
+    if result.status == "crashed":
         return True
-    connecting = _STORE <= PHASES.index(one.phase) <= _CONNECT
-    return one.status == "failed" and one.kind not in _SHARED and not connecting
+    connecting = _STORE <= PHASES.index(result.phase) <= _CONNECT
+    return result.status == "failed" and result.kind not in _SHARED and not connecting
 
 
 def _never_entered(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the ranks that never entered the collective that all others are in."""
-    inside = [one for one in known if one.phase == "enter" and one.status != "passed"]
+    inside = [result for result in known if result.phase == "enter" and result.status != "passed"]
     if not inside:
         return _opened_no_store(known) or _never_connected(known) or _held_on_the_way(known)
-    latest = max(one.collective for one in inside)
-    behind = [one for one in known if one.status == "timed-out" and _is_behind(one, latest)]
-    connecting = [one for one in behind if one.phase in ("store", "connect")]
-    if len(connecting) > 1 or any(one.phase == "store" for one in connecting):
+    latest = max(result.collective for result in inside)
+    behind = [
+        result for result in known if result.status == "timed-out" and _is_behind(result, latest)
+    ]
+    connecting = [result for result in behind if result.phase in ("store", "connect")]
+    if len(connecting) > 1 or any(result.phase == "store" for result in connecting):
         return []  # ranks that could not reach one another look the same
-    behind = [one for one in behind if _stood_still(one, inside)]
+    behind = [result for result in behind if _stood_still(result, inside)]
     if len(behind) > len(known) // 2:
         return []
-    waiting = sum(one.collective == latest for one in inside)
+    waiting = sum(result.collective == latest for result in inside)
     return [
         DirectEvidence(
-            rank=one.rank,
+            rank=result.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=_with_time(_with_rest(_outside(one, latest, waiting), one), one),
-            confidence=Confidence.LIKELY if _had_time(one) else Confidence.CERTAIN,
-            result=one,
+            evidence=_with_time(_with_rest(_outside(result, latest, waiting), result), result),
+            confidence=Confidence.LIKELY if _had_time(result) else Confidence.CERTAIN,
+            result=result,
         )
-        for one in behind
+        for result in behind
     ]
 
 
-def _outside(one: RankResult, latest: int, waiting: int) -> str:
+def _outside(result: RankResult, latest: int, waiting: int) -> str:
     if latest <= 1:
         return say(
             "never entered the first all-reduce, in which {count} other ranks waited; its last "
             "phase was {phase}",
-            count=waiting, phase=one.phase,
+            count=waiting, phase=result.phase,
         )  # fmt: skip
     return say(
         "never entered all-reduce {number}, in which {count} other ranks waited; its last phase "
         "was {phase}",
-        number=latest, count=waiting, phase=one.phase,
+        number=latest, count=waiting, phase=result.phase,
     )  # fmt: skip
 
 
-def _stood_still(one: RankResult, waiting: list[RankResult]) -> bool:
+def _stood_still(result: RankResult, waiting: list[RankResult]) -> bool:
     """Whether it was in its phase for at least half as long as the others waited for it.
 
     Otherwise it was late and still moving, and pairs will show whether it works.
     """
-    own = one.facts.in_phase
-    longest = max((two.facts.in_phase or 0.0 for two in waiting), default=0.0)
-    return own is None or one.facts.own_deadline or 2 * own >= longest
+    own = result.facts.in_phase
+    longest = max((result.facts.in_phase or 0.0 for result in waiting), default=0.0)
+    return own is None or result.facts.own_deadline or 2 * own >= longest
 
 
-def _had_time(one: RankResult) -> bool:
+def _had_time(result: RankResult) -> bool:
     """Whether a rank still had time in its phase: its GPU may start slowly.
 
     Connecting ranks wait for nothing of their own, and all others had finished.
     """
-    return not one.facts.own_deadline and one.phase not in ("connect", "leave")
+    return not result.facts.own_deadline and result.phase not in ("connect", "leave")
 
 
-def _with_time(said: str, one: RankResult) -> str:
-    if not _had_time(one):
-        return said
+def _with_time(sentence: str, result: RankResult) -> str:
+    if not _had_time(result):
+        return sentence
     return say(
         "{said}; it is slow or stuck: the others reached their time limit before it reached its "
         "own",
-        said=said,
+        said=sentence,
     )
 
 
 def _opened_no_store(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the first rank of a group if it hung before the others could begin."""
     first, others = known[0], known[1:]
-    waiting = all(one.kind == "not-begun" for one in others)
+    waiting = all(result.kind == "not-begun" for result in others)
     if first.status != "timed-out" or first.kind == "not-begun" or not waiting or not others:
         return []
     words = say(
@@ -244,29 +247,29 @@ def _never_connected(known: list[RankResult]) -> list[DirectEvidence]:
 
     No link can keep a worker from its first steps.
     """
-    trying = [one for one in known if PHASES.index(one.phase) in (_STORE, _CONNECT)]
-    behind = [one for one in known if _is_before_connecting(one, trying)]
+    trying = [result for result in known if PHASES.index(result.phase) in (_STORE, _CONNECT)]
+    behind = [result for result in known if _is_before_connecting(result, trying)]
     if len(behind) + len(trying) < len(known) or 2 * len(behind) > len(known):
         return []
     return [
         DirectEvidence(
-            rank=one.rank,
+            rank=result.rank,
             slug=rank_hangs.RULE.slug,
             evidence=_with_time(
                 _with_rest(
                     say(
                         "never tried to connect, while {count} other ranks did; its last phase was "
                         "{phase}",
-                        count=len(trying), phase=one.phase,
+                        count=len(trying), phase=result.phase,
                     ),
-                    one,
+                    result,
                 ),
-                one,
+                result,
             ),
-            confidence=Confidence.LIKELY if _had_time(one) else Confidence.CERTAIN,
-            result=one,
+            confidence=Confidence.LIKELY if _had_time(result) else Confidence.CERTAIN,
+            result=result,
         )
-        for one in behind
+        for result in behind
     ]  # fmt: skip
 
 
@@ -276,15 +279,17 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
     A worker of a small group gives up after ten seconds and says why (``worker/together.py``). One
     that neither arrives nor gives up hangs, for example where a host name is looked up.
     """
-    late = [one for one in known if one.phase == "store"]
-    others = [one for one in known if one.phase == "connect"]
+    late = [result for result in known if result.phase == "store"]
+    others = [result for result in known if result.phase == "connect"]
     if len(late) != 1 or len(others) < len(known) - 1 or not _WITNESSES <= len(others) < _SMALL:
         return []
-    (one,) = late
-    stack = one.look.python if one.look is not None else ()
-    is_stuck = one.status == "timed-out" and (one.facts.in_phase or 0.0) >= _GIVES_UP
+    (result,) = late
+    stack = result.look.python if result.look is not None else ()
+    is_stuck = result.status == "timed-out" and (result.facts.in_phase or 0.0) >= _GIVES_UP
     on_its_way = any(frame.endswith(" _reach") for frame in stack)
-    was_starved = process_state.lacked_processor(one) and not process_state.needed_no_more(one)
+    was_starved = process_state.lacked_processor(result) and not process_state.needed_no_more(
+        result
+    )
     if not is_stuck or not on_its_way or was_starved:
         return []
     words = say(
@@ -294,29 +299,29 @@ def _held_on_the_way(known: list[RankResult]) -> list[DirectEvidence]:
     )  # fmt: skip
     return [
         DirectEvidence(
-            rank=one.rank, slug=rank_hangs.RULE.slug, evidence=_with_rest(words, one),
-            confidence=Confidence.LIKELY, result=one,
+            rank=result.rank, slug=rank_hangs.RULE.slug, evidence=_with_rest(words, result),
+            confidence=Confidence.LIKELY, result=result,
         )
     ]  # fmt: skip
 
 
-def _is_before_connecting(one: RankResult, trying: list[RankResult]) -> bool:
+def _is_before_connecting(result: RankResult, trying: list[RankResult]) -> bool:
     """Whether it stood still in a phase before it connects, although it had a processor.
 
     A rank that had not begun waited for the first rank of its group.
     """
-    is_early = PHASES.index(one.phase) < _STORE and one.kind != "not-begun"
-    is_timed = one.facts.own_deadline or one.facts.in_phase is not None
-    is_stuck = one.status == "timed-out" and is_timed and _stood_still(one, trying)
-    return is_early and is_stuck and not process_state.lacked_processor(one)
+    is_early = PHASES.index(result.phase) < _STORE and result.kind != "not-begun"
+    is_timed = result.facts.own_deadline or result.facts.in_phase is not None
+    is_stuck = result.status == "timed-out" and is_timed and _stood_still(result, trying)
+    return is_early and is_stuck and not process_state.lacked_processor(result)
 
 
-def _is_behind(one: RankResult, latest: int) -> bool:
-    if one.kind == "not-begun":
+def _is_behind(result: RankResult, latest: int) -> bool:
+    if result.kind == "not-begun":
         return False
-    if one.phase == "leave":
-        return one.collective < latest
-    return PHASES.index(one.phase) < _ENTER
+    if result.phase == "leave":
+        return result.collective < latest
+    return PHASES.index(result.phase) < _ENTER
 
 
 def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
@@ -324,12 +329,12 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
 
     Nobody is named in a group of two: a link that fails in one direction looks the same.
     """
-    wrong = [one for one in known if one.kind == "wrong-value"]
+    wrong = [result for result in known if result.kind == "wrong-value"]
     blamed = agreed_on(known)
-    result = next((one for one in known if one.rank == blamed), None)
+    result = next((result for result in known if result.rank == blamed), None)
     if len(known) <= 2 or len(wrong) < 2 or result is None:  # noqa: PLR2004  # witnesses
         return []
-    if any(one.passed and one is not result for one in known):
+    if any(outcome.passed and outcome is not result for outcome in known):
         return []
     fault = wrong[0].facts.fault
     if fault is not None:
@@ -350,33 +355,35 @@ def _wrong_sum(known: list[RankResult]) -> list[DirectEvidence]:
 
 def agreed_on(known: Iterable[RankResult]) -> int | None:
     """Return the rank whose contribution all witnesses of a wrong sum found wrong, if any."""
-    named = {one.facts.rank for one in known if one.kind == "wrong-value"}
+    named = {result.facts.rank for result in known if result.kind == "wrong-value"}
     return named.pop() if len(named) == 1 else None
 
 
 def _unkillable(known: list[RankResult]) -> list[DirectEvidence]:
     """Name the ranks that could not be killed: they never take part again, whatever the cause."""
-    stuck = [one for one in known if one.kind == "unkillable"]
+    stuck = [result for result in known if result.kind == "unkillable"]
     few = len(stuck) <= max(1, len(known) // 4)
     return [
         DirectEvidence(
-            rank=one.rank,
+            rank=result.rank,
             slug=rank_hangs.RULE.slug,
-            evidence=_with_rest(say("got stuck in phase {phase}", phase=one.phase), one),
+            evidence=_with_rest(say("got stuck in phase {phase}", phase=result.phase), result),
             confidence=Confidence.LIKELY if few else Confidence.POSSIBLE,
-            result=one,
+            result=result,
         )
-        for one in stuck
+        for result in stuck
     ]
 
 
-def _with_rest(said: str, one: RankResult) -> str:
+def _with_rest(sentence: str, result: RankResult) -> str:
     """Return a sentence with the rank's own words, and that it cannot be killed if that is so."""
-    words = _with_detail(said, one)
-    if one.kind != "unkillable":
+    words = _with_detail(sentence, result)
+    if result.kind != "unkillable":
         return words
     return say("{said}; not even SIGKILL ended it: stuck in the driver", said=words)
 
 
-def _with_detail(said: str, one: RankResult) -> str:
-    return say("{said}: {detail}", said=said, detail=one.detail) if one.detail else said
+def _with_detail(sentence: str, result: RankResult) -> str:
+    return (
+        say("{said}: {detail}", said=sentence, detail=result.detail) if result.detail else sentence
+    )

@@ -6,6 +6,8 @@ different partners that are proven good. A link is blamed when both its ends are
 failure that includes somebody already blamed is explained and accuses nobody else.
 """
 
+import contextlib
+import gc
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -19,6 +21,22 @@ PHASES = direct_evidence.PHASES
 _STORE = PHASES.index("store")
 Ranks = frozenset[int]
 _NOBODY: Ranks = frozenset()
+
+
+@contextlib.contextmanager
+def uncollected() -> Iterator[None]:
+    """Search for no circles of garbage meanwhile; nested, the outermost counts.
+
+    The collector would walk through all living objects again and again: with 100,000 ranks that
+    takes as long as the judgement itself.
+    """
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,9 +60,9 @@ class Level:
         self.failing = failing
         self.tried = tried
         self.partners: dict[int, set[int]] = {}
-        for one, other in failing:
-            self.partners.setdefault(one, set()).add(other)
-            self.partners.setdefault(other, set()).add(one)
+        for first, other in failing:
+            self.partners.setdefault(first, set()).add(other)
+            self.partners.setdefault(other, set()).add(first)
 
     def good_partners(self, unit: int) -> list[int]:
         """Return the proven-good partners that it fails with."""
@@ -95,10 +113,10 @@ class Evidence:
     def __init__(self, roster: Roster, history: Sequence[StepResult]) -> None:
         self.roster = roster
         self.history = history
-        self.node_of = {one.rank: one.node for one in roster.ranks}
-        self.host_of = {one.node: one.host for one in roster.ranks}
+        self.node_of = {rank.rank: rank.node for rank in roster.ranks}
+        self.host_of = {rank.node: rank.host for rank in roster.ranks}
         self.backend = next(
-            (one.step.backend for one in history if one.step.kind not in ("alone", "arms")), None
+            (done.step.backend for done in history if done.step.kind not in ("alone", "arms")), None
         )
         self.trials = list(self._trials())
         self._plain = [
@@ -131,16 +149,16 @@ class Evidence:
                 self._passing_of.setdefault(node, []).append(trial.ranks)
         self.lost = {
             rank
-            for one in history
-            for rank, result in one.results.items()
+            for done in history
+            for rank, result in done.results.items()
             if result.status == "lost" and rank in self.node_of
         }
         self.direct = self._named_directly()
         self.slow = {
             result.rank: result
-            for one in history
-            if one.step.kind == "alone"
-            for result in one.results.values()
+            for done in history
+            if done.step.kind == "alone"
+            for result in done.results.values()
             if result.rank in self.node_of
             and result.rank not in self.direct
             and process_state.lacked_processor(result)
@@ -179,7 +197,7 @@ class Evidence:
         if not ranks.isdisjoint(self._blamed):
             return True
         if len(self.links) < len(ranks):
-            return any(one in ranks and other in ranks for one, other in self.links)
+            return any(first in ranks and other in ranks for first, other in self.links)
         return any(not self._linked.get(rank, _NOBODY).isdisjoint(ranks) for rank in ranks)
 
     def first(self, group: Iterable[int]) -> Trial:
@@ -196,37 +214,41 @@ class Evidence:
             return True
         if not trial.nodes.isdisjoint({*self.guilty, *self.bad_nodes}):
             return True
-        return any(one in trial.nodes and other in trial.nodes for one, other in self.nodes.failing)
+        return any(
+            first in trial.nodes and other in trial.nodes for first, other in self.nodes.failing
+        )
 
     def _trials(self) -> Iterator[Trial]:
-        for one in self.history:
-            if one.step.kind == "alone":
+        for done in self.history:
+            if done.step.kind == "alone":
                 continue
-            for group in one.step.groups:
-                known = {rank: one.results[rank] for rank in group if rank in one.results}
+            for group in done.step.groups:
+                known = {rank: done.results[rank] for rank in group if rank in done.results}
                 ranks = frozenset(group)
                 if len(ranks) > 1 and ranks <= self.node_of.keys():
                     yield Trial(
-                        kind=one.step.kind,
+                        kind=done.step.kind,
                         group=group,
                         ranks=ranks,
                         nodes=frozenset(map(self.node_of.__getitem__, group)),
-                        backend=one.step.backend,
-                        env=one.step.env,
-                        passed=one.passed(group) or _outcome(known),
+                        backend=done.step.backend,
+                        env=done.step.env,
+                        passed=done.passed(group) or _outcome(known),
                         results=known,
                     )
 
     def _named_directly(self) -> dict[int, direct_evidence.DirectEvidence]:
         """Collect the ranks that a step named itself, each by the first step that did."""
         found: dict[int, direct_evidence.DirectEvidence] = {}
-        for one in self.history:
-            if one.step.kind == "alone":
+        for done in self.history:
+            if done.step.kind == "alone":
                 # CPU ranks do the same work; GPUs and their drivers differ.
-                is_same = one.step.backend == "gloo"
-                others = [two for two in one.results.values() if two.passed] if is_same else []
-                for rank, result in one.results.items():
-                    if rank in one.good or rank not in self.node_of:
+                is_same = done.step.backend == "gloo"
+                others = (
+                    [result for result in done.results.values() if result.passed] if is_same else []
+                )
+                for rank, result in done.results.items():
+                    if rank in done.good or rank not in self.node_of:
                         continue
                     if direct := direct_evidence.alone(result, others):
                         found.setdefault(rank, direct)
@@ -264,7 +286,7 @@ class Evidence:
             set(self.direct) | set(self.slow) | self.lost | self.roster.dead | self.roster.absent
         )
         self._blamed |= {rank for rank, node in self.node_of.items() if node in self.closed}
-        if any(one.step.backend == "nccl" for one in self.history):
+        if any(done.step.backend == "nccl" for done in self.history):
             # NCCL refuses two ranks on one GPU: only the first of them can be tested with others.
             self._blamed |= {rank for ranks in self.roster.sharing() for rank in ranks[1:]}
         proven = {rank for trial in self._passing for rank in trial.ranks}
@@ -276,8 +298,10 @@ class Evidence:
                 if self.fails(trial.ranks) and self._blamed.isdisjoint(trial.ranks):
                     failing.add(both)
         self.ranks = Level(proven, failing, tried)
-        self.across = {rank for one in self._passing if len(one.nodes) > 1 for rank in one.ranks}
-        self.working = {min(one.nodes) for one in self._passing if len(one.nodes) == 1}
+        self.across = {
+            rank for trial in self._passing if len(trial.nodes) > 1 for rank in trial.ranks
+        }
+        self.working = {min(trial.nodes) for trial in self._passing if len(trial.nodes) == 1}
         self.bad_ranks = self.ranks.bad()
         self.bad_ports = self._bad_ports()
         self._blamed |= {*self.bad_ranks, *self.bad_ports}
@@ -288,9 +312,9 @@ class Evidence:
             and (self._reach(both) if self._is_far(*both) else self._has_others(both))
         ]
         self._linked: dict[int, set[int]] = {}
-        for one, other in self.links:
-            self._linked.setdefault(one, set()).add(other)
-            self._linked.setdefault(other, set()).add(one)
+        for first, other in self.links:
+            self._linked.setdefault(first, set()).add(other)
+            self._linked.setdefault(other, set()).add(first)
         self.opened = {
             self.node_of[trial.group[0]]
             for trial in self.plain()
@@ -325,11 +349,12 @@ class Evidence:
             if rank in self.ranks.proven
             and rank not in self.across
             and self.node_of[rank] in reaching
-            and len({one for one in partners & self.across if self._is_far(rank, one)}) > 1
+            and len({partner for partner in partners & self.across if self._is_far(rank, partner)})
+            > 1
         ]
 
-    def _is_far(self, one: int, other: int) -> bool:
-        return self.node_of[one] != self.node_of[other]
+    def _is_far(self, first: int, other: int) -> bool:
+        return self.node_of[first] != self.node_of[other]
 
     def _judge_nodes(self) -> None:
         """Judge the nodes by their pairs: groups of all unblamed ranks of two nodes."""
@@ -340,7 +365,9 @@ class Evidence:
         proven: set[int] = set()
         for trial in self._passing:
             if len(trial.nodes) > 1:
-                proven.update(one for one in trial.nodes if trial.ranks.issuperset(self._left(one)))
+                proven.update(
+                    node for node in trial.nodes if trial.ranks.issuperset(self._left(node))
+                )
         tried = {
             pair(*sorted(trial.nodes))
             for trial in self.plain()

@@ -10,12 +10,12 @@ import msgspec
 from gpucheck.cluster.diagnose import rounds, sentences
 from gpucheck.cluster.diagnose.control_runs import ControlRun, course
 from gpucheck.cluster.diagnose.culprits import Conclusion, culprits
-from gpucheck.cluster.diagnose.evidence import Evidence, Trial
+from gpucheck.cluster.diagnose.evidence import Evidence, Trial, uncollected
 from gpucheck.cluster.diagnose.missing import Sights
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.diagnose.sentences import causes, scale
-from gpucheck.cluster.diagnose.uncollected import uncollected
-from gpucheck.cluster.model import Backend, Kind, Roster, Step, StepResult
+from gpucheck.cluster.job_plan import JobPlan
+from gpucheck.cluster.model import Kind, Roster, Step, StepResult
 
 _WHOLES = 6
 """How often all remaining ranks are tried together."""
@@ -25,13 +25,14 @@ sets each meets ``_SHIFTS`` others: if none of those pairs passes, more pairs wi
 _PARTNERS, _ATTEMPTS = 8, 4
 """Rounds with proven-good partners; partners of one suspect."""
 _RETESTS = 8
+"""Rounds in which links are repeated. Chosen: each costs a step of the job."""
 _ENOUGH = 7
 """Partners that a bad rank is tried with: all that it has on a node of eight."""
 _RAILS = 8
 """Rounds of pairs across two nodes."""
 _NARROW = 8
 """Up to this many nodes in a failing block, all pairs are tried."""
-__all__ = ["Conclusion", "Limits", "Sights", "culprits", "next_step"]
+__all__ = ["Conclusion", "Sights", "culprits", "next_step"]
 _MOST_STEPS = 100
 """A safety net beyond the rounds that full coverage needs."""
 
@@ -46,7 +47,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _count(evidence: Evidence, kind: Kind) -> int:
-    return sum(one.step.kind == kind for one in evidence.history)
+    return sum(done.step.kind == kind for done in evidence.history)
 
 
 def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
@@ -86,7 +87,7 @@ def _untried(evidence: Evidence) -> Callable[[Pair], bool]:
 
 def _both(evidence: Evidence, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
     """Return groups of all ranks of two nodes."""
-    return [tuple(sorted(evidence.pool[one] + evidence.pool[other])) for one, other in pairs]
+    return [tuple(sorted(evidence.pool[first] + evidence.pool[other])) for first, other in pairs]
 
 
 def node_pairs(evidence: Evidence) -> Plan:
@@ -156,13 +157,15 @@ def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
     """
     known = trial.results.values()
     first = evidence.node_of[trial.group[0]]
-    outside = {evidence.node_of[one.rank] for one in known if one.kind == "store-unreachable"}
+    outside = {
+        evidence.node_of[result.rank] for result in known if result.kind == "store-unreachable"
+    }
     if outside:
         return {pair(first, node) for node in outside if node != first}
-    stuck = {evidence.node_of[one.rank] for one in known if one.phase == "connect"}
-    if len(stuck) > _NARROW or not any(one.phase == "enter" for one in known):
+    stuck = {evidence.node_of[result.rank] for result in known if result.phase == "connect"}
+    if len(stuck) > _NARROW or not any(result.phase == "enter" for result in known):
         return set()
-    return {(one, other) for one in stuck for other in stuck if one < other}
+    return {(first, other) for first in stuck for other in stuck if first < other}
 
 
 def gpu_pairs(evidence: Evidence) -> Plan:
@@ -215,7 +218,7 @@ def _scopes(evidence: Evidence, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
     sets += [
         evidence.pool[node] for node in evidence.guilty if failing.isdisjoint(evidence.pool[node])
     ]
-    return [one for one in sets if len(one) > 1 and evidence.fails(one)]
+    return [ranks for ranks in sets if len(ranks) > 1 and evidence.fails(ranks)]
 
 
 def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
@@ -233,7 +236,7 @@ def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
     return Plan(kind="inside", groups=groups, repeats=True)
 
 
-def ways_in(evidence: Evidence) -> Plan:
+def routes_in(evidence: Evidence) -> Plan:
     """Have another node reach a node whose port one did not reach, and nobody else was seen to.
 
     A host that refuses what comes in looks like a broken link to the one that tried it first.
@@ -260,7 +263,7 @@ def links_again(evidence: Evidence) -> Plan:
         is_link = tuple(sorted(trial.nodes)) in evidence.node_links
         if is_link and evidence.fails(trial.ranks) == 1:
             groups.append(trial.group)
-    again = sum(one.step.kind == "links" and one.step.repeats for one in evidence.history)
+    again = sum(done.step.kind == "links" and done.step.repeats for done in evidence.history)
     if again >= _RETESTS:
         groups = []
     return Plan(kind="links", groups=rounds.disjoint(groups), repeats=True)
@@ -275,11 +278,13 @@ def rails(evidence: Evidence) -> Plan:
     couples = [(node, evidence.nodes.good_partners(node)[0]) for node in evidence.bad_nodes]
     couples += evidence.node_links
     couples += [both for both in sorted(evidence.nodes.failing) if len(evidence.pool) == 2]  # noqa: PLR2004
-    lost = {tuple(sorted(one.nodes)) for one in evidence.unexplained if sentences.unreached(one)}
+    lost = {
+        tuple(sorted(trial.nodes)) for trial in evidence.unexplained if sentences.unreached(trial)
+    }
     couples = [both for both in dict.fromkeys(couples) if pair(*both) not in lost]
     groups: list[tuple[int, ...]] = []
-    for one, other in rounds.disjoint(couples):
-        groups += _next_rail(evidence, evidence.pool.get(one, ()), evidence.pool.get(other, ()))
+    for first, other in rounds.disjoint(couples):
+        groups += _next_rail(evidence, evidence.pool.get(first, ()), evidence.pool.get(other, ()))
     return Plan(kind="links", groups=groups)
 
 
@@ -346,32 +351,15 @@ def all_links(evidence: Evidence) -> Plan:
 
 def control_runs(evidence: Evidence) -> Plan:
     """Run the next control run of the smallest failing sets; those that need the same, at once."""
-    groups = rounds.disjoint([one.group for one in (*causes(evidence), *scale(evidence))])
+    groups = rounds.disjoint([cause.group for cause in (*causes(evidence), *scale(evidence))])
     upcoming = [(group, course(evidence, group).upcoming) for group in groups]
     run = next((run for _, run in upcoming if run is not None), None)
     chosen = [group for group, wanted in upcoming if wanted is not None and wanted == run]
     return Plan(kind="arms", groups=chosen, control_run=run, repeats=run == ControlRun(env={}))
 
 
-class Limits(msgspec.Struct, frozen=True, kw_only=True):
-    """What the steps may cost, and what is asked for; times in seconds."""
-
-    backend: Backend
-    tests: tuple[str, ...] = ()
-    """The self-tests of ``alone``."""
-    alone_seconds: float = 30.0
-    first_seconds: float = 60.0
-    """Deadline of a collective over all ranks, which sets everything up."""
-    least_seconds: float = 15.0
-    """Deadline in the rounds; five times the slowest group that passed, if that is longer."""
-    links: bool = False
-    """Whether to test every link between nodes: that takes one round for each node but one."""
-    largest_world: int = 4000
-    """With more ranks than this, pairs are tried before all together."""
-
-
 @uncollected()
-def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> Step | None:
+def next_step(roster: Roster, history: Sequence[StepResult], job: JobPlan) -> Step | None:
     """Return the next step; None when nothing more can be learnt or is needed.
 
     A healthy job takes two steps: each rank alone, and all together. The number of steps is bounded
@@ -379,21 +367,21 @@ def next_step(roster: Roster, history: Sequence[StepResult], limits: Limits) -> 
     """
     if not history:
         groups: list[tuple[int, ...]] = [(rank,) for rank in roster.living]
-        return _step(0, Plan(kind="alone", groups=groups), limits, 0.0) if groups else None
+        return _step(0, Plan(kind="alone", groups=groups), job, 0.0) if groups else None
     widest = max((len(ranks) for ranks in roster.nodes().values()), default=0)
-    if len(history) >= _MOST_STEPS + widest + (len(roster.nodes()) if limits.links else 0):
+    if len(history) >= _MOST_STEPS + widest + (len(roster.nodes()) if job.links else 0):
         return None
     evidence = Evidence(roster, history)
-    for plan in _plans(evidence, limits):
+    for plan in _plans(evidence, job):
         if plan.groups:
-            return _step(len(history), plan, limits, _slowest(evidence))
+            return _step(len(history), plan, job, _slowest(evidence))
     return None
 
 
-def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
+def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
     """Yield the possible plans, the most telling first; the first with groups is carried out."""
     rest = evidence.rest()
-    is_large = len(rest) > limits.largest_world
+    is_large = len(rest) > job.largest_world
     if evidence.history[-1].step.kind in ("alone", "together") and not is_large:
         yield together(evidence, rest)
     yield gpu_pairs(evidence)
@@ -403,32 +391,32 @@ def _plans(evidence: Evidence, limits: Limits) -> Iterator[Plan]:
     yield gpu_partners(evidence)
     yield unmet(evidence)
     yield repeated(evidence, rest)
-    yield ways_in(evidence)
+    yield routes_in(evidence)
     yield links_again(evidence)
     yield rails(evidence)
     yield grow(evidence, rest)
     yield narrow(evidence)
     yield together(evidence, rest)
-    if limits.links:
+    if job.links:
         yield all_links(evidence)
-    if limits.backend == "nccl":
+    if job.backend == "nccl":
         yield control_runs(evidence)
 
 
-def _step(number: int, plan: Plan, limits: Limits, slowest: float) -> Step:
-    seconds = max(limits.least_seconds, 5 * slowest)
+def _step(number: int, plan: Plan, job: JobPlan, slowest: float) -> Step:
+    seconds = max(job.least_collective, 5 * slowest)
     if plan.kind == "alone":
-        seconds = limits.alone_seconds
+        seconds = job.alone_step
     elif plan.kind == "together":
-        seconds = max(limits.first_seconds, seconds)
+        seconds = max(job.first_collective, seconds)
     return Step(
         number=number,
         kind=plan.kind,
         groups=tuple(plan.groups),
-        backend=plan.control_run.backend if plan.control_run else limits.backend,
+        backend=plan.control_run.backend if plan.control_run else job.backend,
         seconds=seconds,
         env=dict(plan.control_run.env) if plan.control_run else {},
-        tests=limits.tests if plan.kind == "alone" else (),
+        tests=job.tests if plan.kind == "alone" else (),
         repeats=plan.repeats,
     )
 
@@ -436,4 +424,6 @@ def _step(number: int, plan: Plan, limits: Limits, slowest: float) -> Step:
 def _slowest(evidence: Evidence) -> float:
     """Return the seconds of the slowest group that passed."""
     passed = (trial for trial in evidence.plain() if trial.passed)
-    return max((one.seconds for trial in passed for one in trial.results.values()), default=0.0)
+    return max(
+        (result.seconds for trial in passed for result in trial.results.values()), default=0.0
+    )

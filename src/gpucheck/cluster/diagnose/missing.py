@@ -20,7 +20,9 @@ from gpucheck.findings import rank_hangs, rank_missing
 from gpucheck.language import say, say_many
 
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing", "answers")
+"""Something on the host answered, so its network works."""
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible", "runs")
+"""What the kernel of its own machine says; it is not mistaken."""
 
 
 class Sights(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,7 +56,7 @@ def missing(evidence: Evidence, sights: Sights) -> list[Culprit]:
 
 def lost_ranks(history: Sequence[StepResult]) -> set[int]:
     """Return the ranks that came, and whose supervisors fell silent."""
-    every = (result for one in history for result in one.results.values())
+    every = (result for done in history for result in done.results.values())
     return {result.rank for result in every if result.status == "lost"}
 
 
@@ -67,13 +69,13 @@ def are_few_heard(roster: Roster, silent: Iterable[int]) -> bool:
     gone = roster.absent.union(silent)
     nodes: dict[int, list[int]] = {}
     nowhere = 0
-    for one in roster.ranks:
-        if one.rank in roster.absent and not one.host:
+    for rank in roster.ranks:
+        if rank.rank in roster.absent and not rank.host:
             nowhere += 1
         else:
-            nodes.setdefault(one.node, []).append(one.rank)
+            nodes.setdefault(rank.node, []).append(rank.rank)
     widest = max(map(len, nodes.values()), default=1)
-    here = next((one.node for one in roster.ranks), 0)
+    here = next((rank.node for rank in roster.ranks), 0)
     heard = sum(node == here or not gone.issuperset(ranks) for node, ranks in nodes.items())
     every = len(nodes) + -(-nowhere // widest)
     return every > 1 and 2 * heard <= every
@@ -86,18 +88,18 @@ class _Missing:
         self._evidence = evidence
         self._roster = evidence.roster
         self._sights = sights
-        self._left = {one.rank for one in self._roster.ranks if one.task in sights.left}
+        self._left = {rank.rank for rank in self._roster.ranks if rank.task in sights.left}
         self._silent = evidence.lost - evidence.direct.keys() - self._left
         self._gone = {
-            one.task
-            for one in self._roster.ranks
-            if one.rank in self._silent or one.rank in self._roster.absent
+            rank.task
+            for rank in self._roster.ranks
+            if rank.rank in self._silent or rank.rank in self._roster.absent
         }
-        self._node_of_task = {one.task: one.node for one in self._roster.ranks}
+        self._node_of_task = {rank.task: rank.node for rank in self._roster.ranks}
         self._last: dict[int, Phase] = {
             result.rank: result.phase
-            for one in evidence.history
-            for result in one.results.values()
+            for done in evidence.history
+            for result in done.results.values()
             if result.status == "lost"
         }
         self._here = self._roster.ranks[0].node if self._roster.ranks else 0
@@ -115,7 +117,7 @@ class _Missing:
 
     def culprits(self) -> list[Culprit]:
         roster, evidence = self._roster, self._evidence
-        awaited = {one.rank for one in roster.ranks if one.task in self._sights.awaited}
+        awaited = {rank.rank for rank in roster.ranks if rank.task in self._sights.awaited}
         found = [self._absent(ranks) for ranks in self._by_place(roster.absent - awaited)]
         found += [self._judge(ranks) for ranks in self._by_place(self._silent)]
         stuck = roster.dead - self._silent - self._left - evidence.direct.keys() - roster.absent
@@ -208,17 +210,17 @@ class _Missing:
                 "just before the job was told to end: its process has died",
                 phase=phase,
             )
-        told = next((one for one in views.values() if one in _OF_THE_KERNEL), None)
+        kernel_view = next((view for view in views.values() if view in _OF_THE_KERNEL), None)
         own = self._own(views, self._roster.ranks[ranks[0]].node)
-        is_over = told == "ended" or (told is None and own == "refused")
+        is_over = kernel_view == "ended" or (kernel_view is None and own == "refused")
         if is_over and not self._have_ended(ranks, views):
             return Confidence.POSSIBLE, say(
                 "registered, and stopped sending heartbeats after phase {phase}; its process has "
                 "ended since, perhaps because it heard nothing from task 0 either",
                 phase=phase,
             )
-        if told is not None:
-            return _of_the_kernel(told, phase)
+        if kernel_view is not None:
+            return _of_the_kernel(kernel_view, phase)
         if own == "refused":
             return Confidence.CERTAIN, say(
                 "registered, and stopped sending heartbeats after phase {phase}: its host refuses "
@@ -241,7 +243,7 @@ class _Missing:
 
     def _of_a_host(self, views: Mapping[int, Seen], phase: str) -> tuple[Confidence, str]:
         """Judge a host that task 0 does not reach."""
-        reach = sorted(self._host(task) for task, one in views.items() if one in _REACHED)
+        reach = sorted(self._host(task) for task, view in views.items() if view in _REACHED)
         if reach:
             return Confidence.POSSIBLE, say(
                 "registered, but stopped sending heartbeats after phase {phase}; its host is still "
@@ -278,13 +280,15 @@ class _Missing:
 
     def _is_link(self, views: Mapping[int, Seen]) -> bool:
         """Whether all other hosts that were asked reach a host, and that of rank 0 does not."""
-        others = [one for task, one in views.items() if self._node_of_task.get(task) != self._here]
-        is_reached = bool(others) and all(one in _REACHED for one in others)
+        others = [
+            view for task, view in views.items() if self._node_of_task.get(task) != self._here
+        ]
+        is_reached = bool(others) and all(sight in _REACHED for sight in others)
         return is_reached and self._own(views) == "unreachable"
 
     def _link(self, ranks: list[int], views: Mapping[int, Seen]) -> Culprit:
         """Name the link between the host of rank 0 and another one."""
-        names = words_of(sorted(self._host(t) for t, one in views.items() if one in _REACHED))
+        names = words_of(sorted(self._host(t) for t, view in views.items() if view in _REACHED))
         sure = Confidence.CERTAIN
         words = say(
             "the two hosts do not reach each other, while both are reached from {hosts}",
@@ -364,7 +368,7 @@ class _Missing:
         return of.get(self._here, of.get(node))
 
     def _host(self, task: int) -> str:
-        return next(one.host for one in self._roster.ranks if one.task == task)
+        return next(rank.host for rank in self._roster.ranks if rank.task == task)
 
     def _are_back(self, ranks: list[int]) -> bool:
         return any(self._roster.ranks[rank].task in self._sights.back for rank in ranks)
@@ -381,21 +385,21 @@ class _Missing:
     def _is_part_of_a_host(self, ranks: list[int]) -> bool:
         node = self._roster.ranks[ranks[0]].node
         gone = self._silent | self._roster.absent
-        return any(one.node == node and one.rank not in gone for one in self._roster.ranks)
+        return any(rank.node == node and rank.rank not in gone for rank in self._roster.ranks)
 
     def _phase(self, ranks: list[int]) -> Phase:
         return self._last[ranks[0]]
 
     def _by_place(self, ranks: Iterable[int]) -> list[list[int]]:
         """Group ranks by task; by node where all of its ranks are among them, as one cause."""
-        these = set(ranks)
+        affected = set(ranks)
         missing_on: dict[int, bool] = {}
-        for one in self._roster.ranks:
-            missing_on[one.node] = missing_on.get(one.node, True) and one.rank in these
+        for member in self._roster.ranks:
+            missing_on[member.node] = missing_on.get(member.node, True) and member.rank in affected
         places: dict[tuple[str, int], list[int]] = {}
-        for rank in sorted(these):
-            one = self._roster.ranks[rank]
-            key = ("node", one.node) if missing_on[one.node] else ("task", one.task)
+        for rank in sorted(affected):
+            place = self._roster.ranks[rank]
+            key = ("node", place.node) if missing_on[place.node] else ("task", place.task)
             places.setdefault(key, []).append(rank)
         return list(places.values())
 

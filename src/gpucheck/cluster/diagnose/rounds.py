@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 Pair = tuple[int, int]
 
 
-def pair(one: int, other: int) -> Pair:
+def pair(first: int, other: int) -> Pair:
     """Return the two in order, so that each pair has one form."""
-    return (one, other) if one < other else (other, one)
+    return (first, other) if first < other else (other, first)
 
 
 def adjacent(units: Sequence[int]) -> list[Pair]:
@@ -32,8 +32,8 @@ def round_robin(units: Sequence[int]) -> Iterator[list[Pair]]:
 
 def next_round(units: Sequence[int], is_wanted: Callable[[Pair], bool]) -> list[Pair]:
     """Return the wanted pairs of the first round that has any; [] when all have met."""
-    for one in round_robin(units):
-        if wanted := [both for both in one if is_wanted(both)]:
+    for pairs in round_robin(units):
+        if wanted := [both for both in pairs if is_wanted(both)]:
             return wanted
     return []
 
@@ -49,9 +49,9 @@ def partners(
     free = list(good)
     chosen = []
     for suspect in suspects:
-        for at, one in enumerate(free):
-            if one != suspect and is_wanted(pair(suspect, one)):
-                chosen.append(pair(suspect, one))
+        for at, unit in enumerate(free):
+            if unit != suspect and is_wanted(pair(suspect, unit)):
+                chosen.append(pair(suspect, unit))
                 free = free[at + 1 :] + free[:at]
                 break
     return chosen
@@ -64,10 +64,10 @@ def shifted(left: Sequence[int], right: Sequence[int], by: int) -> list[Pair]:
     """
     wide = max(len(left), len(right))
     found = []
-    for at, one in enumerate(left):
+    for at, unit in enumerate(left):
         place = (at + by) % wide
         if place < len(right):
-            found.append(pair(one, right[place]))
+            found.append(pair(unit, right[place]))
     return found
 
 

@@ -24,6 +24,7 @@ itself. ``either``: one of several nodes that only fail together. ``scale``: nob
 ranks together fail."""
 _CONNECT = direct_evidence.PHASES.index("connect")
 _PAIR = 2
+"""Ranks, or nodes."""
 HOW: dict[GroupFailure, str] = {
     "wrong": say("got wrong sums"),
     "store": say("did not meet at the store"),
@@ -40,33 +41,38 @@ def unreached(trial: Trial) -> RankResult | None:
     """
     if len(trial.nodes) < 2:  # noqa: PLR2004  # two ends
         return None
-    found = (one for one in trial.results.values() if one.kind == "store-unreachable")
-    return min(found, key=lambda one: (one.order, one.rank), default=None)
+    found = (result for result in trial.results.values() if result.kind == "store-unreachable")
+    return min(found, key=lambda result: (result.order, result.rank), default=None)
 
 
 def in_words(trial: Trial) -> str:
     """Return which rank did not reach which, and what its system said. "" if every rank did."""
-    one = unreached(trial)
-    if one is None:
+    result = unreached(trial)
+    if result is None:
         return ""
-    said = one.facts
-    words = say("rank {rank} did not reach rank {other}", rank=one.rank, other=trial.group[0])
-    if said.address and said.port:
+    result_facts = result.facts
+    words = say("rank {rank} did not reach rank {other}", rank=result.rank, other=trial.group[0])
+    if result_facts.address and result_facts.port:
         words = say(
             "rank {rank} did not reach rank {other} at {address} port {port}",
-            rank=one.rank, other=trial.group[0], address=said.address, port=said.port,
+            rank=result.rank, other=trial.group[0],
+            address=result_facts.address, port=result_facts.port,
         )  # fmt: skip
-    return say("{said} ({error})", said=words, error=said.error) if said.error else words
+    return (
+        say("{said} ({error})", said=words, error=result_facts.error)
+        if result_facts.error
+        else words
+    )
 
 
 def route(trial: Trial, roster: Roster) -> Route | UnsetType:
     """Return the ends of the route and the port at its end, if it was not found and is known."""
-    one = unreached(trial)
-    if one is None or not one.facts.address:
+    result = unreached(trial)
+    if result is None or not result.facts.address:
         return UNSET
     return Route(
-        near=roster.ranks[one.rank].host, far=roster.ranks[trial.group[0]].host,
-        address=one.facts.address, port=one.facts.port,
+        near=roster.ranks[result.rank].host, far=roster.ranks[trial.group[0]].host,
+        address=result.facts.address, port=result.facts.port,
     )  # fmt: skip
 
 
@@ -106,8 +112,8 @@ def scale(evidence: Evidence) -> list[Cause]:
         and (trial.kind == "grow" or evidence.fails(trial.ranks) > 1)
         and not evidence.is_accounted(trial)
     ]
-    smallest = sorted(sets, key=lambda one: (len(one), one))[:1]
-    return [Cause(sort="scale", ranks=one, group=one) for one in smallest]
+    smallest = sorted(sets, key=lambda subset: (len(subset), subset))[:1]
+    return [Cause(sort="scale", ranks=subset, group=subset) for subset in smallest]
 
 
 def _of_ranks(evidence: Evidence) -> list[Cause]:
@@ -144,8 +150,8 @@ def _of_nodes(evidence: Evidence, failing: dict[Pair, Trial]) -> list[Cause]:
 
 def _within(evidence: Evidence, node: int, inside: list[Trial]) -> Cause:
     """Return the cause of a node that fails within itself: its ranks that fail in pairs, or all."""
-    smallest = min(inside, key=lambda one: (len(one.ranks), one.group))
-    pairs = [tuple(one.ranks) for one in inside if len(one.ranks) == 2]  # noqa: PLR2004  # a pair
+    smallest = min(inside, key=lambda trial: (len(trial.ranks), trial.group))
+    pairs = [tuple(trial.ranks) for trial in inside if len(trial.ranks) == 2]  # noqa: PLR2004  # a pair
     ends = {rank for both in pairs for rank in both}
     accused = (ends - evidence.ranks.proven) or ends or set(evidence.pool[node])
     partners: tuple[int, ...] = ()
@@ -203,8 +209,8 @@ def _smallest(evidence: Evidence) -> dict[Pair, Trial]:
 def _connected(pairs: Iterable[Pair]) -> list[set[int]]:
     """Return the units that are connected by pairs."""
     whole: dict[int, set[int]] = {}
-    for one, other in pairs:
-        left, right = whole.setdefault(one, {one}), whole.setdefault(other, {other})
+    for first, other in pairs:
+        left, right = whole.setdefault(first, {first}), whole.setdefault(other, {other})
         if left is not right:
             small, large = sorted((left, right), key=len)
             large |= small
@@ -215,22 +221,24 @@ def _connected(pairs: Iterable[Pair]) -> list[set[int]]:
 def form_of(trial: Trial) -> GroupFailure:
     """Return how a group fails."""
     known = list(trial.results.values())
-    failed = [one for one in known if direct_evidence.went_wrong(one)]
-    if any(one.kind == "wrong-value" for one in failed):
+    failed = [result for result in known if direct_evidence.went_wrong(result)]
+    if any(result.kind == "wrong-value" for result in failed):
         return "wrong"
-    furthest = max((direct_evidence.PHASES.index(one.phase) for one in known), default=0)
-    if any(one.kind == "store-unreachable" for one in failed) or furthest < _CONNECT:
+    furthest = max((direct_evidence.PHASES.index(result.phase) for result in known), default=0)
+    if any(result.kind == "store-unreachable" for result in failed) or furthest < _CONNECT:
         return "store"
     if furthest == _CONNECT:
         return "connect"
-    errors = (one for one in failed if one.status != "timed-out" and one.kind != "peer-lost")
+    errors = (
+        result for result in failed if result.status != "timed-out" and result.kind != "peer-lost"
+    )
     return "error" if any(errors) else "hang"
 
 
 def phase_of(trial: Trial) -> Phase | None:
     """Return the phase that the first rank to go wrong was in."""
-    failed = [one for one in trial.results.values() if direct_evidence.went_wrong(one)]
-    first = min(failed, key=lambda one: (one.order, one.rank), default=None)
+    failed = [result for result in trial.results.values() if direct_evidence.went_wrong(result)]
+    first = min(failed, key=lambda result: (result.order, result.rank), default=None)
     return first.phase if first is not None else None
 
 

@@ -14,13 +14,19 @@ from gpucheck.tables.bus_bandwidth import BusBandwidths
 
 K = TypeVar("K", bound=Hashable)
 _PER_GB = 1e9
+"""Decimal, as bandwidths are published and as nccl-tests prints them."""
 _TIMED = re.compile(r"all-reduce ([1-9]\d{0,14}) B s")
+"""The name under which ``worker/together.py`` reports the time of a size."""
 _MIB = 1024 * 1024
+"""Binary, as sizes of messages are chosen."""
 _SLOWS_DOWN = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE")
+"""Set to 1, they switch a transport within the node off: the node is then slow as it was asked to
+be."""
 _CHOOSES = (
     "NCCL_ALGO", "NCCL_PROTO", "NCCL_MAX_NCHANNELS", "NCCL_MAX_CTAS", "NCCL_NTHREADS",
     "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL",
 )  # fmt: skip
+"""They take a choice from NCCL that decides the bandwidth: published figures are with its own."""
 
 
 class Peers(Generic[K]):
@@ -142,17 +148,19 @@ def _of_group(roster: Roster, done: StepResult, group: tuple[int, ...]) -> list[
     times = [_times(done.results[rank].measurements) for rank in group]
     if not all(times):
         return []
-    sizes = set.intersection(*(set(one) for one in times))
+    sizes = set.intersection(*(set(by_size) for by_size in times))
     if not sizes:
         return []
     size = max(sizes)
-    seconds = max(one[size] for one in times)
+    seconds = max(by_size[size] for by_size in times)
     rate = busbw("all-reduce", len(group), size, seconds)
     if rate is None:
         return []
     nodes = len({roster.ranks[rank].node for rank in group})
     paces = [done.results[rank].pace for rank in group]
-    busy = max((one.busy for one in paces if one is not None and one.busy is not None), default=0.0)
+    busy = max(
+        (pace.busy for pace in paces if pace is not None and pace.busy is not None), default=0.0
+    )
     return [
         Timed(
             group=group, nodes=nodes, size=size, seconds=seconds, busbw=rate, busy=busy,
@@ -199,48 +207,52 @@ class Groups:
     def __init__(self, every: Iterable[Timed]) -> None:
         self._last: dict[tuple[int, ...], Timed] = {}
         chosen: dict[tuple[int, ...], Timed] = {}
-        for one in every:
-            self._last[one.group] = one
-            if not one.is_of_suspect or one.group in chosen:
-                chosen[one.group] = one
+        for measurement in every:
+            self._last[measurement.group] = measurement
+            if not measurement.is_of_suspect or measurement.group in chosen:
+                chosen[measurement.group] = measurement
         self._chosen = frozenset(chosen)
-        self._unbiased = Peers((one.likeness, one.busbw) for one in chosen.values())
-        self._all = Peers((one.likeness, one.busbw) for one in self._last.values())
+        self._unbiased = Peers(
+            (measurement.likeness, measurement.busbw) for measurement in chosen.values()
+        )
+        self._all = Peers(
+            (measurement.likeness, measurement.busbw) for measurement in self._last.values()
+        )
 
-    def others(self, one: Timed) -> Expected | None:
+    def others(self, measurement: Timed) -> Expected | None:
         """Return the median of the other groups of its kind; None if there are fewer than two.
 
         With one other group nobody knows which of the two is the odd one. Groups that were measured
         because of a suspect are not counted: there may be more of them than of the others.
         """
-        own = self._last[one.group]
-        if own.likeness != one.likeness:
+        own = self._last[measurement.group]
+        if own.likeness != measurement.likeness:
             return None
-        if one.group in self._chosen:
-            usual, count = self._unbiased.others(one.likeness, own.busbw)
+        if measurement.group in self._chosen:
+            usual, count = self._unbiased.others(measurement.likeness, own.busbw)
         else:
-            usual, count = self._unbiased.all_of(one.likeness)
+            usual, count = self._unbiased.all_of(measurement.likeness)
         if count < 2:  # noqa: PLR2004  # see above
-            usual, count = self._all.others(one.likeness, own.busbw)
+            usual, count = self._all.others(measurement.likeness, own.busbw)
         if count < 2:  # noqa: PLR2004  # see above
             return None
-        return Expected(busbw=usual, words=_of_groups(one, count))
+        return Expected(busbw=usual, words=_of_groups(measurement, count))
 
 
-def _of_groups(one: Timed, count: int) -> str:
-    if one.nodes == 1:
+def _of_groups(measurement: Timed, count: int) -> str:
+    if measurement.nodes == 1:
         return say(
             "the median of {count} other groups of {ranks} ranks in one node",
-            count=count, ranks=len(one.group),
+            count=count, ranks=len(measurement.group),
         )  # fmt: skip
     return say(
         "the median of {count} other groups of {ranks} ranks in several nodes",
-        count=count, ranks=len(one.group),
+        count=count, ranks=len(measurement.group),
     )  # fmt: skip
 
 
 def of_table(
-    one: Timed, roster: Roster, facts: Facts, table: BusBandwidths, *, backend: str
+    measurement: Timed, roster: Roster, facts: Facts, table: BusBandwidths, *, backend: str
 ) -> Expected | None:
     """Return what the table has for exactly this model, count, number of links and size, or None.
 
@@ -248,9 +260,9 @@ def of_table(
     that was measured with it causes a warning below half of it and nothing above: a machine without
     it reaches about three quarters.
     """
-    if backend != "nccl" or one.nodes != 1:
+    if backend != "nccl" or measurement.nodes != 1:
         return None
-    ranks = [roster.ranks[rank] for rank in one.group]
+    ranks = [roster.ranks[rank] for rank in measurement.group]
     models = {rank.model for rank in ranks}
     model = next(iter(models))
     links = {_links(facts, rank.task, rank.uuid) for rank in ranks}
@@ -262,7 +274,7 @@ def of_table(
         gpus=len(ranks),
         links=next(iter(links)),
         collective="all-reduce",
-        size=one.size,
+        size=measurement.size,
         nvls_is_off=all(_says(facts, task, "NCCL_NVLS_ENABLE") == "0" for task in tasks),
     )
     if row is None or _is_tuned(facts, tasks):
@@ -285,13 +297,13 @@ def _is_tuned(facts: Facts, tasks: Iterable[int]) -> bool:
 
 
 def _says(facts: Facts, task: int, name: str) -> str | None:
-    one = facts.get(task)
-    return None if one is None else (one.variables or {}).get(name)
+    task_facts = facts.get(task)
+    return None if task_facts is None else (task_facts.variables or {}).get(name)
 
 
 def _links(facts: Facts, task: int, uuid: str | None) -> int | None:
-    one = facts.get(task)
-    return None if one is None or uuid is None else (one.nvlinks or {}).get(uuid)
+    task_facts = facts.get(task)
+    return None if task_facts is None or uuid is None else (task_facts.nvlinks or {}).get(uuid)
 
 
 def _size(size: int) -> str:

@@ -21,6 +21,7 @@ from gpucheck.language import plain, say
 FILE_LIMIT = 4 * 1024 * 1024
 """A larger file is not ours: a machine with 16 GPUs needs some 10 KiB."""
 _MOST_GPUS, _MOST_GROUPS = 4096, 4096
+"""Chosen: GPUs that one home folder may see over years; older entries go first."""
 _NAME = "gpucheck/baseline.json"
 
 
@@ -31,6 +32,7 @@ _FOR_LOCK = 3.0
 _SECONDS = 6.0
 """Seconds after which the entries are not added again."""
 _LOOK = 0.02
+"""Seconds between two tries for the lock. Chosen: the file is written in milliseconds."""
 _PAUSE = 0.2
 """Seconds in which another task may replace the file by one without these entries."""
 
@@ -69,16 +71,16 @@ class Baseline(msgspec.Struct, frozen=True, kw_only=True):
 
     def of_group(self, uuids: Iterable[str | None], size: int) -> SavedGroup | None:
         """Return what was saved of these GPUs together at this size, or None."""
-        found = self.groups.get(group_key(uuids) or "")
+        found = self.groups.get(_group_key(uuids) or "")
         if found is None or found.size != size or not _is_rate(found.busbw):
             return None
         return found
 
 
-def group_key(uuids: Iterable[str | None]) -> str | None:
+def _group_key(uuids: Iterable[str | None]) -> str | None:
     """Return the name of a group. None if a GPU has no UUID (a CPU process)."""
-    these = list(uuids)
-    return ",".join(sorted(filter(None, these))) if these and all(these) else None
+    members = list(uuids)
+    return ",".join(sorted(filter(None, members))) if members and all(members) else None
 
 
 def default_path(env: Mapping[str, str]) -> Path:
@@ -138,12 +140,14 @@ def _sound(read: Baseline) -> Baseline:
     """Return what is plausible: positive rates, and no more entries than gpucheck would save."""
     gpus = {
         uuid: msgspec.structs.replace(
-            one, rates={name: rate for name, rate in one.rates.items() if _is_rate(rate)}
+            gpu, rates={name: rate for name, rate in gpu.rates.items() if _is_rate(rate)}
         )
-        for uuid, one in list(read.gpus.items())[:_MOST_GPUS]
+        for uuid, gpu in list(read.gpus.items())[:_MOST_GPUS]
     }
     groups = {
-        key: one for key, one in list(read.groups.items())[:_MOST_GROUPS] if _is_rate(one.busbw)
+        key: group
+        for key, group in list(read.groups.items())[:_MOST_GROUPS]
+        if _is_rate(group.busbw)
     }
     return Baseline(gpus=gpus, groups=groups)
 
@@ -189,7 +193,7 @@ def measured(
     together = {
         key: SavedGroup(size=size, busbw=busbw, saved=day)
         for uuids, size, busbw in groups
-        if (key := group_key(uuids)) and _is_rate(busbw)
+        if (key := _group_key(uuids)) and _is_rate(busbw)
     }
     return Baseline(gpus=gpus, groups=together)
 
@@ -251,15 +255,16 @@ def update(path: Path, new: Baseline) -> None:
 def _is_lost(earlier: Sequence[Baseline], new: Baseline, found: Baseline) -> bool:
     """Whether an entry is as before, or away. Another run may have replaced it by a newer one."""
     return _differs_as_before(
-        [one.gpus for one in earlier], new.gpus, found.gpus
-    ) or _differs_as_before([one.groups for one in earlier], new.groups, found.groups)
+        [baseline.gpus for baseline in earlier], new.gpus, found.gpus
+    ) or _differs_as_before([baseline.groups for baseline in earlier], new.groups, found.groups)
 
 
 def _differs_as_before(
     earlier: Sequence[Mapping[str, object]], new: Mapping[str, object], found: Mapping[str, object]
 ) -> bool:
     return any(
-        found.get(key) != own and found.get(key) in [None, *(one.get(key) for one in earlier)]
+        found.get(key) != own
+        and found.get(key) in [None, *(previous.get(key) for previous in earlier)]
         for key, own in new.items()
     )
 

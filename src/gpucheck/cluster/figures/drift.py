@@ -1,4 +1,4 @@
-"""What differs between the tasks of a job and should not: versions, GPUs, variables."""
+"""What differs between the tasks of a job and should not: versions, GPUs, variables, settings."""
 
 import math
 from collections import Counter
@@ -8,7 +8,6 @@ from itertools import chain
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
-from gpucheck.cluster.figures.node_settings import by_setting
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.culprit_data import Differs
@@ -16,6 +15,51 @@ from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
 
+NAMES: dict[str, str] = {
+    "vbios": say("the VBIOS of the GPUs"),
+    "inforom": say("the InfoROM of the GPUs"),
+    "power-limit": say("the power limit of the GPUs"),
+    "application-clock": say("the application clock of the GPUs"),
+    "persistence": say("the persistence mode of the GPUs"),
+    "ecc": say("ECC of the GPUs"),
+    "ecc-after-reset": say("ECC of the GPUs after the next reset"),
+    "mig": say("the MIG mode of the GPUs"),
+    "mig-after-reset": say("the MIG mode of the GPUs after the next reset"),
+    "repairs": say("repairs of GPU memory that wait for a reset"),
+    "gpu-pcie": say("the PCIe links of the GPUs"),
+    "gpu-payload": say("the PCIe maximum payload of the GPUs"),
+    "gpu-read-request": say("the PCIe maximum read request of the GPUs"),
+    "gpu-relaxed-ordering": say("PCIe relaxed ordering of the GPUs"),
+    "module": say("the kernel module of the driver"),
+    "nvswitches": say("the number of NVSwitches"),
+    "c2c": say("NVLink-C2C"),
+    "fabric-faults": say("the health of the NVLink fabric"),
+    "adapters": say("the RDMA adapters"),
+    "adapter-firmware": say("the firmware of the RDMA adapters"),
+    "ports": say("the states of the RDMA ports"),
+    "port-rates": say("the rates of the active RDMA ports"),
+    "port-layers": say("the link layers of the RDMA ports"),
+    "adapter-pcie": say("the PCIe links of the RDMA adapters"),
+    "adapter-payload": say("the PCIe maximum payload of the RDMA adapters"),
+    "adapter-read-request": say("the PCIe maximum read request of the RDMA adapters"),
+    "adapter-relaxed-ordering": say("PCIe relaxed ordering of the RDMA adapters"),
+    "acs": say("redirection by PCIe ACS above the GPUs and adapters"),
+    "peer-memory": say("the module nvidia_peermem"),
+    "gdrcopy": say("the module gdrdrv of GDRCopy"),
+}
+"""What is compared. ``fabric`` is not: a job may lie on several NVLink domains."""
+_OF_THE_MODEL = frozenset(
+    [
+        "vbios", "inforom", "power-limit", "application-clock", "ecc", "ecc-after-reset", "c2c",
+        "gpu-pcie", "gpu-payload", "gpu-read-request", "gpu-relaxed-ordering",
+    ]
+)  # fmt: skip
+"""They differ between models of GPUs, so only nodes with the same model are compared."""
+_WORDS: Mapping[str, str] = {
+    "enabled": say("enabled"), "disabled": say("disabled"), "none": say("no fault"),
+    "pending": say("pending"), "nothing": say("none"), "open": say("open"),
+    "proprietary": say("proprietary"),
+}  # fmt: skip
 VARIABLES = (
     "NCCL_ALGO", "NCCL_BUFFSIZE", "NCCL_COLLNET_ENABLE", "NCCL_CROSS_NIC", "NCCL_CUMEM_ENABLE",
     "NCCL_CUMEM_HOST_ENABLE", "NCCL_DMABUF_ENABLE", "NCCL_IB_ADAPTIVE_ROUTING", "NCCL_IB_DISABLE",
@@ -33,6 +77,7 @@ VARIABLES = (
 )  # fmt: skip
 """Variables on whose values all ranks should agree, besides those with the prefixes."""
 _PREFIXES = ("NCCL_", "GLOO_", "FI_", "UCX_")
+"""Whatever these libraries read may change how the ranks talk to each other."""
 _OF_THE_RANK = (
     "NCCL_DEBUG", "NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS", "NCCL_HOSTID", "NCCL_COMM_ID",
     "UCX_LOG_LEVEL",
@@ -49,19 +94,58 @@ _OF_AN_ADAPTER = (
     "_NET_DEVICES",
 )
 """How the names of variables end that name an adapter or a file of the host."""
-VARIABLES_OF_THE_HOST = (
+_VARIABLES_OF_THE_HOST = (
     "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME", "NCCL_IB_HCA", "NCCL_TOPO_FILE",
     "NCCL_GRAPH_FILE", "NCCL_CONF_FILE",
 )  # fmt: skip
 """Variables that all ranks should have, or none: hosts may name their adapters differently."""
-
 _UNSET = say("not set")
 _SET = say("set")
 _GIB = 1 << 30
+"""Binary, as sentences show the size of shared memory."""
 _MOST_FURTHER = 256
 """Variables that no list names and that are compared: each is, for every task."""
 _MOST_SAID = 16
 """Differences that are told of one set of tasks."""
+
+
+def _by_setting(facts: Facts) -> list[tuple[str, dict[int, str]]]:
+    """Return the values of each setting by task, for tasks whose values may be compared.
+
+    What depends on the model of the GPU is compared between nodes of one model only.
+    """
+    found = []
+    for key, name in NAMES.items():
+        groups: dict[str, dict[int, str]] = {}
+        for task, task_facts in sorted(facts.items()):
+            text = (task_facts.settings or {}).get(key)
+            if text is not None:
+                model = (task_facts.settings or {}).get("gpu", "") if key in _OF_THE_MODEL else ""
+                groups.setdefault(model, {})[task] = _words(text)
+        found += [(name, values) for values in groups.values()]
+    return found
+
+
+def _words(value: str) -> str:
+    """Return a value for people; a node may have several, each with the number of its GPUs."""
+    parts = [part.rpartition(" x ") for part in value.split(", ")]
+    if not all(count for count, _, _ in parts):
+        return _WORDS.get(value, value)
+    return listed(
+        [
+            say("{count} x {value}", count=count, value=_WORDS.get(name, name))
+            for count, _, name in parts
+        ]
+    )
+
+
+def fabrics(facts: Facts) -> dict[int, str | None]:
+    """Return the NVLink domain of each task that has reported its settings."""
+    return {
+        task: task_facts.settings.get("fabric")
+        for task, task_facts in facts.items()
+        if task_facts.settings is not None
+    }
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,36 +175,39 @@ def differences(facts: Facts) -> list[Difference]:
     varying = _varying(facts)
     further = _further(varying, facts)
     found = [
-        _compared("torch", facts, lambda one: one.torch, _grave_unless(_release)),
-        _compared("CUDA", facts, lambda one: one.cuda, _grave_unless(_major)),
-        _compared("NCCL", facts, lambda one: one.nccl, _always_grave),
-        _compared("cuDNN", facts, lambda one: one.cudnn),
-        _compared(say("the driver"), facts, lambda one: one.driver),
-        _compared("Python", facts, lambda one: _minor(one.python)),
+        _compared("torch", facts, lambda task_facts: task_facts.torch, _grave_unless(_release)),
+        _compared("CUDA", facts, lambda task_facts: task_facts.cuda, _grave_unless(_major)),
+        _compared("NCCL", facts, lambda task_facts: task_facts.nccl, _always_grave),
+        _compared("cuDNN", facts, lambda task_facts: task_facts.cudnn),
+        _compared(say("the driver"), facts, lambda task_facts: task_facts.driver),
+        _compared("Python", facts, lambda task_facts: _minor(task_facts.python)),
         *_of_hosts(facts),
         *(
             _variable(name, facts)
-            for name in (*VARIABLES, *(one for one in further if not one.endswith(_OF_AN_ADAPTER)))
+            for name in (
+                *VARIABLES,
+                *(name for name in further if not name.endswith(_OF_AN_ADAPTER)),
+            )
             if name in varying
         ),
         *(
             _set_or_not(name, facts)
             for name in (
-                *VARIABLES_OF_THE_HOST,
-                *(one for one in further if one.endswith(_OF_AN_ADAPTER)),
+                *_VARIABLES_OF_THE_HOST,
+                *(name for name in further if name.endswith(_OF_AN_ADAPTER)),
             )
             if name in varying
         ),
         _differing("CUDA_VISIBLE_DEVICES", facts, _forms(facts)),
-        _size(say("shared memory"), facts, lambda one: one.shm_bytes),
+        _size(say("shared memory"), facts, lambda task_facts: task_facts.shm_bytes),
         _size(
             say("the limit of locked memory"),
             _with_infiniband(facts),
-            lambda one: one.memlock_bytes,
+            lambda task_facts: task_facts.memlock_bytes,
         ),
-        *(_differing(name, facts, values) for name, values in by_setting(facts)),
+        *(_differing(name, facts, values) for name, values in _by_setting(facts)),
     ]
-    return [one for one in found if one is not None]
+    return [difference for difference in found if difference is not None]
 
 
 def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
@@ -129,54 +216,57 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
     Another NCCL release is a culprit of its own (nccl-version-mismatch).
     """
     found = differences(facts)
-    nccl = [one for one in found if one.what == "NCCL"]
+    nccl = [difference for difference in found if difference.what == "NCCL"]
     entries = [_entry(nccl_version_mismatch.RULE.slug, roster, facts, nccl)] if nccl else []
     together: dict[tuple[tuple[int, ...], bool], list[Difference]] = {}
-    for one in found:
-        together.setdefault((one.tasks, one.usual is None), []).append(one)
+    for difference in found:
+        together.setdefault((difference.tasks, difference.usual is None), []).append(difference)
     entries += [
         _entry(ranks_heterogeneous.RULE.slug, roster, facts, same) for same in together.values()
     ]  # fmt: skip
-    return sorted(entries, key=lambda one: one.severity is not Severity.ERROR)
+    return sorted(entries, key=lambda culprit: culprit.severity is not Severity.ERROR)
 
 
 def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) -> Culprit:
     tied = same[0].usual is None
     tasks = same[0].tasks
-    these = set(tasks)
-    grave = any(one.severity is Severity.ERROR for one in same)
+    affected = set(tasks)
+    grave = any(difference.severity is Severity.ERROR for difference in same)
     return blamed(
         slug,
         roster,
-        [rank.rank for rank in roster.ranks if rank.task in these],
+        [rank.rank for rank in roster.ranks if rank.task in affected],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.ERROR if grave else Severity.WARNING,
         evidence=and_more(
-            in_clauses([_said(one, facts) for one in same[:_MOST_SAID]]), len(same) - _MOST_SAID
+            in_clauses([_in_words(difference, facts) for difference in same[:_MOST_SAID]]),
+            len(same) - _MOST_SAID,
         ),
-        data=Differs(differs=[str(one.what) for one in same], tied=tied),
+        data=Differs(differs=[str(difference.what) for difference in same], tied=tied),
     )
 
 
-def _said(one: Difference, facts: Facts) -> str:
+def _in_words(difference: Difference, facts: Facts) -> str:
     """Return a difference in words: both values, and who has them."""
     values = in_series(
         [
             say("{value} on {hosts}", value=value, hosts=words_of(_hosts(tasks, facts)))
-            for value, tasks in sorted(one.odd.items())
+            for value, tasks in sorted(difference.odd.items())
         ]
     )
-    if one.usual is None:
-        return say("{what}: {values}; none of them is the majority", what=one.what, values=values)
-    odd = set(one.tasks)
+    if difference.usual is None:
+        return say(
+            "{what}: {values}; none of them is the majority", what=difference.what, values=values
+        )
+    odd = set(difference.tasks)
     rest = [task for task in facts if task not in odd]
     return say_many(
         len(set(_hosts(rest, facts))),
         "{what}: {values}, {usual} on {count} other host",
         "{what}: {values}, {usual} on {count} other hosts",
-        what=one.what,
+        what=difference.what,
         values=values,
-        usual=one.usual,
+        usual=difference.usual,
     )
 
 
@@ -184,18 +274,20 @@ def _hosts(tasks: Iterable[int], facts: Facts) -> list[str]:
     return list(dict.fromkeys(facts[task].host or say("task {task}", task=task) for task in tasks))
 
 
-Gravity = Callable[[Sequence[str]], Severity]
+_Gravity = Callable[[Sequence[str]], Severity]
 
 
 def _always_grave(_values: Sequence[str]) -> Severity:
     return Severity.ERROR
 
 
-def _grave_unless(part: Callable[[str], str]) -> Gravity:
+def _grave_unless(part: Callable[[str], str]) -> _Gravity:
     """Return a gravity: an error where the values differ in this part, otherwise a warning."""
 
     def gravity(values: Sequence[str]) -> Severity:
-        return Severity.ERROR if len({part(one) for one in values}) > 1 else Severity.WARNING
+        return (
+            Severity.ERROR if len({part(version) for version in values}) > 1 else Severity.WARNING
+        )
 
     return gravity
 
@@ -208,14 +300,16 @@ def _compared(
     what: str,
     facts: Facts,
     value: Callable[[TaskFacts], str | None],
-    gravity: Gravity = _never_grave,
+    gravity: _Gravity = _never_grave,
 ) -> Difference | None:
-    values = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    values = {
+        task: text for task, task_facts in facts.items() if (text := value(task_facts)) is not None
+    }
     return _differing(what, facts, values, gravity)
 
 
 def _differing(
-    what: str, facts: Facts, values: Mapping[int, str], gravity: Gravity = _never_grave
+    what: str, facts: Facts, values: Mapping[int, str], gravity: _Gravity = _never_grave
 ) -> Difference | None:
     """Compare values by task. Every host has one vote, however many tasks it has."""
     if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
@@ -223,18 +317,18 @@ def _differing(
     on_host = Counter(facts[task].host for task in values)
     whole = math.lcm(*set(on_host.values()))
     votes: Counter[str] = Counter()
-    for task, said in values.items():
-        votes[said] += whole // on_host[facts[task].host]
+    for task, text in values.items():
+        votes[text] += whole // on_host[facts[task].host]
     first, second = votes.most_common(2)
     usual = first[0] if first[1] > second[1] else None
     odd: dict[str, list[int]] = {}
-    for task, said in sorted(values.items()):
-        if said != usual:
-            odd.setdefault(said, []).append(task)
+    for task, of_task in sorted(values.items()):
+        if of_task != usual:
+            odd.setdefault(of_task, []).append(task)
     return Difference(
         what=what,
         usual=usual,
-        odd={said: tuple(tasks) for said, tasks in odd.items()},
+        odd={text: tuple(tasks) for text, tasks in odd.items()},
         severity=gravity(sorted(set(values.values()))),
     )
 
@@ -243,16 +337,20 @@ def _variable(name: str, facts: Facts) -> Difference | None:
     return _compared(
         name,
         facts,
-        lambda one: None if one.variables is None else one.variables.get(name) or _UNSET,
+        lambda task_facts: (
+            None if task_facts.variables is None else task_facts.variables.get(name) or _UNSET
+        ),
     )
 
 
 def _varying(facts: Facts) -> set[str]:
     """Return the variables on which tasks differ: nearly all tasks have the same ones."""
     kinds = {
-        frozenset(one.variables.items()) for one in facts.values() if one.variables is not None
+        frozenset(task_facts.variables.items())
+        for task_facts in facts.values()
+        if task_facts.variables is not None
     }
-    return {name for one in kinds for name, _value in one ^ next(iter(kinds))}
+    return {name for kind in kinds for name, _value in kind ^ next(iter(kinds))}
 
 
 def _further(varying: set[str], facts: Facts) -> list[str]:
@@ -260,19 +358,23 @@ def _further(varying: set[str], facts: Facts) -> list[str]:
 
     Of very many, those that most tasks have: a task that invents names hides none of theirs.
     """
-    listed = {*VARIABLES, *VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
+    listed = {*VARIABLES, *_VARIABLES_OF_THE_HOST, *_OF_THE_RANK}
     names = {name for name in varying - listed if name.startswith(_PREFIXES)}
     if len(names) <= _MOST_FURTHER:
         return sorted(names)
-    tasks = Counter(name for one in facts.values() for name in names & (one.variables or {}).keys())
+    tasks = Counter(
+        name
+        for task_facts in facts.values()
+        for name in names & (task_facts.variables or {}).keys()
+    )
     return sorted(sorted(names, key=lambda name: (-tasks[name], name))[:_MOST_FURTHER])
 
 
 def _set_or_not(name: str, facts: Facts) -> Difference | None:
-    def value(one: TaskFacts) -> str | None:
-        if one.variables is None:
+    def value(task_facts: TaskFacts) -> str | None:
+        if task_facts.variables is None:
             return None
-        return _SET if one.variables.get(name) else _UNSET
+        return _SET if task_facts.variables.get(name) else _UNSET
 
     return _compared(name, facts, value)
 
@@ -280,9 +382,9 @@ def _set_or_not(name: str, facts: Facts) -> Difference | None:
 def _forms(facts: Facts) -> dict[int, str]:
     """Return how CUDA_VISIBLE_DEVICES names GPUs; which ones is the launcher's business."""
     return {
-        task: _form(one.variables.get("CUDA_VISIBLE_DEVICES"))
-        for task, one in facts.items()
-        if one.variables is not None
+        task: _form(task_facts.variables.get("CUDA_VISIBLE_DEVICES"))
+        for task, task_facts in facts.items()
+        if task_facts.variables is not None
     }
 
 
@@ -302,8 +404,8 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
     compared.
     """
     by_host: dict[str, list[int]] = {}
-    for task, one in sorted(facts.items()):
-        by_host.setdefault(one.host, []).append(task)
+    for task, task_facts in sorted(facts.items()):
+        by_host.setdefault(task_facts.host, []).append(task)
     is_even = len({len(tasks) for tasks in by_host.values()}) == 1
     models: dict[int, str] = {}
     counts: dict[int, str] = {}
@@ -313,8 +415,8 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
         if not known or len(known) < len(seen):
             continue
         devices = list(chain.from_iterable(known))
-        names = sorted({one.name for one in devices if one.name})
-        uuids = {one.uuid for one in devices if one.uuid}
+        names = sorted({device.name for device in devices if device.name})
+        uuids = {device.uuid for device in devices if device.uuid}
         for task in tasks:
             if names:
                 models[task] = listed(names)
@@ -327,7 +429,11 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
 
 
 def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> Difference | None:
-    sizes = {task: said for task, one in facts.items() if (said := value(one)) is not None}
+    sizes = {
+        task: size_here
+        for task, task_facts in facts.items()
+        if (size_here := value(task_facts)) is not None
+    }
     finite = [size for size in sizes.values() if size >= 0]
     unlimited = len(finite) < len(sizes)
     if not finite or (not unlimited and max(finite) < 2 * min(finite)):
@@ -342,7 +448,7 @@ def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> 
 
 
 def _with_infiniband(facts: Facts) -> Facts:
-    return {task: one for task, one in facts.items() if one.infiniband}
+    return {task: task_facts for task, task_facts in facts.items() if task_facts.infiniband}
 
 
 def _bytes(size: int) -> str:

@@ -19,7 +19,9 @@ from gpucheck.findings import memlock_too_low, nccl_duplicate_gpu, nvlink_down, 
 from gpucheck.language import in_series, say, say_many
 
 _MOST_HOSTS = 4
+"""Chosen: one notice has a sentence for so many hosts, and the names of the others."""
 _MOST_GPUS = 16
+"""Chosen: nearly every node has no more; of others the rest is a number."""
 _ACTIVE = "ACTIVE"
 
 
@@ -31,30 +33,32 @@ def notices(roster: Roster, facts: Facts) -> list[str]:
     where some task does not know its GPUs.
     """
     by_node: dict[int, list[Rank]] = {}
-    for one in roster.ranks:
-        by_node.setdefault(one.node, []).append(one)
-    said: list[str] = []
+    for rank in roster.ranks:
+        by_node.setdefault(rank.node, []).append(rank)
+    sentences: list[str] = []
     hosts: list[str] = []
     for node, ranks in by_node.items():
         if words := _on(ranks, facts):
             hosts.append(ranks[0].host or say("node {node}", node=node))
-            said.append(say("{host}: {words}", host=hosts[-1], words=words))
-    if len(said) <= _MOST_HOSTS:
-        return said
+            sentences.append(say("{host}: {words}", host=hosts[-1], words=words))
+    if len(sentences) <= _MOST_HOSTS:
+        return sentences
     more = say_many(
-        len(said) - _MOST_HOSTS,
+        len(sentences) - _MOST_HOSTS,
         "{count} more host with GPUs that have no rank: {hosts}",
         "{count} more hosts with GPUs that have no rank: {hosts}",
         hosts=words_of(hosts[_MOST_HOSTS:]),
     )
-    return [*said[:_MOST_HOSTS], more]
+    return [*sentences[:_MOST_HOSTS], more]
 
 
 def _on(ranks: list[Rank], facts: Facts) -> str:
     """Return in words which GPUs of a node are left over. "" if there are none, or nobody knows."""
-    tasks = {one.task for one in ranks}
+    tasks = {rank.task for rank in ranks}
     here = [facts[task] for task in tasks if task in facts]
-    numbers = {uuid: at for one in here for uuid, at in (one.gpu_numbers or {}).items()}
+    numbers = {
+        uuid: at for task_facts in here for uuid, at in (task_facts.gpu_numbers or {}).items()
+    }
     seen: dict[str, int] = {}
     for each in here:
         for device in each.devices or (Device(),):
@@ -64,11 +68,11 @@ def _on(ranks: list[Rank], facts: Facts) -> str:
             seen[device.uuid] = number
     if len(here) < len(tasks):
         return ""
-    used = {one.uuid for one in ranks}
+    used = {rank.uuid for rank in ranks}
     left = sorted(index for uuid, index in seen.items() if uuid not in used)
     if not left:
         return ""
-    names = in_series([str(one) for one in left[:_MOST_GPUS]])
+    names = in_series([str(index) for index in left[:_MOST_GPUS]])
     if len(left) > _MOST_GPUS:
         names = say("{names} and {count} more", names=names, count=len(left) - _MOST_GPUS)
     return say_many(
@@ -122,10 +126,10 @@ def shared_gpus(roster: Roster) -> list[Culprit]:
 def nvlinks_down(roster: Roster, facts: Facts, severity: Severity) -> list[Culprit]:
     """Return the GPUs with fewer NVLinks up than most of their model in the job."""
     by_model: dict[str, dict[int, int]] = {}
-    for one in roster.ranks:
-        links = _links(facts, one)
-        if links is not None and one.model:
-            by_model.setdefault(one.model, {})[one.rank] = links
+    for member in roster.ranks:
+        links = _links(facts, member)
+        if links is not None and member.model:
+            by_model.setdefault(member.model, {})[member.rank] = links
     return [
         blamed(
             nvlink_down.RULE.slug,
@@ -154,14 +158,14 @@ def _links(facts: Facts, rank: Rank) -> int | None:
 
 def locked_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     """Return the hosts whose limit is too low for InfiniBand, in jobs of several nodes only."""
-    if len({one.node for one in roster.ranks}) < 2:  # noqa: PLR2004  # nodes
+    if len({rank.node for rank in roster.ranks}) < 2:  # noqa: PLR2004  # nodes
         return []
     low = {
-        task: one.memlock_bytes
-        for task, one in facts.items()
-        if one.memlock_bytes is not None
-        and locks_too_little(one.memlock_bytes)
-        and any(port.upper().endswith(_ACTIVE) for port in one.infiniband or ())
+        task: task_facts.memlock_bytes
+        for task, task_facts in facts.items()
+        if task_facts.memlock_bytes is not None
+        and locks_too_little(task_facts.memlock_bytes)
+        and any(port.upper().endswith(_ACTIVE) for port in task_facts.infiniband or ())
     }
     if not low:
         return []
@@ -178,17 +182,17 @@ def shared_memory(roster: Roster, facts: Facts) -> list[Culprit]:
     One rank in each container, with the usual 64 MiB, is fine.
     """
     on_host = Counter(
-        one.host
-        for one in roster.ranks
-        if one.device.startswith("cuda") and one.rank not in roster.absent
+        rank.host
+        for rank in roster.ranks
+        if rank.device.startswith("cuda") and rank.rank not in roster.absent
     )
     low = {
-        task: one.shm_bytes
-        for task, one in facts.items()
-        if one.shm_bytes is not None
-        and shares_too_little(one.shm_bytes)
-        and on_host[one.host] > 1
-        and nccl_uses_shared_memory(one.variables)
+        task: task_facts.shm_bytes
+        for task, task_facts in facts.items()
+        if task_facts.shm_bytes is not None
+        and shares_too_little(task_facts.shm_bytes)
+        and on_host[task_facts.host] > 1
+        and nccl_uses_shared_memory(task_facts.variables)
     }
     if not low:
         return []
@@ -205,7 +209,7 @@ def _warned(
 ) -> Culprit:  # fmt: skip
     """Return the hosts of these tasks as one cause."""
     return blamed(
-        slug, roster, [one.rank for one in roster.ranks if one.task in tasks],
+        slug, roster, [rank.rank for rank in roster.ranks if rank.task in tasks],
         hosts=[facts[task].host for task in tasks],
         severity=Severity.WARNING, confidence=confidence, evidence=evidence,
     )  # fmt: skip

@@ -11,7 +11,7 @@ import msgspec
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.bandwidth import Timed
-from gpucheck.cluster.figures.node_settings import fabrics
+from gpucheck.cluster.figures.drift import fabrics
 from gpucheck.cluster.figures.slow import Reading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
@@ -24,6 +24,7 @@ from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
 FILE_LIMIT = 64 * 1024
+"""Bytes. Chosen: far more than a line for each requirement, and read at once."""
 _THE_FILE = say("the file")
 _SEVERAL = ", "
 """Between the NVLink domains of one host (``task/node_settings.py``)."""
@@ -77,12 +78,12 @@ def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
         )
     if text.lstrip().startswith("{"):
         try:
-            said = msgspec.json.decode(text, type=dict[str, Any])
+            values = msgspec.json.decode(text, type=dict[str, Any])
         except (ValueError, RecursionError) as error:
             raise PolicyError(
                 say("{file} is not a JSON object: {error}", file=name, error=error)
             ) from error
-        return _checked(said, name)
+        return _checked(values, name)
     return parse_lines(text.splitlines(), name)
 
 
@@ -92,7 +93,7 @@ def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
     Raises:
         PolicyError: a line is something else, or demands something unknown, or a key comes twice.
     """
-    said: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for line in lines:
         words = line.partition("#")[0].strip()
         if not words:
@@ -100,20 +101,20 @@ def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
         key, equals, value = (part.strip() for part in words.partition("="))
         if not equals or not value:
             raise PolicyError(say("{file}: {text!r} is not KEY=VALUE", file=name, text=words[:60]))
-        if _plain(key) in map(_plain, said):
+        if _plain(key) in map(_plain, values):
             raise PolicyError(say("{file}: {key} is given twice", file=name, key=key[:40]))
-        said[key] = value
-    return _checked(said, name)
+        values[key] = value
+    return _checked(values, name)
 
 
 def joined(parts: Sequence[Requirements]) -> Requirements:
     """Return all requirements together; of several values for a key the last one counts."""
     values: dict[str, Any] = {}
-    for one in parts:
+    for requirements in parts:
         values |= {
             field: value
-            for field in one.__struct_fields__
-            if (value := getattr(one, field)) is not None
+            for field in requirements.__struct_fields__
+            if (value := getattr(requirements, field)) is not None
         }
     return Requirements(**values)
 
@@ -122,8 +123,8 @@ def _plain(key: str) -> str:
     return key.lower().replace("_", "-")
 
 
-def _checked(said: Mapping[str, Any], name: str) -> Requirements:
-    plain = {_plain(key): value for key, value in said.items()}
+def _checked(values: Mapping[str, Any], name: str) -> Requirements:
+    plain = {_plain(key): value for key, value in values.items()}
     unknown = next((key for key in plain if key not in KEYS), None)
     if unknown is not None:
         refused = say(
@@ -207,15 +208,23 @@ def unknown(
     """
     found: list[str] = []
     for key, value in _FACTS.items():
-        who = [one.host for _task, one in sorted(facts.items()) if value(one) is None]
+        who = [
+            task_facts.host
+            for _task, task_facts in sorted(facts.items())
+            if value(task_facts) is None
+        ]
         if getattr(wanted, key) is not None and who:
             hosts = words_of(list(dict.fromkeys(who)))
             found.append(say("{key} cannot be judged on {hosts}", key=_words(key), hosts=hosts))
-    if wanted.gpus_per_node is not None and any(one.devices is None for one in facts.values()):
+    if wanted.gpus_per_node is not None and any(
+        task_facts.devices is None for task_facts in facts.values()
+    ):
         found.append(
             say("gpus-per-node cannot be judged on every node: torch did not report its GPUs")
         )
-    if wanted.min_busbw is not None and not any(len(one.group) == ranks for one in timed):
+    if wanted.min_busbw is not None and not any(
+        len(measurement.group) == ranks for measurement in timed
+    ):
         found.append(say("min-busbw cannot be judged: no all-reduce of the whole job was measured"))
     if wanted.one_fabric and (who := _without_fabric(facts)):
         found.append(
@@ -224,7 +233,7 @@ def unknown(
                 hosts=words_of(who),
             )
         )
-    compared = {one.is_of_baseline for one in readings}
+    compared = {reading.is_of_baseline for reading in readings}
     for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
         if getattr(wanted, key) is not None and is_of_baseline not in compared:
             found.append(
@@ -244,7 +253,7 @@ def _counts(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]
                 blamed(
                     _of_count(number, wanted.gpus_per_node),
                     roster,
-                    [one.rank for one in roster.ranks if one.host == host],
+                    [rank.rank for rank in roster.ranks if rank.host == host],
                     hosts=[host],
                     evidence=_of_gpus(host, number, wanted.gpus_per_node),
                     data=NotAsRequired(required=wanted.gpus_per_node, found=number),
@@ -275,14 +284,15 @@ def _of_count(number: int, required: int) -> str:
 def _gpus_by_host(facts: Facts) -> dict[str, int]:
     """Count the GPUs that the tasks of each host see together; unknown hosts are left out."""
     seen: dict[str, set[str] | None] = {}
-    for task, one in facts.items():
-        if one.devices is None or seen.get(one.host, set()) is None:
-            seen[one.host] = None
+    for task, task_facts in facts.items():
+        if task_facts.devices is None or seen.get(task_facts.host, set()) is None:
+            seen[task_facts.host] = None
             continue
         names = {
-            device.uuid or device.pci or str((task, at)) for at, device in enumerate(one.devices)
+            device.uuid or device.pci or str((task, at))
+            for at, device in enumerate(task_facts.devices)
         }
-        seen[one.host] = (seen.get(one.host) or set()) | names
+        seen[task_facts.host] = (seen.get(task_facts.host) or set()) | names
     return {host: len(names) for host, names in seen.items() if names is not None}
 
 
@@ -291,9 +301,9 @@ def _models(wanted: Requirements, roster: Roster) -> list[Culprit]:
         return []
     words = plain_product(wanted.gpu_model).split()
     others: dict[str, list[int]] = {}
-    for one in roster.ranks:
-        if one.model and not _has_words(plain_product(one.model).split(), words):
-            others.setdefault(one.model, []).append(one.rank)
+    for rank in roster.ranks:
+        if rank.model and not _has_words(plain_product(rank.model).split(), words):
+            others.setdefault(rank.model, []).append(rank.rank)
     return [
         blamed(
             requirement_not_met.RULE.slug,
@@ -317,22 +327,26 @@ def _has_words(name: Sequence[str], words: Sequence[str]) -> bool:
 
 def _without_fabric(facts: Facts) -> list[str]:
     known = {facts[task].host for task, domain in fabrics(facts).items() if domain is not None}
-    return sorted({one.host for one in facts.values()} - known)
+    return sorted({task_facts.host for task_facts in facts.values()} - known)
 
 
 def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit]:
     """Return the hosts that are in another NVLink domain than most, or in several."""
     if not wanted.one_fabric:
         return []
-    domains = {facts[task].host: one for task, one in fabrics(facts).items() if one is not None}
-    if len(set(domains.values())) <= 1 and not any(_SEVERAL in one for one in domains.values()):
+    domains = {
+        facts[task].host: fabric for task, fabric in fabrics(facts).items() if fabric is not None
+    }
+    if len(set(domains.values())) <= 1 and not any(
+        _SEVERAL in domain for domain in domains.values()
+    ):
         return []
     usual = Counter(domains.values()).most_common(1)[0][0]
     return [
         blamed(
             requirement_not_met.RULE.slug,
             roster,
-            [one.rank for one in roster.ranks if one.host == host],
+            [rank.rank for rank in roster.ranks if rank.host == host],
             hosts=[host],
             evidence=say(
                 "{host} is in the NVLink domain {domain} and most hosts are in {usual}, but all "
@@ -349,10 +363,10 @@ def _fabrics(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culprit
 
 
 _FACTS: dict[str, Callable[[TaskFacts], str | None]] = {
-    "min_driver": lambda one: one.driver,
-    "min_torch": lambda one: one.torch,
-    "min_cuda": lambda one: one.cuda,
-    "min_nccl": lambda one: one.nccl,
+    "min_driver": lambda task_facts: task_facts.driver,
+    "min_torch": lambda task_facts: task_facts.torch,
+    "min_cuda": lambda task_facts: task_facts.cuda,
+    "min_nccl": lambda task_facts: task_facts.nccl,
 }
 
 
@@ -361,84 +375,85 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
     for key, value in _FACTS.items():
         least = getattr(wanted, key)
         older: dict[str, list[int]] = {}
-        for task, one in sorted(facts.items()):
-            said = value(one)
-            if least is not None and said is not None and _is_older(said, least):
-                older.setdefault(said, []).append(task)
-        for said, tasks in older.items():
+        for task, task_facts in sorted(facts.items()):
+            own_version = value(task_facts)
+            if least is not None and own_version is not None and _is_older(own_version, least):
+                older.setdefault(own_version, []).append(task)
+        for version, tasks in older.items():
             hosts = list(dict.fromkeys(facts[task].host for task in tasks))
-            these = set(tasks)
+            affected = set(tasks)
             found.append(
                 blamed(
                     requirement_not_met.RULE.slug,
                     roster,
-                    [one.rank for one in roster.ranks if one.task in these],
+                    [rank.rank for rank in roster.ranks if rank.task in affected],
                     hosts=hosts,
                     evidence=say(
                         "{what} {version} on {hosts}, and {least} or newer is required",
                         what=_words(key).removeprefix("min-"),
-                        version=said,
+                        version=version,
                         hosts=words_of(hosts),
                         least=least,
                     ),
-                    data=NotAsRequired(required=least, found=said),
+                    data=NotAsRequired(required=least, found=version),
                 )
             )
     return found
 
 
-def _is_older(said: str, least: str) -> bool:
+def _is_older(version: str, least: str) -> bool:
     """Whether a version is certainly older; a development build is not judged."""
-    one, other = released(said), parse(least)
-    return one is not None and other is not None and not at_least(one, other)
+    release, other = released(version), parse(least)
+    return release is not None and other is not None and not at_least(release, other)
 
 
 def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) -> list[Culprit]:
     """Return the whole job, and each whole node, whose best all-reduce was slower than required."""
     if wanted.min_busbw is None:
         return []
-    on_node = Counter(one.node for one in roster.ranks)
+    on_node = Counter(rank.node for rank in roster.ranks)
     best: dict[int | None, Timed] = {}
-    for one in timed:
-        node = roster.ranks[one.group[0]].node if one.nodes == 1 else None
+    for measurement in timed:
+        node = roster.ranks[measurement.group[0]].node if measurement.nodes == 1 else None
         wholes = len(roster.ranks) if node is None else on_node[node]
-        is_whole = len(one.group) == wholes
-        if is_whole and (node not in best or one.busbw > best[node].busbw):
-            best[node] = one
+        is_whole = len(measurement.group) == wholes
+        if is_whole and (node not in best or measurement.busbw > best[node].busbw):
+            best[node] = measurement
     return [
         blamed(
             link_slow.RULE.slug,
             roster,
-            one.group,
+            timed.group,
             evidence=say(
                 "an all-reduce of {size} B over {ranks} ranks reaches a bus bandwidth of "
                 "{rate:.4g} GB/s, and {required:g} are required",
-                size=one.size, ranks=len(one.group), rate=one.busbw, required=wanted.min_busbw,
+                size=timed.size, ranks=len(timed.group), rate=timed.busbw,
+                required=wanted.min_busbw,
             ),
             data=NotAsRequired(
-                required=wanted.min_busbw, found=one.busbw, ratio=one.busbw / wanted.min_busbw
+                required=wanted.min_busbw, found=timed.busbw, ratio=timed.busbw / wanted.min_busbw
             ),
         )
-        for one in best.values()
-        if one.busbw < wanted.min_busbw
+        for timed in best.values()
+        if timed.busbw < wanted.min_busbw
     ]  # fmt: skip
 
 
 def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) -> list[Culprit]:
     """Return the best measurement of each rate: a single slow one is no violation."""
     best: dict[tuple[int, str, bool], Reading] = {}
-    for one in readings:
-        key = (one.rank, one.rate, one.is_of_baseline)
-        if key not in best or one.share > best[key].share:
-            best[key] = one
+    for reading in readings:
+        key = (reading.rank, reading.rate, reading.is_of_baseline)
+        if key not in best or reading.share > best[key].share:
+            best[key] = reading
     worst: dict[tuple[int, bool], Reading] = {}
-    for (rank, _rate, of_baseline), one in best.items():
+    for (rank, _rate, of_baseline), best_reading in best.items():
         percent = wanted.within_baseline if of_baseline else wanted.within_peers
-        if percent is None or one.share >= 1 - percent / 100:
+        if percent is None or best_reading.share >= 1 - percent / 100:
             continue
         before = worst.get((rank, of_baseline))
-        if before is None or one.share < before.share:
-            worst[rank, of_baseline] = one
+        if before is None or best_reading.share < before.share:
+            worst[rank, of_baseline] = best_reading
     return [
         blamed(
             gpu_slow.RULE.slug,
@@ -449,16 +464,16 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
             evidence=say(
                 "{rate}: {value:.3g}, {share:.0%} of {usual:.3g}, {reference}; within "
                 "{required:g} % is required",
-                rate=one.rate,
-                value=one.value,
-                share=one.share,
-                usual=one.usual,
-                reference=one.against,
+                rate=reading.rate,
+                value=reading.value,
+                share=reading.share,
+                usual=reading.usual,
+                reference=reading.against,
                 required=wanted.within_baseline if of_baseline else wanted.within_peers,
             ),
-            data=RateTooLow(rate=one.rate, ratio=one.share, usual=one.usual),
+            data=RateTooLow(rate=reading.rate, ratio=reading.share, usual=reading.usual),
         )
-        for (rank, of_baseline), one in sorted(worst.items())
+        for (rank, of_baseline), reading in sorted(worst.items())
     ]
 
 

@@ -40,9 +40,11 @@ Launcher = Literal["torchrun", "slurm", "openmpi", "mpi", "env", "kubernetes", "
 _DEFAULT_PORT = 29500
 """The port that torch uses when there is no MASTER_PORT."""
 _TASKS = 1_000_000
+"""As many as a list of ranks may have (``model.MOST``): a variable with more is an error or
+hostile."""
 
 
-class Wish(msgspec.Struct, frozen=True, kw_only=True):
+class PlaceRequest(msgspec.Struct, frozen=True, kw_only=True):
     """What the user says, and which processes these are."""
 
     master: str = ""
@@ -137,36 +139,36 @@ _HYDRA = _Names(
 )  # fmt: skip
 
 
-def find(env: Env, wish: Wish) -> TaskPlace:
+def find(env: Env, request: PlaceRequest) -> TaskPlace:
     """Return which launcher started this process and what it tells.
 
     Raises:
         EntranceError: a necessary value is missing, or values contradict each other.
     """
-    readers: list[Callable[[Env, Wish], TaskPlace | None]] = [
+    readers: list[Callable[[Env, PlaceRequest], TaskPlace | None]] = [
         _torchrun, _open_mpi, _mvapich, _hydra, _slurm, _by_hand, _indexed_job,
     ]  # fmt: skip
-    if wish.pid and env.get("SLURM_TASK_PID") == str(wish.pid):
+    if request.pid and env.get("SLURM_TASK_PID") == str(request.pid):
         readers.insert(0, _slurm)
     failures: list[EntranceError] = []
     for read in readers:
         try:
-            found = read(env, wish)
+            found = read(env, request)
         except EntranceError as error:
             failures.append(error)
             continue
         if found:
             notes = tuple(error.sentence for error in failures)
             # Two jobs with one MASTER_PORT on one machine differ in their size at least.
-            told = _told(
-                found, notes=notes, notices=_other_nodes(found, env, wish),
+            place = _told(
+                found, notes=notes, notices=_other_nodes(found, env, request),
                 run=run_name(found.run, str(found.tasks)),
             )  # fmt: skip
-            return _checked(told, wish)
+            return _checked(place, request)
     if failures:
         raise failures[0]
     here = alone(env)
-    return _checked(_told(here, notices=_other_nodes(here, env, wish)), wish)
+    return _checked(_told(here, notices=_other_nodes(here, env, request)), request)
 
 
 def alone(env: Env) -> TaskPlace:
@@ -193,11 +195,11 @@ def slurm_port(job: int, step: int) -> int:
     return 20000 + (job * 31 + step) % 20000
 
 
-def _torchrun(env: Env, wish: Wish) -> TaskPlace | None:
+def _torchrun(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if "TORCHELASTIC_RUN_ID" not in env:
         return None
     place = _placed(env, _TORCHRUN)
-    host, port = master(env, wish.master)
+    host, port = master(env, request.master)
     if not host or port is None:
         raise EntranceError(say("torchrun did not set MASTER_ADDR and MASTER_PORT"))
     # Each node counts its own restarts: they are no part of what all nodes call this run.
@@ -208,31 +210,31 @@ def _torchrun(env: Env, wish: Wish) -> TaskPlace | None:
     )  # fmt: skip
 
 
-def _open_mpi(env: Env, wish: Wish) -> TaskPlace | None:
+def _open_mpi(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if _OPEN_MPI.rank not in env:
         return None
     job = env.get("PMIX_NAMESPACE") or env.get("OMPI_MCA_ess_base_jobid") or ""
-    return _mpi(_placed(env, _OPEN_MPI), env, wish, job)
+    return _mpi(_placed(env, _OPEN_MPI), env, request, job)
 
 
-def _mvapich(env: Env, wish: Wish) -> TaskPlace | None:
+def _mvapich(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if _MVAPICH.rank not in env:
         return None
-    return _mpi(_placed(env, _MVAPICH), env, wish, "")
+    return _mpi(_placed(env, _MVAPICH), env, request, "")
 
 
-def _hydra(env: Env, wish: Wish) -> TaskPlace | None:
+def _hydra(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if _HYDRA.rank not in env or _HYDRA.size not in env:
         return None
     place = _placed(env, _HYDRA)
     by_srun = (env.get("SLURM_PROCID"), env.get("SLURM_STEP_NUM_TASKS"))
     if by_srun == (str(place.task), str(place.tasks)):
         return None
-    return _mpi(place, env, wish, env.get("I_MPI_HYDRA_UUID", ""))
+    return _mpi(place, env, request, env.get("I_MPI_HYDRA_UUID", ""))
 
 
-def _mpi(place: TaskPlace, env: Env, wish: Wish, job: str) -> TaskPlace:
-    host, port = master(env, wish.master)
+def _mpi(place: TaskPlace, env: Env, request: PlaceRequest, job: str) -> TaskPlace:
+    host, port = master(env, request.master)
     here = place.local_tasks == place.tasks
     if not host and not here:
         raise EntranceError(
@@ -241,10 +243,10 @@ def _mpi(place: TaskPlace, env: Env, wish: Wish, job: str) -> TaskPlace:
                 "task 0, or set MASTER_ADDR (and MASTER_PORT)"
             )
         )
-    if not wish.master and here:
+    if not request.master and here:
         host = "127.0.0.1"
-    if not job and port is None and wish.parent and here:
-        job = f"parent-{wish.parent}"
+    if not job and port is None and request.parent and here:
+        job = f"parent-{request.parent}"
     return _told(
         place, master_host=host, nodes=1 if here else None, node=0 if here else None,
         master_port=port or (spread(job) if job else _DEFAULT_PORT),
@@ -252,14 +254,14 @@ def _mpi(place: TaskPlace, env: Env, wish: Wish, job: str) -> TaskPlace:
     )  # fmt: skip
 
 
-def _slurm(env: Env, wish: Wish) -> TaskPlace | None:
+def _slurm(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if "SLURM_STEP_NUM_TASKS" not in env or "SLURM_PROCID" not in env:
         return None
     task, tasks = _task(env, "SLURM_PROCID", "SLURM_STEP_NUM_TASKS")
     job, step = number(env, "SLURM_JOB_ID") or 0, number(env, "SLURM_STEP_ID") or 0
     node, local = number(env, "SLURM_NODEID") or 0, number(env, "SLURM_LOCALID") or 0
     names, counts = _step_nodes(env)
-    host, port = address(wish.master) if wish.master else (names[0] if names else "", None)
+    host, port = address(request.master) if request.master else (names[0] if names else "", None)
     if not host and tasks > 1:
         raise EntranceError(
             say(
@@ -283,7 +285,7 @@ def _slurm(env: Env, wish: Wish) -> TaskPlace | None:
     )  # fmt: skip
 
 
-def _other_nodes(found: TaskPlace, env: Env, wish: Wish) -> tuple[str, ...]:
+def _other_nodes(found: TaskPlace, env: Env, request: PlaceRequest) -> tuple[str, ...]:
     """Return that Slurm has given the job more nodes than take part here.
 
     A task of srun takes part where the user wanted it. What a batch script, or a shell within a
@@ -293,7 +295,7 @@ def _other_nodes(found: TaskPlace, env: Env, wish: Wish) -> tuple[str, ...]:
         count = number(env, "SLURM_JOB_NUM_NODES") or number(env, "SLURM_NNODES") or 1
     except EntranceError:
         return ()
-    by_srun = wish.pid and env.get("SLURM_TASK_PID") == str(wish.pid)
+    by_srun = request.pid and env.get("SLURM_TASK_PID") == str(request.pid)
     if count == 1 or found.nodes != 1 or by_srun:
         return ()
     return (
@@ -329,25 +331,25 @@ def _slurm_places(env: Env, names: list[str], counts: list[int]) -> list[tuple[i
     if not counts or sum(counts) > _TASKS:
         return []
     places = [(node, local) for node in range(len(names)) for local in range(counts[node])]
-    way = env.get("SLURM_DISTRIBUTION", "block").split(":")[0].split(",")[0]
-    if max(counts) == 1 or way == "block":
+    distribution = env.get("SLURM_DISTRIBUTION", "block").split(":")[0].split(",")[0]
+    if max(counts) == 1 or distribution == "block":
         return places
-    if way == "cyclic":
+    if distribution == "cyclic":
         return sorted(places, key=lambda place: (place[1], place[0]))
     return []
 
 
-def _by_hand(env: Env, wish: Wish) -> TaskPlace | None:
+def _by_hand(env: Env, request: PlaceRequest) -> TaskPlace | None:
     if not env.get(_BY_HAND.rank):
         return None
     if not env.get(_BY_HAND.size):
-        if wish.nodes is None and "JOB_COMPLETION_INDEX" not in env:
+        if request.nodes is None and "JOB_COMPLETION_INDEX" not in env:
             raise EntranceError(
                 say("RANK is set, but not the number of ranks: set WORLD_SIZE, or unset RANK")
             )
         return None
     place = _placed(env, _BY_HAND)
-    host, port = master(env, wish.master)
+    host, port = master(env, request.master)
     if not host and place.tasks > 1:
         raise EntranceError(
             say(
@@ -361,11 +363,11 @@ def _by_hand(env: Env, wish: Wish) -> TaskPlace | None:
     )  # fmt: skip
 
 
-def _indexed_job(env: Env, wish: Wish) -> TaskPlace | None:
+def _indexed_job(env: Env, request: PlaceRequest) -> TaskPlace | None:
     index = number(env, "JOB_COMPLETION_INDEX")
     if index is None:
         return None
-    if wish.nodes is None:
+    if request.nodes is None:
         raise EntranceError(
             say(
                 "JOB_COMPLETION_INDEX says that this is pod {pod} of an indexed Job, but not how "
@@ -373,12 +375,12 @@ def _indexed_job(env: Env, wish: Wish) -> TaskPlace | None:
                 pod=index,
             )
         )
-    if index >= wish.nodes:
+    if index >= request.nodes:
         raise EntranceError(
-            _contradiction(f"JOB_COMPLETION_INDEX={index}", f"--nodes {wish.nodes}")
+            _contradiction(f"JOB_COMPLETION_INDEX={index}", f"--nodes {request.nodes}")
         )
-    host, port = master(env, wish.master)
-    if not host and wish.nodes > 1:
+    host, port = master(env, request.master)
+    if not host and request.nodes > 1:
         raise EntranceError(
             say(
                 "an indexed Job does not say where its pod 0 is: give --master HOST[:PORT], the "
@@ -386,11 +388,11 @@ def _indexed_job(env: Env, wish: Wish) -> TaskPlace | None:
                 "service it is JOB-0.SERVICE"
             )
         )
-    pods = _pods(env.get("HOSTNAME", ""), index, wish.nodes)
+    pods = _pods(env.get("HOSTNAME", ""), index, request.nodes)
     first, dot, service = host.partition(".")
     return TaskPlace(
-        launcher="kubernetes", task=index, tasks=wish.nodes, local_tasks=1, node=index,
-        nodes=wish.nodes, master_host=host or "127.0.0.1", master_port=port or _DEFAULT_PORT,
+        launcher="kubernetes", task=index, tasks=request.nodes, local_tasks=1, node=index,
+        nodes=request.nodes, master_host=host or "127.0.0.1", master_port=port or _DEFAULT_PORT,
         run=run_name("kubernetes", f"{host}-{port or _DEFAULT_PORT}"),
         hosts=pods, domain=dot + service if pods and pods[0] == first else "",
     )  # fmt: skip
@@ -443,8 +445,8 @@ def _task(env: Env, rank: str, size: str) -> tuple[int, int]:
     return task, tasks
 
 
-def _contradiction(one: str, other: str) -> str:
-    return say("{one}, but {other}", one=one, other=other)
+def _contradiction(name: str, other: str) -> str:
+    return say("{one}, but {other}", one=name, other=other)
 
 
 def _told(place: TaskPlace, **more: object) -> TaskPlace:
@@ -452,13 +454,13 @@ def _told(place: TaskPlace, **more: object) -> TaskPlace:
     return msgspec.structs.replace(place, **more)
 
 
-def _checked(found: TaskPlace, wish: Wish) -> TaskPlace:
+def _checked(found: TaskPlace, request: PlaceRequest) -> TaskPlace:
     """Check what was found against the options.
 
     Raises:
         EntranceError: the user counts other nodes than the launcher.
     """
-    if wish.nodes is None or wish.nodes == found.nodes:
+    if request.nodes is None or request.nodes == found.nodes:
         return found
     if found.launcher == "local":
         raise EntranceError(
@@ -466,16 +468,16 @@ def _checked(found: TaskPlace, wish: Wish) -> TaskPlace:
                 "--nodes {nodes}, but no launcher says which of them this is: start it by "
                 "torchrun, srun or mpirun, in an indexed Job (JOB_COMPLETION_INDEX), or set RANK, "
                 "WORLD_SIZE and MASTER_ADDR",
-                nodes=wish.nodes,
+                nodes=request.nodes,
             )
         )
     if found.nodes is not None:
         raise EntranceError(
             say(
                 "--nodes {nodes}, but {launcher} says {found}",
-                nodes=wish.nodes,
+                nodes=request.nodes,
                 launcher=found.launcher,
                 found=found.nodes,
             )
         )
-    return _told(found, nodes=wish.nodes)
+    return _told(found, nodes=request.nodes)

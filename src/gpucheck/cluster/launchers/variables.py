@@ -14,10 +14,15 @@ _MOST = 100_000
 _COUNT = re.compile(r"(\d{1,6})(?:\(x(\d{1,6})\))?", re.ASCII)
 _RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
 _NAME = re.compile(r"[A-Za-z0-9._-]{0,253}", re.ASCII)
+"""Slurm's lists (``n[01-16],gpu7`` and ``2(x3),1``), and names as in the DNS. The digits are
+bounded, so that no list becomes larger than ``_MOST`` allows."""
 Env = Mapping[str, str]
 _LAST_PORT = 65535
+"""Ports have 16 bits."""
 _HOST = re.compile(r"[A-Za-z0-9._:%-]{1,253}", re.ASCII)
+"""A name, an IPv4 or an IPv6 address with its scope."""
 _NUMBER = re.compile(r"\d{1,9}", re.ASCII)
+"""Nine digits fit into 32 bits; a longer number is no rank, size or port."""
 
 
 def hosts(text: str) -> list[str]:
@@ -78,13 +83,13 @@ def _names(item: str, most: int) -> list[str]:
     total = 1
     for index, part in enumerate(parts):
         choice = _numbers(part, most) if index % 2 else [part]
-        if not all(_NAME.fullmatch(one) for one in choice):
+        if not all(_NAME.fullmatch(name) for name in choice):
             raise ValueError(f"{part[:40]!r} is no name of a node")
         total *= len(choice)
         if total > most:
             raise ValueError(f"more than {_MOST} nodes")
         choices.append(choice)
-    names = ["".join(one) for one in itertools.product(*choices)]
+    names = ["".join(combination) for combination in itertools.product(*choices)]
     if not all(names):
         raise ValueError("a node without a name")
     return names

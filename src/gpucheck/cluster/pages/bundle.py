@@ -25,6 +25,7 @@ from gpucheck.language import in_series, in_turn, say, spoken
 _FOLDER = "gpucheck-preflight"
 _TAR_ENDS = (".tar.gz", ".tgz")
 _WIDTH = 100
+"""Columns of the report in the archive, where no terminal says any."""
 _STEPS = "steps.jsonl"
 
 
@@ -41,12 +42,12 @@ def bundle(path: str, result: Result, history: Sequence[StepResult] = ()) -> tup
         name: text.encode("utf-8", "backslashreplace") for name, text in _files(result, history)
     }
     packed = _tar(files) if path.lower().endswith(_TAR_ENDS) else _zip(files)
-    said = say(
+    sentence = say(
         "{archive} has {files}, all of it redacted",
         archive=PurePath(path).name,
         files=in_series(list(files)),
     )
-    return packed, said
+    return packed, sentence
 
 
 def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str, str]]:
@@ -64,22 +65,22 @@ def _files(result: Result, history: Sequence[StepResult]) -> Iterator[tuple[str,
         say("gpucheck triage report.json diagnoses it again."),
     )
     loud = f"{spoken(drill)}\n\n" if drill else ""
-    yield "README.txt", loud + "".join(f"{spoken(one)}\n" for one in about)
+    yield "README.txt", loud + "".join(f"{spoken(line)}\n" for line in about)
     yield "report.txt", text
     yield "report.json", preflight_json.render(shown)
-    ranks = (json.dumps(builtins(one)) for one in shown.preflight.ranks or ())
+    ranks = (json.dumps(builtins(rank)) for rank in shown.preflight.ranks or ())
     yield "ranks.jsonl", "".join(f"{line}\n" for line in ranks)
     if history:
-        yield _STEPS, "".join(f"{json.dumps(one)}\n" for one in _steps(names, history))
+        yield _STEPS, "".join(f"{json.dumps(step)}\n" for step in _steps(names, history))
 
 
 def _steps(names: Public, history: Sequence[StepResult]) -> Iterator[dict[str, Any]]:
     """Return each rank of each step; its output is redacted like any other text."""
     for done in history:
-        told = {"step": done.step.kind, "number": done.step.number}
+        numbered = {"step": done.step.kind, "number": done.step.number}
         env = {"env": names.data(done.step.env)} if done.step.env else {}
         for rank in sorted(done.results):
-            yield {**told, **env, **names.data(builtins(done.results[rank]))}
+            yield {**numbered, **env, **names.data(builtins(done.results[rank]))}
 
 
 def _zip(files: dict[str, bytes]) -> bytes:

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable, Sequence
 
-from gpucheck.cluster.files import FileError, add_line, write_file
-from gpucheck.cluster.history import exclusion, good_hosts
+from gpucheck.cluster.files import FileError, add_line, exclusion, good_hosts, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
 from gpucheck.cluster.pages import metrics as preflight_metrics
@@ -47,15 +46,15 @@ def write_files(
         ("--record", record, lambda path: _record(path, result)),
         ("--status-file", status_file, lambda path: _status(path, result)),
     )
-    said = []
+    sentences = []
     for option, path, write in writers:
         if path is None:
             continue
         try:
-            said.append(write(path))
+            sentences.append(write(path))
         except FileError as error:
-            said.append(headed(option, clean(error.args[0] if error.args else "")))
-    return said
+            sentences.append(headed(option, clean(error.args[0] if error.args else "")))
+    return sentences
 
 
 def _exclude(path: str, result: Result) -> str:
@@ -63,13 +62,13 @@ def _exclude(path: str, result: Result) -> str:
     write_file(path, found.text())
     count = len(found.hosts)
     if count:
-        said = say_many(
+        sentence = say_many(
             count, "{file} leaves out {count} host", "{file} leaves out {count} hosts",
             file=clean(path),
         )  # fmt: skip
     else:
-        said = say("{file} leaves out no host", file=clean(path))
-    return headed(said, clean(found.note))
+        sentence = say("{file} leaves out no host", file=clean(path))
+    return headed(sentence, clean(found.note))
 
 
 def _good(path: str, result: Result) -> str:
@@ -97,6 +96,6 @@ def _metrics(path: str, result: Result) -> str:
 
 
 def _bundle(path: str, result: Result, history: Sequence[StepResult]) -> str:
-    packed, said = bundle(path, result, history)
+    packed, sentence = bundle(path, result, history)
     write_file(path, packed)
-    return clean(said)
+    return clean(sentence)

@@ -31,8 +31,9 @@ from gpucheck.output.html.parts import (
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
-# Chosen: one bad switch may hit every rank of 100,000; the page stays one that is read.
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
+"""Findings in a line each, with their fixes, sentences of each; rows of a table; characters.
+Chosen: a page of a job of any size opens at once."""
 
 
 def render(result: Result) -> str:
@@ -67,7 +68,7 @@ def first_line(result: Result) -> First:
 def _cause(cause: Cause, result: Result) -> Box:
     first = words_of.verdict(result)  # the first line already says this one
     sentences = [
-        sentence for _severity, sentence in words_of.said([cause]) if sentence not in first
+        sentence for _severity, sentence in words_of.cause_lines([cause]) if sentence not in first
     ]
     if len(sentences) > _EACH:
         sentences = [*sentences[:_EACH], say("and {count:,} more", count=len(sentences) - _EACH)]
@@ -80,7 +81,7 @@ def _cause(cause: Cause, result: Result) -> Box:
 
 def _all_findings(found: Sequence[Cause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
-    sentences = words_of.said(list(found))
+    sentences = words_of.cause_lines(list(found))
     shown_above = sum(min(_EACH, len(cause.culprits) or 1) for cause in found[:_IN_FULL])
     if len(sentences) <= shown_above:
         return None

@@ -33,11 +33,11 @@ def as_json(result: Result) -> dict[str, Any]:
         "notices": notices(result),
         "launcher": result.launcher or preflight.launcher or "",
         "seconds": result.seconds,
-        "culprits": [_plain(one) for one in preflight.culprits or ()],
+        "culprits": [_plain(culprit) for culprit in preflight.culprits or ()],
     }
     head = list(report).index(_AFTER_CAUSES) + 1
     items = list(report.items())
-    ranks = {"ranks": [_plain(one) for one in preflight.ranks or ()]}
+    ranks = {"ranks": [_plain(rank) for rank in preflight.ranks or ()]}
     return {**dict(items[:head]), **own, **dict(items[head:]), **ranks}
 
 

@@ -14,6 +14,7 @@ from gpucheck.output.words import headed
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
 _RANKS, _CHECKS = "gpucheck.preflight.ranks", "gpucheck.check"
 _CULPRITS_OF_A_RANK = 8
+"""Chosen: a test case that fails for more reasons is not read; the report has all."""
 
 
 def render(result: Result) -> str:
@@ -28,7 +29,7 @@ def render(result: Result) -> str:
         {
             _VERDICT: [_verdict(result)],
             _STEPS: _steps(result),
-            _RANKS: [_rank(one, blamed.get(one.rank, [])) for one in preflight.ranks or ()],
+            _RANKS: [_rank(rank, blamed.get(rank.rank, [])) for rank in preflight.ranks or ()],
             _CHECKS: [check_case(result.report, check) for check in result.report.checks],
         },
     )
@@ -36,9 +37,9 @@ def render(result: Result) -> str:
 
 def _blamed(culprits: list[Culprit] | tuple[Culprit, ...]) -> Mapping[int, list[Culprit]]:
     found: dict[int, list[Culprit]] = {}
-    for one in culprits:
-        for rank in one.ranks or ((one.rank,) if one.rank is not None else ()):
-            found.setdefault(rank, []).append(one)
+    for culprit in culprits:
+        for rank in culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ()):
+            found.setdefault(rank, []).append(culprit)
     return found
 
 
@@ -46,7 +47,7 @@ def _verdict(result: Result) -> Case:
     """Return the case that fails whenever the exit status is not 0, whoever is to blame."""
     case = Case(_VERDICT, "verdict", result.seconds)
     drill = words.drill_words(result)
-    said = lines(
+    sentence = lines(
         part
         for part in (
             drill,
@@ -57,10 +58,10 @@ def _verdict(result: Result) -> Case:
         if part
     )
     if result.ending.status == words.INCONCLUSIVE:
-        return case.ends("error", words.verdict(result), said)
+        return case.ends("error", words.verdict(result), sentence)
     if result.ending.status:
-        return case.ends("failure", words.verdict(result), said)
-    return case.says(lines((words.verdict(result), said)))
+        return case.ends("failure", words.verdict(result), sentence)
+    return case.says(lines((words.verdict(result), sentence)))
 
 
 def _steps(result: Result) -> list[Case]:
@@ -82,23 +83,27 @@ def _steps(result: Result) -> list[Case]:
     return cases
 
 
-def _rank(one: RankOutcome, culprits: list[Culprit]) -> Case:
-    host = words.host(one.host) if one.host else say("host unknown")
-    place = host if one.gpu is None else say("{host} GPU {gpu}", host=host, gpu=one.gpu)
-    case = Case(_RANKS, with_slug(say("rank {rank}", rank=one.rank), place))
-    errors = [two for two in culprits if two.severity.value == "error"]
-    where = words.phase_words(one.phase)
-    blamed = [with_slug(words.sentence(two), two.slug) for two in culprits[:_CULPRITS_OF_A_RANK]]
+def _rank(outcome: RankOutcome, culprits: list[Culprit]) -> Case:
+    host = words.host(outcome.host) if outcome.host else say("host unknown")
+    place = host if outcome.gpu is None else say("{host} GPU {gpu}", host=host, gpu=outcome.gpu)
+    case = Case(_RANKS, with_slug(say("rank {rank}", rank=outcome.rank), place))
+    errors = [culprit for culprit in culprits if culprit.severity.value == "error"]
+    where = words.phase_words(outcome.phase)
+    blamed = [
+        with_slug(words.sentence(culprit), culprit.slug)
+        for culprit in culprits[:_CULPRITS_OF_A_RANK]
+    ]
     if errors:
         first = headed(errors[0].slug, words.sentence(errors[0]))
-        return case.ends("failure", first, lines((*blamed, where, one.detail)))
-    if one.status == "stopped":
+        return case.ends("failure", first, lines((*blamed, where, outcome.detail)))
+    if outcome.status == "stopped":
         return case.ends("skipped", say("it waited for another rank, and is not to blame"))
-    if one.status != "passed":
-        ended = say("{outcome} in phase {phase}", outcome=term(one.status), phase=one.phase)
-        return case.ends("error", headed(ended, one.detail))
+    if outcome.status != "passed":
+        ended = say("{outcome} in phase {phase}", outcome=term(outcome.status), phase=outcome.phase)
+        return case.ends("error", headed(ended, outcome.detail))
     warned = [
-        headed(term(two.severity.value), said) for two, said in zip(culprits, blamed, strict=False)
+        headed(term(culprit.severity.value), sentence)
+        for culprit, sentence in zip(culprits, blamed, strict=False)
     ]
-    rates = [f"{name} {value:.4g}" for name, value in one.rates.items()]
+    rates = [f"{name} {value:.4g}" for name, value in outcome.rates.items()]
     return case.says(lines((*warned, *rates)))

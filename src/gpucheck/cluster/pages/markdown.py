@@ -16,6 +16,8 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL = 50, 8
+"""Findings in a line each, and with their fixes. Chosen: an issue on GitHub takes 65,536
+characters."""
 
 
 def render(result: Result) -> str:
@@ -26,8 +28,8 @@ def render(result: Result) -> str:
     parts = [
         loud,
         strong(VERDICTS[words.verdict_word(result)], words.verdict(result), 2000),
-        _said(found),
-        items((headed(say("notice"), said) for said in words.notices(result)), 2000),
+        _causes(found),
+        items((headed(say("notice"), notice) for notice in words.notices(result)), 2000),
         *written(words.box(cause, result) for cause in found[:_IN_FULL]),
         *written(words.next_section(result)),
         _ranks(result),
@@ -39,11 +41,11 @@ def render(result: Result) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _said(found: list[Cause]) -> str:
-    told = words.said(found)
-    lines = [headed(term(severity), said) for severity, said in told[:_FINDINGS]]
-    if len(told) > _FINDINGS:
-        lines.append(say("and {count:,} more", count=len(told) - _FINDINGS))
+def _causes(found: list[Cause]) -> str:
+    sentences = words.cause_lines(found)
+    lines = [headed(term(severity), sentence) for severity, sentence in sentences[:_FINDINGS]]
+    if len(sentences) > _FINDINGS:
+        lines.append(say("and {count:,} more", count=len(sentences) - _FINDINGS))
     return items(lines, 2000)
 
 

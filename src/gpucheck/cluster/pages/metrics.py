@@ -15,8 +15,11 @@ from gpucheck.output.words import clean
 
 _PREFIX = "gpucheck_preflight"
 _CULPRITS, _BANDWIDTHS = 100, 20
+"""Series of one run. Chosen: each value of a label costs Prometheus memory for good."""
 _PER_GB = 1e9
+"""Prometheus' metrics are in base units: bytes, not GB."""
 _LONGEST = 200
+"""Characters of a label. Chosen: a few host names; see above."""
 
 Sample = tuple[Mapping[str, str], float]
 
@@ -37,8 +40,8 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
     preflight = result.preflight
     ranks = preflight.ranks or ()
     status = dict.fromkeys(words.WORST_FIRST, 0)
-    for one in ranks:
-        status[one.status] += 1
+    for rank in ranks:
+        status[rank.status] += 1
     about = {
         "version": VERSION,
         "launcher": clean(result.launcher or preflight.launcher or "", _LONGEST),
@@ -64,7 +67,7 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
     yield "culprits", "How many causes were found.", _known(len(culprits))
     yield (
         "culprit", f"Who is to blame, at most {_CULPRITS}; always 1.",
-        [(_labels(one, is_drill=is_drill), 1) for one in culprits[:_CULPRITS]],
+        [(_labels(culprit, is_drill=is_drill), 1) for culprit in culprits[:_CULPRITS]],
     )  # fmt: skip
     yield (
         "bus_bandwidth_bytes_per_second", "Bus bandwidth as nccl-tests defines it.",
@@ -82,7 +85,7 @@ def _labels(culprit: Culprit, *, is_drill: bool) -> dict[str, str]:
         "slug": clean(culprit.slug, _LONGEST),
         "severity": culprit.severity.value,
         "confidence": culprit.confidence.value,
-        "host": words.few([words.host(one) for one in culprit.hosts or (culprit.host,) if one]),
+        "host": words.few([words.host(host) for host in culprit.hosts or (culprit.host,) if host]),
         "ranks": words.spans(ranks),
         "gpu": "" if culprit.gpu is None or len(ranks) > 1 else str(culprit.gpu),
         "uuid": "" if len(ranks) > 1 else clean(culprit.uuid or "", _LONGEST),
@@ -92,20 +95,22 @@ def _labels(culprit: Culprit, *, is_drill: bool) -> dict[str, str]:
 
 def _bandwidths(result: Result) -> Sequence[Sample]:
     """Return the bandwidths of the most ranks: those of all pairs would grow with the job."""
-    told = [one for one in result.preflight.bandwidths or () if one.busbw is not None]
-    most = max((one.ranks for one in told), default=0)
+    bandwidths = [
+        bandwidth for bandwidth in result.preflight.bandwidths or () if bandwidth.busbw is not None
+    ]
+    most = max((bandwidth.ranks for bandwidth in bandwidths), default=0)
     return [
         (
             {
-                "collective": clean(one.collective, _LONGEST),
-                "ranks": str(one.ranks),
-                "nodes": str(one.nodes),
-                "size_bytes": str(one.size),
+                "collective": clean(bandwidth.collective, _LONGEST),
+                "ranks": str(bandwidth.ranks),
+                "nodes": str(bandwidth.nodes),
+                "size_bytes": str(bandwidth.size),
             },
-            (one.busbw or 0.0) * _PER_GB,
+            (bandwidth.busbw or 0.0) * _PER_GB,
         )
-        for one in told
-        if one.ranks == most
+        for bandwidth in bandwidths
+        if bandwidth.ranks == most
     ][:_BANDWIDTHS]
 
 

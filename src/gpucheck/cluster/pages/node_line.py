@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
-from gpucheck.cluster.node_check import Node, is_unfit, suspects
+from gpucheck.cluster.outcome import Node, is_unfit, suspects
 from gpucheck.cluster.pages import words
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests

@@ -52,9 +52,9 @@ class Public:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, (list, tuple)):
-            return [self.data(one) for one in value]
+            return [self.data(item) for item in value]
         if isinstance(value, dict):
-            return {self.text(str(key)): self.data(one) for key, one in value.items()}
+            return {self.text(str(key)): self.data(item) for key, item in value.items()}
         return value
 
     def result(self) -> Result:
@@ -68,7 +68,7 @@ class Public:
             preflight=preflight,
             ending=_replace(result.ending, why=self.text(result.ending.why)),
             drill=self.text(result.drill),
-            requirements=[self.text(one) for one in result.requirements],
+            requirements=[self.text(requirement) for requirement in result.requirements],
         )
 
     def _says(self, host: str) -> bool:
@@ -78,13 +78,13 @@ class Public:
         shown = self._shown
         culprits = [
             _replace(
-                one,
-                evidence=self.text(one.evidence),
-                data=culprit_data(self.data(builtins(one.data))),
+                culprit,
+                evidence=self.text(culprit.evidence),
+                data=culprit_data(self.data(builtins(culprit.data))),
             )
-            for one in shown.culprits or ()
+            for culprit in shown.culprits or ()
         ]
-        ranks = [self._rank(one) for one in shown.ranks or ()]
+        ranks = [self._rank(rank) for rank in shown.ranks or ()]
         return _replace(
             shown,
             culprits=None if shown.culprits is None else culprits,
@@ -95,14 +95,16 @@ class Public:
             step_notes=list(map(self.text, shown.step_notes)),
         )
 
-    def _rank(self, one: RankOutcome) -> RankOutcome:
-        look = one.look
+    def _rank(self, outcome: RankOutcome) -> RankOutcome:
+        look = outcome.look
         if look is not None and (look.python or look.error):
             look = _replace(
                 look, python=tuple(map(self.text, look.python)), error=self.text(look.error)
             )
-        detail = self.text(one.detail) if one.detail else ""
-        return _replace(one, detail=detail, look=look) if detail or look is not None else one
+        detail = self.text(outcome.detail) if outcome.detail else ""
+        return (
+            _replace(outcome, detail=detail, look=look) if detail or look is not None else outcome
+        )
 
     def _report(self, shown: Report, preflight: Preflight) -> Report:
         """Return the report, redacted from the original: a pseudonym may be another's name."""
@@ -111,9 +113,10 @@ class Public:
             shown,
             snapshot=shown.snapshot.with_section(preflight),
             findings=tuple(map(self._finding, own.findings, shown.findings)),
-            checks=tuple(_replace(one, reason=self.text(one.reason)) for one in own.checks),
+            checks=tuple(_replace(check, reason=self.text(check.reason)) for check in own.checks),
             open_questions=tuple(
-                _replace(one, reason=self.text(one.reason)) for one in own.open_questions
+                _replace(open_question, reason=self.text(open_question.reason))
+                for open_question in own.open_questions
             ),
         )
 
@@ -127,8 +130,8 @@ class Public:
 
     def _evidence(self, own: Evidence, shown: Evidence) -> Evidence:
         """Return evidence; facts of the machine have already lost their private fields."""
-        said = own if own.fact.startswith("preflight.") else shown
-        return _replace(shown, value=self.data(said.value))
+        evidence = own if own.fact.startswith("preflight.") else shown
+        return _replace(shown, value=self.data(evidence.value))
 
     def _fix(self, fix: Fix) -> Fix:
         commands = tuple(map(self.command, fix.commands))

@@ -8,6 +8,7 @@ from gpucheck.language import in_series, say
 from gpucheck.output.words import clean, headed
 
 _ROWS, _LONGEST = 100, 300
+"""Rows, and characters of a cell. Chosen: the JSON has every rank in full."""
 
 
 class RankRow(NamedTuple):
@@ -26,7 +27,7 @@ def counted(result: Result) -> str:
     groups = by_status(result.preflight.ranks or ())
     if not groups:
         return ""
-    counts = [counted_status(len(these), status) for status, these in groups]
+    counts = [counted_status(len(outcomes), status) for status, outcomes in groups]
     return headed(population(result), in_series(counts))
 
 
@@ -38,17 +39,17 @@ def heads() -> list[str]:
 def rows(result: Result) -> list[RankRow]:
     """Return the ranks that did not pass, the worst first, and how many were left out."""
     groups = by_status(result.preflight.ranks or ())
-    others = [one for status, these in groups if status != "passed" for one in these]
+    others = [outcome for status, outcomes in groups if status != "passed" for outcome in outcomes]
     found = [
         RankRow(
-            rank=str(one.rank),
-            host=host(one.host or ""),
-            gpu="" if one.gpu is None else str(one.gpu),
-            status=one.status,
-            phase=one.phase,
-            detail=clean(one.detail, _LONGEST),
+            rank=str(outcome.rank),
+            host=host(outcome.host or ""),
+            gpu="" if outcome.gpu is None else str(outcome.gpu),
+            status=outcome.status,
+            phase=outcome.phase,
+            detail=clean(outcome.detail, _LONGEST),
         )
-        for one in others[:_ROWS]
+        for outcome in others[:_ROWS]
     ]
     if len(others) > _ROWS:
         found.append(RankRow(say("{count:,} more", count=len(others) - _ROWS)))

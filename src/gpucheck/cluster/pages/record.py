@@ -5,20 +5,22 @@ from datetime import datetime, timezone
 import msgspec
 
 from gpucheck._about import VERSION
-from gpucheck.cluster.history import SCHEMA, Blamed, Record
+from gpucheck.cluster.files import SCHEMA, Blamed, Record
 from gpucheck.cluster.judgement import Result
 from gpucheck.facts.preflight import Culprit
 from gpucheck.output.words import clean
 
 _LONGEST = 255
+"""Characters: more than a name in the DNS may have (253)."""
 _MOST = 1000
+"""Chosen: culprits of a line that ``files.LONGEST_LINE`` still takes."""
 
 
 def line(result: Result, now: datetime | None = None) -> str:
     """Return the record of a run as one line of JSON; ``now`` is when it ended."""
     preflight = result.preflight
-    known = (*result.hosts, *(one.host for one in preflight.ranks or ()))
-    hosts = dict.fromkeys(clean(one, _LONGEST) for one in known if one)
+    known = (*result.hosts, *(rank.host for rank in preflight.ranks or ()))
+    hosts = dict.fromkeys(clean(name, _LONGEST) for name in known if name)
     record = Record(
         schema=SCHEMA,
         timestamp=(now or datetime.now(tz=timezone.utc)).isoformat(timespec="seconds"),
@@ -32,7 +34,7 @@ def line(result: Result, now: datetime | None = None) -> str:
         seconds=result.seconds,
         ranks=preflight.world_size or len(preflight.ranks or ()),
         hosts=list(hosts),
-        culprits=[_blamed(one) for one in (preflight.culprits or ())[:_MOST]],
+        culprits=[_blamed(culprit) for culprit in (preflight.culprits or ())[:_MOST]],
     )
     return msgspec.json.encode(record).decode()
 

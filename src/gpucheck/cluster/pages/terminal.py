@@ -16,11 +16,15 @@ from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, headed, in_line
 
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
+"""Columns of the word at the start of a line."""
 _RANK_COLUMNS = 9, 11
+"""Columns of a rank and of its status."""
 _SAID, _IN_FULL = 8, 2
 """How many findings are shown, and how many slugs with their fixes."""
 _ROWS = 8
+"""Chosen: hosts, or bandwidths, of a screen."""
 _LONGEST_LOOK = 400
+"""Characters. Chosen: some lines for each look; the JSON has all."""
 _FEW_RANKS = 16
 """Up to this many ranks have a line each; otherwise only those that failed, by host."""
 
@@ -50,8 +54,8 @@ def render(
     _verdict(page, result, in_one_line=quiet or (is_good and not verbose))
     if not quiet:
         _findings(page, found, result)
-        for said in words.notices(result):
-            page.labelled(say("notice"), said, column=_SEVERITY_COLUMN)
+        for notice in words.notices(result):
+            page.labelled(say("notice"), notice, column=_SEVERITY_COLUMN)
         _open_end(page, result)
         if verbose or result.ending.status:
             _ranks(page, result)
@@ -77,22 +81,22 @@ def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
 def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
     """Write the verdict; the part that scripts search for in a log is always on one line."""
     word = words.verdict_word(result)
-    label, said, style = VERDICTS[word], words.verdict(result), STATES[word]
+    label, sentence, style = VERDICTS[word], words.verdict(result), STATES[word]
     if in_one_line:
-        page.verbatim(spoken(said), lead=padded(spoken(label), _VERDICT_COLUMN), style=style)
+        page.verbatim(spoken(sentence), lead=padded(spoken(label), _VERDICT_COLUMN), style=style)
     else:
-        page.labelled(label, said, column=_VERDICT_COLUMN, style=style)
+        page.labelled(label, sentence, column=_VERDICT_COLUMN, style=style)
 
 
 def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
     """Write who else is to blame, and the fixes for the most severe causes."""
     named = words.verdict_word(result) == "broken" and not result.ending.why
-    rest = words.said(found)[1 if named else 0 :]
+    rest = words.cause_lines(found)[1 if named else 0 :]
     if rest:
         page.blank()
-    for severity, said in rest[:_SAID]:
+    for severity, sentence in rest[:_SAID]:
         style = STATES[severity]
-        page.labelled(term(severity), said, column=_SEVERITY_COLUMN, style=style)
+        page.labelled(term(severity), sentence, column=_SEVERITY_COLUMN, style=style)
     if len(rest) > _SAID:
         page.words(say("and {rest:,} more: --format json has all", rest=len(rest) - _SAID))
     page.write([words.box(cause, result) for cause in found[:_IN_FULL]])
@@ -110,9 +114,9 @@ def _explain(causes: list[words.Cause]) -> str:
 
 def _open_end(page: Page, result: Result) -> None:
     """Write what could not be determined, what is known nevertheless, and the next steps."""
-    for said in words.still_open(result):
+    for sentence in words.still_open(result):
         page.blank()
-        page.words(said, hang=2)
+        page.words(sentence, hang=2)
     steps = words.next_steps(result)
     if steps:
         page.heading(say("Next"))
@@ -132,33 +136,33 @@ def _ranks(page: Page, result: Result) -> None:
             indent=2,
             hang=4,
         )
-    page.write([Items(tuple(clean(said, _LONGEST_LOOK) for said in result.preflight.looks))])
+    page.write([Items(tuple(clean(look, _LONGEST_LOOK) for look in result.preflight.looks))])
     if len(ranks) > _FEW_RANKS:
         _hosts(page, ranks)
         return
-    for status, these in words.by_status(ranks):
-        for one in these:
-            _rank(page, one, status)
+    for status, outcomes in words.by_status(ranks):
+        for outcome in outcomes:
+            _rank(page, outcome, status)
 
 
 def _hosts(page: Page, ranks: list[RankOutcome]) -> None:
     """Write where the failures were, the worst host first, and how many others there are."""
     groups = words.by_status(ranks)
-    hosts = _by_host([one for one in ranks if one.status in words.BAD])
+    hosts = _by_host([rank for rank in ranks if rank.status in words.BAD])
     if len(hosts) > 1:
         bad = [
-            words.counted_status(len(these), status)
-            for status, these in groups
+            words.counted_status(len(outcomes), status)
+            for status, outcomes in groups
             if status in words.BAD
         ]
         page.words(in_series(bad), indent=2)
-    for host, those in hosts[:_ROWS]:
-        page.words(words.host_words(those), lead=with_colon(host), indent=2, hang=4)
+    for host, outcomes in hosts[:_ROWS]:
+        page.words(words.host_words(outcomes), lead=with_colon(host), indent=2, hang=4)
     if len(hosts) > _ROWS:
         page.words(say("and {hosts:,} more hosts", hosts=len(hosts) - _ROWS), indent=2)
-    for status, these in groups:
-        if said := _others(status, len(these), more=bool(hosts)):
-            page.words(said, indent=2)
+    for status, members in groups:
+        if sentence := _others(status, len(members), more=bool(hosts)):
+            page.words(sentence, indent=2)
 
 
 def _others(status: str, count: int, *, more: bool) -> str:
@@ -174,20 +178,20 @@ def _others(status: str, count: int, *, more: bool) -> str:
     return ""
 
 
-def _rank(page: Page, one: RankOutcome, status: str) -> None:
+def _rank(page: Page, outcome: RankOutcome, status: str) -> None:
     where: list[str] = []
-    if one.host:
-        where.append(_place(words.host(one.host), one.gpu))
-    elif one.gpu is not None:
-        where.append(f"GPU {one.gpu}")
-    is_known = (status, one.phase) != ("lost", "done")  # nobody saw how far task 0 was
+    if outcome.host:
+        where.append(_place(words.host(outcome.host), outcome.gpu))
+    elif outcome.gpu is not None:
+        where.append(f"GPU {outcome.gpu}")
+    is_known = (status, outcome.phase) != ("lost", "done")  # nobody saw how far task 0 was
     if status in words.BAD and status != "absent" and is_known:
-        where.append(words.phase_words(one.phase))
-    said, detail = in_line(where), clean(one.detail, 200)
+        where.append(words.phase_words(outcome.phase))
+    sentence, detail = in_line(where), clean(outcome.detail, 200)
     style = "red" if status in words.BAD else ""
-    rank = say("rank {rank}", rank=one.rank)
+    rank = say("rank {rank}", rank=outcome.rank)
     cells = [(rank, _RANK_COLUMNS[0], ""), (term(status), _RANK_COLUMNS[1], style)]
-    page.columns(cells, headed(said, detail) if said else detail, indent=2)
+    page.columns(cells, headed(sentence, detail) if sentence else detail, indent=2)
 
 
 def _place(host: str, gpu: int | None) -> str:
@@ -198,10 +202,12 @@ def _place(host: str, gpu: int | None) -> str:
 
 def _by_host(ranks: list[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
     """Return the ranks by their hosts; the host with the most of them first."""
-    ordered = sorted(ranks, key=lambda one: (one.host or "", words.WORST_FIRST.index(one.status)))
+    ordered = sorted(
+        ranks, key=lambda outcome: (outcome.host or "", words.WORST_FIRST.index(outcome.status))
+    )
     found = [
-        (words.host(name) or say("host unknown"), list(those))
-        for name, those in groupby(ordered, key=lambda one: one.host or "")
+        (words.host(name) or say("host unknown"), list(of_host))
+        for name, of_host in groupby(ordered, key=lambda outcome: outcome.host or "")
     ]
     return sorted(found, key=lambda pair: -len(pair[1]))
 
@@ -216,9 +222,11 @@ def _counted_steps(steps: list[str]) -> Iterator[str]:
 def _figures(page: Page, result: Result) -> None:
     preflight = result.preflight
     bandwidths = sorted(
-        preflight.bandwidths or (), key=lambda one: (one.ranks, one.size), reverse=True
+        preflight.bandwidths or (),
+        key=lambda bandwidth: (bandwidth.ranks, bandwidth.size),
+        reverse=True,
     )
-    measured = [words.measured(one) for one in bandwidths[: 2 * _ROWS]]
+    measured = [words.measured(bandwidth) for bandwidth in bandwidths[: 2 * _ROWS]]
     if left := len(bandwidths) - len(measured):
         measured.append(say("and {bandwidths} more: --format json has all", bandwidths=left))
     rates = list(words.rate_lines(preflight.ranks or ()))
@@ -227,4 +235,6 @@ def _figures(page: Page, result: Result) -> None:
         (say("Each rank alone"), rates[: 2 * _ROWS]),
         (say("Required"), [clean(required) for required in result.requirements]),
     )
-    page.write(Section(heading, (Items(tuple(said)),)) for heading, said in lists if said)
+    page.write(
+        Section(heading, (Items(tuple(sentences)),)) for heading, sentences in lists if sentences
+    )

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.model import ExitStatus
+from gpucheck.cluster.model import ExitStatus, pack
 from gpucheck.cluster.outcome import ORDER
-from gpucheck.cluster.spans import pack
 from gpucheck.engine import Verdict
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence
@@ -26,6 +25,8 @@ from gpucheck.output.words import and_more, bracketed, clean, headed, in_line, i
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]
+"""The ends of a rank that is to blame, or may be; one that was stopped has waited for others. The
+order is that of a table: who needs a look is on top."""
 _CLASSES: dict[ExitStatus, str] = {
     0: say("nothing that counts was found"),
     1: say("a machine is broken, or a rank is missing, hangs or crashed"),
@@ -34,10 +35,15 @@ _CLASSES: dict[ExitStatus, str] = {
     5: say("results are right, but something is too slow"),
 }
 INCONCLUSIVE: ExitStatus = 3
+"""The exit status (docs/preflight.md)."""
 _PAIR = 2
+"""Ranks."""
 _MOST_HOSTS = _MOST_MODELS = 3
+"""Names in a sentence. Chosen: more would not be read."""
 _LONGEST_HOST, _LONGEST_SPANS, _LONGEST_EVIDENCE = 80, 60, 600
+"""Characters. Chosen: a host and its ranks fit into a line, evidence into a paragraph."""
 _SHORT_SECONDS = 10
+"""Below this, seconds have a decimal."""
 
 
 class Cause(msgspec.Struct, frozen=True):
@@ -52,19 +58,19 @@ class Cause(msgspec.Struct, frozen=True):
 def causes(result: Result) -> list[Cause]:
     """Return what was found, each slug once; what decided the exit status comes first."""
     by_slug: dict[str, list[Culprit]] = {}
-    for one in result.preflight.culprits or ():
-        by_slug.setdefault(one.slug, []).append(one)
-    standing = {one.slug: one for one in result.report.standing}
-    suppressed = {one.slug for one in result.report.findings} - set(standing)
+    for culprit in result.preflight.culprits or ():
+        by_slug.setdefault(culprit.slug, []).append(culprit)
+    standing = {entry.slug: entry for entry in result.report.standing}
+    suppressed = {entry.slug for entry in result.report.findings} - set(standing)
     found = []
     for slug in dict.fromkeys((*by_slug, *standing)):
         finding = standing.get(slug)
         if slug in suppressed or (finding is not None and finding.severity.value == "info"):
             continue
-        these = tuple(by_slug.get(slug, ()))
-        severity = finding.severity if finding else min(these, key=_gravity).severity
-        found.append(Cause(slug, severity.value, these, finding))
-    return sorted(found, key=lambda one: (one.severity != "error", _class_place(one.slug)))
+        blamed = tuple(by_slug.get(slug, ()))
+        severity = finding.severity if finding else min(blamed, key=_gravity).severity
+        found.append(Cause(slug, severity.value, blamed, finding))
+    return sorted(found, key=lambda cause: (cause.severity != "error", _class_place(cause.slug)))
 
 
 def _gravity(culprit: Culprit) -> bool:
@@ -78,7 +84,7 @@ def _class_place(slug: str) -> int:
 
 def verdict_word(result: Result) -> Verdict:
     """Return the verdict of the report, including open questions and culprits without a rule."""
-    severities = {one.severity for one in causes(result)}
+    severities = {cause.severity for cause in causes(result)}
     if "error" in severities:
         return "broken"
     if result.ending.status == INCONCLUSIVE:
@@ -103,7 +109,7 @@ def verdict(result: Result) -> str:
         return say("Inconclusive: {why}", why=why)
     if not found or (result.ending.status == 0 and verdict_word(result) != "broken"):
         return _with_warnings(healthy(result), found)
-    first, *others = said(found)
+    first, *others = cause_lines(found)
     if not others:
         return first[1]
     return say_many(
@@ -114,13 +120,13 @@ def verdict(result: Result) -> str:
     )
 
 
-def said(found: list[Cause]) -> list[tuple[str, str]]:
+def cause_lines(found: list[Cause]) -> list[tuple[str, str]]:
     """Return severity and sentence of each culprit, and of each cause without one, in order."""
     return [
         (cause.severity, with_slug(words, cause.slug))
         for cause in found
         for words in (
-            [sentence(one) for one in cause.culprits]
+            [sentence(culprit) for culprit in cause.culprits]
             or ([headline(cause.finding)] if cause.finding is not None else [])
         )
     ]
@@ -128,13 +134,13 @@ def said(found: list[Cause]) -> list[tuple[str, str]]:
 
 def notices(result: Result) -> list[str]:
     """Return useful facts that are not faults."""
-    return [clean(one, _LONGEST_EVIDENCE) for one in result.preflight.notices]
+    return [clean(notice, _LONGEST_EVIDENCE) for notice in result.preflight.notices]
 
 
 def _with_warnings(words: str, found: list[Cause]) -> str:
     if not found:
         return words
-    names = in_series([one.slug for one in found])
+    names = in_series([cause.slug for cause in found])
     return say("{verdict} - with {slugs}", verdict=words, slugs=names)
 
 
@@ -152,14 +158,14 @@ def population(result: Result) -> str:
     """Return how many ranks on how many nodes, and on which devices."""
     ranks = result.preflight.ranks or []
     world = result.preflight.world_size or len(ranks)
-    nodes = result.preflight.nodes or len({one.host or one.node for one in ranks})
-    gpus = {one.uuid or one.rank: one.model for one in ranks if one.device != "cpu"}
+    nodes = result.preflight.nodes or len({rank.host or rank.node for rank in ranks})
+    gpus = {rank.uuid or rank.rank: rank.model for rank in ranks if rank.device != "cpu"}
     models = Counter(model for model in gpus.values() if model)
     what = [
         say("{count:,} x {name}", count=count, name=clean(name.removeprefix("NVIDIA ")))
         for name, count in models.most_common(_MOST_MODELS)
     ]
-    if not models and any(one.device == "cpu" for one in ranks):
+    if not models and any(rank.device == "cpu" for rank in ranks):
         what = [say("on the CPU")]
     return in_line([ranks_on_nodes(world, nodes), *what])
 
@@ -175,33 +181,39 @@ def ranks_on_nodes(ranks: int, nodes: int) -> str:
 
 def headline_bandwidth(bandwidths: Sequence[Bandwidth]) -> Bandwidth | None:
     """Return the all-reduce of the most ranks at its largest size; None if there is none."""
-    told = [one for one in bandwidths if one.collective == "all-reduce" and one.busbw is not None]
-    return max(told, key=lambda one: (one.ranks, one.size), default=None)
+    all_reduces = [
+        bandwidth
+        for bandwidth in bandwidths
+        if bandwidth.collective == "all-reduce" and bandwidth.busbw is not None
+    ]
+    return max(all_reduces, key=lambda bandwidth: (bandwidth.ranks, bandwidth.size), default=None)
 
 
-def bandwidth_words(one: Bandwidth) -> str:
+def bandwidth_words(bandwidth: Bandwidth) -> str:
     """Return a bandwidth with what it was compared with."""
-    if one.busbw is None:
+    if bandwidth.busbw is None:
         return say(
             "{collective} of {size}: a single rank has no bus bandwidth",
-            collective=clean(one.collective),
-            size=size(one.size),
+            collective=clean(bandwidth.collective),
+            size=size(bandwidth.size),
         )
     words = say(
         "{collective} of {size} {busbw:.3g} GB/s bus bandwidth",
-        collective=clean(one.collective),
-        size=size(one.size),
-        busbw=one.busbw,
+        collective=clean(bandwidth.collective),
+        size=size(bandwidth.size),
+        busbw=bandwidth.busbw,
     )
-    if one.share is None or not one.compared_with:
+    if bandwidth.share is None or not bandwidth.compared_with:
         return words
-    compared = clean(one.compared_with)
-    return bracketed(words, say("{share:.0%} of {compared}", share=one.share, compared=compared))
+    compared = clean(bandwidth.compared_with)
+    return bracketed(
+        words, say("{share:.0%} of {compared}", share=bandwidth.share, compared=compared)
+    )
 
 
-def measured(one: Bandwidth) -> str:
+def measured(bandwidth: Bandwidth) -> str:
     """Return a bandwidth with the ranks that it was measured between."""
-    return headed(ranks_on_nodes(one.ranks, one.nodes), bandwidth_words(one))
+    return headed(ranks_on_nodes(bandwidth.ranks, bandwidth.nodes), bandwidth_words(bandwidth))
 
 
 def sentence(culprit: Culprit) -> str:
@@ -223,7 +235,7 @@ def phase_words(phase: str | None) -> str:
 def who(culprit: Culprit) -> str:
     """Return the rank, GPU, node or link with everything that shows where it is."""
     ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
-    hosts = [host(one) for one in culprit.hosts or (culprit.host,) if one]
+    hosts = [host(name) for name in culprit.hosts or (culprit.host,) if name]
     if culprit.is_link:
         return _link(ranks, hosts)
     if len(ranks) == 1:
@@ -289,8 +301,8 @@ def spans(ranks: Sequence[int]) -> str:
     shown = packed
     while len(", ".join(shown)) > _LONGEST_SPANS:
         shown = shown[:-1]
-    those = in_series(shown)
-    return those if len(shown) == len(packed) else say("{those} ...", those=those)
+    names = in_series(shown)
+    return names if len(shown) == len(packed) else say("{those} ...", those=names)
 
 
 def exit_words(result: Result) -> str:
@@ -374,14 +386,14 @@ def still_open(result: Result) -> list[str]:
     if result.ending.status == INCONCLUSIVE:
         return []
     both = (result.preflight.inconclusive, result.preflight.stopped_because)
-    return [say("Still open: {open_end}", open_end=clean(one, 600)) for one in both if one]
+    return [say("Still open: {open_end}", open_end=clean(reason, 600)) for reason in both if reason]
 
 
 def by_status(ranks: Sequence[RankOutcome]) -> list[tuple[str, list[RankOutcome]]]:
     """Return the ranks by their results, the worst first."""
     found: dict[str, list[RankOutcome]] = {}
-    for one in ranks:
-        found.setdefault(one.status, []).append(one)
+    for rank in ranks:
+        found.setdefault(rank.status, []).append(rank)
     return [(status, found[status]) for status in WORST_FIRST if status in found]
 
 
@@ -389,8 +401,8 @@ def host_words(ranks: Sequence[RankOutcome]) -> str:
     """Return the results of these ranks of a host, and the messages of the worst one."""
     counts = in_series(
         [
-            bracketed(counted_status(len(these), status), _ranks(these))
-            for status, these in by_status(ranks)
+            bracketed(counted_status(len(outcomes), status), _ranks(outcomes))
+            for status, outcomes in by_status(ranks)
         ]
     )
     worst = by_status(ranks)[0][1][0]
@@ -404,8 +416,8 @@ def host_words(ranks: Sequence[RankOutcome]) -> str:
     return headed(counts, detail)
 
 
-def _in_phase(one: RankOutcome) -> str:
-    return say("rank {rank} in phase {phase}", rank=one.rank, phase=one.phase)
+def _in_phase(outcome: RankOutcome) -> str:
+    return say("rank {rank} in phase {phase}", rank=outcome.rank, phase=outcome.phase)
 
 
 def counted_status(count: int, status: str) -> str:
@@ -413,19 +425,19 @@ def counted_status(count: int, status: str) -> str:
     return say("{count:,} {outcome}", count=count, outcome=term(status))
 
 
-def _ranks(these: Sequence[RankOutcome]) -> str:
-    if len(these) > 1:
-        return say("ranks {ranks}", ranks=spans([one.rank for one in these]))
-    rank = say("rank {rank}", rank=these[0].rank)
-    return rank if these[0].gpu is None else in_line([rank, f"GPU {these[0].gpu}"])
+def _ranks(outcomes: Sequence[RankOutcome]) -> str:
+    if len(outcomes) > 1:
+        return say("ranks {ranks}", ranks=spans([outcome.rank for outcome in outcomes]))
+    rank = say("rank {rank}", rank=outcomes[0].rank)
+    return rank if outcomes[0].gpu is None else in_line([rank, f"GPU {outcomes[0].gpu}"])
 
 
 def rate_lines(ranks: Sequence[RankOutcome]) -> Iterator[str]:
     """Return for each rate the values of the ranks: the slowest, the median, the fastest."""
     rates: dict[str, list[tuple[float, int]]] = {}
-    for one in ranks:
-        for name, value in one.rates.items():
-            rates.setdefault(name, []).append((value, one.rank))
+    for rank in ranks:
+        for name, value in rank.rates.items():
+            rates.setdefault(name, []).append((value, rank.rank))
     for name, values in rates.items():
         slowest, fastest = min(values), max(values)
         median = statistics.median(value for value, _rank in values)

@@ -35,9 +35,11 @@ Secret = Callable[[bool], str]
 """Returns the token that counts now, "" without one; is told whether the store wants one."""
 
 _READ = 65536
+"""Bytes that are read at once. Chosen: more than a greeting and an answer have."""
 _LOOK = 0.5
 """Seconds for a store on this machine to greet."""
 _BEGUN = (0, errno.EINPROGRESS, errno.EAGAIN)
+"""What connect_ex returns of a socket that does not block, once the attempt is under way."""
 _GREETINGS = msgspec.json.Decoder(Greeting)
 _ANSWERS = msgspec.json.Decoder(Answer)
 
@@ -104,16 +106,16 @@ class Meeting:
             AttemptError: it is not a store of this run, or it accepts no more connections.
         """
         self.rest += data
-        said = b""
+        received = b""
         while self.beat is None and b"\n" in self.rest:
             first, _, self.rest = self.rest.partition(b"\n")
             if self._token is None:
-                said += self._greet(first)
+                received += self._greet(first)
             else:
                 self._check(first, self._token)
         if len(self.rest) > LINE_LIMIT:
             raise AttemptError("no-store", say("the program that listens there is not a store"))
-        return said
+        return received
 
     def _greet(self, first: bytes) -> bytes:
         """Check the greeting and return the hello."""
@@ -171,7 +173,7 @@ class Meeting:
             raise AttemptError("wrong-token", say("this run's store has another token"))
         if answer.error:
             raise AttemptError("no-store", say("it said: {error!r}", error=answer.error[:80]))
-        self.beat = wire.told(answer.beat)
+        self.beat = wire.beat_told(answer.beat)
 
 
 class Attempt:
@@ -244,8 +246,8 @@ class Attempt:
             data = self.connection.recv(_READ)
             if not data:
                 raise AttemptError("no-store", say("the program that listens there is not a store"))
-            if said := self.meeting.hear(data):
-                self.connection.sendall(said)
+            if reply := self.meeting.hear(data):
+                self.connection.sendall(reply)
 
     def _late(self) -> AttemptError:
         if self.is_connected:

@@ -1,14 +1,20 @@
-"""A supervisor's connection to the store: it connects with patience, then never blocks."""
+"""A supervisor's connection to the store: it connects with patience, then never blocks.
+
+A task leaves with the verdict: together with the others, and never late.
+"""
 
 import socket
 import time
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 import msgspec
 
+from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.attempt import Ends, Secret, Who, words_of
 from gpucheck.cluster.store.search import ConnectError, Search
+from gpucheck.cluster.store.task_messages import Dismissal, Leaving
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
     WIDE,
@@ -23,19 +29,27 @@ from gpucheck.cluster.store.wire import (
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import plain, say
 
-__all__ = ["ConnectError", "StoreClient"]
-
+__all__ = ["TICK", "ConnectError", "Leader", "StoreClient", "leave"]
 Then = Callable[[bytes | None], None]
 """Gets the JSON of a key; None when it has none."""
 _READ = 256 * 1024
+"""Bytes that are read at once. Chosen: a quarter of the longest line, so few calls for any."""
 _READS = 32
 """How often one ``pump`` reads at most, so that it always returns."""
 _UNSENT = 64 * 1024 * 1024
 """Bytes that may wait to be sent."""
-
 _NULL = b"null"
-
 _ANSWERS = msgspec.json.Decoder(Answer)
+TICK = 0.02
+"""Seconds between two turns of a task. Chosen: a fraction of any deadline, and no load on the
+node."""
+_LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
+_TOGETHER = 5.0
+"""How long the task that has the store waits for the others to leave with the verdict."""
+_GOODBYE = 1.0
+"""Seconds for the others to hear that they may leave. Chosen: many round trips of any network."""
 
 
 class StoreClient:
@@ -232,3 +246,40 @@ def _ignore(_number: int) -> None:
 def _number(text: bytes) -> int:
     """Return the value of a counter, or 0 if the answer is not a number."""
     return whole_number(text.decode("ascii", "replace")) or 0
+
+
+class Leader(Protocol):
+    """What looks after the others in the task that has the store."""
+
+    def tick(self) -> None:
+        """Go on with what can be done now."""
+
+    @property
+    def all_have_left(self) -> bool:
+        """Whether every task that lives has taken the verdict."""
+
+
+def leave(store: StoreClient, task: int, end: float, leader: Leader | None = None) -> None:
+    """Report that the verdict was taken and everything is written; leave with the others.
+
+    A launcher may end the other tasks as soon as one leaves with a status that is not 0. So the
+    task with the store, which has the most to write, says when all have taken the verdict. The
+    others wait for that, but never beyond ``end``, a time of ``time.monotonic()``.
+    """
+    store.set(messages.LEAVING.key(task), Leaving())
+    over: list[object] = []
+    store.get(messages.DISMISSAL.name, _LONG, then=over.append)
+    begun = time.monotonic()
+    end = begun + _TOGETHER if leader is not None else min(begun + 2 * _TOGETHER, end)
+    dismissed = False
+    while not over and not store.lost:
+        store.pump()
+        if leader is not None and not dismissed:
+            leader.tick()
+            dismissed = leader.all_have_left or time.monotonic() > end
+            if dismissed:
+                store.set(messages.DISMISSAL.name, Dismissal())
+                end = time.monotonic() + _GOODBYE
+        elif time.monotonic() > end:
+            return
+        time.sleep(TICK)

@@ -49,11 +49,13 @@ _IPV6_NETWORK = 64
 _HELLO_LIMIT = 4096
 """Bytes of a client's first line: strangers may send no more."""
 _HELLO_SECONDS = 10.0
+"""Chosen: a stranger may hold a place that long, and a task on a busy node is still let in."""
 _WAITS = 256
 """How many gets of one connection may wait at the same time."""
 _UNREAD = 32 * 1024 * 1024
 """Bytes of answers that a connection may leave unread."""
 _LONGEST_PROCESS = 300
+"""Characters of the mark of a process, which has 16; others are cut."""
 _HELLOS = msgspec.json.Decoder(Hello)
 _REQUESTS = msgspec.json.Decoder(Set | Get | Add | Ping)
 _NULL = msgspec.Raw(b"null")
@@ -88,24 +90,24 @@ class Strangers(Generic[C]):
 
     def __iter__(self) -> Iterator[C]:
         """Return all of them."""
-        for those in self._of.values():
-            yield from those
+        for connections in self._of.values():
+            yield from connections
 
-    def add(self, one: C, address: str) -> None:
+    def add(self, connection: C, address: str) -> None:
         """Add a connection from an address."""
-        those = self._of.setdefault(address, {})
-        self._move(address, len(those), len(those) + 1)
-        those[one] = None
+        connections = self._of.setdefault(address, {})
+        self._move(address, len(connections), len(connections) + 1)
+        connections[connection] = None
         self._count += 1
 
-    def remove(self, one: C, address: str) -> None:
+    def remove(self, connection: C, address: str) -> None:
         """Remove a connection if it is there."""
-        those = self._of.get(address, {})
-        if one not in those:
+        connections = self._of.get(address, {})
+        if connection not in connections:
             return
-        self._move(address, len(those), len(those) - 1)
-        del those[one]
-        if not those:
+        self._move(address, len(connections), len(connections) - 1)
+        del connections[connection]
+        if not connections:
             del self._of[address]
         self._count -= 1
 
@@ -348,9 +350,9 @@ class Hub:
         """Note a new connection; others that are not known either may have to go for it."""
         self._strangers.add(connection, connection.address)
         while len(self._strangers) > self._most_strangers:
-            one = self._strangers.next_out()
-            self._strangers.remove(one, one.address)
-            one.send_away()
+            stranger = self._strangers.next_out()
+            self._strangers.remove(stranger, stranger.address)
+            stranger.send_away()
 
     def welcome(self, connection: Connection) -> bool:
         """Note a connection with a valid hello; whether there is room for it."""
@@ -370,7 +372,7 @@ class Hub:
         if known and known != mark(connection.process):
             return True
         others = self.tasks.get(connection.task, {})
-        return any(one.process != connection.process for one in others)
+        return any(peer.process != connection.process for peer in others)
 
     def is_over_for(self, connection: Connection) -> bool:
         """Whether it is of the next run of the same name: this one has a verdict and its tasks."""
@@ -382,18 +384,18 @@ class Hub:
         if address in self.wrong_tokens or len(self.wrong_tokens) < _WRONG:
             self.wrong_tokens[address] = self.wrong_tokens.get(address, 0) + 1
 
-    def note_turned_away(self, one: TurnedAway) -> None:
+    def note_turned_away(self, stranger: TurnedAway) -> None:
         """Note who is none of the tasks, for a few of them."""
         if len(self.turned_away) < _WRONG:
-            self.turned_away[one] = None
+            self.turned_away[stranger] = None
 
     def leave(self, connection: Connection) -> None:
         """Remove a connection and what it waits for."""
         self._known.discard(connection)
-        if (those := self.tasks.get(connection.task)) is not None:
-            was_there = connection in those
-            those.pop(connection, None)
-            if was_there and not those and self.get(LEAVING.key(connection.task)) is None:
+        if (connections := self.tasks.get(connection.task)) is not None:
+            was_there = connection in connections
+            connections.pop(connection, None)
+            if was_there and not connections and self.get(LEAVING.key(connection.task)) is None:
                 self.broken[connection.task] = time.monotonic()
         self._strangers.remove(connection, connection.address)
         for number in list(connection.waiting):

@@ -27,6 +27,7 @@ _KEYS_EACH, _KEYS, _KEYS_OF_CLIENT = 16_384, 32_768, 1024
 _BYTES_EACH, _BYTES, _BYTES_OF_CLIENT = 32 << 20, 96 << 20, 48 << 10
 """The same for the bytes of keys and values."""
 _MOST_BYTES = 768 << 20
+"""The most for the largest jobs. Chosen: what task 0 can spare on a node of GPUs."""
 
 
 def refusal(key: str, task: int) -> str:
@@ -118,12 +119,12 @@ class Entries:
             FullError: it adds too much, or all of them do.
         """
         bounds = ((share, _KEYS_EACH, _BYTES_EACH), (self._all, self._most_keys, self._most_bytes))
-        for one, keys, size in bounds:
-            whose = "a connection adds" if one is share else "the store holds"
-            if grown > 0 and one.bytes + grown > size:
+        for holder, keys, size in bounds:
+            whose = "a connection adds" if holder is share else "the store holds"
+            if grown > 0 and holder.bytes + grown > size:
                 raise FullError(f"{whose} {size >> 20} MiB at most")
-            if new and one.keys >= keys:
+            if new and holder.keys >= keys:
                 raise FullError(f"{whose} {keys} keys at most")
-        for one, _keys, _size in bounds:
-            one.keys += new
-            one.bytes = max(0, one.bytes + grown)
+        for adder, _keys, _size in bounds:
+            adder.keys += new
+            adder.bytes = max(0, adder.bytes + grown)

@@ -33,6 +33,7 @@ _PAUSES = (0.1, 1.0)
 _LEAST = 0.3
 """Seconds without which no further attempt begins: it would fail for its haste."""
 _GRAIN = 0.002
+"""Seconds beyond what is due: a wait that ends a moment early would be repeated at once."""
 _RESOLVED = 20.0
 """Seconds after which the name is looked up again."""
 
@@ -116,8 +117,8 @@ class Search:
                 if (found := _first(trials)) is not None:
                     return found
             finally:
-                for one in trials:
-                    one.close()
+                for trial in trials:
+                    trial.close()
         return None
 
     def begin(self, place: Place, until: float) -> Attempt:
@@ -220,12 +221,12 @@ def _first(trials: Sequence[_Trial]) -> Attempt | None:
     At first, each one begins when the one before it has failed, or has had some time.
     """
     before: _Trial | None = None
-    for one in trials:
-        if one.begun is None and before is not None and not _is_turn(before):
+    for trial in trials:
+        if trial.begun is None and before is not None and not _is_turn(before):
             return None
-        if (found := one.go_on()) is not None:
+        if (found := trial.go_on()) is not None:
             return found
-        before = one
+        before = trial
     return None
 
 
@@ -238,7 +239,7 @@ def _is_turn(before: _Trial) -> bool:
 
 def _patience(trials: Sequence[_Trial], until: float) -> float:
     """Return the seconds until there is work even if nothing arrives."""
-    due = [one.due for one in trials if one.begun is not None]
+    due = [trial.due for trial in trials if trial.begun is not None]
     if len(due) < len(trials):
         due.append(time.monotonic() + _STAGGER / 5)
     return max(0.0, min([until, *due]) - time.monotonic()) + _GRAIN
@@ -297,7 +298,7 @@ def _in_all(host: str, failures: Mapping[Place, AttemptError], seconds: float) -
     where: dict[str, list[str]] = {}
     for port, error in of_port.items():
         where.setdefault(error.words, []).append(str(port))
-    told = in_clauses(
+    sentence = in_clauses(
         [
             say("port {ports}: {why}", ports=in_series(numbers), why=words)
             for words, numbers in where.items()
@@ -309,14 +310,14 @@ def _in_all(host: str, failures: Mapping[Place, AttemptError], seconds: float) -
             "no store of this run on {host} within {seconds:.0f} s ({attempts})",
             host=_with_addresses(host, failures),
             seconds=seconds,
-            attempts=told,
+            attempts=sentence,
         ),
     )
 
 
 def _with_addresses(host: str, places: Iterable[Place]) -> str:
     """Return a name with the addresses at which it was looked for."""
-    found = [str(one) for one in dict.fromkeys(address[0] for _family, address in places)]
+    found = [str(name) for name in dict.fromkeys(address[0] for _family, address in places)]
     if found in ([], [host]):
         return host
     return say("{host} ({addresses})", host=host, addresses=in_series(found))

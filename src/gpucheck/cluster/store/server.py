@@ -200,7 +200,7 @@ class Store:
     @property
     def connected(self) -> set[int]:
         """The tasks that are connected now."""
-        return {task for task, those in list(self._hub.tasks.items()) if those}
+        return {task for task, connections in list(self._hub.tasks.items()) if connections}
 
     @property
     def wrong_tokens(self) -> dict[str, int]:

@@ -13,6 +13,7 @@ from msgspec import Meta
 from gpucheck.cluster.diagnose.control_runs import VARIABLES
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import (
+    MOST,
     Backend,
     Count,
     ExitClass,
@@ -27,8 +28,8 @@ from gpucheck.cluster.model import (
     TaskFacts,
     TaskNumber,
     Text,
+    unpack,
 )
-from gpucheck.cluster.spans import MOST, unpack
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.engine import Verdict as ReportVerdict
 from gpucheck.facts.culprit_data import decoded
@@ -263,15 +264,15 @@ class Verdict(Message, frozen=True, tag="verdict"):
 
 def fitting(verdict: Verdict) -> Verdict:
     """Return the verdict as the store takes it: of very many ranks it names only the first ones."""
-    told = verdict
+    fitted = verdict
     for most in (4096, 512, 64, 8, 0):
-        if len(msgspec.json.encode(told, enc_hook=plain)) <= VALUE_LIMIT:
-            return told
+        if len(msgspec.json.encode(fitted, enc_hook=plain)) <= VALUE_LIMIT:
+            return fitted
         some = tuple(
-            msgspec.structs.replace(one, ranks=one.ranks[:most], hosts=one.hosts[:most])
-            for one in verdict.culprits
+            msgspec.structs.replace(culprit, ranks=culprit.ranks[:most], hosts=culprit.hosts[:most])
+            for culprit in verdict.culprits
         )
-        told = msgspec.structs.replace(verdict, culprits=some)
+        fitted = msgspec.structs.replace(verdict, culprits=some)
     return msgspec.structs.replace(verdict, culprits=())
 
 
@@ -336,22 +337,22 @@ class Topic(Generic[M]):
 
 def _check_results(message: StepResults) -> None:
     """Read the data of each result: what has the wrong form raises ValueError."""
-    for one in message.results:
-        _ = one.facts
+    for result in message.results:
+        _ = result.facts
 
 
 def _check_deputies(message: Deputies) -> None:
     """Refuse what is no host: it would be looked up."""
-    for one in message.deputies:
-        if one.host and not is_host(one.host):
-            raise ValueError(f"task {one.task} has no host")
+    for deputy in message.deputies:
+        if deputy.host and not is_host(deputy.host):
+            raise ValueError(f"task {deputy.task} has no host")
 
 
 def _check_question(message: Question) -> None:
     """Refuse what is no host: it would be looked up."""
-    for one in message.places:
-        if one.host and not is_host(one.host):
-            raise ValueError(f"task {one.task} has no host")
+    for place in message.places:
+        if place.host and not is_host(place.host):
+            raise ValueError(f"task {place.task} has no host")
 
 
 def _check_attendees(message: Attendees) -> None:

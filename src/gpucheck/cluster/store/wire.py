@@ -29,9 +29,12 @@ _FOR_WORKERS = 8
 _USUAL = 1024
 """How many files a process may open almost everywhere."""
 _LARGEST = 2**31
+"""Stands for no limit on open files."""
 _RATE = 2000.0
 """Heartbeats a second that a store is given at most: a fraction of what it can take."""
 LEAST, _MOST = 1.0, 60.0
+"""Seconds between two heartbeats in a small job, and in the largest. Chosen: beyond a minute a
+death would be noticed too late."""
 _MISSED = 3.0
 """How many heartbeats more than in a small job may be missed."""
 PROTOCOL = "store/1"
@@ -44,6 +47,7 @@ KEY_LIMIT = 200
 WAIT_LIMIT = 3600.0
 """Seconds that a get may wait."""
 _LAST_PORT = 65535
+"""Ports have 16 bits."""
 WIDE = 16 * 1024
 """Bytes of a message that no frame takes, not even a jumbo frame: it shows whether large packets
 get lost on the way."""
@@ -108,7 +112,7 @@ def beat(tasks: int) -> float:
     return min(max(LEAST, tasks / _RATE), _MOST)
 
 
-def told(seconds: object) -> float:
+def beat_told(seconds: object) -> float:
     """Return the interval that a store has told; the usual one if it makes no sense."""
     if not isinstance(seconds, (int, float)) or not LEAST <= seconds <= _MOST:
         return LEAST

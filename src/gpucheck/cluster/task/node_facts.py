@@ -1,46 +1,255 @@
-"""What a task reports about its node: some facts at once, others once torch and NVML answer."""
+"""What a task reports about its node: some facts at once, others once torch and NVML answer.
+
+Nobody needs root for the ports of RDMA adapters (InfiniBand and RoCE): the kernel's
+``Documentation/ABI/stable/sysfs-class-infiniband`` explains every file. A counter may ask the
+adapter's firmware, which may hang, so counters are read by a process of its own.
+"""
 
 import hashlib
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from gpucheck.cluster.model import Device, Devices, RdmaPort, TaskFacts, Throttling
-from gpucheck.cluster.task.inquiry import Inquiry
-from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings, module_settings
-from gpucheck.cluster.task.pcie_settings import pcie_settings
-from gpucheck.cluster.task.rdma_ports import read_ports
+from gpucheck.cluster.model import (
+    PHYSICAL_COUNTERS,
+    TRANSPORT_COUNTERS,
+    Device,
+    Devices,
+    RdmaPort,
+    TaskFacts,
+    Throttling,
+)
+from gpucheck.cluster.task.node_settings import (
+    adapter_settings,
+    gpu_settings,
+    module_settings,
+    pcie_settings,
+)
 from gpucheck.facts import Answer
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
 from gpucheck.machine.own_command import own_command
-from gpucheck.machine.supervised import Supervised
+from gpucheck.machine.supervised import TERMINATE, Supervised
 from gpucheck.probes.system import environment, limits
 
+_FAREWELL = 1.0
+"""Seconds for a program that is told to end, so that it can end what it has started."""
+_TICK = 0.02
+"""Seconds between two looks at a program that is to end. Chosen: as ``client.TICK``."""
+_PORTS = "/sys/class/infiniband/*/ports/*"
+_MOST_PORTS = 64
+"""Chosen: beyond what a node has; each costs some reads of sysfs."""
+_PATIENCE = 2.0
+"""Seconds that a look at the counters may take."""
+_LONGEST_LOOK = 256 * 1024
+"""Bytes. Chosen: enough for 64 ports with 40 counters, a line of 100 bytes each."""
+_DIGITS = 16
+"""Digits of a counter of errors; a longer number is not believed."""
+Counters = dict[str, dict[str, int]]
+"""The values of the counters by port and name."""
 _UNLISTED = ("NCCL_", "GLOO_", "FI_", "UCX_")
 """How the names of further variables begin, whose values are compared and not kept."""
 _MOST_UNLISTED = 200
+"""Chosen: more than a job sets; all facts of a task go into one message."""
 _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,80}")
+"""A variable with another name is nobody's setting; such names come from exported functions."""
 _COLLECTIVE = (
     "NCCL_", "TORCH_", "GLOO_", "CUDA_", "PYTORCH_", "OMP_", "FI_", "UCX_", "LD_LIBRARY_PATH",
     "LD_PRELOAD",
 )  # fmt: skip
 """How the names of those variables begin that are compared; ``environment`` lists them singly."""
-_LONGEST = 4 * 1024 * 1024
+_LONGEST_SNAPSHOT = 4 * 1024 * 1024
+"""Bytes. Chosen: far beyond the snapshot of a node; whatever prints on and on is given up."""
 _LONGEST_VALUE = 8192
+"""Characters. Chosen: a long search path; all facts of a task go into one message."""
 _LONGEST_SETTING = 200
+"""Characters. Chosen: eight GPUs with settings of their own; all facts go into one message."""
 _UNLIMITED = -1
+"""What the facts of a task say where memory may be locked without a limit."""
 _LATE = 5.0
 """Seconds beyond its own limit until it is ended: nobody may wait for it longer."""
+
+
+class Inquiry:
+    """A program that was started for its answer.
+
+    Args:
+        child: the program; it gets no input.
+        end: when it is given up, a time of ``time.monotonic()``.
+        longest: the bytes that an answer may have.
+
+    Attributes:
+        status: its exit status; None while it runs, and if it did not end in its time.
+    """
+
+    def __init__(self, child: Supervised, end: float, longest: int) -> None:
+        self._child = child
+        self._end = end
+        self._longest = longest
+        self._answer = b""
+        self._late = False
+        self.status: int | None = None
+        child.hang_up()
+
+    @property
+    def answer(self) -> bytes | None:
+        """Its answer so far; None if it is too long."""
+        return self._answer if len(self._answer) <= self._longest else None
+
+    def tick(self) -> bool:
+        """Read on. True if it has ended, or its time is over."""
+        self._child.read_now()
+        status = self._child.status()
+        self._answer = (self._answer + self._child.said())[: self._longest + 1]
+        now = time.monotonic()
+        if status is None and now >= self._end and not self._late:
+            self._child.signal(TERMINATE)
+            self._late, self._end = True, now + _FAREWELL
+        if status is None and now < self._end:
+            return False
+        if status is None:
+            self._child.abandon()
+        self.status = None if self._late else status
+        return True
+
+    def close(self) -> None:
+        """End it."""
+        self._end = min(self._end, time.monotonic())
+        while not self.tick():
+            time.sleep(_TICK)
+
+
+def read_ports(host: Host) -> dict[str, RdmaPort]:
+    """Return state, physical state, rate and link layer of each port, by ``mlx5_0/1``."""
+    return {_name(folder.split("/")): _port(host, folder) for folder in _folders(host)}
+
+
+def counter_files(host: Host) -> list[str]:
+    """Return the paths of the counters that this machine has."""
+    return [
+        path
+        for folder in _folders(host)
+        for group, names in (
+            ("counters", PHYSICAL_COUNTERS),
+            ("hw_counters", TRANSPORT_COUNTERS),
+        )
+        for path in host.glob(f"{folder}/{group}/*").value or ()
+        if path.rpartition("/")[2] in names
+    ]
+
+
+def _folders(host: Host) -> list[str]:
+    return (host.glob(_PORTS).value or [])[:_MOST_PORTS]
+
+
+def _name(parts: Sequence[str]) -> str:
+    """Return ``mlx5_0/1`` for the parts of ``.../mlx5_0/ports/1``."""
+    return f"{parts[-3]}/{parts[-1]}"
+
+
+def _port(host: Host, folder: str) -> RdmaPort:
+    def word(file: str) -> str | None:
+        answer = host.line(f"{folder}/{file}").value
+        return None if answer is None else answer.rpartition(":")[2].strip()[:60]
+
+    return RdmaPort(
+        state=word("state"), physical=word("phys_state"), rate=word("rate"),
+        gigabits=_gigabits(word("rate")), layer=word("link_layer"),
+    )  # fmt: skip
+
+
+def _gigabits(rate: str | None) -> float | None:
+    """Parse ``400 Gb/sec (4X NDR)``."""
+    number, _, unit = (rate or "").partition(" ")
+    if not unit.startswith("Gb/sec"):
+        return None
+    try:
+        return float(number)
+    except ValueError:
+        return None
+
+
+class PortCounters:
+    """Looks at the counters of a node's ports twice and tells what has grown.
+
+    Args:
+        start: starts a program.
+        files: the counters, from ``counter_files``; [] on a node without adapters.
+    """
+
+    def __init__(
+        self, start: Callable[[list[str]], Answer[Supervised]], files: Sequence[str]
+    ) -> None:
+        self._start = start
+        self._files = list(files)
+        self._look: Inquiry | None = None
+        self._first: Counters | None = None
+        self._last: Counters | None = None
+
+    def begin(self) -> None:
+        """Begin a look, unless one is under way."""
+        if not self._files or self._look is not None:
+            return
+        end = time.monotonic() + _PATIENCE
+        child = self._start(["grep", "-sH", "", *self._files]).value
+        if child is not None:
+            self._look = Inquiry(child, end, _LONGEST_LOOK)
+
+    def tick(self) -> bool:
+        """Go on with the look. True if it has ended, well or not."""
+        if self._look is None:
+            return True
+        if not self._look.tick():
+            return False
+        if self._look.status is not None and self._look.answer is not None:
+            self._last = read_counters(self._look.answer.decode("utf-8", "replace"))
+            self._first = self._first or self._last
+        self._look = None
+        return True
+
+    @property
+    def grown(self) -> Counters:
+        """By how much each counter is larger than at the first look."""
+        return growth(self._first or {}, self._last or {})
+
+    def close(self) -> None:
+        """End a look that is under way."""
+        if self._look is not None:
+            self._look.close()
+            self._look = None
+
+
+def read_counters(text: str) -> Counters:
+    """Read lines such as ``/sys/class/infiniband/mlx5_0/ports/1/counters/link_downed:0``."""
+    found: Counters = {}
+    for line in text.splitlines():
+        path, _, value = line.rpartition(":")
+        parts = path.split("/")
+        number = whole_number(value, _DIGITS)
+        if number is not None and parts[-4:-3] == ["ports"] and parts[-5:-4]:
+            found.setdefault(_name(parts[:-2]), {})[parts[-1]] = number
+    return found
+
+
+def growth(before: Mapping[str, Mapping[str, int]], after: Counters) -> Counters:
+    """Return by how much counters have grown. One that is smaller than before was reset."""
+    found: Counters = {}
+    for port, counters in after.items():
+        for name, value in counters.items():
+            old = before.get(port, {}).get(name)
+            if old is not None and value > old:
+                found.setdefault(port, {})[name] = value - old
+    return found
 
 
 def first_facts(host: Host, task: int, *, node: int | None, pid: int) -> TaskFacts:
@@ -83,22 +292,22 @@ def _unlisted(host: Host) -> dict[str, str]:
 
 def _states(ports: Mapping[str, RdmaPort]) -> list[str]:
     """Return the ports with their states, those whose state is known."""
-    return [f"{name} {one.state}" for name, one in ports.items() if one.state is not None]
+    return [f"{name} {port.state}" for name, port in ports.items() if port.state is not None]
 
 
-def with_census(facts: TaskFacts, said: dict[str, Any], *, cuda: bool) -> TaskFacts:
+def with_census(facts: TaskFacts, answer: dict[str, Any], *, cuda: bool) -> TaskFacts:
     """Add what a worker reported about torch and its devices (``worker/census.py``)."""
     known = {
-        name: str(said[name])[:100]
+        name: str(answer[name])[:100]
         for name in ("python", "torch", "cuda", "cudnn", "nccl")
-        if said.get(name)
+        if answer.get(name)
     }
-    problems = said.get("problems")
+    problems = answer.get("problems")
     why = problems.get("devices") if cuda and isinstance(problems, dict) else None
     return msgspec.structs.replace(
         facts,
         **known,
-        devices=_devices(said.get("devices")),
+        devices=_devices(answer.get("devices")),
         phase="census",
         problem=str(why or "")[:500],
         kind="no-device" if why else "",
@@ -115,10 +324,10 @@ def with_limit(facts: TaskFacts, limit: ProcessorLimit | None) -> TaskFacts:
     return msgspec.structs.replace(facts, throttling=throttling)
 
 
-def _devices(said: object) -> list[Device] | None:
+def _devices(answer: object) -> list[Device] | None:
     """Read the devices that a worker saw, or None if its answer is malformed."""
     try:
-        return msgspec.convert(said, Devices | None)
+        return msgspec.convert(answer, Devices | None)
     except ValueError:
         return None
 
@@ -167,7 +376,9 @@ class NodeCheck:
         end = time.monotonic() + seconds + _LATE
         argv = [*own_command(), "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
-        self._inquiry = Inquiry(answer.value, end, _LONGEST) if answer.value is not None else None
+        self._inquiry = (
+            Inquiry(answer.value, end, _LONGEST_SNAPSHOT) if answer.value is not None else None
+        )
         self.done = self._inquiry is None
         self.problem = str(answer.problem)
 
@@ -178,15 +389,15 @@ class NodeCheck:
         if not self._inquiry.tick():
             return False
         self.done = True
-        status, said = self._inquiry.status, self._inquiry.said
+        status, output = self._inquiry.status, self._inquiry.answer
         if status is None:
             self.problem = say("gpucheck collect did not end in its time")
             return True
-        if status != 0 or said is None:
+        if status != 0 or output is None:
             self.problem = say("gpucheck collect ended with {status}", status=status)
             return True
         try:
-            self.snapshot = self._as_chosen(decode(said))
+            self.snapshot = self._as_chosen(decode(output))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             self.problem = say("gpucheck collect was not understood: {error}", error=error)
         return True

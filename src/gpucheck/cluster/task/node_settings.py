@@ -1,8 +1,13 @@
 """Settings and firmware of a node that should be the same on every node of a job.
 
-All of them can be read without root. A value that is unknown is left out. Values hold no sentences,
-because they go to another process: a number with its unit, a name, ``enabled``,
+All but PCI Express can be read without root. A value that is unknown is left out. Values hold no
+sentences, because they go to another process: a number with its unit, a name, ``enabled``,
 ``disabled`` or ``none``; with several values on a node ``1 x enabled, 7 x disabled``.
+
+How PCI Express is set up for GPUs and RDMA adapters stands in the configuration space. Registers as
+in the PCI Express Base Specification and Linux' ``pci_regs.h``: the list of capabilities begins at
+the byte in 0x34, that of extended capabilities at 0x100. The kernel shows only the first 64 bytes
+to anybody but root, and a virtual machine may have no extended ones.
 """
 
 import hashlib
@@ -13,13 +18,32 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.language import say
 from gpucheck.machine import Host
 
 _ADAPTERS = "/sys/class/infiniband/*"
 _MODULES = "/sys/module"
 _MOST_PORTS = 64
+"""Chosen: beyond what a node has; each costs some reads of sysfs."""
 _PEER_MEMORY = ("nvidia_peermem", "nv_peer_mem")
+"""The module of NVIDIA's driver, and Mellanox' older one."""
 _GDRCOPY = "gdrdrv"
+_GPUS = "/proc/driver/nvidia/gpus"
+_ADAPTER_DEVICES = "/sys/class/infiniband/*/device"
+_DEVICES = "/sys/bus/pci/devices"
+_MOST = 64
+"""GPUs, adapters, and bridges above one of them."""
+# As in pci_regs.h: another number would read another register.
+_HEADER, _SPACE = 64, 4096
+_LIST, _STATUS, _HAS_LIST = 0x34, 0x06, 0x10
+_EXPRESS = 0x10
+_CONTROL = 0x08
+"""Device Control in the PCI Express capability."""
+_RELAXED = 0x0010
+_PAYLOAD, _READ_REQUEST = 5, 12
+"""The lowest of three bits, which say 128 bytes shifted by their number."""
+_EXTENDED = 0x100
+_ACS, _ACS_CONTROL, _REDIRECT = 0x000D, 0x06, 0x0004
 
 
 def gpu_settings(nvml: Nvml) -> dict[str, str]:
@@ -33,9 +57,9 @@ def gpu_settings(nvml: Nvml) -> dict[str, str]:
         return {}
     found = {"gpu": str(*models)}
     for key, value in _OF_GPUS.items():
-        said = [value(gpu) for gpu in gpus]
-        known = [one for one in said if one is not None]
-        if len(known) == len(said):
+        values = [value(gpu) for gpu in gpus]
+        known = [text for text in values if text is not None]
+        if len(known) == len(values):
             found[key] = known[0] if len(set(known)) == 1 else str(_counted(known))
     return found
 
@@ -54,23 +78,23 @@ def adapter_settings(host: Host) -> dict[str, str]:
     if adapters and len(adapters) <= _MOST_PORTS:
         found |= _of_adapters(host, adapters)
     if adapters and host.exists(_MODULES).value is True:
-        found["peer-memory"] = _switch(any(_is_loaded(host, one) for one in _PEER_MEMORY))
+        found["peer-memory"] = _switch(any(_is_loaded(host, module) for module in _PEER_MEMORY))
         found["gdrcopy"] = _switch(_is_loaded(host, _GDRCOPY))
     return found
 
 
 def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
-    kinds = [host.line(f"{one}/hca_type").value for one in adapters]
-    firmware = [host.line(f"{one}/fw_ver").value for one in adapters]
+    kinds = [host.line(f"{adapter}/hca_type").value for adapter in adapters]
+    firmware = [host.line(f"{adapter}/fw_ver").value for adapter in adapters]
     ports = host.glob(f"{_ADAPTERS}/ports/*").value or []
-    states = [_word(host.line(f"{one}/state").value) for one in ports]
+    states = [_word(host.line(f"{port}/state").value) for port in ports]
     rates = [
-        host.line(f"{one}/rate").value
-        for one, state in zip(ports, states, strict=True)
+        host.line(f"{port}/rate").value
+        for port, state in zip(ports, states, strict=True)
         if state == "ACTIVE"
     ]
-    layers = [host.line(f"{one}/link_layer").value for one in ports]
-    said = {
+    layers = [host.line(f"{port}/link_layer").value for port in ports]
+    settings = {
         "adapters": _counted(kinds),
         "adapter-firmware": _counted(
             None if None in pair else " ".join(map(str, pair))
@@ -79,9 +103,9 @@ def _of_adapters(host: Host, adapters: Sequence[str]) -> dict[str, str]:
         "ports": _counted(states),
         "port-rates": _counted(rates),
         "port-layers": _counted(layers),
-        "adapter-pcie": _counted(_link(host, one) for one in adapters),
+        "adapter-pcie": _counted(_link(host, adapter) for adapter in adapters),
     }
-    return {key: value for key, value in said.items() if value is not None}
+    return {key: value for key, value in settings.items() if value is not None}
 
 
 def _link(host: Host, adapter: str) -> str | None:
@@ -143,7 +167,7 @@ def _pcie(gpu: NvmlGpu) -> str | None:
 
 def _repairs(gpu: NvmlGpu) -> str | None:
     """Whether a repair of the GPU's memory waits for a reset: of rows, before Ampere of pages."""
-    known = [one for one in (gpu.rows_pending, gpu.pages_pending) if one is not None]
+    known = [flag for flag in (gpu.rows_pending, gpu.pages_pending) if flag is not None]
     return ("pending" if any(known) else "nothing") if known else None
 
 
@@ -171,3 +195,128 @@ _OF_GPUS: dict[str, Callable[[NvmlGpu], str | None]] = {
     "fabric-faults": _faults,
     "fabric": _fabric,
 }
+
+
+def pcie_settings(host: Host) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the settings, and why others are unknown, by the keys of ``figures.node_settings``.
+
+    ``acs`` is ``enabled`` if a bridge above one of the devices redirects what another device sends
+    to it: traffic between a GPU and an adapter then takes the way over the processor.
+    """
+    gpus = _real(host, [f"{_DEVICES}/{address}" for address in host.listing(_GPUS).value or ()])
+    adapters = _real(host, host.glob(_ADAPTER_DEVICES).value or ())
+    found: dict[str, str] = {}
+    unknown: dict[str, str] = {}
+    for kind, devices in (("gpu", gpus), ("adapter", adapters)):
+        if devices:
+            some, why = _of_devices(host, kind, devices)
+            found |= some
+            unknown |= why
+    if bridges := _bridges([*gpus, *adapters]):
+        redirects = _redirects(host, bridges)
+        if isinstance(redirects, bool):
+            found["acs"] = "enabled" if redirects else "disabled"
+        else:
+            unknown["acs"] = redirects
+    return found, unknown
+
+
+def _real(host: Host, links: Iterable[str]) -> list[str]:
+    """Return the folders of PCI devices; each has those of the bridges above it in its path."""
+    found = [host.real_path(link).value for link in links]
+    return [folder for folder in found if folder is not None and "/pci" in folder][:_MOST]
+
+
+def _of_devices(
+    host: Host, kind: str, devices: Sequence[str]
+) -> tuple[dict[str, str], dict[str, str]]:
+    keys = [f"{kind}-{name}" for name in ("payload", "read-request", "relaxed-ordering")]
+    values: list[list[str]] = [[], [], []]
+    for device in devices:
+        control = _device_control(host, device)
+        if isinstance(control, str):
+            return {}, dict.fromkeys(keys, control)
+        values[0].append(f"{128 << (control >> _PAYLOAD & 7)} B")
+        values[1].append(f"{128 << (control >> _READ_REQUEST & 7)} B")
+        values[2].append("enabled" if control & _RELAXED else "disabled")
+    return {key: _counted_if_mixed(texts) for key, texts in zip(keys, values, strict=True)}, {}
+
+
+def _counted_if_mixed(values: Sequence[str]) -> str:
+    kinds = sorted(set(values))
+    if len(kinds) == 1:
+        return kinds[0]
+    return ", ".join(f"{values.count(kind)} x {kind}" for kind in kinds)
+
+
+def _device_control(host: Host, device: str) -> int | str:
+    """Return the register Device Control, or why it is unknown."""
+    space = _configuration(host, device)
+    if isinstance(space, str):
+        return space
+    if not space[_STATUS] & _HAS_LIST:
+        return _not_express(device)
+    at, seen = space[_LIST] & ~3, set[int]()
+    while _HEADER <= at <= len(space) - _CONTROL - 2 and at not in seen:
+        seen.add(at)
+        if space[at] == _EXPRESS:
+            return _number_at(space, at + _CONTROL)
+        at = space[at + 1] & ~3
+    return _not_express(device)
+
+
+def _not_express(device: str) -> str:
+    return say("{device} has no PCI Express capability", device=device.rpartition("/")[2])
+
+
+def _redirects(host: Host, bridges: Sequence[str]) -> bool | str:
+    """Whether a bridge redirects requests between its devices, or why that is unknown."""
+    for bridge in bridges:
+        space = _configuration(host, bridge)
+        if isinstance(space, str):
+            return space
+        if len(space) <= _EXTENDED:
+            return say(
+                "{device} shows no extended configuration space", device=bridge.rpartition("/")[2]
+            )
+        control = _acs_control(space)
+        if control is not None and control & _REDIRECT:
+            return True
+    return False
+
+
+def _acs_control(space: bytes) -> int | None:
+    """Return the control register of Access Control Services; None for a bridge without it."""
+    at, seen = _EXTENDED, set[int]()
+    while _EXTENDED <= at <= len(space) - _ACS_CONTROL - 2 and at not in seen:
+        seen.add(at)
+        head = int.from_bytes(space[at : at + 4], "little")
+        if head & 0xFFFF == _ACS:
+            return _number_at(space, at + _ACS_CONTROL)
+        at = head >> 20 & ~3
+    return None
+
+
+def _configuration(host: Host, device: str) -> bytes | str:
+    """Return the configuration space of a device, or why more than its header is unknown."""
+    answer = host.read_bytes(f"{device}/config", _SPACE)
+    if answer.value is None:
+        return answer.complaint
+    if len(answer.value) <= _HEADER:
+        return say("the kernel shows PCI configuration beyond 64 bytes only to root")
+    return answer.value
+
+
+def _bridges(devices: Sequence[str]) -> list[str]:
+    """Return the folders of the bridges above the devices, each once."""
+    found: dict[str, None] = {}
+    for device in devices:
+        above = device.rpartition("/")[0]
+        while above.rpartition("/")[2].count(":") == 2:  # noqa: PLR2004  # 0000:17:00.0
+            found[above] = None
+            above = above.rpartition("/")[0]
+    return list(found)[: _MOST * 4]
+
+
+def _number_at(space: bytes, at: int) -> int:
+    return int.from_bytes(space[at : at + 2], "little")

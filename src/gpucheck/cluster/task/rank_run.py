@@ -1,55 +1,214 @@
-"""One rank in one step: how far its worker is, how long it may take, and its result."""
+"""One rank in one step: how far its worker is, what was seen of it, and its result."""
 
 import math
+import re
+import resource
 import time
+from collections.abc import Iterable, Mapping
 from typing import Any, Literal, get_args
 
 import msgspec
 
+from gpucheck.cluster.diagnose.process_state import ADDRESS_SPACE
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
-from gpucheck.cluster.task import address_space, process_state
+from gpucheck.cluster.store.task_messages import StepOrders
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import Phase
+from gpucheck.facts.process_state import Look, ProcessState
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
 from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
 from gpucheck.machine.worker_pool.worker_messages import Message, count_in
 from gpucheck.selftests.worker_words import sentence_in
 
+_REFUSED = re.compile(
+    r"\bMemoryError\b|Cannot allocate memory|std::bad_alloc|can't allocate memory"
+    r"|failed to map segment from shared object|Memory allocation still failed"
+)
+"""What Python, the loader, C++, PyTorch and OpenBLAS say where memory is refused."""
+_STATES: dict[str, ProcessState] = {
+    "T": "stopped", "t": "traced", "D": "uninterruptible", "R": "running", "S": "sleeping",
+    "I": "sleeping",
+}  # fmt: skip
+HELD: tuple[ProcessState, ...] = ("stopped", "traced", "frozen", "uninterruptible")
+"""States that a process which works is in for a moment only."""
+STOPPED: tuple[ProcessState, ...] = HELD[:3]
+"""Those in which somebody has put it."""
+_FREEZERS = ("do_freezer_trap", "__refrigerator")
+"""Where a process sleeps that a control group has frozen: version 2, and version 1."""
+_BUSY = 0.1
+"""Seconds of processor time between two looks from which on a process counts as running."""
+_CALL = re.compile(r"[A-Za-z0-9_.$]{1,64}")
+_KERNEL = re.compile(r"^\[<[^>]*>\] ([A-Za-z0-9_.$]{1,64})", re.MULTILINE)
+"""Lines of ``/proc/PID/stack``: ``[<0>] name+0x12/0x34``."""
+_FRAME = re.compile(r'^  File "([^"\n]{1,4096})", line (\d{1,9}) in ([^\n]{1,200})', re.MULTILINE)
+_THREAD = re.compile(r"^(?:Current thread|Thread) 0x", re.MULTILINE)
+_CURRENT = "Current thread 0x"
+"""What Python's faulthandler prints: frames, and where the stack of each thread begins."""
+_ERROR = re.compile(
+    r"^(?:[A-Za-z_][\w.]{0,100}(?:Error|Exception|Interrupt|Exit)|terminate called)\b[^\n]{0,300}",
+    re.MULTILINE,
+)
+"""The last line of a traceback, and what C++ prints of an exception that nobody caught."""
+_FRAMES, _OWN_FRAMES, _CALLS = 8, 6, 8
+"""Chosen: the innermost frames say where a rank waits, gpucheck's own what for; more makes the
+message to task 0 large."""
+_OWN = "worker/"
+"""Where the frames of gpucheck's own worker are: they tell what it was about to do."""
+_LONGEST_LINE = 120
+"""Characters of a frame. Chosen: the file, the line and the function, without a long path."""
+_LONGEST_ERROR = 300
+"""Characters. Chosen: the line of an exception; what follows is printed by the worker itself."""
+_LAST_CALL, _MOST_FILES = 100_000, 2**31
+"""Bounds of the number of a system call and of a count of files: what is larger is no such
+number."""
 _VICTIM_SECONDS = 2.0
 """How long a rank may still report what it saw when another one of its group has failed."""
+_LEAVE = 15.0
+"""Seconds for a worker that has its answer to end."""
+_WAIT_FOR_RENDEZVOUS = 5.0
+"""Seconds added for the other ranks, whose first worker opens the group's store."""
 _LONGEST = 1000
+"""Characters of an error. Chosen: the whole sentence of a framework, without its log."""
 _MOST_DATA = 64 * 1024
 """Bytes of the data of one result: several results go into one message to task 0."""
 _MOST_CONNECTIONS = 64
 """Ways to other hosts of which is told what was lost."""
 _PHASES: tuple[Phase, ...] = get_args(Phase)
+Deadlines = Mapping[Phase, float]
+"""Seconds that a worker may stay in a phase; in one that is not there as long as in ``start``."""
 
 
-class Deadlines(msgspec.Struct, frozen=True, kw_only=True):
-    """Seconds that a worker may take, by what it is doing."""
+def explained(kind: str, detail: str, printed: Iterable[object] = ()) -> tuple[str, str]:
+    """Return kind and detail of a failure, with the limit if that explains it.
 
-    start: float = 30.0
-    set_device: float = 60.0
-    alone: float = 30.0
-    """One test, without communication."""
-    connect: float = 60.0
-    collective: float = 60.0
-    leave: float = 15.0
+    Without a limit the same words mean that the memory of the host ran out.
+    """
+    soft, _hard = resource.getrlimit(resource.RLIMIT_AS)
+    if soft == resource.RLIM_INFINITY:
+        return kind, detail
+    if not any(isinstance(text, str) and _REFUSED.search(text) for text in (detail, *printed)):
+        return kind, detail
+    return ADDRESS_SPACE, say(
+        "the limit on its address space (ulimit -v) is {size} MiB, and memory was refused: {why}",
+        size=soft >> 20,
+        why=detail,
+    )
 
-    def of(self, phase: Phase) -> float:
-        """Return how long a worker may stay in a phase."""
-        return {
-            "set-device": self.set_device,
-            "alone": self.alone,
-            "store": self.connect,
-            "connect": self.connect,
-            "enter": self.collective,
-            "leave": self.collective,
-            "done": self.leave,
-        }.get(phase, self.start)
+
+def seen(looks: Looks | None, printed: str, *, killed: bool) -> Look | None:
+    """Return what was seen of a worker, or None.
+
+    Args:
+        looks: at the worker and at the process that forked it.
+        printed: the end of what it printed, with the stack of Python that it left.
+        killed: whether only SIGKILL ended it.
+    """
+    last = looks.worker[1] if looks is not None else None
+    python, error = stack(printed), last_error(printed)
+    if looks is None or not (last or looks.zygote[1] or python or error):
+        return None
+    return Look(
+        state=_state(*looks.worker),
+        zygote=_state(*looks.zygote),
+        cpu_seconds=looks.cpu,
+        wait_seconds=looks.waited,
+        wchan=_call(last.wchan) if last is not None else "",
+        syscall=_number(last.syscall) if last is not None else None,
+        kernel=tuple(_KERNEL.findall(last.kernel)[:_CALLS]) if last is not None else (),
+        files=_bounded(last.files) if last is not None else None,
+        file_limit=_bounded(last.file_limit) if last is not None else None,
+        python=python,
+        killed=killed,
+        error=error,
+    )
+
+
+def zygote_is_held(look: Look | None) -> bool:
+    """Whether somebody had put the process that forks the workers into a state that holds it."""
+    return look is not None and look.zygote in STOPPED
+
+
+def stack(printed: str) -> tuple[str, ...]:
+    """Return the stack of the main thread that faulthandler printed, the innermost call first.
+
+    Of a deep stack the innermost calls are kept, and those of gpucheck's own worker further out. Of
+    a path its last two parts are kept: they name the module, and not the user's home.
+    """
+    begin = printed.rfind(_CURRENT)
+    if begin < 0:
+        return ()
+    after = _THREAD.search(printed, begin + len(_CURRENT))
+    text = printed[begin : after.start() if after is not None else len(printed)]
+    frames = [_frame(*found) for found in _FRAME.findall(text)]
+    own = [frame for frame in frames[_FRAMES:] if frame.startswith(_OWN)]
+    return (*frames[:_FRAMES], *own[:_OWN_FRAMES])
+
+
+def _frame(path: str, line: str, function: str) -> str:
+    name = "/".join(path.replace("\\", "/").split("/")[-2:])
+    return f"{name}:{line} {function}"[-_LONGEST_LINE:]
+
+
+def last_error(printed: str) -> str:
+    """Return the last exception that a worker printed, or ""."""
+    found = _ERROR.findall(printed)
+    return found[-1].strip()[:_LONGEST_ERROR] if found else ""
+
+
+def _state(first: ProcessLook | None, last: ProcessLook | None) -> ProcessState | None:
+    """Return the state of a process; one that holds it counts only if it was so both times."""
+    if last is None:
+        return None
+    state = _of(last)
+    if state in HELD:
+        return state if first is not None and _of(first) == state else "sleeping"
+    if first is None:
+        return state
+    is_busy = last.cpu - first.cpu >= _BUSY or _of(first) == state == "running"
+    return "running" if is_busy else "sleeping"
+
+
+def _of(look: ProcessLook) -> ProcessState | None:
+    if any(name in look.wchan for name in _FREEZERS):
+        return "frozen"
+    return _STATES.get(look.state)
+
+
+def _bounded(count: int | None) -> int | None:
+    return None if count is None else min(count, _MOST_FILES)
+
+
+def _call(name: str) -> str:
+    return name if name != "0" and _CALL.fullmatch(name) else ""
+
+
+def _number(text: str) -> int | None:
+    """Return the number of the system call in ``/proc/PID/syscall``, or None if there is none."""
+    first = text.split(" ", 1)[0]
+    try:
+        number = int(first)
+    except ValueError:
+        return None
+    return number if -1 <= number <= _LAST_CALL else None
+
+
+def deadlines_of(orders: StepOrders) -> Deadlines:
+    """Return the deadlines of a step; a rank whose group opens a store waits for that one, too."""
+    connect = orders.connect_seconds + _WAIT_FOR_RENDEZVOUS
+    return {
+        "start": orders.start_seconds,
+        "set-device": orders.device_seconds,
+        "alone": orders.alone_seconds,
+        "store": connect,
+        "connect": connect,
+        "enter": orders.seconds,
+        "leave": orders.seconds,
+        "done": _LEAVE,
+    }
 
 
 class RankRun:
@@ -97,18 +256,23 @@ class RankRun:
         if event == "phase" and message.get("phase") in _PHASES:
             self._enter(message["phase"])
             self.collective = count_in(message, "collective") or self.collective
-            self._process.allow(self._deadlines.of(self.phase))
+            self._allow()
         elif event == "stage":
             self.stage = str(message.get("text"))[:300]
-            self._process.allow(self._deadlines.of(self.phase))
+            self._allow()
         elif event == "flight":
             self._flight = read_flight(message)
         elif event == "result" and self._answer is None:
             self._answer = message
             self._enter("done")
-            self._process.allow(self._deadlines.leave)
+            self._process.allow(_LEAVE)
         elif event == "ended":
             self._conclude(message)
+
+    def _allow(self) -> None:
+        """Give it the time of its phase."""
+        deadlines = self._deadlines
+        self._process.allow(deadlines.get(self.phase, deadlines["start"]))
 
     def stop(self, reason: StopReason) -> None:
         """End it: its group has come to an end, or the run."""
@@ -139,8 +303,8 @@ class RankRun:
         result = answered if answered is not None else self._from_end(message)
         seconds = round(time.monotonic() - self._begun, 3)
         if result.status in ("failed", "crashed"):
-            said = (message.get("printed"), *result.data.values())
-            kind, detail = address_space.explained(result.kind, result.detail, said)
+            texts = (message.get("printed"), *result.data.values())
+            kind, detail = explained(result.kind, result.detail, texts)
             result = msgspec.structs.replace(result, kind=kind, detail=detail)
         result = self._with_look(result, str(message.get("printed", "")))
         result = msgspec.structs.replace(result, data={**result.data, **self._lost_packets()})
@@ -158,17 +322,17 @@ class RankRun:
         """
         if not self._process.is_signalled:
             return result
-        look = process_state.seen(self._process.looks, printed, killed=self._process.is_killed)
+        look = seen(self._process.looks, printed, killed=self._process.is_killed)
         if look is None:
             return result
-        if look.state in process_state.STOPPED and self._process.stopped_for == "deadline":
+        if look.state in STOPPED and self._process.stopped_for == "deadline":
             return msgspec.structs.replace(result, status="timed-out", look=look, phase=self.phase)
-        if look.zygote in process_state.STOPPED:
+        if look.zygote in STOPPED:
             return msgspec.structs.replace(
                 result, status="timed-out", kind="zygote-stopped", look=look, phase=self.phase,
                 collective=self.collective,
             )  # fmt: skip
-        is_told = result.status == "timed-out" or look.state in process_state.HELD
+        is_told = result.status == "timed-out" or look.state in HELD
         return msgspec.structs.replace(result, look=look) if is_told else result
 
     def _from_end(self, message: Message) -> RankResult:
@@ -215,7 +379,7 @@ class RankRun:
         The other end may have closed them since, so that it ended by itself.
         """
         seen = self._process.looks.lost_packets if self._process.looks is not None else []
-        worst = sorted(seen, key=lambda one: -one.lost)[:_MOST_CONNECTIONS]
+        worst = sorted(seen, key=lambda loss: -loss.lost)[:_MOST_CONNECTIONS]
         return {"lost_packets": builtins(worst)} if worst else {}
 
     def _why(self, reason: StopReason) -> str:
@@ -261,8 +425,8 @@ def read_flight(message: Message) -> Flight | None:
 
 def _detail(message: Message) -> str:
     """Return what a worker says is wrong; a sentence of ours stays one, unless it is too long."""
-    said = sentence_in(message, "detail")
-    return said if len(said) <= _LONGEST else said[:_LONGEST]
+    sentence = sentence_in(message, "detail")
+    return sentence if len(sentence) <= _LONGEST else sentence[:_LONGEST]
 
 
 def read_answer(message: Message) -> RankResult | None:
@@ -288,13 +452,13 @@ def read_answer(message: Message) -> RankResult | None:
         return None
 
 
-def _checked(said: object) -> dict[str, Any]:
+def _checked(data_of_worker: object) -> dict[str, Any]:
     """Return the data of a result, as task 0 will take them.
 
     Raises:
         ValueError: they are malformed.
     """
-    data = msgspec.convert(said, dict[str, Any])
+    data = msgspec.convert(data_of_worker, dict[str, Any])
     msgspec.convert(data, ResultFacts)
     size = len(msgspec.json.encode(data, enc_hook=plain))
     return data if size <= _MOST_DATA else {"left_out": f"{size} bytes, too many for a message"}

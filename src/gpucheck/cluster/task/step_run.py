@@ -5,8 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.cluster.model import RankResult, Status
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.model import RankResult, Status, unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.client import StoreClient
 from gpucheck.cluster.store.task_messages import (
@@ -18,9 +17,10 @@ from gpucheck.cluster.store.task_messages import (
     StepResults,
 )
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.task import address_space, process_state
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun
-from gpucheck.cluster.task.rdma_ports import PortCounters
+from gpucheck.cluster.task import rank_run
+from gpucheck.cluster.task.node_facts import PortCounters
+from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
+from gpucheck.facts.preflight import Phase
 from gpucheck.facts.process_state import Look
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
@@ -43,8 +43,8 @@ _LONG = 600.0
 """Seconds that the store is asked to wait for a key, before it is asked again."""
 _RESULTS = 16
 """Results in one message: a line has a limit, and each result may have kilobytes of output."""
-_WAIT_FOR_RENDEZVOUS = 5.0
-"""Seconds added for the other ranks, whose first worker opens the group's store."""
+_BEFORE_THE_OTHERS: tuple[Phase, ...] = ("start", "set-device", "connect")
+"""What the first worker of a group may take until the others begin."""
 WorkerMessage = worker_messages.Message
 
 
@@ -97,10 +97,9 @@ class RankWorkers:
 
     def start(self, rank: int, key: str, order: Message, deadlines: Deadlines) -> RankRun:
         """Start a worker for a rank."""
-        begin = deadlines.start + self._pool.own_import_seconds
-        deadlines = msgspec.structs.replace(deadlines, start=begin)
+        begin = deadlines["start"] + self._pool.own_import_seconds
         process = self._pool.start(key, order, begin)
-        run = RankRun(rank, process, deadlines)
+        run = RankRun(rank, process, {**deadlines, "start": begin})
         if process.problem:
             run.hear({"event": "ended", "printed": process.problem})
         else:
@@ -142,13 +141,13 @@ class RankWorkers:
             self._stage = str(message.get("text"))[:200]
         elif "too_old" in message:
             version = str(message["too_old"])[:20]
-            said = say("it is Python {version}; gpucheck needs 3.8 or newer", version=version)
-            self._fail("too-old", said)
+            sentence = say("it is Python {version}; gpucheck needs 3.8 or newer", version=version)
+            self._fail("too-old", sentence)
         elif event == "import-failed":
             self._fail("import-failed", str(message.get("detail")))
         elif zygote.is_unkillable:
-            said = say("import torch cannot be killed: it is stuck in the driver or on a disk")
-            self._fail("unkillable", said, _look(zygote, ""))
+            sentence = say("import torch cannot be killed: it is stuck in the driver or on a disk")
+            self._fail("unkillable", sentence, _look(zygote, ""))
         elif event == "ended":
             late = say(
                 "import torch did not end within {seconds:.0f} s", seconds=self._import_limit
@@ -158,7 +157,7 @@ class RankWorkers:
             self._fail(ended.kind, ended.detail, _look(zygote, printed), printed)
 
     def _fail(self, kind: str, detail: str, look: Look | None = None, printed: str = "") -> None:
-        kind, detail = address_space.explained(kind, detail[:_LONGEST], (printed,))
+        kind, detail = rank_run.explained(kind, detail[:_LONGEST], (printed,))
         self.failure = ImportFailure(kind=kind, detail=detail, look=look)
 
 
@@ -166,7 +165,7 @@ def _look(zygote: WorkerProcess, printed: str) -> Look | None:
     """Return what was seen of the zygote before it was ended, or None if it ended by itself."""
     if not zygote.is_signalled:
         return None
-    return process_state.seen(zygote.looks, printed, killed=zygote.is_killed)
+    return rank_run.seen(zygote.looks, printed, killed=zygote.is_killed)
 
 
 class GroupMember(msgspec.Struct, frozen=True, kw_only=True):
@@ -218,17 +217,11 @@ class StepRun:
         self._ended: dict[int, StopReason] = {}
         self._numbered: dict[int, int] = {}
         self._has_sent = False
-        self._deadlines = Deadlines(
-            start=orders.start_seconds,
-            set_device=orders.device_seconds,
-            connect=orders.connect_seconds + _WAIT_FOR_RENDEZVOUS,
-            collective=orders.seconds,
-            alone=orders.alone_seconds,
-        )
+        self._deadlines = deadlines_of(orders)
 
     def begin(self) -> None:
         """Start each group's first worker, and the others once that one has opened a store."""
-        for group in {one.group for one in self._members.values() if len(one.ranks) > 1}:
+        for group in {member.group for member in self._members.values() if len(member.ranks) > 1}:
             self._watch(group)
         for member in self._members.values():
             if member.index == 0:
@@ -258,7 +251,7 @@ class StepRun:
                 self._note(self._members[rank], run.result)
         if len(self.results) < len(self._members):
             return False
-        if len(self._numbered) < sum(not one.passed for one in self.results.values()):
+        if len(self._numbered) < sum(not result.passed for result in self.results.values()):
             return False
         if not self._have_counted():
             return False
@@ -308,8 +301,10 @@ class StepRun:
 
     def _await_rendezvous(self, group: int) -> None:
         """Start the members of a group here that are not its first, once its store is open."""
-        waiting = [one for one in self._members.values() if one.group == group and one.index]
-        limit = self._deadlines.start + self._deadlines.set_device + self._deadlines.connect
+        waiting = [
+            member for member in self._members.values() if member.group == group and member.index
+        ]
+        limit = sum(self._deadlines[phase] for phase in _BEFORE_THE_OTHERS)
 
         def then(text: bytes | None) -> None:
             found = messages.RENDEZVOUS.read(text) if text is not None else None
@@ -371,8 +366,8 @@ class StepRun:
 
     def _send_results(self) -> None:
         found = [
-            msgspec.structs.replace(one, order=self._numbered.get(rank, 0))
-            for rank, one in sorted(self.results.items())
+            msgspec.structs.replace(result, order=self._numbered.get(rank, 0))
+            for rank, result in sorted(self.results.items())
         ]
         for at in range(0, len(found), _RESULTS):
             some = tuple(found[at : at + _RESULTS])
@@ -381,9 +376,9 @@ class StepRun:
             try:
                 self._store.set(key, StepResults(results=some, grown=grown))
             except StoreError:  # task 0 waits for every rank: each goes alone, without its data
-                for one in some:
-                    key = messages.RESULTS.key(self.orders.step, one.rank)
-                    bare = msgspec.structs.replace(one, data={}, flight=None)
+                for result in some:
+                    key = messages.RESULTS.key(self.orders.step, result.rank)
+                    bare = msgspec.structs.replace(result, data={}, flight=None)
                     self._store.set(key, StepResults(results=(bare,), grown=grown))
                     grown = {}
 

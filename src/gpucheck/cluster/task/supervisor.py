@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 import msgspec
 
-from gpucheck.cluster.coordinator.coordinator import Coordinator
+from gpucheck.cluster.coordinator import Coordinator
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import RootCause, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire
-from gpucheck.cluster.store.client import StoreClient
+from gpucheck.cluster.store.client import TICK, StoreClient, leave
 from gpucheck.cluster.store.task_messages import (
     Heartbeat,
     M,
@@ -28,10 +28,9 @@ from gpucheck.cluster.store.task_messages import (
     Topic,
     Verdict,
 )
-from gpucheck.cluster.task import node_facts, process_state
-from gpucheck.cluster.task.rank_run import Deadlines, RankRun
-from gpucheck.cluster.task.rdma_ports import PortCounters
-from gpucheck.cluster.task.shutdown import TICK, leave
+from gpucheck.cluster.task import node_facts, rank_run
+from gpucheck.cluster.task.node_facts import PortCounters
+from gpucheck.cluster.task.rank_run import RankRun
 from gpucheck.cluster.task.step_run import RankWorkers, StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
@@ -53,9 +52,11 @@ _SILENCE = 15.0
 """After this many seconds without a message, the store is considered gone; in large jobs after as
 many more as ``wire.silence`` says."""
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 _NODE_CHECK = 40.0
 """Seconds for the static probes of a node."""
-CENSUS = "census"
+_CENSUS = "census"
 Script = Generator[None, None, None]
 Reason = Literal[
     "verdict", "store-lost", "cut-off", "not-understood", "given-up", "time", "signal"
@@ -287,11 +288,11 @@ class Supervisor:
 
     def _register(self) -> None:
         left = max(0.0, round(self._plan.end - time.monotonic(), 1))
-        said = Registration(
+        registration = Registration(
             facts=self._facts, seconds_left=left, process=process_identity.own(),
             deputy_port=self._place.deputy_port, mark=self._place.mark,
         )  # fmt: skip
-        self._store.set(messages.REGISTRATIONS.key(self._place.task), said)
+        self._store.set(messages.REGISTRATIONS.key(self._place.task), registration)
         self._store.send_wide()
 
     def _learn(self) -> Script:
@@ -326,13 +327,13 @@ class Supervisor:
     def _ask_torch(self) -> Generator[None, None, tuple[str, str, Look | None]]:
         """Ask torch in a worker for its version and devices. Return what is wrong."""
         order = {"census": True, "device": "cuda" if self._plan.cuda else "cpu"}
-        run = self._workers.start(-1, CENSUS, order, Deadlines(start=self._plan.import_seconds))
+        run = self._workers.start(-1, _CENSUS, order, {"start": self._plan.import_seconds})
         while run.result is None:
             yield
         self._facts = msgspec.structs.replace(self._facts, phase="census")
         if self._census is not None:
             self._facts = node_facts.with_census(self._facts, self._census, cuda=self._plan.cuda)
-            if not process_state.zygote_is_held(run.result.look):
+            if not rank_run.zygote_is_held(run.result.look):
                 return self._facts.problem, self._facts.kind, run.result.look
         return run.result.detail, run.result.kind, run.result.look
 
@@ -391,7 +392,7 @@ class Supervisor:
             self._verdict = found
 
     def _hear(self, run: RankRun, message: Message) -> None:
-        if run.key == CENSUS:
+        if run.key == _CENSUS:
             if message.get("event") == "census":
                 self._census = message
         elif self._step_run is not None:

@@ -17,13 +17,17 @@ _APART = 1.0
 _AT_ONCE, _SECONDS = 0.5, 3.0
 """Seconds for two attempts to connect: a refusal comes at once, anything else may take longer."""
 _STATES: dict[str, Seen] = {"": "ended", "T": "stopped", "t": "stopped", "D": "uninterruptible"}
+"""States of ``/proc/PID/stat``; any other one runs."""
 _ENDS: dict[Reason, Seen] = {
     "refused": "refused", "another-run": "refused", "other-size": "refused",
     "no-store": "says-nothing", "full": "answers", "wrong-token": "answers",
 }  # fmt: skip
 """What the end of an attempt means; the others mean that nothing is reached."""
 _LONG = 600.0
+"""Seconds that one question to the store may wait; it is asked again, and ``wire.WAIT_LIMIT`` is
+longer."""
 _REACHED: tuple[Seen, ...] = ("refused", "says-nothing")
+"""Of a host on which no task is known to listen, these ends mean that it answers."""
 
 
 def look(process: ProcessIdentity, host: str, port: int, run: str, token: str) -> Seen:
@@ -83,7 +87,7 @@ class Witness:
         self._store = store
         self._domain = domain
         self._seen: dict[int, Seen] = {}
-        self._said = 0
+        self._reported = 0
 
     def watch(self, number: int = 0) -> None:
         """Wait for the questions of task 0."""
@@ -103,8 +107,8 @@ class Witness:
     def tick(self) -> None:
         """Say what was seen, if there is anything new."""
         seen = dict(self._seen)
-        if len(seen) > self._said:
-            self._said = len(seen)
+        if len(seen) > self._reported:
+            self._reported = len(seen)
             self._store.set(messages.WITNESSED.key(self._task), Witnessed(seen=seen))
 
     def _look(self, place: Place) -> None:

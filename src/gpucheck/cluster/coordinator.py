@@ -1,21 +1,31 @@
 """The coordinator, in task 0. It assigns the ranks, sets the steps and collects the results.
 
 It decides nothing by itself: which step comes next, and who is to blame, are pure functions of
-what was heard (``localise``, ``culprits``). Like the supervisor it is a script that is resumed
-whenever something may have happened.
+what was heard (``localise``, ``culprits``), and so are the numbers of the ranks. Like the
+supervisor it is a script that is resumed whenever something may have happened.
 """
 
 import time
+from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 
 import msgspec
 
-from gpucheck.cluster.coordinator.attendance import FOR_TASKS, Attendance, Heard, Inbox
-from gpucheck.cluster.coordinator.rank_assignment import assign_ranks, unfit
+from gpucheck.cluster.attendance import FOR_TASKS, TOLD_TO_END, Attendance, Heard, Inbox
 from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.model import RankResult, Roster, Step, StepResult
-from gpucheck.cluster.spans import pack
+from gpucheck.cluster.meeting import Announcer
+from gpucheck.cluster.model import (
+    Rank,
+    RankResult,
+    Roster,
+    Status,
+    Step,
+    StepResult,
+    TaskFacts,
+    gpu_number,
+    pack,
+)
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.task_messages import (
@@ -26,22 +36,22 @@ from gpucheck.cluster.store.task_messages import (
     StepOrders,
     Verdict,
 )
-from gpucheck.cluster.survivors.deputy import Announcer
+from gpucheck.facts import builtins
 from gpucheck.language import say
 
 _OFTEN = 0.02
+"""Seconds between two turns of a small job. Chosen: a fraction of any step, and no load on task
+0."""
 _MARGIN = 2.0
 """Seconds beyond a step's own deadline, for it to begin and for its results to arrive."""
 _RESERVE = 8.0
 """Seconds that are kept for the verdict and for leaving."""
-
 Script = Generator[None, None, None]
-
-
 Next = Callable[[Heard], Step | None]
 Finish = Callable[[Heard], Verdict]
 """Judges what was heard."""
 Tell = Callable[[str], None]
+_NO_DEVICE = "none"
 
 
 class Coordinator:
@@ -156,14 +166,14 @@ class Coordinator:
 
     def _hear_witnesses(self, roster: Roster) -> Script:
         """Wait for what others see of the tasks that are not heard."""
-        absent = {one.task: one.host for one in roster.ranks if one.rank in roster.absent}
+        absent = {rank.task: rank.host for rank in roster.ranks if rank.rank in roster.absent}
         if absent:
             self._tasks.ask_about_absent(absent)
         while not self._tasks.all_is_seen:
             yield
 
     def _nothing_done(self) -> Heard:
-        theirs = {task: one.host for task, one in self._tasks.refused.items()}
+        theirs = {task: refusal.host for task, refusal in self._tasks.refused.items()}
         job = msgspec.structs.replace(self._plan, hosts={**self._plan.hosts, **theirs})
         return Heard(
             roster=assign_ranks(job, self._tasks.came), facts=dict(self._tasks.came), history=[]
@@ -173,9 +183,9 @@ class Coordinator:
         """Wait for every task; the clock starts when the first one has registered: this one."""
         tasks, every = self._tasks, self._plan.tasks
         while tasks.are_awaited() and time.monotonic() < min(self._awaited_until(), self._end):
-            for task, said in self._inbox.news(messages.REGISTRATIONS):
-                if said.facts.task == task < every and task not in tasks.came:
-                    self._welcome(said)
+            for task, registration in self._inbox.news(messages.REGISTRATIONS):
+                if registration.facts.task == task < every and task not in tasks.came:
+                    self._welcome(registration)
             for task, refusal in self._inbox.news(messages.REFUSALS):
                 if task < every:
                     tasks.refused[task] = refusal
@@ -186,38 +196,38 @@ class Coordinator:
         """Return when a task is late; while the store is late itself, nobody can come."""
         return self._plan.begun + self._plan.arrival + self._store.delay
 
-    def _welcome(self, said: Registration) -> None:
-        self._tasks.welcome(said)
-        self._announcer.welcome(said)
+    def _welcome(self, registration: Registration) -> None:
+        self._tasks.welcome(registration)
+        self._announcer.welcome(registration)
         # Who began earlier ends earlier: the verdict must be there before the first of them goes.
-        self._end = min(self._end, time.monotonic() + said.seconds_left - self._reserve)
+        self._end = min(self._end, time.monotonic() + registration.seconds_left - self._reserve)
 
     def _learn(self) -> Script:
         """Wait until each task has reported torch and its devices, or has fallen silent."""
-        told: set[int] = set()
-        while told | self._tasks.lost < set(self._tasks.came):
+        reported: set[int] = set()
+        while reported | self._tasks.lost < set(self._tasks.came):
             self._tasks.note_lost()
-            for task, said in self._inbox.news(messages.REPORTS):
-                if said.facts.task == task and task in self._tasks.came:
-                    self._tasks.came[task] = said.facts
-                    told.add(task)
+            for task, report in self._inbox.news(messages.REPORTS):
+                if report.facts.task == task and task in self._tasks.came:
+                    self._tasks.came[task] = report.facts
+                    reported.add(task)
             self._tell(
                 say(
                     "{count} of {all} tasks have imported torch",
-                    count=len(told),
+                    count=len(reported),
                     all=len(self._tasks.came),
                 )
             )
             yield
-        self._tasks.note_untold(self._tasks.lost - told)
+        self._tasks.note_untold(self._tasks.lost - reported)
 
     def _assign(self, roster: Roster) -> None:
         """Tell each task its ranks."""
         self._announcer.assigned(roster)
         devices: dict[int, dict[int, str]] = {task: {} for task in self._tasks.came}
-        for one in roster.ranks:
-            if one.task in devices:
-                devices[one.task][one.rank] = one.device
+        for rank in roster.ranks:
+            if rank.task in devices:
+                devices[rank.task][rank.rank] = rank.device
         self._store.put_all(
             {
                 messages.ASSIGNMENTS.key(task): RankAssignment(
@@ -243,7 +253,9 @@ class Coordinator:
     def _take(self, step: Step, heard: Heard, known: Mapping[int, RankResult]) -> Script:
         """Have a step run, and note the result of each rank."""
         roster = heard.roster
-        results = {rank: one for rank, one in known.items() if any(rank in g for g in step.groups)}
+        results = {
+            rank: result for rank, result in known.items() if any(rank in g for g in step.groups)
+        }
         self._under_way = (step, results)
         wanted = {rank for group in step.groups for rank in group} - set(results)
         every: dict[str, Message] = {}
@@ -253,10 +265,12 @@ class Coordinator:
             self._sent[task] = number + 1
         self._store.put_all(every)
         while missing := wanted - set(results):
-            for first, said in self._inbox.news(messages.RESULTS, step.number):
-                if said.grown and first in wanted:
-                    heard.grown[roster.ranks[first].task] = said.grown
-                results.update({one.rank: one for one in said.results if one.rank in missing})
+            for first, done in self._inbox.news(messages.RESULTS, step.number):
+                if done.grown and first in wanted:
+                    heard.grown[roster.ranks[first].task] = done.grown
+                results |= {
+                    result.rank: result for result in done.results if result.rank in missing
+                }
             self._tasks.note_lost()
             for rank in wanted - set(results):
                 if roster.ranks[rank].task in self._tasks.lost:
@@ -272,8 +286,8 @@ class Coordinator:
             yield
         self._under_way = None
         heard.history.append(StepResult(step=step, results=results))
-        dead = {rank for rank, one in results.items() if one.kind == "unkillable"}
-        dead |= {one.rank for one in roster.ranks if one.task in self._tasks.lost}
+        dead = {rank for rank, result in results.items() if result.kind == "unkillable"}
+        dead |= {rank.rank for rank in roster.ranks if rank.task in self._tasks.lost}
         heard.roster = msgspec.structs.replace(roster, dead=roster.dead | dead)
 
     def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, StepOrders]:
@@ -352,3 +366,134 @@ class Coordinator:
             seconds=self._plan.alone,
         )  # fmt: skip
         heard.history.append(StepResult(step=step, results=known))
+
+
+def assign_ranks(job: JobPlan, came: Mapping[int, TaskFacts]) -> Roster:
+    """Number the ranks by node, task and device; by task alone where each task has one rank."""
+    nodes = _nodes(job, came)
+    shared = Counter(nodes.values())
+    owners = _owners(nodes, came)
+    counts = {
+        task: _count(job, facts, alone=shared[nodes[task]] == 1 or nodes[task] in owners)
+        for task, facts in came.items()
+    }
+    usual = Counter(counts.values()).most_common(1)[0][0] if counts else 1
+    order = sorted(range(job.tasks), key=lambda task: (nodes[task], task))
+    if usual == 1 and set(counts.values()) <= {1}:
+        order = list(range(job.tasks))
+    numbers: dict[int, dict[str, int]] = {}
+    for task, facts in came.items():
+        numbers.setdefault(nodes[task], {}).update(facts.gpu_numbers or {})
+    ranks: list[Rank] = []
+    on_node: Counter[int] = Counter()
+    for task in order:
+        node, count = nodes[task], counts.get(task, usual)
+        of_task = came.get(task)
+        for at in range(count):
+            place = Rank(
+                rank=len(ranks), task=task, node=node, host=_host(job, came, task),
+                local=on_node[node],
+            )  # fmt: skip
+            if job.cuda:
+                at_device = place.local if count == 1 else at
+                place = _with_device(place, of_task, at_device, numbers.get(node, {}))
+            ranks.append(place)
+            on_node[node] += 1
+    absent = frozenset(rank.rank for rank in ranks if rank.task not in came)
+    return Roster(ranks=tuple(ranks), absent=absent)
+
+
+def unfit(roster: Roster, came: Mapping[int, TaskFacts], *, cuda: bool) -> dict[int, RankResult]:
+    """Return the results of ranks that cannot even take part in the first step."""
+    found = {}
+    for rank in roster.ranks:
+        facts = came.get(rank.task)
+        if facts is None:
+            continue
+        if facts.problem:
+            found[rank.rank] = RankResult(
+                rank=rank.rank, status=_status(facts.kind), phase=facts.phase, kind=facts.kind,
+                detail=facts.problem, data={"roots": builtins(facts.roots)}, look=facts.look,
+            )  # fmt: skip
+        elif cuda and rank.device == _NO_DEVICE:
+            found[rank.rank] = RankResult(
+                rank=rank.rank, status="failed", phase="census", kind="no-device",
+                detail=say("torch sees no GPU for it"), data={"roots": builtins(facts.roots)},
+            )  # fmt: skip
+    return found
+
+
+def _status(kind: str) -> Status:
+    if kind == "silent":
+        return "lost"
+    if kind == TOLD_TO_END:
+        return "stopped"
+    if kind in ("timed-out", "unkillable"):
+        return "timed-out"
+    return "crashed" if kind in ("signal", "exit-status", "no-answer") else "failed"
+
+
+def _owners(nodes: Mapping[int, int], came: Mapping[int, TaskFacts]) -> set[int]:
+    """Return the nodes on which no two tasks see the same GPU."""
+    seen: dict[int, list[str | None]] = {}
+    unknown = set()
+    for task, facts in came.items():
+        uuids = [device.uuid for device in facts.devices or ()]
+        seen.setdefault(nodes[task], []).extend(uuids)
+        if not uuids or not all(uuids):
+            unknown.add(nodes[task])
+    return {node for node, uuids in seen.items() if len(set(uuids)) == len(uuids)} - unknown
+
+
+def _count(job: JobPlan, facts: TaskFacts, *, alone: bool) -> int:
+    if job.per_task is not None:
+        return job.per_task
+    return max(1, len(facts.devices or ())) if job.cuda and alone else 1
+
+
+def _host(job: JobPlan, came: Mapping[int, TaskFacts], task: int) -> str:
+    return came[task].host if task in came else job.hosts.get(task, "")
+
+
+def _nodes(job: JobPlan, came: Mapping[int, TaskFacts]) -> dict[int, int]:
+    """Number the nodes: as the launcher does, or by their names in the order of tasks."""
+    given = {task: facts.node for task, facts in came.items()}
+    names: dict[str, int] = {}
+    used = {node for node in given.values() if node is not None}
+    free = iter(number for number in range(10 * job.tasks + 10) if number not in used)
+    found: dict[int, int] = {}
+    for task in range(job.tasks):
+        node = given.get(task)
+        name = _host(job, came, task)
+        if node is None:
+            node = names.get(name) if name else None
+        if node is None:
+            node = next(free)
+        if name:
+            names.setdefault(name, node)
+        found[task] = node
+    return found
+
+
+def _with_device(
+    rank: Rank, facts: TaskFacts | None, place: int, numbers: Mapping[str, int]
+) -> Rank:
+    """Return the rank with the device at this place of its task.
+
+    A task that sees one device uses it, whatever the task's place on the node.
+    """
+    devices = (facts.devices if facts is not None else None) or []
+    if len(devices) == 1:
+        place = 0
+    if place >= len(devices):
+        known = facts is not None and facts.devices is not None
+        return msgspec.structs.replace(rank, device=_NO_DEVICE if known else f"cuda:{place}")
+    device = devices[place]
+    return msgspec.structs.replace(
+        rank,
+        device=f"cuda:{place}",
+        gpu=gpu_number(device, numbers),
+        pci=device.pci,
+        uuid=device.uuid,
+        model=device.name,
+    )

@@ -5,7 +5,6 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.coordinator.rank_assignment import TOLD_TO_END
 from gpucheck.cluster.launchers.variables import is_host
 from gpucheck.cluster.model import RankResult, Roster, StepResult, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
@@ -27,7 +26,10 @@ from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 
+TOLD_TO_END = "told-to-end"
+"""The kind of a rank whose launcher ended its task before the job was judged."""
 _MOST_MALFORMED = 5
+"""Chosen: a forger could otherwise fill the report with its sentences."""
 _WITNESSES = 8
 """How many hosts are asked about a silent one: with more, one that errs changes nothing."""
 _MOST = 64
@@ -40,6 +42,8 @@ rarer, as many more as ``wire.silence`` says."""
 FOR_TASKS = 1e-5
 """Seconds between two looks at the store for each task of the job, so that a look may cost some."""
 _BEATS = 1.0
+"""Seconds between two looks at the heartbeats: as often as they come in a small job
+(``wire.LEAST``)."""
 
 
 class Inbox:
@@ -66,12 +70,12 @@ class Inbox:
             if not isinstance(message, Malformed):
                 found.append((number, message))
             elif len(self.malformed) < _MOST_MALFORMED:
-                said = say(
+                sentence = say(
                     "the message {key} was rejected: {problem}",
                     key=key,
                     problem=message.problem,
                 )
-                self.malformed[key] = said
+                self.malformed[key] = sentence
         return found
 
 
@@ -147,11 +151,14 @@ class Hearing:
         places: dict[int, list[Place]] = {}
         whole: dict[str, Place] = {}
         for task in sorted(silent):
-            said = came[task]
+            registration = came[task]
             place = Place(
-                task=task, host=_address(said), port=said.deputy_port, process=said.process
+                task=task,
+                host=_address(registration),
+                port=registration.deputy_port,
+                process=registration.process,
             )
-            host = said.facts.host
+            host = registration.facts.host
             if host in lowest:
                 places.setdefault(lowest[host], []).append(place)
             elif host not in whole or (place.port and not whole[host].port):
@@ -174,10 +181,10 @@ class Hearing:
                 first.setdefault(host, Place(task=task, host=host))
         self._ask({witness: list(first.values()) for witness in _spread(lowest)}, now)
 
-    def take(self, witness: int, said: Witnessed) -> None:
+    def take(self, witness: int, witnessed: Witnessed) -> None:
         """Note what a witness says about those for whom it was asked."""
-        for task in self._asked.get(witness, set()) & said.seen.keys():
-            self.seen.setdefault(task, {})[witness] = said.seen[task]
+        for task in self._asked.get(witness, set()) & witnessed.seen.keys():
+            self.seen.setdefault(task, {})[witness] = witnessed.seen[task]
 
     def is_over(self, now: float, heard: set[int]) -> bool:
         """Whether all who can still answer have done so, or their time is over."""
@@ -193,12 +200,12 @@ class Hearing:
     def _ask(self, places: Mapping[int, list[Place]], now: float) -> None:
         for witness, all_of_them in places.items():
             asked = self._asked.setdefault(witness, set())
-            new = [one for one in all_of_them if one.task not in asked][:_MOST]
+            new = [place for place in all_of_them if place.task not in asked][:_MOST]
             if not new:
                 continue
             number = self._numbers.get(witness, 0)
             self._numbers[witness] = number + 1
-            asked.update(one.task for one in new)
+            asked.update(place.task for place in new)
             self._store.put(messages.QUESTIONS.key(witness, number), Question(places=tuple(new)))
             self._until = now + _PATIENCE
 
@@ -218,9 +225,9 @@ def _spread(lowest: Mapping[str, int]) -> list[int]:
     return [every[at * len(every) // count] for at in range(count)]
 
 
-def _address(said: Registration) -> str:
+def _address(registration: Registration) -> str:
     """Return the address of a task; "" if it is none, or where the store is."""
-    return said.facts.address if is_host(said.facts.address) else ""
+    return registration.facts.address if is_host(registration.facts.address) else ""
 
 
 class _Beat(msgspec.Struct, frozen=True):
@@ -269,11 +276,11 @@ class Attendance:
         self._broken: set[int] = set()
         self._gave_up: dict[int, str] = {}
 
-    def welcome(self, said: Registration) -> None:
+    def welcome(self, registration: Registration) -> None:
         """Note that a task has come."""
-        self.came[said.facts.task] = said.facts
-        self._registered[said.facts.task] = said
-        self._beats[said.facts.task] = _Beat(0, self._heard_until())
+        self.came[registration.facts.task] = registration.facts
+        self._registered[registration.facts.task] = registration
+        self._beats[registration.facts.task] = _Beat(0, self._heard_until())
 
     def not_come(self) -> list[int]:
         """Return the tasks that have neither come nor been refused so far."""
@@ -291,7 +298,7 @@ class Attendance:
 
     def note_left(self) -> None:
         """Note who has left. Who does so before the job is judged was told to end."""
-        gone = {task for task, _said in self._inbox.news(messages.LEAVING)}
+        gone = {task for task, _leaving in self._inbox.news(messages.LEAVING)}
         self._gone |= gone
         if not self.is_judged:
             early = gone & self.came.keys() - self.lost
@@ -318,10 +325,10 @@ class Attendance:
         self.note_left()
         self._beats_at = now + max(_BEATS, FOR_TASKS * self._tasks)
         until = self._heard_until()
-        for task, said in self._inbox.news(messages.HEARTBEATS):
+        for task, heartbeat in self._inbox.news(messages.HEARTBEATS):
             before = self._beats.get(task)
-            if before is not None and before.n != said.n:
-                self._beats[task] = _Beat(said.n, until, said.ranks)
+            if before is not None and before.n != heartbeat.n:
+                self._beats[task] = _Beat(heartbeat.n, until, heartbeat.ranks)
                 if task in self.lost:
                     self._back.add(task)
         for task, gave_up in self._inbox.news(messages.GAVE_UP):

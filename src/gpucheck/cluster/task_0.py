@@ -1,25 +1,158 @@
-"""What the tasks that met without task 0 can say about it: pure functions of what each one saw."""
+"""What can be said of a task 0 that is not heard, and what nobody knows of it.
 
+The other tasks can meet without task 0 only once it has named a task to meet at. Before that each
+one is alone, and it names no host (decision 0017). What those that met can say is a pure function
+of what each one saw.
+"""
+
+import socket
+import threading
 from collections.abc import Mapping
 
 import msgspec
 
 from gpucheck.cluster.diagnose.naming import words_of
-from gpucheck.cluster.spans import unpack
+from gpucheck.cluster.launchers.entrance import TaskPlace
+from gpucheck.cluster.model import unpack
+from gpucheck.cluster.store.attempt import Reason
+from gpucheck.cluster.store.client import ConnectError
 from gpucheck.cluster.store.task_messages import Attendees, Seen, Survivor, Verdict
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
 from gpucheck.findings import rank_missing
 from gpucheck.language import say, say_many
 
+_SECONDS = 2.0
+"""Seconds for a resolver. Chosen: one that works answers in less; the run waits for it."""
+_SILENT: tuple[Reason, ...] = ("timed-out", "no-route")
+"""Nothing at all came back: host, program and network are equally possible."""
 _STRONGEST: tuple[Seen, ...] = (
     "ended", "refused", "stopped", "uninterruptible", "says-nothing", "unreachable"
 )  # fmt: skip
+"""What proves more, first: the kernel of the host, then its network, then silence. One of them
+decides, so that another order would let a weak sight of one task hide a strong one of another."""
 _CERTAIN: tuple[Seen, ...] = ("ended", "refused", "stopped")
+"""What only an end or a signal can cause; the others may pass."""
 _OF_THE_KERNEL: tuple[Seen, ...] = ("ended", "stopped", "uninterruptible")
 """What the kernel of its own machine says."""
 _INCONCLUSIVE = 3
 _ACQUITS: tuple[Seen, ...] = ("answers", "runs")
+
+
+def notices(entrance: TaskPlace, *, master_is_given: bool) -> tuple[str, ...]:
+    """Return what task 0 should report about the name by which the others look for it.
+
+    Args:
+        entrance: what the launcher says.
+        master_is_given: whether ``--master`` names task 0 instead.
+    """
+    asked = entrance.launcher == "slurm" and entrance.task == 0 and (entrance.nodes or 1) > 1
+    if not asked or master_is_given or _resolves(entrance.master_host):
+        return ()
+    return (
+        say(
+            "The other tasks look for this one by Slurm's name of the node, {host}, which does not "
+            "resolve here. If they do not arrive, give --master the NodeAddr that scontrol show "
+            "node {host} prints.",
+            host=entrance.master_host,
+        ),
+    )
+
+
+def advice(why: str, host: str) -> str:
+    """Return why another task did not find task 0, and what a name of Slurm's needs."""
+    return say(
+        "{why}; that is Slurm's name of the node: give --master the NodeAddr that scontrol show "
+        "node {host} prints",
+        why=why,
+        host=host,
+    )
+
+
+def _resolves(name: str) -> bool:
+    """Whether a name has an address; a resolver that hangs is abandoned and proves nothing."""
+    unknown: list[bool] = []
+
+    def look() -> None:
+        try:
+            socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+        except (OSError, UnicodeError):
+            unknown.append(True)
+
+    resolver = threading.Thread(target=look, name="resolver", daemon=True)
+    resolver.start()
+    resolver.join(_SECONDS)
+    return not unknown
+
+
+def never_met(error: ConnectError, place: TaskPlace) -> str:
+    """Return what a task says that never found the store of task 0.
+
+    A refusal shows that somebody answers for the address, and no more: task 0 may have ended with a
+    sentence of its own, for example because all of its ports were taken.
+    """
+    if error.reason == "refused" and error.was_there:
+        return say(
+            "task 0 on host {host} is gone: {why}. Its store was open before, and connections to "
+            "its address are refused by now: task 0 has ended before this task could register. "
+            "This task cannot tell why, so it names no host.",
+            host=host_of_task_0(place),
+            why=error.args[0],
+        )
+    if error.reason == "refused":
+        return say(
+            "task 0 on host {host} was not reached: {why}. Connections to its address are refused: "
+            "task 0 has not started, has ended or could not listen, or a firewall refuses them. "
+            "This task cannot tell which, so it names no host.",
+            host=host_of_task_0(place),
+            why=error.args[0],
+        )
+    if error.reason in _SILENT:
+        return say(
+            "task 0 on host {host} was not reached: {why}. The host may be down, task 0 may not "
+            "be running, or the network between the hosts may be cut. This task cannot tell "
+            "which, so it names no host.",
+            host=host_of_task_0(place),
+            why=error.args[0],
+        )
+    if error.reason == "no-store":
+        return say(
+            "task 0 on host {host} was not reached: {why}. Its address accepts connections, so "
+            "task 0 may be stopped or busy, or another program listens there. This task cannot "
+            "tell which, so it names no host.",
+            host=host_of_task_0(place),
+            why=error.args[0],
+        )
+    return str(error) if not error.args else error.args[0]
+
+
+def lost_early(place: TaskPlace, address: str, port: int, why: str) -> str:
+    """Return what a task says that lost task 0 before it knew where to meet the others."""
+    return say(
+        "task 0 on host {host} ({address}, port {port}) was lost before it had named a task to "
+        "meet at: {why}. Task 0 may have died, or the network between the hosts may be cut. This "
+        "task cannot tell which, so it names no host.",
+        host=host_of_task_0(place),
+        address=address,
+        port=port,
+        why=why,
+    )
+
+
+def mtu(host: str, address: str) -> str:
+    """Return what a task says whose large messages to task 0, or from it, get lost."""
+    return say(
+        "small messages to and from task 0 on host {host} ({address}) pass, and one of 16 KiB does "
+        "not: large packets get lost on the way. Compare the MTU of the network interfaces and "
+        "switches (ping -M do -s 8972 {address}, then -s 1472).",
+        host=host,
+        address=address,
+    )
+
+
+def host_of_task_0(place: TaskPlace) -> str:
+    """Return the launcher's name of the host of task 0, or where task 0 is looked for."""
+    return next(iter(place.hosts), place.master_host)
 
 
 class Loss(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,19 +182,19 @@ def conclude(loss: Loss) -> Conclusion:
     of them do not even reach the host, most of all hosts must have met: otherwise these may be the
     ones that are cut off. The kernel of its own machine is not mistaken: one task there is enough.
     """
-    sights = {one.seen for one in loss.met.values()}
+    sights = {survivor.seen for survivor in loss.met.values()}
     if "answers" in sights:
-        return Conclusion(None, _said(loss, _still_answers(loss)))
+        return Conclusion(None, _stopped_answering(loss, _still_answers(loss)))
     if "runs" in sights:
         why = say("its process runs and does not answer; its host may be too busy")
-        return Conclusion(None, _said(loss, why))
-    strongest = next((one for one in _STRONGEST if one in sights), None)
+        return Conclusion(None, _stopped_answering(loss, why))
+    strongest = next((sight for sight in _STRONGEST if sight in sights), None)
     if strongest is None or not (_says_its_kernel(loss, strongest) or _are_enough(loss)):
         return Conclusion(None, _too_few(loss))
     if _most_reach_nothing(loss) and not _are_most_hosts(loss):
         return Conclusion(None, _cut_off(loss))
     sure = Confidence.CERTAIN if strongest in _CERTAIN else Confidence.LIKELY
-    return Conclusion(sure, _said(loss, _sight(strongest, loss)))
+    return Conclusion(sure, _stopped_answering(loss, _sight(strongest, loss)))
 
 
 def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
@@ -71,25 +204,25 @@ def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
     """
     if not verdict.culprits:
         return verdict.exit == _INCONCLUSIVE
-    if any(one.seen in _ACQUITS for one in loss.met.values()):
+    if any(survivor.seen in _ACQUITS for survivor in loss.met.values()):
         return False
     return all(
-        one.slug == rank_missing.RULE.slug and {one.host, *one.hosts} == {loss.host}
-        for one in verdict.culprits
+        culprit.slug == rank_missing.RULE.slug and {culprit.host, *culprit.hosts} == {loss.host}
+        for culprit in verdict.culprits
     )
 
 
 def _says_its_kernel(loss: Loss, seen: Seen) -> bool:
     """Whether this was seen on the host of task 0 itself, by its kernel."""
     return seen in _OF_THE_KERNEL and any(
-        one.seen == seen and one.host == loss.host for one in loss.met.values()
+        survivor.seen == seen and survivor.host == loss.host for survivor in loss.met.values()
     )
 
 
 def _are_enough(loss: Loss) -> bool:
     """Whether most of the tasks that were there have met, or all that were elsewhere."""
     attendees = loss.attendees
-    elsewhere = sum(1 for one in loss.met.values() if one.host != loss.host)
+    elsewhere = sum(1 for survivor in loss.met.values() if survivor.host != loss.host)
     are_all = elsewhere and elsewhere >= attendees.tasks - attendees.beside
     return (
         bool(are_all)
@@ -100,7 +233,9 @@ def _are_enough(loss: Loss) -> bool:
 
 def _most_reach_nothing(loss: Loss) -> bool:
     """Whether most who met do not reach the host, so that a single other voice decides nothing."""
-    return 2 * sum(1 for one in loss.met.values() if one.seen == "unreachable") > len(loss.met)
+    return 2 * sum(1 for survivor in loss.met.values() if survivor.seen == "unreachable") > len(
+        loss.met
+    )
 
 
 def _are_most_hosts(loss: Loss) -> bool:
@@ -112,10 +247,10 @@ def _are_most_hosts(loss: Loss) -> bool:
 
 
 def _other_hosts(loss: Loss) -> list[str]:
-    return sorted({one.host for one in loss.met.values()} - {loss.host})
+    return sorted({survivor.host for survivor in loss.met.values()} - {loss.host})
 
 
-def _said(loss: Loss, what: str) -> str:
+def _stopped_answering(loss: Loss, what: str) -> str:
     return say_many(
         len(loss.met),
         "task 0 on host {host} stopped answering after {seconds:.0f} s, while {count} other task "
@@ -148,7 +283,7 @@ def _sight(seen: Seen, loss: Loss) -> str:
 
 
 def _still_answers(loss: Loss) -> str:
-    count = sum(1 for one in loss.met.values() if one.seen == "answers")
+    count = sum(1 for survivor in loss.met.values() if survivor.seen == "answers")
     return say_many(
         count,
         "it still answers {count} of them, so their connections broke rather than task 0",
@@ -201,16 +336,16 @@ def section(loss: Loss, found: Conclusion) -> Preflight:
     outcomes = [
         *(RankOutcome(rank=rank, task=0, host=loss.host, status="lost") for rank in ranks),
         *(
-            RankOutcome(rank=rank, task=task, host=one.host, device=device, status="stopped")
-            for task, one in loss.met.items()
-            for rank, device in one.ranks.items()
+            RankOutcome(rank=rank, task=task, host=survivor.host, device=device, status="stopped")
+            for task, survivor in loss.met.items()
+            for rank, device in survivor.ranks.items()
         ),
     ]
     return Preflight(
         world_size=loss.attendees.world_size or None,
         nodes=loss.attendees.hosts,
         culprits=culprits,
-        ranks=sorted(outcomes, key=lambda one: one.rank),
+        ranks=sorted(outcomes, key=lambda outcome: outcome.rank),
         steps=[],
         finished=False,
         stopped_because=say("task 0 was lost before it had judged the job"),
