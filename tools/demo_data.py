@@ -19,6 +19,7 @@ sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests" / "preflight" / "support
 import machine_files  # noqa: E402  # the test machines are read by the tests
 import simulated_job  # noqa: E402
 
+from gpucheck.facts.preflight import Preflight  # noqa: E402
 from gpucheck.machine import Recording  # noqa: E402
 from gpucheck.machine.record_folder import HostRecord, place_in_folder  # noqa: E402
 from gpucheck.output.json_text import json_text  # noqa: E402
@@ -50,8 +51,11 @@ def main() -> int:
 
 
 def preflight() -> dict[str, Any]:
-    """Return the snapshot that the simulated job has left; no live machine has."""
-    return {**simulated_job.hang().report.snapshot.as_json(), "origin": "recorded"}
+    """Return the snapshot that the simulated job has left. Every page of it says what it is."""
+    snapshot = simulated_job.hang().report.snapshot
+    notices = [DEMOS["preflight-hang"].origin]
+    marked = msgspec.structs.replace(snapshot.get(Preflight), notices=notices)
+    return {**snapshot.with_section(marked).as_json(), "origin": "recorded"}
 
 
 def as_archive(recording: Recording) -> bytes:

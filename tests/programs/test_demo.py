@@ -70,7 +70,9 @@ def test_the_pre_flight_names_the_rank_on_its_real_pages(run: Run, tmp_path: Pat
     page = tmp_path / "hang.html"
     run("demo", "preflight-hang", "--format", "html", "-o", str(page))
     assert page.read_text(encoding="utf-8").count("<svg") >= 1
+    assert "The job is simulated" in page.read_text(encoding="utf-8")
     report = json.loads(run("demo", "preflight-hang", "--format", "json").out)
+    assert "The job is simulated" in report["notices"][0]
     assert (report["exit"], len(report["ranks"])) == (1, 64)
 
 

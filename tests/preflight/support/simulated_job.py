@@ -49,7 +49,7 @@ def hang() -> Result:
     }  # fmt: skip
     fabric = Fabric(roster, _alone, _stops_in_the_driver)
     place = msgspec.structs.replace(entrance.alone({}), launcher="slurm", tasks=NODES)
-    plan = JobPlan(cuda=True).within(place)
+    plan = JobPlan(tasks=NODES, cuda=True)
     judgement = Judgement(plan, place, TABLES, local=lambda: None, clock=lambda: 81.6)
     heard = Heard(roster=roster, facts=facts, history=fabric.history)
     while (step := judgement.next_step(heard)) is not None:
