@@ -250,16 +250,11 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        'Check whether the kernel rejects it ("Key was rejected by service").'
+                        'If the first command says "Key was rejected by service", enrol the key '
+                        "that signs modules here: choose a password, restart, and enter it under "
+                        "Enroll MOK before the system starts."
                     ),
-                    commands=(_LOAD,),
-                ),
-                Fix(
-                    text=say(
-                        "If it does, enrol the key that signs modules here: choose a password, "
-                        "restart, and enter the password under Enroll MOK before the system starts."
-                    ),
-                    commands=(f"sudo mokutil --import {key}", _REBOOT),
+                    commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),
                 Fix(
                     text=say("Or switch Secure Boot off in the firmware's setup."),
