@@ -25,7 +25,7 @@ BAD = NvmlGpu(index=1, device_name=A100, rows_pending=True)
 
 def test_a_pending_row_remap_is_told() -> None:
     answer = hit(ask(SLUG, nvml_of([GOOD, BAD]), UBUNTU, NO_CONTAINER))
-    assert answer.headline.startswith("GPU 1:")
+    assert answer.headline.startswith("Row remapping is pending on GPU 1:")
     assert answer.evidence == ("nvml.gpus.1.rows_pending",)
     assert commands(answer) == ("sudo nvidia-smi --gpu-reset -i 1",)
     assert commands(answer, 1) == ("sudo reboot",)

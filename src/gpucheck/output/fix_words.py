@@ -13,7 +13,7 @@ _REACH: dict[CommandClass, str] = {
     "interrupts": say("interrupts others"),
 }
 
-_THEN = say("Then, if nothing speaks against it:")
+_THEN = say("Then, if that is fine:")
 """What stands between two blocks of commands."""
 
 
