@@ -27,8 +27,8 @@ MACHINE = "rtx5090-cu124"
 COMMAND = "gpucheck --machine rtx5090.zip"
 PICTURE = ROOT / "docs" / "images" / "check.svg"
 WIDTH = 88
-_FOOTER = 2
-"""Lines at the end that have the time of the run, and what triage reads."""
+_FOOTER = slice(-3, -1)
+"""The lines before the last one: they have the time of the run, and what triage reads."""
 _CHAR, _LINE, _MARGIN, _SIZE = 7.8, 18, 16, 13
 _INK, _PAPER = "#d8dee9", "#1e222a"
 _COLORS = {
@@ -45,7 +45,9 @@ def printed(machine: str = MACHINE) -> list[str]:
     host, wish = machine_files.host(machine), TargetWish(python=None)
     snapshot = Collector(host, tables, wish=wish, request=Request()).collect().snapshot
     text = terminal.render(judge_machine(snapshot, tables), color=True, width=WIDTH)
-    return text.rstrip("\n").split("\n")[:-_FOOTER]
+    lines = text.rstrip("\n").split("\n")
+    del lines[_FOOTER]
+    return lines
 
 
 def picture(lines: list[str]) -> str:

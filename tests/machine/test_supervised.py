@@ -220,7 +220,7 @@ def test_one_that_reads_late_gets_everything(
 
 
 def test_one_that_leaves_too_much_unread_is_hung_up_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervised, "_MOST", 300_000)
+    monkeypatch.setattr(supervised, "_MOST_UNREAD", 300_000)
     child = program("import sys, time; time.sleep(0.3); print(len(sys.stdin.read()))")
     for _ in range(5):
         child.send(b"x" * 100_000)

@@ -145,9 +145,10 @@ def test_a_report_fits_one_screen(name: str) -> None:
 
 
 _LONGER = {
-    "libcuda-missing-nvml-there": 27,
+    "libcuda-missing-nvml-there": 28,
     "nvidia-blacklisted": 25,
-    "secure-boot-unsigned": 25,
+    "nvlink-six-links-down": 25,
+    "secure-boot-unsigned": 26,
 }
 
 

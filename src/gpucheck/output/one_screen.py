@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import CommandClass, Fix, Severity
-from gpucheck.facts.recording import Recorded
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
@@ -19,7 +18,6 @@ from gpucheck.output.blocks import Commands, Words
 from gpucheck.output.fix_words import steps
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.next_step import next_step
-from gpucheck.output.seen import seen
 from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions, recorded
 from gpucheck.output.terms import term
 from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
@@ -52,14 +50,18 @@ class Detail(enum.IntEnum):
 
 def write(page: Page, report: Report, detail: Detail) -> None:
     """Write what stands between the verdict and the last lines."""
-    if report.snapshot.get(Recorded).taken is not None:
-        page.labelled(say("Machine"), recorded(report.snapshot), column=COLUMN)
+    if elsewhere := recorded(report.snapshot):
+        page.labelled(say("Machine"), elsewhere, column=COLUMN)
     others = list(report.standing)
     cause = next((finding for finding in others if finding.slug in report.root_causes[:1]), None)
     if cause is not None:
         others.remove(cause)
+        from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
+
         if words := seen(cause):
             page.labelled(say("Evidence"), words, column=COLUMN)
+        if explained := report_blocks.explained(report, cause):
+            page.labelled(say("Explains"), in_series(explained), column=COLUMN)
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)

@@ -17,13 +17,8 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
     from gpucheck.output.evidence import evidence  # noqa: PLC0415  # most machines are healthy
 
     is_first = finding.slug in report.root_causes[:1]  # the verdict already has this one
-    # A note, such as that of an old driver branch, is no symptom: it only waits its turn.
-    explained = [
-        silenced.slug
-        for silenced in report.findings
-        if silenced.silenced_by == finding.slug and silenced.severity is not Severity.INFO
-    ]
-    explains = say("This also explains: {explained}", explained=in_series(explained))
+    slugs = explained(report, finding)
+    explains = say("This also explains: {explained}", explained=in_series(slugs))
     is_note = finding.severity is Severity.INFO
     return Box(
         heading=finding.slug,
@@ -31,7 +26,7 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
         intro=() if is_first else (Words(headline(finding)),),
         evidence=evidence(finding),
         fixes=fixes(finding.fixes if every_fix or not is_note else finding.fixes[:1]),
-        more=(*((Words(explains, hangs=True),) if explained else ()), more_about(finding.slug)),
+        more=(*((Words(explains, hangs=True),) if slugs else ()), more_about(finding.slug)),
     )
 
 
@@ -39,6 +34,18 @@ def machine_named(report: Report) -> str:
     """Return what the machine is called that was looked at."""
     is_recorded = report.snapshot.origin == "recorded"
     return say("The recorded machine") if is_recorded else say("This machine")
+
+
+def explained(report: Report, finding: Finding) -> list[str]:
+    """Return the slugs of what a finding explains.
+
+    A note, such as that of an old driver branch, is no symptom: it only waits its turn.
+    """
+    return [
+        silenced.slug
+        for silenced in report.findings
+        if silenced.silenced_by == finding.slug and silenced.severity is not Severity.INFO
+    ]
 
 
 def questions(report: Report) -> tuple[Section, ...]:

@@ -158,7 +158,7 @@ def recorded(snapshot: Snapshot) -> str:
         return ""
     found = snapshot.get(Recorded)
     if found.taken is None:
-        return say("Not this one. It was recorded; when and by which gpucheck is not known.")
+        return say("Not this one: it was recorded, and nobody noted when.")
     noted = say(
         "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}.",
         version=clean(found.gpucheck or ""), tables=clean(found.tables or ""),
