@@ -103,7 +103,7 @@ def test_a_recorded_machine_in_place_of_this_one(tmp_path: Path) -> None:
     file.write_bytes(as_archive(machine_files.load("rtx5090-cu124").recording))
     report = gpucheck.check(machine=str(file), gpus=1)
     assert (report.root_causes, report.snapshot.origin) == (("gpu-too-new-for-torch",), "recorded")
-    assert "Not this one. It was recorded" in report.text()
+    assert "Not this one: it was recorded" in report.text()
     for more in ({"python": sys.executable}, {"selftest": True}):
         with pytest.raises(UsageError, match=f"it does not go with {next(iter(more))}"):
             gpucheck.check(machine=str(file), **more)
