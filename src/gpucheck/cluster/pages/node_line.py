@@ -21,7 +21,7 @@ _OWNER = re.compile(r"'s\b")
 """What would leave a stray letter behind: the apostrophe is not kept."""
 _GAP = re.compile(r" ([,:])")
 _MISCONFIGURED, _SLOW = 4, 5  # exit statuses: docs/architecture.md, 1.2
-_NO_GPU = "no NVIDIA GPU to judge, and no requirement gpus-per-node that there should be one"
+_NO_GPU = "no NVIDIA GPU to judge, --require gpus-per-node says how many there should be"
 
 
 def of_node(node: Node, snapshot: Snapshot) -> str:
