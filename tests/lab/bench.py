@@ -142,13 +142,13 @@ class Printed:
         found: list[str] = []
         inside = False
         for line in self.text.splitlines():
-            if line.startswith(("  Fix", "    Verify:")):
+            if line.startswith(("Fix", "Verify")):
                 if found:
                     return found
-                inside = line.startswith("  Fix")
-            elif inside and line.startswith("      "):
+                inside = line.startswith("Fix")
+            elif inside and line.startswith("  ") and not line.startswith("   "):
                 found.append(line.strip())
-            elif not line.startswith("    "):
+            elif not line.startswith((" ", "Caution", "Then, ")):
                 inside = False
         return found
 
