@@ -27,7 +27,7 @@ from gpucheck.output import json_format, markdown, terminal
 from gpucheck.probes.torch import package_sources
 from gpucheck.tables import versions
 
-_CASES = Path(__file__).parents[1] / "compat_cases.jsonl"
+_CASES = Path(__file__).parents[1] / "describe" / "compat_cases.jsonl"
 _MOST_RANKS = 2000
 
 
