@@ -9,9 +9,10 @@ import pytest
 from gpucheck.cluster.attendance import Heard
 from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.job_plan import JobPlan, parse_drill
-from gpucheck.cluster.judgement import Judgement, roots
+from gpucheck.cluster.judgement import Judgement
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
+from gpucheck.cluster.use_case import roots
 from gpucheck.facts import builtins
 from gpucheck.facts.preflight import HeldUp
 from gpucheck.facts.process_state import Look

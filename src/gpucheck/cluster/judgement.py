@@ -35,7 +35,6 @@ from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import (
     Rank,
     RankResult,
-    RootCause,
     Step,
     StepResult,
     TaskFacts,
@@ -327,21 +326,6 @@ def _questions(ending: Ending) -> tuple[OpenQuestion, ...]:
         return ()
     question, fact = say("Can this job work together?"), "preflight.culprits"
     return (OpenQuestion(question=question, fact=fact, reason=ending.why),)
-
-
-def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
-    """Return the errors that the rules find on this node, the root cause first."""
-    standing = diagnose(snapshot, tables).standing
-    return [
-        RootCause(
-            slug=finding.slug,
-            headline=finding.headline,
-            confidence=finding.confidence,
-            fixes=finding.fixes,
-        )
-        for finding in standing
-        if finding.severity is Severity.ERROR
-    ]
 
 
 def _is_late(culprit: Culprit, late: set[int]) -> bool:

@@ -14,10 +14,10 @@ from gpucheck.cluster import job_plan, task_0
 from gpucheck.cluster.door import Door, tell_refused
 from gpucheck.cluster.figures import baseline, policy
 from gpucheck.cluster.job_plan import JobPlan
-from gpucheck.cluster.judgement import Judgement, Result, roots
+from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.launchers.variables import EntranceError
-from gpucheck.cluster.model import ExitStatus, StepResult
+from gpucheck.cluster.model import ExitStatus, RootCause, StepResult
 from gpucheck.cluster.request import PreflightRequest
 from gpucheck.cluster.session import Policy, Session
 from gpucheck.cluster.store.client import ConnectError
@@ -25,8 +25,11 @@ from gpucheck.cluster.store.task_messages import Refusal, Verdict
 from gpucheck.cluster.store.wire import NoPortError, SameRunError, StoreError
 from gpucheck.cluster.task.supervisor import ExitReason
 from gpucheck.doctor.selftests import test_names
+from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
+from gpucheck.facts.claims import Severity
 from gpucheck.facts.encoding import in_utf_8
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.streams import reading
 from gpucheck.interface.errors import NO_ROOM, AskError, RefusedError, UsageError, no_room
 from gpucheck.interface.listener import Listener
@@ -453,3 +456,18 @@ def _why(exit_reason: ExitReason, host: str) -> str:
             why=exit_reason.detail,
         )
     return exit_reason.detail
+
+
+def roots(snapshot: Snapshot, tables: Tables) -> list[RootCause]:
+    """Return the errors that the rules find on this node, the root cause first."""
+    standing = diagnose(snapshot, tables).standing
+    return [
+        RootCause(
+            slug=finding.slug,
+            headline=finding.headline,
+            confidence=finding.confidence,
+            fixes=finding.fixes,
+        )
+        for finding in standing
+        if finding.severity is Severity.ERROR
+    ]

@@ -7,6 +7,7 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import say
 from gpucheck.output.blocks import Commands, Words
 
+# Asked in this order: a list of GPUs that NVML does not give is a question about the GPU first.
 _OF_GPU = ("pci.", "nvml.gpus")
 _OF_DRIVER = ("nvml.", "cuda_driver.", "driver.", "nvidia_smi.")
 _NO_PYTHON = ("not-found", "not-started")
