@@ -1,6 +1,7 @@
 """What a stranger can do to a store: use up the allowance of strangers, and nothing else."""
 
 import contextlib
+import gc
 import json
 import socket
 import threading
@@ -354,6 +355,29 @@ def test_junk_is_refused_and_the_job_goes_on(store: Store) -> None:
         until(lambda: "MiB at most" in bad.refused, bad, seconds=60)
         assert sum(map(len, store.under("big/").values())) <= entries._BYTES_EACH  # noqa: SLF001
         is_set(store, good, "done/2")
+
+
+def test_a_store_that_closes_while_others_connect_leaves_no_connection_open() -> None:
+    store = Store.open(None, None, RUN, clients=4)
+    port, before = store.port, threading.Barrier(5)
+
+    def connect_and_go() -> None:
+        before.wait()
+        with contextlib.suppress(OSError):
+            while True:
+                with socket.create_connection(("127.0.0.1", port), 1) as stranger:
+                    stranger.sendall(b"no hello\n")
+
+    strangers = [threading.Thread(target=connect_and_go) for _ in range(4)]
+    for stranger in strangers:
+        stranger.start()
+    before.wait()
+    time.sleep(0.05)  # some are half accepted now
+    store.close()
+    for stranger in strangers:
+        stranger.join()
+    del store
+    gc.collect()  # a transport that was left open warns now
 
 
 def test_all_connections_together_have_a_limit_and_task_0_has_none() -> None:

@@ -330,6 +330,8 @@ class Hub:
         self.entries = Entries(clients)
         self.clients = clients
         self._marks = marks or {}
+        self.connections: set[Connection] = set()
+        """All that are open, those included that are being closed."""
         self._known: set[Connection] = set()
         self.tasks: dict[int, dict[Connection, None]] = {}
         """The connections of each task."""
@@ -348,6 +350,7 @@ class Hub:
 
     def enter(self, connection: Connection) -> None:
         """Note a new connection; others that are not known either may have to go for it."""
+        self.connections.add(connection)
         self._strangers.add(connection, connection.address)
         while len(self._strangers) > self._most_strangers:
             stranger = self._strangers.next_out()
@@ -391,6 +394,7 @@ class Hub:
 
     def leave(self, connection: Connection) -> None:
         """Remove a connection and what it waits for."""
+        self.connections.discard(connection)
         self._known.discard(connection)
         if (connections := self.tasks.get(connection.task)) is not None:
             was_there = connection in connections
@@ -450,7 +454,7 @@ class Hub:
 
     def stop(self) -> None:
         """Close all connections."""
-        for connection in (*self._known, *self._strangers):
+        for connection in self.connections:
             connection.stop()
 
     def _forget_wait(self, connection: Connection, number: int) -> None:

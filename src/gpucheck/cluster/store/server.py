@@ -226,7 +226,7 @@ class Store:
         """Close the port and all connections."""
         if not self._thread.is_alive():
             return
-        self._loop.call_soon_threadsafe(self._end)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop)
         self._thread.join(5)
         if not self._thread.is_alive():
             self._loop.close()
@@ -247,10 +247,17 @@ class Store:
         self._due = now + _PULSE
         self._loop.call_later(_PULSE, self._pulse)
 
-    def _end(self) -> None:
+    async def _end(self) -> None:
+        """Let the loop go around until no connection is left, those included that just came."""
+        for listener in self._listening.sockets:
+            self._loop.remove_reader(listener)  # a closed server loses whom it just accepted
+        accepting = asyncio.all_tasks() - {asyncio.current_task()}
+        await asyncio.gather(*accepting, return_exceptions=True)
         self._listening.close()
-        self._hub.stop()
-        self._loop.call_soon(self._loop.stop)
+        while self._hub.connections:
+            self._hub.stop()
+            await asyncio.sleep(0)
+        self._loop.stop()
 
 
 def _refuse_same_run(port: int, run: str) -> None:
