@@ -107,11 +107,14 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
         """Return who has to act on a ticket, and what failed where if it is a program's bug."""
         if self.owner is None:
             return {}
-        failure = self.snapshot.get(Pasted).failure
+        pasted = self.snapshot.get(Pasted)
+        failure = pasted.failure
+        leads = [{"cause": lead.cause, "share": lead.share} for lead in pasted.leads or ()]
+        whose = {"owner": self.owner, **({"leads": leads} if leads else {})}
         if failure is None or self.owner not in _OF_CODE:
-            return {"owner": self.owner}
+            return whose
         return {
-            "owner": self.owner,
+            **whose,
             "exception": failure.exception,
             "frame": failure.frame,
             "package": failure.package,

@@ -58,6 +58,15 @@ class Failed(Facts, frozen=True, kw_only=True):
     """Whether that place is in an installed package."""
 
 
+class Lead(Facts, frozen=True, kw_only=True):
+    """A cause that the wording of a text resembles; no line of it shows the cause."""
+
+    cause: str | None = None
+    """A slug, or ``healthy``: nothing of the environment is wrong."""
+    share: float | None = None
+    """How many of such texts are about it: 0 to 1."""
+
+
 class Pasted(Section, frozen=True, kw_only=True):
     """Filled only by ``gpucheck triage``."""
 
@@ -81,3 +90,5 @@ class Pasted(Section, frozen=True, kw_only=True):
     """The formats that were recognised."""
     taken: list[Taken] | None = None
     """What was read from each format, including formats that do not point to a cause."""
+    leads: list[Lead] | None = None
+    """What the wording resembles where no rule found a cause, the likeliest first."""

@@ -9,6 +9,7 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
+from gpucheck.findings import all_rules
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import in_series, in_turn, listed, say, say_many
 from gpucheck.output.blocks import Box, Items, Quoted, Words, more_about
@@ -29,6 +30,8 @@ _SETTLE = (
     "pci.gpus.0.product",
 )  # fmt: skip
 """The facts that decide whether a text without a cause is called healthy, or is left open."""
+RESEMBLED = say("No line shows it, but by its wording the text may be about")
+"""Above what the second reader found."""
 
 
 def render(
@@ -50,6 +53,7 @@ def render(
     pasted = report.snapshot.get(Pasted)
     page.labelled(VERDICTS[report.verdict], first_line(report), column=_COLUMN, style=style)
     if _says_nothing(report):
+        _resembled(page, report)
         return page.text()
     if quiet:
         for slug in report.root_causes:
@@ -59,11 +63,37 @@ def render(
     for question in report.open_questions:
         page.heading(say("Not decided"))
         page.words(in_turn([question.question, clean(question.reason)]), indent=2)
+    _resembled(page, report)
     if lines and not report.root_causes:
         for heading, found in settling(report):
             page.write([Box(heading=heading, evidence=(Quoted(tuple(map(where, found))),))])
     _read(page, pasted, lines=lines)
     return _ended(page, report)
+
+
+def _resembled(page: Page, report: Report) -> None:
+    if found := leads(report):
+        page.heading(RESEMBLED)
+        page.write([Items(tuple(found))])
+
+
+def leads(report: Report) -> list[str]:
+    """Return what the wording of a text without a cause resembles, with how often."""
+    found = report.snapshot.get(Pasted).leads if report.verdict == "unknown" else None
+    names = [(_named(lead.cause or ""), round(100 * (lead.share or 0))) for lead in found or ()]
+    return [
+        say("{cause}: {percent} of 100 such texts", cause=name, percent=percent)
+        for name, percent in names
+        if name
+    ]
+
+
+def _named(cause: str) -> str:
+    """Return the words for a cause; "" for a slug of a saved report that nobody knows."""
+    rule = all_rules().get(cause)
+    if rule is None:
+        return say("nothing of the environment is wrong") if cause == "healthy" else ""
+    return with_slug(rule.title, cause)
 
 
 def first_line(report: Report) -> str:

@@ -33,6 +33,7 @@ from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
 from gpucheck.ticket.owner import owner_of
+from gpucheck.ticket.prose_reader import leads_of
 from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
@@ -64,7 +65,10 @@ def _built_in() -> Tables:
 
 
 def judge(text: Text, tables: Tables) -> Report:
-    """Name the cause; if none is found, look again with broken lines joined."""
+    """Name the cause; if none is found, look again with broken lines joined.
+
+    What no rule decides is read once more by its wording, which orders the causes to ask about.
+    """
     reading = read(text, tables)
     report = _judged(reading, tables)
     if not _is_settled(report, reading):
@@ -77,7 +81,21 @@ def judge(text: Text, tables: Tables) -> Report:
         report = next(
             (joined_report for joined_report in again if _names_more(joined_report, report)), report
         )
-    return report
+    return report if report.root_causes else _with_leads(report, reading, tables)
+
+
+def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
+    """Return a report without a cause with what the wording of its text resembles."""
+    pasted = report.snapshot.get(Pasted)
+    examined = reading.recognised or pasted.failure is not None
+    if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
+        return report
+    leads = leads_of(reading.text.lower, doubts_only=report.verdict != "unknown")
+    if not leads:
+        return report
+    sources = {**pasted.sources, "leads": say("the wording of the text")}
+    pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
+    return judge_saved(report.snapshot.with_section(pasted), tables)
 
 
 def _is_settled(report: Report, reading: Reading) -> bool:
@@ -148,7 +166,12 @@ def _open_questions(
         return (_question(question, "pasted.gpu_error", reason, "gpucheck"),)
     if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
-    return _of_failure(snapshot) or _of_facts(snapshot)
+    if open_already := _of_failure(snapshot) or _of_facts(snapshot):
+        return open_already
+    if pasted.leads and not recognised and pasted.failure is None:
+        reason = say("no line shows a fault, but many texts in such words are about one")
+        return (_question(say("What fails?"), "pasted.leads", reason, _COLLECT_ENV),)
+    return ()
 
 
 def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:

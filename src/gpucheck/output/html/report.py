@@ -124,6 +124,7 @@ def _ticket_page(report: Report) -> str:
     main: list[Node] = [
         *written(_box(report, finding) for finding in report.causes),
         _questions(report),
+        _leads(report),
         _settling(report),
         section(
             "read", say("What was read"), items(ticket_text.read_lines(report.snapshot.get(Pasted)))
@@ -153,6 +154,11 @@ def _questions(report: Report) -> Element | None:
         in_turn([question.question, clean(question.reason)]) for question in report.open_questions
     ]
     return section("questions", say("Not decided"), items(asked)) if asked else None
+
+
+def _leads(report: Report) -> Element | None:
+    found = ticket_text.leads(report)
+    return section("leads", ticket_text.RESEMBLED, items(found)) if found else None
 
 
 def _settling(report: Report) -> Element | None:

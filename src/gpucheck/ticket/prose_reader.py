@@ -1,0 +1,169 @@
+"""The second reader: what the wording of a text resembles where no rule finds a cause.
+
+People describe a fault in words that no list of patterns has. A linear model learned from labelled
+tickets which words go with which cause (``tools/train_prose_reader.py``; the model card is
+``docs/triage/prose-reader.md``). It reads what the rules leave open or are vague about, and what it
+says is never a finding: it orders the causes to ask about.
+"""
+
+import importlib.resources
+import itertools
+import math
+import re
+import sys
+import zlib
+from collections import Counter
+from functools import cache, lru_cache
+
+import msgspec
+
+from gpucheck.facts.pasted import Lead
+
+PLACES = 1 << 14
+"""Places of the hashed counts: 65,536 read no better, and 16,384 keep the model below 1 MB."""
+MOST_CHARACTERS = 4000
+"""People describe their problem first: 20,000 characters read no better and take longer."""
+_LETTERS = 4
+"""Letters in a row that are counted, too: endings and misspelt names."""
+_STEPS = 16
+"""Into how many steps a weight of 1 is cut, so that whole numbers can be added."""
+_ZERO = 128
+"""The byte of a weight of 0."""
+_LANE = 4
+"""Bytes for the sum of a cause: 4,000 characters cannot add up to 2**32."""
+_MOST_LEADS = 3
+_LEAST_SHARE = 0.05
+"""Chosen: what fewer than one in twenty such texts are about helps nobody to decide."""
+NO_FAULT = frozenset({"healthy", "application-bug", "not-gpu-related"})
+"""The answers that accuse nothing of the environment."""
+_DOUBT = 0.3
+"""Chosen: from this share on a text that nothing else examined is not called healthy. On 998 fresh
+tickets 0.5 and 0.1 miss hardly more or fewer faults, and 0.1 doubts every tenth text without one.
+"""
+_FEWEST_WORDS = 4
+"""Chosen: of less nobody can say what it is about."""
+_A_SENTENCE = 25
+"""Chosen: words, from which on a text has more to read than the one symptom in it."""
+_LONGEST_LABEL = 60
+"""Chosen: characters, as many as the labels of collect_env have at most."""
+_MODEL = "prose_reader.bin"
+# A word of a program or a person, a Chinese or Japanese character, a Korean word.
+_WORD = re.compile(r"[a-z0-9_.\-+/]+|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]+")
+# Sizes, addresses and identifiers differ in each text: they are one word.
+_LONG_NUMBER = re.compile(r"\d{4,}")
+
+
+class Model(msgspec.Struct, frozen=True):
+    """The head of the file; the weights follow, a row of ``causes`` bytes for each place.
+
+    A byte less 128, times ``scale``, is a weight. ``base`` has a number for each cause.
+    """
+
+    causes: tuple[str, ...]
+    base: tuple[float, ...]
+    scale: float
+    sharpness: float
+    """What scores are multiplied by before they become shares; it calibrates these."""
+
+
+def counted(text: str) -> dict[int, int]:
+    """Return how often each word, each pair of words and each four letters occur, by place.
+
+    Of fewer than four words it returns nothing.
+    """
+    words = _WORD.findall(_LONG_NUMBER.sub("0", text[:MOST_CHARACTERS].lower()))
+    if len(words) < _FEWEST_WORDS:
+        return {}
+    grams = Counter(words)
+    grams.update(map(" ".join, itertools.pairwise(words)))
+    for word in set(words):
+        grams.update(
+            "#" + word[at : at + _LETTERS]
+            for at in range(len(word) - _LETTERS + 1)
+            if len(word) > _LETTERS + 1
+        )
+    places: Counter[int] = Counter()
+    for gram, count in grams.items():
+        places[zlib.crc32(gram.encode()) % PLACES] += count
+    return dict(places)
+
+
+def weighed(count: int) -> int:
+    """Return the weight of a place that occurs so often, in whole steps."""
+    return round(_STEPS * (1 + math.log(count)))
+
+
+@lru_cache(maxsize=4)
+def shares(text: str) -> dict[str, float]:
+    """Return for each cause how many of such texts are about it; nothing of too short a text.
+
+    score(cause) = base + scale * sum(weight of the place * its byte) / length of all weights
+    """
+    places = counted(text)
+    if not places:
+        return {}
+    model, rows = _model()
+    lanes = len(model.causes)
+    low = 0 if sys.byteorder == "little" else _LANE - 1
+    total = together = squares = 0
+    for place, count in places.items():
+        weight = weighed(count)
+        wide = bytearray(_LANE * lanes)
+        wide[low::_LANE] = rows[place * lanes : (place + 1) * lanes]
+        total += weight * int.from_bytes(
+            wide, sys.byteorder
+        )  # all causes at once: no loop over them
+        together += weight
+        squares += weight * weight
+    sums = total.to_bytes(_LANE * lanes, sys.byteorder)
+    unit = model.scale / math.sqrt(squares)
+    scores = [
+        model.sharpness * (base + unit * (summed - _ZERO * together))
+        for base, summed in zip(model.base, memoryview(sums).cast("I"), strict=True)
+    ]
+    most = max(scores)
+    raised = [math.exp(score - most) for score in scores]
+    return {cause: part / sum(raised) for cause, part in zip(model.causes, raised, strict=True)}
+
+
+def leads_of(text: str, *, doubts_only: bool = False) -> list[Lead]:
+    """Return the causes that a text most resembles, the likeliest first, at most three.
+
+    ``doubts_only``: none, unless many of such texts are about a fault of the environment.
+    """
+    found = shares(text)
+    if not found:
+        return []
+    of_faults = sum(share for cause, share in found.items() if cause not in NO_FAULT)
+    if doubts_only and of_faults < _DOUBT:
+        return []
+    by_share = sorted(found.items(), key=lambda item: -item[1])
+    return [
+        Lead(cause=cause, share=round(share, 2))
+        for cause, share in by_share[:_MOST_LEADS]
+        if share >= _LEAST_SHARE
+    ]
+
+
+def agrees(text: str, slug: str) -> bool:
+    """Whether a cause is among the three that a text most resembles.
+
+    A cause that was never learned, and a text of a sentence, is not contradicted.
+    """
+    found = shares(text)
+    if slug not in found or _words_of_prose(text) < _A_SENTENCE:
+        return True
+    return sum(share > found[slug] for share in found.values()) < _MOST_LEADS
+
+
+def _words_of_prose(text: str) -> int:
+    """Return how many words stand in lines that do not begin with a label, as facts do."""
+    lines = text[:MOST_CHARACTERS].splitlines()
+    return sum(len(_WORD.findall(line)) for line in lines if ":" not in line[:_LONGEST_LABEL])
+
+
+@cache
+def _model() -> tuple[Model, bytes]:
+    data = zlib.decompress(importlib.resources.files(__package__).joinpath(_MODEL).read_bytes())
+    head, _, rows = data.partition(b"\n")
+    return msgspec.json.decode(head, type=Model), rows

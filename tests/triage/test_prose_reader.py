@@ -1,0 +1,143 @@
+"""The second reader: what the wording of a text resembles where no rule finds a cause."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from gpucheck import triage
+from gpucheck.facts.pasted import Lead, Pasted
+from gpucheck.facts.snapshot import decode
+from gpucheck.language import speaking
+from gpucheck.log_patterns.form import Strength
+from gpucheck.log_patterns.text import Line, Text
+from gpucheck.output import ticket_text
+from gpucheck.tables import Tables, tables_dir
+from gpucheck.ticket import prose_reader, reading
+from gpucheck.ticket.judge import judge_saved
+
+# Nothing in it is a message of a program.
+IN_WORDS = (
+    "docker container cannot see the gpu, nvidia-smi works on the host. "
+    "what is wrong with my compose file?"
+)
+QUESTION = "Feature request: please add a dark theme and an option that hides the sidebar."
+
+
+@pytest.mark.parametrize(
+    "text", [IN_WORDS, QUESTION, "显卡驱动装好了 但是训练的时候只用CPU", "a b c d"]
+)
+def test_shares_are_those_of_a_plain_sum_and_add_up_to_1(text: str) -> None:
+    model, rows = prose_reader._model()  # noqa: SLF001
+    places = prose_reader.counted(text)
+    weights = {place: prose_reader.weighed(count) for place, count in places.items()}
+    length = math.sqrt(sum(weight * weight for weight in weights.values()))
+    lanes = len(model.causes)
+    raised = [
+        math.exp(
+            model.sharpness
+            * (
+                model.base[at]
+                + model.scale
+                * sum(w * (rows[place * lanes + at] - 128) for place, w in weights.items())
+                / length
+            )
+        )
+        for at in range(lanes)
+    ]
+    found = prose_reader.shares(text)
+    assert sum(found.values()) == pytest.approx(1)
+    for at, cause in enumerate(model.causes):
+        assert found[cause] == pytest.approx(raised[at] / sum(raised))
+
+
+def test_the_longest_text_overflows_no_sum() -> None:
+    words = " ".join(f"{chr(97 + at % 26)}{at:03}" for at in range(1000))
+    most = max(map(prose_reader.weighed, prose_reader.counted(words).values()))
+    places = prose_reader.counted(words)
+    assert sum(map(prose_reader.weighed, places.values())) * 255 < 2**32
+    assert prose_reader.MOST_CHARACTERS * 2 * most * 255 < 2**32  # whatever the text is
+
+
+def test_a_few_words_resemble_nothing() -> None:
+    assert prose_reader.shares("it fails") == {}
+    assert prose_reader.leads_of("it fails") == []
+
+
+def test_leads_are_the_likeliest_first_and_at_most_three() -> None:
+    leads = prose_reader.leads_of(IN_WORDS.lower())
+    shares = [lead.share or 0 for lead in leads]
+    assert leads[0].cause == "container-no-gpu"
+    assert 1 <= len(leads) <= 3
+    assert shares == sorted(shares, reverse=True)
+
+
+def test_an_undecided_text_shows_what_it_resembles_and_stays_unknown() -> None:
+    report = triage(IN_WORDS)
+    assert report.verdict == "unknown"
+    assert report.root_causes == ()
+    leads = report.snapshot.get(Pasted).leads or []
+    assert leads[0].cause == "container-no-gpu"
+    page = ticket_text.render(report)
+    assert "No line shows it, but by its wording the text may be about" in page
+    assert "[container-no-gpu]: " in page
+    assert report.as_line("1")["leads"][0]["cause"] == "container-no-gpu"
+    with speaking("zh"):
+        assert "从措辞看" in ticket_text.render(report)
+
+
+def test_what_a_rule_decides_is_not_read_by_its_wording(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(_text: str) -> dict[str, float]:
+        raise AssertionError
+
+    monkeypatch.setattr(prose_reader, "shares", never)
+    report = triage("AssertionError: Torch not compiled with CUDA enabled")
+    assert report.root_causes == ("torch-cpu-only",)
+    assert report.snapshot.get(Pasted).leads is None
+
+
+def test_a_question_stays_a_healthy_text() -> None:
+    report = triage(QUESTION)
+    assert report.verdict == "healthy"
+    assert "leads" not in report.as_line("1")
+
+
+def test_a_saved_report_says_the_same_again() -> None:
+    report = triage(IN_WORDS)
+    saved = decode(json.dumps(report.as_json()).encode())
+    again = judge_saved(saved, Tables(tables_dir(None)))
+    assert again.verdict == "unknown"
+    assert again.snapshot.get(Pasted).leads == report.snapshot.get(Pasted).leads
+
+
+def test_a_cause_that_nobody_knows_is_not_shown() -> None:
+    report = triage(IN_WORDS)
+    pasted = report.snapshot.get(Pasted)
+    changed = Pasted(leads=[Lead(cause="\x1b[31mevil", share=0.9)], readers=pasted.readers)
+    other = judge_saved(report.snapshot.with_section(changed), Tables(tables_dir(None)))
+    assert "evil" not in ticket_text.render(other)
+
+
+def test_a_symptom_in_prose_accuses_only_where_the_wording_agrees(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = (
+        "Our multi-gpu training with DDP hangs. It did so yesterday, and the week before as well, "
+        "always in the night when nobody looks at the machines. Any idea what to try next?"
+    )
+    vague, *_ = reading.read(Text([Line(1, text)]), Tables(tables_dir(None))).found
+    assert vague.message.strength is Strength.SYMPTOM
+    monkeypatch.setattr(reading, "agrees", lambda _text, _slug: True)
+    assert triage(text).root_causes == (vague.slug,)
+    monkeypatch.setattr(reading, "agrees", lambda _text, _slug: False)
+    assert triage(text).root_causes == ()
+
+
+def test_the_model_knows_the_slugs_of_today() -> None:
+    from gpucheck.findings import all_rules  # noqa: PLC0415
+
+    model, rows = prose_reader._model()  # noqa: SLF001
+    assert set(model.causes) - set(all_rules()) == {"healthy"}
+    assert len(rows) == prose_reader.PLACES * len(model.causes)
+    assert Path(prose_reader.__file__).with_name("prose_reader.bin").stat().st_size < 1_000_000
