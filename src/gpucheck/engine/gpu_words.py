@@ -156,7 +156,7 @@ class _Places:
         self._by_address = {a: f"nvml.gpus.{at}" for at, a in enumerate(listed) if a}
 
     def of(self, gpu: str) -> list[str]:
-        """Return the key of a GPU as a check has named it; [] if it cannot be told apart."""
+        """Return the key of a GPU as a check has named it; [] if nobody can say which it is."""
         section, _, at = gpu.rpartition(".")
         if section == "nvml.gpus":
             return [gpu]

@@ -57,7 +57,7 @@ RULE = Rule(
 # a machine cannot see.
 _REPLACE = OnGpu(
     "replace",
-    say("a row remapping failed, which is what NVIDIA's RMA policy for GPU memory asks for"),
+    say("a row remapping has failed, which is NVIDIA's criterion for replacing a GPU (RMA policy)"),
 )
 _BY_XID = OnGpu("drain", say("NVIDIA's Xid catalogue asks for a reset or a restart"))
 _OLD = OnGpu(

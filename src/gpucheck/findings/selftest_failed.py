@@ -102,7 +102,11 @@ RULE = Rule(
         "gpu-slow",
     ),
     preflight=InPreflight(exit_class=1),
-    on_gpu=OnGpu("drain", say("a self-test fails on it that another GPU of its model passes")),
+    on_gpu=OnGpu(
+        "drain",
+        say("a self-test fails on it that another GPU of its model passes"),
+        is_by_peers=True,
+    ),
 )
 
 _OTHERS = (

@@ -64,7 +64,11 @@ RULE = Rule(
         of_ranks=("wrong",),
         of_links=("wrong",),
     ),
-    on_gpu=OnGpu("drain", say("it computes wrong values where another GPU of its model does not")),
+    on_gpu=OnGpu(
+        "drain",
+        say("it computes wrong values where another GPU of its model does not"),
+        is_by_peers=True,
+    ),
 )
 
 _KINDS = (

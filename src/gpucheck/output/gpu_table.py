@@ -25,7 +25,7 @@ from gpucheck.output.words import bracketed, clean, counted, headed
 STYLES: dict[GpuWord | None, str] = {
     "keep": "green", "watch": "yellow", "drain": "red", "replace": "red", None: "blue",
 }  # fmt: skip
-_WORST_FIRST: tuple[GpuWord, ...] = ("replace", "drain", "watch", "keep")
+WORST_FIRST: tuple[GpuWord, ...] = ("replace", "drain", "watch", "keep")
 _NOT_READ = "-"
 _NODE, _SEVERAL = 4, 2
 """GPUs. Chosen: from four on a machine is a node, whose operator looks for the one that differs;
@@ -117,13 +117,14 @@ def gpu_table(report: Report) -> GpuTable | None:
 def counts(gpus: Sequence[GpuVerdict], *, is_node: bool) -> str:
     """Return how many GPUs have each word, the worst first: ``1 drain, 7 keep``."""
     found = [gpu.verdict for gpu in gpus]
-    some = [
-        say("{count} {outcome}", count=found.count(each), outcome=word(each, is_node=is_node))
-        for each in _WORST_FIRST
-        if each in found
-    ]
-    unknown = found.count(None)
-    return in_series([*some, *([say("{count} unknown", count=unknown)] if unknown else [])])
+    words = {each: word(each, is_node=is_node) for each in WORST_FIRST} | {None: term("unknown")}
+    return in_series(
+        [
+            say("{count} {word}", count=found.count(each), word=said)
+            for each, said in words.items()
+            if each in found
+        ]
+    )
 
 
 def word(verdict: GpuWord | None, *, is_node: bool) -> str:

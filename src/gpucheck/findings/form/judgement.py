@@ -37,6 +37,9 @@ class OnGpu(msgspec.Struct, frozen=True):
 
     word: GpuWord
     reason: str
+    is_by_peers: bool = False
+    """Whether it blames the GPU only because others do not have it: what all have is the fault of
+    something that they share."""
 
 
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
