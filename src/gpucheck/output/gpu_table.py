@@ -59,11 +59,27 @@ class GpuTable(NamedTuple):
             return self
         cells = [_range(column) for column in zip(*(row.cells for row in kept), strict=True)]
         row = Row((_spans([row.cells[0] for row in kept]), *cells[1:]), "keep", "")
-        return self._replace(rows=[*self.named().rows, row])
+        return self._replace(rows=[*self._others(), row])
 
     def named(self) -> "GpuTable":
         """Return the table without the GPUs that are kept: its title counts them."""
-        return self._replace(rows=[row for row in self.rows if row.verdict != "keep"])
+        return self._replace(rows=self._others()).without_gaps()
+
+    def _others(self) -> list[Row]:
+        return [row for row in self.rows if row.verdict != "keep"]
+
+    def without_gaps(self) -> "GpuTable":
+        """Return the table without the columns that nobody could read."""
+        read = [
+            at
+            for at in range(len(self.heads) - 1)
+            if {row.cells[at] for row in self.rows} != {_NOT_READ}
+        ]
+        shown = (*read, len(self.heads) - 1)
+        return self._replace(
+            heads=[self.heads[at] for at in shown],
+            rows=[row._replace(cells=[row.cells[at] for at in shown]) for row in self.rows],
+        )
 
     def counted(self) -> "GpuTable":
         """Return only the title, which counts the GPUs by their words."""
@@ -81,7 +97,7 @@ def gpu_table(report: Report) -> GpuTable | None:
     snapshot = report.snapshot
     listed = snapshot.get(Nvml).gpus
     gpus = report.gpus
-    if not listed or len(gpus) < _SEVERAL:
+    if not listed or len(gpus) < _SEVERAL or report.about != "machine":
         return None
     read: list[NvmlGpu | None] = [*listed, *[None] * (len(gpus) - len(listed))]
     columns = {
@@ -95,23 +111,18 @@ def gpu_table(report: Report) -> GpuTable | None:
         say("NVLinks"): _links(read),
         "Xid": _xids(snapshot, gpus),
     }
-    shown = {head: cells for head, cells in columns.items() if set(cells) != {_NOT_READ}}
     is_node = in_cluster(snapshot)
     rows = [
         Row(
-            (
-                _name(gpu),
-                *(cells[at] for cells in shown.values()),
-                word(gpu.verdict, is_node=is_node),
-            ),
+            (_name(gpu), *cells, word(gpu.verdict, is_node=is_node)),
             gpu.verdict,
             "" if gpu.verdict == "keep" else bracketed(gpu.reason, in_series(gpu.findings)),
         )
-        for at, gpu in enumerate(gpus)
+        for gpu, *cells in zip(gpus, *columns.values(), strict=True)
     ]
     names = [clean(gpu.device_name or say("NVIDIA GPU")) for gpu in gpus]
     title = headed(counted(names), counts(gpus, is_node=is_node))
-    return GpuTable(title, ("GPU", *shown, say("Verdict")), rows)
+    return GpuTable(title, ("GPU", *columns, say("Verdict")), rows).without_gaps()
 
 
 def counts(gpus: Sequence[GpuVerdict], *, is_node: bool) -> str:

@@ -48,7 +48,8 @@ class Detail(enum.IntEnum):
     NO_MACHINE = 4
     """Nothing about the machine."""
     TABLE = 5
-    """Of a node: nothing beside its table that this shows as well, nor which Python was asked."""
+    """Of a node: its table stands for what shows the cause and what this explains; and not which
+    Python was asked."""
 
 
 def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = None) -> None:
@@ -63,7 +64,8 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
 
         if (words := seen(cause)) and detail < Detail.TABLE:
             page.labelled(say("Evidence"), words, column=COLUMN)
-        if explained := report_blocks.explained(report, cause):
+        explained = report_blocks.explained(report, cause)
+        if explained and detail < Detail.TABLE:
             page.labelled(say("Explains"), in_series(explained), column=COLUMN)
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)

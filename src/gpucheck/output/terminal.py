@@ -124,7 +124,7 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
 def _levels(report: Report) -> Iterator[tuple[GpuTable | None, Detail]]:
     """Yield which table of the GPUs to try with which detail, the fullest page first."""
     without = [(None, detail) for detail in Detail if detail < Detail.TABLE]
-    whole = of_node(report) if report.about == "machine" else None
+    whole = of_node(report)
     if whole is not None:
         yield from ((whole, detail) for _, detail in without)
         yield from product((whole.merged(), whole.named(), whole.counted()), Detail)
