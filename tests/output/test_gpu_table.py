@@ -59,6 +59,27 @@ def test_where_the_cause_needs_the_room_the_kept_gpus_share_a_line() -> None:
     assert any(line.startswith("Tested") for line in page)
 
 
+def test_where_no_gpu_differs_a_cause_of_another_kind_has_its_room() -> None:
+    page = lines(reported("fabric-manager-802"))
+    assert not any(line.startswith("GPU ") for line in page)
+    assert any(line.startswith("Note ") for line in page)
+    page = lines(reported("shm-64mb-eight-gpus"))
+    at = next(at for at, line in enumerate(page) if line.startswith("GPU  "))
+    assert page[at - 1] == "GPUs     8 x NVIDIA A100-SXM4-80GB: 8 keep"
+    assert page[at + 1].split() == [
+        "0-7",
+        "31-34",
+        "62-63",
+        "345",
+        "0/80",
+        "0",
+        "0",
+        "12/12",
+        "keep",
+    ]
+    assert any(line.startswith("Evidence ") for line in page)
+
+
 def test_a_page_with_details_has_every_gpu_and_why_it_is_not_kept() -> None:
     page = lines(reported("gpu-lost-xid79"), verbose=1)
     assert sum(line.endswith("  keep") for line in page) == 7

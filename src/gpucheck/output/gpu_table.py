@@ -53,20 +53,16 @@ class GpuTable(NamedTuple):
     rows: Sequence[Row]
 
     def merged(self) -> "GpuTable":
-        """Return the table with one row for all GPUs that are kept, whose cells are ranges."""
+        """Return the table with one row for all GPUs that are kept, and one for the unknown."""
         kept = [row for row in self.rows if row.verdict == "keep"]
-        if len(kept) < _SEVERAL:
-            return self
-        cells = [_range(column) for column in zip(*(row.cells for row in kept), strict=True)]
-        row = Row((_spans([row.cells[0] for row in kept]), *cells[1:]), "keep", "")
-        return self._replace(rows=[*self._others(), row])
+        unknown = [row for row in self.rows if row.verdict is None]
+        others = [row for row in self.rows if row not in kept and row not in unknown]
+        return self._replace(rows=[*others, *_as_one(unknown), *_as_one(kept)])
 
     def named(self) -> "GpuTable":
         """Return the table without the GPUs that are kept: its title counts them."""
-        return self._replace(rows=self._others()).without_gaps()
-
-    def _others(self) -> list[Row]:
-        return [row for row in self.rows if row.verdict != "keep"]
+        rows = [row for row in self.rows if row.verdict != "keep"]
+        return self._replace(rows=rows).without_gaps()
 
     def without_gaps(self) -> "GpuTable":
         """Return the table without the columns that nobody could read."""
@@ -152,6 +148,14 @@ def in_cluster(snapshot: Snapshot) -> bool:
         snapshot.get(Pci), snapshot.get(LimitsOfProcess),
     )  # fmt: skip
     return bool(cluster.scheduler)
+
+
+def _as_one(rows: Sequence[Row]) -> list[Row]:
+    """Return one row for all of these, whose cells are ranges; none without any."""
+    if not rows:
+        return []
+    names, *columns = zip(*(row.cells for row in rows), strict=True)
+    return [Row((_spans(names), *map(_range, columns)), rows[0].verdict, "")]
 
 
 def _spans(names: Sequence[str]) -> str:

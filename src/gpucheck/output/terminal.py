@@ -99,11 +99,7 @@ def render(
 
 
 def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
-    """Return the page with as much as fits a screen; its last level if nothing does.
-
-    Of a node the table of its GPUs is worth more than all but the cause and its first fix: first
-    the whole table, then one row for those that are kept, then none for them.
-    """
+    """Return the page with as much as fits a screen; its last level if nothing does."""
     text = ""
     for table, detail in _levels(report):
         page = Page(width, color=color)
@@ -122,13 +118,22 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
 
 
 def _levels(report: Report) -> Iterator[tuple[GpuTable | None, Detail]]:
-    """Yield which table of the GPUs to try with which detail, the fullest page first."""
-    without = [(None, detail) for detail in Detail if detail < Detail.TABLE]
+    """Yield which table of the GPUs to try with which detail, the fullest page first.
+
+    Where GPUs differ, the table is worth more than all but the cause and its first fix. Where they
+    do not, the cause is another one, and a line has to do that takes the room of no note.
+    """
+    details = [detail for detail in Detail if detail < Detail.TABLE]
     whole = of_node(report)
     if whole is not None:
-        yield from ((whole, detail) for _, detail in without)
-        yield from product((whole.merged(), whole.named(), whole.counted()), Detail)
-    yield from without
+        differ = len({row.verdict for row in whole.rows}) > 1
+        if differ or not report.root_causes:
+            yield from ((whole, detail) for detail in details)
+        if differ:
+            yield from product((whole.merged(), whole.named(), whole.counted()), Detail)
+        else:
+            yield from ((whole.merged(), detail) for detail in details[: Detail.NO_NOTES])
+    yield from ((None, detail) for detail in details)
 
 
 def _ended(page: Page, report: Report) -> str:
