@@ -169,6 +169,11 @@ def test_a_self_test_that_failed_leaves_its_gpu_unknown_where_a_library_is_at_fa
     assert "cudnn-convolution" in found.gpus[1].reason
 
 
+@pytest.mark.parametrize("device", ["cuda:x", "cuda:-1", "cuda:9999", "cuda:", "cuda:0,cuda:x"])
+def test_a_device_of_a_saved_report_may_be_anything(device: str) -> None:
+    assert len(words(judged(after_tests(replace(wrong(0), device=device))))) == 8
+
+
 def test_what_was_seen_under_load_names_its_gpus_by_their_uuids() -> None:
     uuids = [gpu.uuid for gpu in with_gpus().get(Nvml).gpus or ()]
     loads = [

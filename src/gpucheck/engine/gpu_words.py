@@ -14,6 +14,7 @@ from gpucheck.derived.gpus import is_passed_on
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.container import Container
 from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
@@ -110,7 +111,8 @@ def _verdict(
 ) -> GpuVerdict:
     if said:
         decisive = worst(on for _slug, on in said)
-        slugs = sorted({slug for slug, _on in said}, key=lambda slug: (slug, decisive) not in said)
+        each = dict.fromkeys(slug for slug, _on in said)
+        slugs = sorted(each, key=lambda slug: (slug, decisive) not in said)
         return msgspec.structs.replace(
             row, verdict=decisive.word, reason=decisive.reason, findings=tuple(slugs)
         )
@@ -165,8 +167,9 @@ class _Places:
         if section == "selftests.under_load":
             return self._with_uuid((self._tests.under_load or [])[int(at)].uuid)
         if gpu.startswith("cuda:"):
-            place = int(gpu.removeprefix("cuda:"))
-            return self._with_uuid(self._cuda[place].uuid if place < len(self._cuda) else None)
+            place = whole_number(gpu.removeprefix("cuda:"))  # in a saved report it may be anything
+            is_known = place is not None and place < len(self._cuda)
+            return self._with_uuid(self._cuda[place or 0].uuid if is_known else None)
         return [self._by_address.get(gpu, gpu)] if gpu else []
 
     def _with_uuid(self, uuid: str | None) -> list[str]:

@@ -270,7 +270,8 @@ def _xids(snapshot: Snapshot, gpus: Sequence[GpuVerdict]) -> list[str]:
         return [_NOT_READ] * len(gpus)
     found = []
     for gpu in gpus:
-        mine = [str(event.xid) for event in events if event.pci_address == gpu.pci_address]
+        at = gpu.pci_address
+        mine = [str(event.xid) for event in events if at is not None and event.pci_address == at]
         each = list(dict.fromkeys(reversed(mine)))
         more = [f"+{len(each) - _MOST_XIDS}"] if len(each) > _MOST_XIDS else []
         found.append(" ".join((*each[:_MOST_XIDS], *more)) or term("none"))
