@@ -290,6 +290,7 @@ def test_what_every_gpu_does_wrongly_blames_none_and_a_drill_none_either() -> No
     assert as_json(samples.drill())["gpus"] == []
     assert {gpu["verdict"] for gpu in as_json(samples.healthy())["gpus"]} == {"keep"}
     assert as_json(samples.on_the_cpu())["gpus"] == []
+    assert {gpu["verdict"] for gpu in as_json(samples.inconclusive())["gpus"]} == {None}
 
 
 def test_metrics_do_not_grow_with_the_ranks() -> None:

@@ -21,7 +21,7 @@ _AT_MOST_WATCHED = OnGpu("watch", say("it may be at fault, which is not certain"
 def verdicts(result: Result) -> list[GpuVerdict]:
     """Return a verdict of each GPU that took part, by its first rank; [] of a drill.
 
-    A GPU is kept if its ranks passed and no culprit names them.
+    A GPU is kept if its ranks passed every step and no culprit names them.
     """
     if words.drill_words(result):
         return []
@@ -38,16 +38,28 @@ def verdicts(result: Result) -> list[GpuVerdict]:
     alike = {culprit.slug for culprit in result.preflight.culprits or ()}
     for ranks in of_gpu.values():
         alike &= {culprit.slug for outcome in ranks for culprit in named.get(outcome.rank, ())}
-    return [_verdict(ranks, named, alike) for ranks in of_gpu.values()]
+    is_whole = bool(result.preflight.finished)
+    return [_verdict(ranks, named, alike, is_whole=is_whole) for ranks in of_gpu.values()]
 
 
 def _verdict(
-    ranks: Sequence[RankOutcome], named: dict[int, list[Culprit]], alike: set[str]
+    ranks: Sequence[RankOutcome],
+    named: dict[int, list[Culprit]],
+    alike: set[str],
+    *,
+    is_whole: bool,
 ) -> GpuVerdict:
-    """Return what to do with the GPU of these ranks; ``alike`` are faults that all GPUs have."""
+    """Return what to do with the GPU of these ranks.
+
+    Args:
+        ranks: those on the GPU.
+        named: the culprits by the ranks that they name.
+        alike: the slugs of faults that all GPUs have.
+        is_whole: whether every step was done.
+    """
     first = ranks[0]
     culprits = [culprit for outcome in ranks for culprit in named.get(outcome.rank, ())]
-    found = [on for culprit in culprits if (on := _on_gpu(culprit, alike)) is not None]
+    found = [on for culprit in culprits if (on := _on_gpu(culprit, first, alike)) is not None]
     missed = next((outcome for outcome in ranks if outcome.status != "passed"), None)
     word: GpuWord | None = None
     if found:
@@ -56,6 +68,8 @@ def _verdict(
         reason = say("a rank or a link is to blame, which need not be the GPU")
     elif missed is not None:
         reason = say("rank {rank}: {status}", rank=missed.rank, status=term(missed.status))
+    elif not is_whole:
+        reason = say("not every step was done")
     else:
         word, reason = "keep", say("nothing was found")
     return GpuVerdict(
@@ -65,13 +79,15 @@ def _verdict(
     )  # fmt: skip
 
 
-def _on_gpu(culprit: Culprit, alike: set[str]) -> OnGpu | None:
-    """Return what a culprit means for its GPU; None if it blames no GPU.
+def _on_gpu(culprit: Culprit, rank: RankOutcome, alike: set[str]) -> OnGpu | None:
+    """Return what a culprit means for the GPU of a rank; None if it does not blame that GPU.
 
     An error takes the node out of work where its finding says so: then it takes the GPU, too.
     """
     rule = all_rules().get(culprit.slug)
     if rule is None or rule.on_gpu is None or culprit.gpu is None or culprit.is_link:
+        return None
+    if (culprit.host, culprit.gpu) != (rank.host, rank.gpu):
         return None
     if rule.on_gpu.is_by_peers and culprit.slug in alike:
         return None
