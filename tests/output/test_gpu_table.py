@@ -146,6 +146,17 @@ def test_a_clock_is_compared_with_busy_peers_only() -> None:
     assert column(judged(with_gpus(g2={"sm_clock_mhz": 210})), "MHz")[2] == "210"
 
 
+def test_a_line_for_several_gpus_has_ranges_where_all_values_are_numbers() -> None:
+    taken = with_gpus(
+        g0={"lost": True}, g3={"rows_pending": True}, g5={"power_w": None}
+    )  # fmt: skip
+    found = gpu_table(judged(taken))
+    assert found is not None
+    cells = dict(zip(found.heads, found.merged().rows[-1].cells, strict=True))
+    assert (cells["GPU"], cells["°C"], cells["GiB"]) == ("1-2,4-7", "31-34", "1/80")
+    assert cells["W"] == ""  # one of them could not be read
+
+
 def test_different_models_have_a_column() -> None:
     assert "Model" not in heads(judged(with_gpus()))
     found = judged(with_gpus(g7={"device_name": "NVIDIA A100-SXM4-80GB"}))

@@ -12,6 +12,7 @@ from gpucheck.engine import GpuVerdict, Report
 from gpucheck.facts.container import Container
 from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
@@ -161,25 +162,27 @@ def _as_one(rows: Sequence[Row]) -> list[Row]:
 def _spans(names: Sequence[str]) -> str:
     """Return ``0-2,4``; the address of a GPU without a number stands for itself."""
     groups: list[list[str]] = []
+    before: int | None = None
     for name in names:
-        follows = groups and name.isdecimal() and groups[-1][-1].isdecimal()
-        if follows and int(name) == int(groups[-1][-1]) + 1:
+        number = whole_number(name)
+        if number is not None and before is not None and number == before + 1:
             groups[-1].append(name)
         else:
             groups.append([name])
+        before = number
     return ",".join("-".join(dict.fromkeys((group[0], group[-1]))) for group in groups)
 
 
 def _range(cells: Sequence[str]) -> str:
     """Return the cell that all have, the range of numbers, or nothing: ``1-3/80``."""
     parts = [cell.partition("/") for cell in cells]
-    numbers = [first for first, _, _ in parts]
+    numbers = [number for first, _, _ in parts if (number := whole_number(first)) is not None]
     ends = {f"{stroke}{last}" for _, stroke, last in parts}
     if len(set(cells)) == 1:
         return cells[0]
-    if len(ends) > 1 or not all(map(str.isdecimal, numbers)):
+    if len(ends) > 1 or len(numbers) < len(cells):
         return ""
-    return "-".join((min(numbers, key=int), max(numbers, key=int))) + ends.pop()
+    return f"{min(numbers)}-{max(numbers)}{ends.pop()}"
 
 
 def _name(gpu: GpuVerdict) -> str:
