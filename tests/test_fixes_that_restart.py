@@ -38,6 +38,8 @@ NO_FIX = {
     "First collect the driver's bug report": "a caution",
     "The restart ": "a caution",
     "Start the program again": "a program, not the machine",
+    "NVIDIA's Xid catalogue asks for": "why a GPU gets no work",
+    "a hardware fault that a reset or a restart may clear": "why a GPU gets no work",
 }
 """How a text begins, or what is in it, that asks for no restart."""
 

@@ -22,6 +22,7 @@ KEYS = [
     "gpucheck",
     "verdict",
     "root_causes",
+    "gpus",
     "findings",
     "checks",
     "open_questions",

@@ -75,6 +75,18 @@ def test_a_warning_about_the_node_counts_where_the_site_says_so() -> None:
     assert said("ecc-rowremap-failed", "never").startswith("gpucheck: fit: ")
 
 
+def test_the_line_says_what_to_do_with_which_gpu() -> None:
+    assert said("ecc-rowremap-failed").startswith(
+        "gpucheck: gpu-hardware-fault: replace GPU 1: GPU 1 NVIDIA A100-SXM4-80GB could not remap"
+    )
+    lost = "gpucheck: gpu-fallen-off-bus: drain GPU 0000:bb:00.0: The kernel log says"
+    assert said("gpu-lost-xid79").startswith(lost)
+    assert said("nvlink-six-links-down").startswith("gpucheck: fit: watch GPU 3, 7 GPUs without")
+    assert said("ecc-rowremap-failed", "never").startswith("gpucheck: fit: replace GPU 1, 1 GPU ")
+    assert said("fabric-manager-802").startswith("gpucheck: fabric-manager-down: CUDA is not")
+    assert said("h100x8-r580-cu130").startswith("gpucheck: fit: 8 GPUs without a fault")
+
+
 def test_a_node_without_gpus_is_unfit_only_if_it_should_have_some() -> None:
     report = test_machines.reported("cuda-build-no-gpu-vm")
     assert "no-nvidia-gpu" in report.root_causes

@@ -14,6 +14,7 @@ import pytest
 from each import each
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import html as preflight_html
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
@@ -243,6 +244,53 @@ def test_metrics_name_the_culprits_and_the_bandwidth() -> None:
     name = "gpucheck_preflight_bus_bandwidth_bytes_per_second"
     labels = 'collective="all-reduce",ranks="8",nodes="1",size_bytes="134217728"'
     assert good[f"{name}{{{labels}}}"] == pytest.approx(412.4e9)
+
+
+def test_each_gpu_of_a_pre_flight_has_a_word() -> None:
+    ranks = samples.ranks(2, 4)
+    warning = Severity.WARNING
+    result = samples.result(
+        ranks,
+        samples.culprit("wrong-result", ranks[1], "a sum is wrong"),
+        samples.culprit("thermal-or-power-throttle", ranks[2], "hot", severity=warning),
+        samples.culprit("rank-crashed", ranks[3], "killed"),
+        samples.culprit("gpu-slow", ranks[4], "slow", severity=warning),
+        samples.culprit("nvlink-down", ranks[5], "17 of 18"),  # a collective failed as well
+        samples.link(ranks[6], ranks[7]),
+    )
+    found = as_json(result)["gpus"]
+    assert [gpu["verdict"] for gpu in found] == [
+        "keep", "drain", "watch", None, "watch", "drain", None, None,
+    ]  # fmt: skip
+    assert [gpu["findings"] for gpu in found[:3]] == [
+        [], ["wrong-result"], ["thermal-or-power-throttle"],
+    ]  # fmt: skip
+    assert (found[5]["host"], found[5]["index"]) == (ranks[5].host, ranks[5].gpu)
+    lines = metrics(result)
+    assert lines['gpucheck_preflight_gpus{verdict="drain"}'] == 2
+    assert lines['gpucheck_preflight_gpus{verdict="unknown"}'] == 3
+    named = sorted(name for name in lines if name.startswith("gpucheck_preflight_gpu{"))
+    assert [name.partition(",")[0].partition("{")[2] for name in named] == [
+        'verdict="drain"', 'verdict="drain"', 'verdict="watch"', 'verdict="watch"',
+    ]  # fmt: skip
+    counted = "2 drain, 2 watch, 1 keep, 3 unknown"
+    assert f"GPUs: {counted}" in preflight_text.render(result)
+    assert f"**GPUs**: {counted}" in preflight_markdown.render(result)
+    assert counted in preflight_html.render(result)
+    assert f"{ranks[1].host}, GPU 1: drain: it computes wrong" in preflight_text.render(result)
+
+
+def test_what_every_gpu_does_wrongly_blames_none_and_a_drill_none_either() -> None:
+    ranks = samples.ranks(1, 2)
+    both = [samples.culprit("wrong-result", outcome, "a sum is wrong") for outcome in ranks]
+    assert [gpu["verdict"] for gpu in as_json(samples.result(ranks, *both))["gpus"]] == [None, None]
+    assert [gpu["verdict"] for gpu in as_json(samples.result(ranks, both[0]))["gpus"]] == [
+        "drain", "keep",
+    ]  # fmt: skip
+    assert as_json(samples.drill())["gpus"] == []
+    assert {gpu["verdict"] for gpu in as_json(samples.healthy())["gpus"]} == {"keep"}
+    assert as_json(samples.on_the_cpu())["gpus"] == []
+    assert {gpu["verdict"] for gpu in as_json(samples.inconclusive())["gpus"]} == {None}
 
 
 def test_metrics_do_not_grow_with_the_ranks() -> None:

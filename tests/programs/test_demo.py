@@ -115,3 +115,19 @@ def test_what_cannot_be_shown(run: Run, args: tuple[str, ...], words: str) -> No
     done = run("demo", *args)
     assert (done.status, done.out) == (2, "")
     assert words in _plain(done.err)
+
+
+@pytest.mark.parametrize(
+    ("name", "title", "words"),
+    [
+        ("fallen-gpu", "8 x NVIDIA H100 80GB HBM3: 1 drain, 7 keep", ["drain", "keep"]),
+        ("healthy-node", "8 x NVIDIA H100 80GB HBM3: 8 keep", ["keep"] * 8),
+    ],
+)
+def test_a_node_shows_the_table_of_its_gpus(
+    run: Run, name: str, title: str, words: list[str]
+) -> None:
+    _before, _title, after = run("demo", name).out.partition(f"\nGPUs     {title}\n")
+    head, *rows = after.splitlines()
+    assert head.split()[:3] == ["GPU", "°C", "W"]
+    assert [row.split()[-1] for row in rows[: len(words)]] == words

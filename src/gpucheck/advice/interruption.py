@@ -6,11 +6,10 @@ import msgspec
 
 from gpucheck.advice.command_class import class_of, restart_of
 from gpucheck.derived import Derived
+from gpucheck.derived.cluster import Cluster
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
-from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
 from gpucheck.language import in_series, say, say_many
@@ -37,6 +36,7 @@ DRAIN_EITHER = say(
     "On a cluster, drain the node first: with scontrol update ... state=drain in Slurm, with "
     "kubectl cordon and kubectl drain in Kubernetes."
 )
+_DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
     "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
     "asks for this file."
@@ -62,16 +62,13 @@ class Interruption(Derived):
         system: System,
         container: Container,
         preflight: Preflight,
-        pci: Pci,
-        limits: LimitsOfProcess,
+        cluster: Cluster,
     ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
         self._preflight = preflight
-        self._may_be_a_node = bool(
-            pci.nvswitches or limits.infiniband_devices or (preflight.nodes or 1) > 1
-        )
+        self._cluster = cluster
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -146,15 +143,7 @@ class Interruption(Derived):
         return say("On its GPUs now: {processes}.", processes=processes) if named else ""
 
     def _drain(self) -> tuple[str, ...]:
-        """Return how to drain the node, where this is one; a drill takes none out of work.
-
-        Outside a job nothing says that a machine belongs to a cluster. Only NVSwitches, InfiniBand
-        or a pre-flight make it likely: a workstation's user has never heard of draining.
-        """
-        if self._preflight.drill or self._system.os == "windows":
+        """Return how to drain the node, where this is one; a drill takes none out of work."""
+        if self._preflight.drill or not self._cluster.scheduler:
             return ()
-        if self._system.under_slurm:
-            return (DRAIN_SLURM,)
-        if self._container.runtime == "kubernetes":
-            return (DRAIN_KUBERNETES,)
-        return (DRAIN_EITHER,) if self._may_be_a_node else ()
+        return (_DRAIN[self._cluster.scheduler],)

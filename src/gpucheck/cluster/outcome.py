@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.cluster.model import ExitClass, ExitStatus, RankResult, StepResult
-from gpucheck.engine import FailOn, OpenQuestion, Report, counts, questions_about_gpus
+from gpucheck.engine import FailOn, GpuVerdict, OpenQuestion, Report, counts, questions_about_gpus
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.facts.selftests import SelfTests
@@ -113,6 +113,8 @@ class Node(msgspec.Struct, frozen=True):
     """The faults of the node, the most probable first."""
     unknown: tuple[OpenQuestion, ...]
     """What nobody could find out about its GPUs and their driver."""
+    gpus: tuple[GpuVerdict, ...] = ()
+    """What to do with each GPU."""
 
 
 def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None) -> Node:
@@ -135,7 +137,7 @@ def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None)
         question, fact = say("Do the self-tests pass?"), "selftests.results"
         why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
         unknown = (OpenQuestion(question=question, fact=fact, reason=why), *unknown)
-    return Node(unfit, unknown)
+    return Node(unfit, unknown, report.gpus)
 
 
 def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:

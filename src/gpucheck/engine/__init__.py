@@ -8,6 +8,7 @@ claims that there are.
 
 from gpucheck.engine.ask import CheckResult, ask_each
 from gpucheck.engine.diagnosis import Diagnosis, combine, diagnose
+from gpucheck.engine.gpu_words import GpuVerdict, worst
 from gpucheck.engine.report import FailOn, Report, Verdict, counts, judge_machine, make_report
 from gpucheck.engine.supply import sections_behind, supply
 from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested
@@ -16,6 +17,7 @@ __all__ = [
     "CheckResult",
     "Diagnosis",
     "FailOn",
+    "GpuVerdict",
     "OpenQuestion",
     "Report",
     "Verdict",
@@ -30,4 +32,5 @@ __all__ = [
     "sections_behind",
     "supply",
     "untested",
+    "worst",
 ]

@@ -19,6 +19,7 @@ import msgspec
 
 from gpucheck.derived import Derived, Gpus
 from gpucheck.engine.ask import CheckResult, ask_each
+from gpucheck.engine.gpu_words import Blamed
 from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -34,6 +35,7 @@ from gpucheck.findings.form import (
     Family,
     Finding,
     Hit,
+    OnGpu,
     Outcome,
     Rule,
     Weight,
@@ -55,6 +57,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
     findings: tuple[Finding, ...]
     checks: tuple[Check, ...]
+    blamed: Blamed = {}
+    """The GPUs that the findings name."""
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -110,6 +114,7 @@ def combine(
     refutation: Refutation = supply(Refutation, snapshot, tables)
     checks: dict[str, Check] = {}
     found: dict[str, _Found] = {}
+    blamed: dict[str, tuple[tuple[str, OnGpu], ...]] = {}
     for slug, result in results.items():
         left = _left(rules[slug], result, others.get(slug, ()), refutation)
         if isinstance(left, Check):
@@ -118,6 +123,7 @@ def combine(
             is_unknown = isinstance(result, Check) and result.outcome is Outcome.UNKNOWN
             fixes = _fixes(rules[slug], left[0], snapshot, tables, exact=is_unknown)
             found[slug] = _united(rules[slug], left, fixes, snapshot)
+            blamed[slug] = tuple(named for claim in left for named in claim.hit.gpus)
             reason = found[slug].finding.headline
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
     suppressed = _suppressed(found)
@@ -130,7 +136,7 @@ def combine(
         msgspec.structs.replace(claimed.finding, silenced_by=suppressed.get(slug))
         for slug, claimed in ordered
     )
-    return Diagnosis(tuple(findings), tuple(checks.values()))
+    return Diagnosis(tuple(findings), tuple(checks.values()), blamed)
 
 
 class Refutation(Derived):

@@ -7,6 +7,7 @@ import msgspec
 
 from gpucheck._about import VERSION
 from gpucheck.engine.diagnosis import Diagnosis, diagnose
+from gpucheck.engine.gpu_words import GpuVerdict, gpu_verdicts
 from gpucheck.engine.verdict import OpenQuestion, open_questions
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
@@ -47,6 +48,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     about: About = "machine"
     owner: Owner | None = None
     """Who has to act; None for a machine, whose findings say it themselves."""
+    gpus: tuple[GpuVerdict, ...] = ()
+    """What to do with each GPU of a machine; first those of ``nvml.gpus``, in their order."""
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -93,6 +96,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
             "verdict": self.verdict,
             "root_causes": list(self.root_causes),
             **self._of_a_ticket(),
+            "gpus": builtins(self.gpus),
             "findings": builtins(self.findings),
             "checks": builtins(self.checks),
             "open_questions": builtins(self.open_questions),
@@ -160,4 +164,5 @@ def make_report(
         open_questions=questions,
         snapshot=snapshot,
         about=about,
+        gpus=gpu_verdicts(diagnosis.findings, diagnosis.blamed, diagnosis.checks, snapshot),
     )

@@ -27,7 +27,7 @@ from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say, say_many
 
 RULE = Rule(
@@ -38,6 +38,11 @@ RULE = Rule(
     concern="hardware",
     suppressed_by=("driver-dropped-gpu", "driver-library-mismatch"),
     preflight=InPreflight(exit_class=1),
+    # Xid 79 is RESTART_BM in NVIDIA's catalogue (compat_tables/xid.json), and contacting support is
+    # what comes after: a loose cable is as likely as the card.
+    on_gpu=OnGpu(
+        "drain", say("it does not answer; NVIDIA's Xid catalogue asks for a restart (Xid 79)")
+    ),
 )
 
 _NO_HANDLE = "Unable to determine the device handle"
@@ -59,6 +64,12 @@ def check(
     restart = update.reboot(say("this brings the GPU back if it still works"))
     fixes = (restart, *_THEN)
     lost = [at for at, gpu in enumerate(nvml.gpus or ()) if gpu.lost]
+    answering = {gpu.pci_address for gpu in nvml.gpus or ()}
+    fallen = [address for address in log.fallen_off_bus or () if address not in answering]
+    ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
+    if not ours or None in answering:
+        fallen = []
+    named = RULE.names((*(f"nvml.gpus.{at}" for at in lost), *fallen))
     if lost:
         found = [(nvml.gpus or [])[at].pci_address for at in lost]
         where = [address for address in found if address and ":" in address]
@@ -76,17 +87,16 @@ def check(
             headline=headline,
             evidence=tuple(f"nvml.gpus.{at}.lost" for at in lost),
             fixes=fixes,
+            gpus=named,
         )
     if _NO_HANDLE in (smi.message or "") or _LOST in (smi.message or ""):
         return Hit(
             headline=say("nvidia-smi cannot reach a GPU: it has fallen off the bus"),
             evidence=("nvidia_smi.message",),
             fixes=fixes,
+            gpus=named,
         )
-    answering = {gpu.pci_address for gpu in nvml.gpus or ()}
-    fallen = [address for address in log.fallen_off_bus or () if address not in answering]
-    ours = not nvml.gpus or not (around.in_container() or _is_refused(nodes))
-    if fallen and ours and None not in answering:
+    if fallen:
         return Hit(
             headline=say(
                 "The kernel's log says that {at_pci} has fallen off the bus (Xid 79)",
@@ -95,6 +105,7 @@ def check(
             evidence=("kernel_log.fallen_off_bus", *(("nvml.gpus",) if nvml.gpus else ())),
             fixes=fixes,
             confidence=Confidence.LIKELY if nvml.gpus is None else Confidence.CERTAIN,
+            gpus=named,
         )
     if around.in_container():
         return NotApplicable(say("a container sees more GPUs on the bus than it was given"))
@@ -135,6 +146,7 @@ def _compare(
         evidence=("nvml.gpus", *(f"pci.gpus.{at}.bound_driver" for at in places)),
         fixes=fixes,
         confidence=Confidence.LIKELY,
+        gpus=RULE.names(f"pci.gpus.{at}" for at in places),
     )
 
 

@@ -19,6 +19,10 @@ Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnost
 card if the fault comes back, or at once after a failed remapping.
 """
 
+from collections.abc import Iterator
+
+import msgspec
+
 from gpucheck.advice import DriverFixes
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
@@ -28,7 +32,7 @@ from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
@@ -45,6 +49,22 @@ RULE = Rule(
     needs_gpu=True,
     compat_keys=("xid", "row_remap_failure"),
     preflight=InPreflight(exit_class=1),
+    on_gpu=OnGpu("drain", say("it reports a hardware fault that a reset or a restart may clear")),
+)
+# The only criterion for a replacement here that is NVIDIA's own: a failed remapping is what its RMA
+# policy for row remapping counts (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, RMA Policy
+# Thresholds for Row-Remapping). Errors that come back after a reset are another, which one look at
+# a machine cannot see.
+_REPLACE = OnGpu(
+    "replace",
+    say("a row remapping has failed, which is NVIDIA's criterion for replacing a GPU (RMA policy)"),
+)
+_BY_XID = OnGpu("drain", say("NVIDIA's Xid catalogue asks for a reset or a restart"))
+_OLD = OnGpu(
+    "watch", say("its Xid is old or of unknown time, and it answers: it may have been reset since")
+)
+_CONTAINED = OnGpu(
+    "watch", say("the error has ended one program alone: NVIDIA's Xid catalogue asks for no reset")
 )
 
 _SLUG = "gpu-hardware-fault"
@@ -68,6 +88,13 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
 ) -> Judgement:
     """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
+    fatal = _fatal(_of_ours(log, nvml, around), xids, fails=cuda.program_code is not None)
+    named = (
+        *_named_by_nvml(gpus, nvml_errors),
+        *(_named_by_xid(event, gpus, xids) for event in fatal),
+    )
+    added = [f"selftests.under_load.{at}" for at in _added(tests)]
+    named += RULE.names(added)
     for at, gpu in enumerate(gpus):
         name = gpu_names(gpus, [at])
         fault = (
@@ -82,6 +109,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
                 headline=headline,
                 evidence=facts,
                 fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
+                gpus=named,
             )
     row = cuda_errors.error(cuda.init_code or 0)
     if row is not None and _SLUG in row.slugs:
@@ -93,16 +121,19 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
             ),
             evidence=("cuda_driver.init_code",),
             fixes=_fixes(None, around, update, replace=False),
+            gpus=named,
         )
-    if seen := says.points_at(_SLUG) or _added(tests):
+    if seen := says.points_at(_SLUG) or tuple(f"{path}.ecc_uncorrected_added" for path in added):
         return Hit(
             headline=say("A GPU reported a hardware error during the self-tests"),
             evidence=seen,
             fixes=_fixes(None, around, update, replace=False),
+            gpus=(*named, *RULE.names(says.devices_at(_SLUG))),
         )
-    event = _worst(_of_ours(log, nvml, around), xids, fails=cuda.program_code is not None)
-    if event is not None:
-        return _hit_xid(event, nvml, log.xids or [], xids, around, update)
+    if fatal:
+        newest = min(fatal, key=lambda event: event.seconds_ago or 0.0)
+        hit = _hit_xid(newest, nvml, log.xids or [], xids, around, update)
+        return msgspec.structs.replace(hit, gpus=named)
     if nvml.gpus == []:
         return NotApplicable(say("NVML lists no GPU"))
     known(nvml.gpus, "nvml.gpus")
@@ -111,13 +142,32 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     return Fine(say("neither a GPU nor the kernel's log reports a fault"))
 
 
-def _added(tests: SelfTests) -> tuple[str, ...]:
-    """Return the facts that show uncorrected memory errors that appeared under load."""
-    return tuple(
-        f"selftests.under_load.{at}.ecc_uncorrected_added"
-        for at, gpu in enumerate(tests.under_load or ())
-        if gpu.ecc_uncorrected_added
-    )
+def _added(tests: SelfTests) -> list[int]:
+    """Return the places of the GPUs on which uncorrected memory errors appeared under load."""
+    return [at for at, gpu in enumerate(tests.under_load or ()) if gpu.ecc_uncorrected_added]
+
+
+def _named_by_nvml(gpus: list[NvmlGpu], errors: NvmlErrors) -> Iterator[tuple[str, OnGpu]]:
+    for at, gpu in enumerate(gpus):
+        path = f"nvml.gpus.{at}"
+        if gpu.rows_failed:
+            yield path, _REPLACE
+        elif _uncorrected(at, gpu, "") or _code(at, gpu, "", errors):
+            yield from RULE.names([path])
+
+
+def _named_by_xid(event: XidEvent, gpus: list[NvmlGpu], xids: Xids) -> tuple[str, OnGpu]:
+    row = xids.xid(event.xid or 0)
+    if row is not None and not row.is_fatal:
+        return event.pci_address or "", _CONTAINED
+    return event.pci_address or "", _OLD if _is_old(event, gpus) else _BY_XID
+
+
+def _is_old(event: XidEvent, gpus: list[NvmlGpu]) -> bool:
+    """Whether its GPU answers, and it is from long ago or from an unknown time."""
+    answers = any(gpu.pci_address == event.pci_address and not gpu.lost for gpu in gpus)
+    ago = event.seconds_ago
+    return answers and (ago is None or ago > _LONG_AGO)
 
 
 def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...]] | None:
@@ -176,12 +226,12 @@ def _of_ours(log: KernelLog, nvml: Nvml, around: Surroundings) -> list[XidEvent]
     return [event for event in log.xids or () if event.pci_address in given]
 
 
-def _worst(events: list[XidEvent], xids: Xids, *, fails: bool) -> XidEvent | None:
-    """Return the newest Xid for which NVIDIA advises a reset; another rule judges Xid 79.
+def _fatal(events: list[XidEvent], xids: Xids, *, fails: bool) -> list[XidEvent]:
+    """Return the Xids for which NVIDIA advises a reset; another rule judges Xid 79.
 
     Where a program ``fails``, a memory error that needs no reset counts as well.
     """
-    fatal = [
+    return [
         event
         for event in events
         if event.xid is not None
@@ -189,7 +239,6 @@ def _worst(events: list[XidEvent], xids: Xids, *, fails: bool) -> XidEvent | Non
         and (row := xids.xid(event.xid)) is not None
         and (row.is_fatal or (fails and row.is_of_memory))
     ]
-    return min(fatal, key=lambda event: event.seconds_ago or 0.0, default=None)
 
 
 def _hit_xid(  # the event and what it is compared with
@@ -206,8 +255,7 @@ def _hit_xid(  # the event and what it is compared with
     where = at_pci([event.pci_address]) if at is None else gpu_names(gpus, [at])
     ago = event.seconds_ago
     headline = say("The kernel's log has {xid} of {gpu}", xid=_named(event, row), gpu=where)
-    answers = at is not None and not gpus[at].lost
-    old = answers and (ago is None or ago > _LONG_AGO)
+    old = _is_old(event, gpus)
     place = events.index(event)
     index = None if at is None else gpu_index(gpus, at)
     contained = row is not None and not row.is_fatal

@@ -18,7 +18,7 @@ from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.system import System
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say
 
 RULE = Rule(
@@ -31,6 +31,15 @@ RULE = Rule(
     needs_gpu=True,
     compat_keys=("row_remap_pending",),
     preflight=InPreflight(exit_class=1, breaks_node=False),
+    # Such a GPU may take new work (docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt, Error Recovery
+    # and Response Flags), so nobody has to drain a node for it.
+    on_gpu=OnGpu(
+        "watch",
+        say(
+            "NVIDIA lets such a GPU take new work; a reset, when nothing runs on it, repairs its "
+            "memory"
+        ),
+    ),
 )
 
 
@@ -70,6 +79,7 @@ def check(nvml: Nvml, system: System, container: Container, driver: DriverFixes)
             _reset(indices, system, container),
             or_else(driver.reboot(say("this resets every GPU"))),
         ),
+        gpus=RULE.names(f"nvml.gpus.{at}" for at in places),
     )
 
 

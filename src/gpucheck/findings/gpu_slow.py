@@ -34,7 +34,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import say, say_many
 
 _LOOK = "nvidia-smi -q -d CLOCK,PERFORMANCE,TEMPERATURE,POWER"
@@ -53,6 +53,8 @@ RULE = Rule(
         commands=(_LOOK,),
         breaks_node=True,
     ),
+    # It computes right values. A job of many GPUs may leave it out; others lose little by it.
+    on_gpu=OnGpu("watch", say("it computes right values, but much slower than its peers")),
 )
 
 # Shares of the median. Healthy GPUs of one model in one machine differ by 5 % (docs/evidence.md,
@@ -136,6 +138,7 @@ def _slower_than_peers(slow: list[Speed]) -> Hit:
             ),
         ),
         severity=Severity.ERROR if first.share < _ERROR else Severity.WARNING,
+        gpus=RULE.names(speed.device for speed in slow),
     )
 
 

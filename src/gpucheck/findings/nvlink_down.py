@@ -26,7 +26,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.pci import Pci
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say, say_many
 
 _LOOK = look_at_nvlinks()
@@ -44,6 +44,10 @@ RULE = Rule(
         commands=_LOOK.commands,
         restart=_LOOK.restart,
     ),
+    # As long as nothing fails because of it: NVIDIA's catalogue has no action for Xid 74 as such,
+    # but for the registers in its line. A pre-flight in which a collective fails as well makes it
+    # an error, and then the node gets no more jobs.
+    on_gpu=OnGpu("watch", say("it works, but has fewer NVLinks than its peers")),
 )
 
 
@@ -98,4 +102,5 @@ def _hit(gpus: list[NvmlGpu], peers: dict[str, list[int]], lost: dict[int, LostL
         ),
         evidence=tuple(f"nvml.gpus.{at}.nvlinks" for at in (*lost, other)),
         fixes=(_LOOK,),
+        gpus=RULE.names(f"nvml.gpus.{at}" for at in lost),
     )

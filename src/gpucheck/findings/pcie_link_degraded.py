@@ -22,7 +22,7 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import and_more, say
 
 _ADDRESS = r"[0-9a-fA-F:.]{1,20}"
@@ -37,6 +37,8 @@ RULE = Rule(
     concern="hardware",
     suppressed_by=("gpu-fallen-off-bus",),
     preflight=InPreflight(exit_class=5),
+    # The card may as well be badly seated, or its slot be at fault: nobody replaces it for that.
+    on_gpu=OnGpu("watch", say("it works, but its PCIe link has lost lanes")),
 )
 
 
@@ -106,4 +108,5 @@ def _hit(gpus: list[PciGpu], degraded: list[int], system: System) -> Hit:
             ),
         ),
         confidence=Confidence.POSSIBLE if virtual else Confidence.CERTAIN,
+        gpus=RULE.names(f"pci.gpus.{at}" for at in degraded),
     )

@@ -37,7 +37,7 @@ and report it with the JSON.
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.form import Hit, InPreflight, Judgement, OnGpu, Rule
 from gpucheck.findings.witnesses.selftest_says import OTHER_RUNTIMES, SelfTestSays, repeated
 from gpucheck.language import Sentence, and_more, say
 
@@ -102,6 +102,11 @@ RULE = Rule(
         "gpu-slow",
     ),
     preflight=InPreflight(exit_class=1),
+    on_gpu=OnGpu(
+        "drain",
+        say("a self-test fails on it that another GPU of its model passes"),
+        is_by_peers=True,
+    ),
 )
 
 _OTHERS = (
@@ -154,6 +159,7 @@ def check(tests: SelfTests, says: SelfTestSays) -> Judgement:
         fixes=_fixes(first, says),
         severity=Severity.WARNING if cut_short else None,
         confidence=Confidence.POSSIBLE if cut_short else Confidence.CERTAIN,
+        gpus=() if cut_short else RULE.names(says.unlike_peers(found)),
     )
 
 

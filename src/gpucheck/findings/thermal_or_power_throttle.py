@@ -17,12 +17,14 @@ Fix: check the cooling (dust, fans, air flow, ambient temperature). For the powe
 power supply, its cables and the limits of the rack.
 """
 
+import msgspec
+
 from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
-from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
+from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import and_more, say
 
 RULE = Rule(
@@ -34,6 +36,8 @@ RULE = Rule(
     suppressed_by=("gpu-fallen-off-bus",),
     needs_gpu=True,
     preflight=InPreflight(exit_class=5),
+    # It computes right values: cooling or power is to be mended, and a reset changes neither.
+    on_gpu=OnGpu("watch", say("it works, but heat or its power supply slows it down")),
 )
 
 # The last one only if no other says why: it is set beside the first and third as well.
@@ -50,7 +54,8 @@ def check(nvml: Nvml, tests: SelfTests) -> Judgement:
     """Look for a harmful throttle reason, now or under the load of the self-tests."""
     under_load = _under_load(tests)
     if under_load is not None:
-        return under_load
+        now = RULE.names(_slowed_now(nvml.gpus or []))
+        return msgspec.structs.replace(under_load, gpus=(*under_load.gpus, *now))
     gpus = known(nvml.gpus, "nvml.gpus")
     if not gpus:
         return NotApplicable(say("there is no NVIDIA GPU"))
@@ -66,26 +71,32 @@ def check(nvml: Nvml, tests: SelfTests) -> Judgement:
         headline=and_more(_now(gpu, at, why), len(slowed) - 1),
         evidence=tuple(fact for place, _ in slowed for fact in _facts(place, gpus[place])),
         fixes=(_fix(why),),
+        gpus=RULE.names(_slowed_now(gpus)),
     )
 
 
+def _slowed_now(gpus: list[NvmlGpu]) -> list[str]:
+    return [f"nvml.gpus.{at}" for at, gpu in enumerate(gpus) if _why(gpu) is not None]
+
+
 def _under_load(tests: SelfTests) -> Hit | None:
-    """Judge a GPU that was slowed down while self-tests were running on it."""
-    for at, gpu in enumerate(tests.under_load or ()):
-        why = next((reason for reason in _TROUBLES if reason in (gpu.held_down or ())), None)
-        if why is None:
-            continue
-        path = f"selftests.under_load.{at}"
-        heat = gpu.temperature_max_c
-        return Hit(
-            headline=_then(gpu, at, why),
-            evidence=(
-                f"{path}.held_down",
-                *((f"{path}.temperature_max_c",) if heat is not None else ()),
-            ),
-            fixes=(_fix(why),),
-        )
-    return None
+    """Judge the GPUs that were slowed down while self-tests were running on them."""
+    seen = tests.under_load or []
+    slowed = [(at, why) for at, gpu in enumerate(seen) if (why := _held_down(gpu)) is not None]
+    if not slowed:
+        return None
+    at, why = slowed[0]
+    path = f"selftests.under_load.{at}"
+    heat = seen[at].temperature_max_c
+    return Hit(
+        headline=_then(seen[at], at, why),
+        evidence=(
+            f"{path}.held_down",
+            *((f"{path}.temperature_max_c",) if heat is not None else ()),
+        ),
+        fixes=(_fix(why),),
+        gpus=RULE.names(f"selftests.under_load.{place}" for place, _ in slowed),
+    )
 
 
 def _now(gpu: NvmlGpu, at: int, why: str) -> str:
@@ -118,6 +129,10 @@ def _then(gpu: GpuUnderLoad, at: int, why: str) -> str:
 
 def _named(index: int | None, name: str | None, at: int) -> str:
     return numbered_gpu(at if index is None else index, name or "NVIDIA")
+
+
+def _held_down(gpu: GpuUnderLoad) -> str | None:
+    return next((reason for reason in _TROUBLES if reason in (gpu.held_down or ())), None)
 
 
 def _why(gpu: NvmlGpu) -> str | None:

@@ -27,7 +27,7 @@ take the GPU out of service and have it examined. If all are wrong, another buil
 from gpucheck.advice import TorchFixes
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
+from gpucheck.findings.form import Hit, InPreflight, Judgement, OnGpu, Rule
 from gpucheck.findings.witnesses.selftest_says import (
     OTHER_RUNTIMES,
     SelfTestSays,
@@ -64,6 +64,11 @@ RULE = Rule(
         of_ranks=("wrong",),
         of_links=("wrong",),
     ),
+    on_gpu=OnGpu(
+        "drain",
+        say("it computes wrong values where another GPU of its model does not"),
+        is_by_peers=True,
+    ),
 )
 
 _KINDS = (
@@ -93,6 +98,7 @@ def check(tests: SelfTests, says: SelfTestSays, reinstall: TorchFixes) -> Judgem
         ),
         evidence=tuple(f"{path}.detail" for path, _result in found[:6]),
         fixes=_fixes(found, tests, reinstall),
+        gpus=RULE.names(says.unlike_peers(found)),
     )
 
 

@@ -19,6 +19,8 @@ from gpucheck.output.words import (
     printable,
 )
 
+_OF_NUMBERS = frozenset("0123456789-")
+"""With what a cell of a column of numbers begins: a dash is a number that was not read."""
 _LEAST_COLUMN = 30
 """Where a paragraph beside cells would be narrower, it stands below them."""
 
@@ -127,6 +129,30 @@ class Page:
             return
         first, *rest = self._wrapped(words, length, hang) or [""]
         self._lines += [(row + first[length:]).rstrip(" "), *rest]
+
+    def table(
+        self, heads: Sequence[str], rows: Iterable[tuple[Sequence[str], str]], *, indent: int = 0
+    ) -> None:
+        """Write cells in columns, each row with the style of its last cell; no line is wrapped.
+
+        Where the page is too narrow, the columns after the first are left out, from the left: what
+        decides stands on the right.
+        """
+        styled = [([printable(spoken(cell)) for cell in cells], style) for cells, style in rows]
+        grid = [[printable(spoken(head)) for head in heads], *(cells for cells, _ in styled)]
+        widths = [max(map(width_of, column)) for column in zip(*grid, strict=True)]
+        numeric = [
+            all(c[:1] in _OF_NUMBERS for c in column[1:]) for column in zip(*grid, strict=True)
+        ]
+        shown = list(range(len(heads)))
+        while len(shown) > 2 and indent + sum(widths[at] + 2 for at in shown) - 2 > self._width:  # noqa: PLR2004  # the first and the last
+            del shown[1]
+        for cells, style in zip(grid, ("bold", *(style for _, style in styled)), strict=True):
+            line = " " * indent
+            for at in shown[:-1]:
+                blanks = " " * (widths[at] - width_of(cells[at]))
+                line += (blanks + cells[at] if numeric[at] else cells[at] + blanks) + "  "
+            self._lines.append((line + self.styled(cells[-1], style)).rstrip(" "))
 
     def verbatim(self, line: str, *, lead: str = "", indent: int = 0, style: str = "") -> None:
         """Write a line that may be copied: not wrapped, not decorated; only its lead is styled."""

@@ -13,6 +13,7 @@ from gpucheck.language import in_series, say, spoken
 from gpucheck.output import blocks, report_blocks
 from gpucheck.output.blocks import Block, Box, Line, Words
 from gpucheck.output.fix_words import with_colon
+from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
 from gpucheck.output.selftest_lines import lines_of
@@ -43,6 +44,7 @@ def render(report: Report, *, redacted: bool = True) -> str:
         *written(map(partial(_finding, report), report.standing)),
         *written(report_blocks.questions(report)),
         _selftests(report),
+        _gpus(report),
         _table(report),
         escaped(footer(report.snapshot, whose_names(report.snapshot))),
         code(trailer_of(report)),
@@ -130,6 +132,15 @@ def _selftests(report: Report) -> str:
         return ""
     rows = [(line.name, term(line.status), line.words) for line in lines_of(tests)]
     return table((say("Self-test"), "", ""), rows)
+
+
+def _gpus(report: Report) -> str:
+    """Return the table of several GPUs, with why a GPU is not kept."""
+    found = gpu_table(report)
+    if found is None:
+        return ""
+    rows = [(*row.cells, row.why) for row in found.rows]
+    return f"{strong(say('GPUs'), found.title)}\n\n{table((*found.heads, say('Why')), rows)}"
 
 
 def _table(report: Report) -> str:

@@ -16,6 +16,7 @@ from gpucheck.language.columns import WIDTH, width_of
 from gpucheck.output import report_blocks
 from gpucheck.output.blocks import Commands, Words
 from gpucheck.output.fix_words import steps
+from gpucheck.output.gpu_table import STYLES, GpuTable
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.next_step import next_step
 from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions, recorded
@@ -46,10 +47,13 @@ class Detail(enum.IntEnum):
     """Only the first fix of the cause: half of a fix would mislead. The others are counted."""
     NO_MACHINE = 4
     """Nothing about the machine."""
+    TABLE = 5
+    """Of a node: its table stands for what shows the cause and what this explains; and not which
+    Python was asked."""
 
 
-def write(page: Page, report: Report, detail: Detail) -> None:
-    """Write what stands between the verdict and the last lines."""
+def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = None) -> None:
+    """Write what stands between the verdict and the last lines; ``gpus`` is the table of a node."""
     if elsewhere := recorded(report.snapshot):
         page.labelled(say("Machine"), elsewhere, column=COLUMN)
     others = list(report.standing)
@@ -58,9 +62,10 @@ def write(page: Page, report: Report, detail: Detail) -> None:
         others.remove(cause)
         from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
 
-        if words := seen(cause):
+        if (words := seen(cause)) and detail < Detail.TABLE:
             page.labelled(say("Evidence"), words, column=COLUMN)
-        if explained := report_blocks.explained(report, cause):
+        explained = report_blocks.explained(report, cause)
+        if explained and detail < Detail.TABLE:
             page.labelled(say("Explains"), in_series(explained), column=COLUMN)
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)
@@ -69,12 +74,24 @@ def write(page: Page, report: Report, detail: Detail) -> None:
         if finding.severity is not Severity.INFO or detail < Detail.NO_NOTES:
             _finding(page, finding, detail)
     _open(page, report)
-    machine = _machine(report) if report.about == "machine" else ""
+    if gpus is not None:
+        _gap(page, detail)
+        page.labelled(say("GPUs"), gpus.title, column=COLUMN, style="bold")
+        write_gpus(page, gpus)
+        _gap(page, detail)
+    machine = _machine(report, gpus) if report.about == "machine" else ""
     if Detail.ALL < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Setup"), machine, column=COLUMN)
-    for name, sentence in report_blocks.examined(report):
+    examined = report_blocks.examined(report)
+    for name, sentence in examined if detail < Detail.TABLE else examined[-1:]:
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.labelled(say("More"), _more(report, detail), column=COLUMN)
+
+
+def write_gpus(page: Page, gpus: GpuTable) -> None:
+    """Write the table without its title."""
+    if gpus.rows:
+        page.table(gpus.heads, [(row.cells, STYLES[row.verdict]) for row in gpus.rows])
 
 
 def _open(page: Page, report: Report) -> None:
@@ -138,10 +155,10 @@ def _reach(fix: Fix) -> str:
     return "" if fix.reach is None or fix.cautions else _REACH.get(fix.reach, "")
 
 
-def _machine(report: Report) -> str:
+def _machine(report: Report, gpus: GpuTable | None) -> str:
     """Return the GPUs, the driver and PyTorch, in a sentence that a supporter reads first."""
     snapshot = report.snapshot
-    names = gpu_names(snapshot)
+    names = gpu_names(snapshot) if gpus is None else []
     driver, torch = driver_release(snapshot), snapshot.get(TorchBuild)
     parts = [listing([counted(names)], _LONGEST_NAMES)] if names else []
     parts += [say("driver {release}", release=clean(driver))] if driver else []

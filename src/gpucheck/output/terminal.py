@@ -5,6 +5,7 @@ first one may have scrolled away.
 """
 
 from collections.abc import Iterator
+from itertools import product
 from typing import TextIO
 
 from gpucheck.engine import Report
@@ -15,6 +16,7 @@ from gpucheck.language import in_series, say
 from gpucheck.language.visible import encodable
 from gpucheck.output import one_screen, report_blocks
 from gpucheck.output.blocks import Items
+from gpucheck.output.gpu_table import GpuTable, gpu_table, of_node
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.one_screen import COLUMN, Detail
@@ -82,6 +84,11 @@ def render(
     page.write([report_blocks.box(report, finding) for finding in report.standing])
     page.write(report_blocks.questions(report))
     _selftests(page, report, in_full=True)
+    if table := gpu_table(report):
+        page.heading(headed(say("GPUs"), table.title))
+        one_screen.write_gpus(page, table)
+        whys = [headed(row.cells[0], row.why) for row in table.rows if row.why]
+        page.write([Items(tuple(say("GPU {why}", why=why) for why in whys))])
     _areas(page, report)
     _checks(page, report)
     _probes(page, report.snapshot)
@@ -94,20 +101,39 @@ def render(
 def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
     """Return the page with as much as fits a screen; its last level if nothing does."""
     text = ""
-    for detail in Detail:
+    for table, detail in _levels(report):
         page = Page(width, color=color)
         _verdict(page, report)
-        one_screen.write(page, report, detail)
+        one_screen.write(page, report, detail, table)
         of_selftests = report.about == "self-tests"
         if detail < Detail.ONE_FIX or of_selftests:
             _selftests(page, report, in_full=of_selftests)
         if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
             _areas(page, report)
-        show_footer(page, report)
+        show_footer(page, report, is_tight=detail == Detail.TABLE)
         text = _ended(page, report)
         if one_screen.rows(text, width) <= one_screen.LINES:
             break
     return text
+
+
+def _levels(report: Report) -> Iterator[tuple[GpuTable | None, Detail]]:
+    """Yield which table of the GPUs to try with which detail, the fullest page first.
+
+    Where GPUs differ, the table is worth more than all but the cause and its first fix. Where they
+    do not, the cause is another one, and a line has to do that takes the room of no note.
+    """
+    details = [detail for detail in Detail if detail < Detail.TABLE]
+    whole = of_node(report)
+    if whole is not None:
+        differ = len({row.verdict for row in whole.rows}) > 1
+        if differ or not report.root_causes:
+            yield from ((whole, detail) for detail in details)
+        if differ:
+            yield from product((whole.merged(), whole.named(), whole.counted()), Detail)
+        else:
+            yield from ((whole.merged(), detail) for detail in details[: Detail.NO_NOTES])
+    yield from ((None, detail) for detail in details)
 
 
 def _ended(page: Page, report: Report) -> str:
@@ -194,8 +220,8 @@ def _flat(group: Facts, path: str) -> Iterator[tuple[str, str, str]]:
         yield f"{path}.{field}", words, clean(source)
 
 
-def show_footer(page: Page, report: Report) -> None:
-    """Write the version of gpucheck and of its tables, and the time."""
+def show_footer(page: Page, report: Report, *, is_tight: bool = False) -> None:
+    """Write the version of gpucheck and of its tables, and the time; ``is_tight``: no gap."""
     snapshot = report.snapshot
     versions = snapshot.versions
     footer = say(
@@ -204,7 +230,8 @@ def show_footer(page: Page, report: Report) -> None:
         tables=clean(versions.tables),
         taken=clean(snapshot.taken),
     )
-    page.blank()
+    if not is_tight:
+        page.blank()
     origin = _ORIGINS.get(snapshot.origin)
     if origin:
         footer = say("{versions}, {origin}", versions=footer, origin=origin)

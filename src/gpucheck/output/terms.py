@@ -22,6 +22,7 @@ _TERMS: dict[str, str] = {
         say("fired"), say("fine"), say("not-applicable"), say("silenced"),
         say("not-found"), say("not-asked"),
         say("GPUs"), say("Driver"), say("CUDA libraries"), say("Toolkit"), say("System"),
+        say("keep"), say("watch"), say("drain"), say("reset"), say("replace"),
         say("driver"), say("libraries"), say("runtime"), say("cluster"),
     )
 }  # fmt: skip

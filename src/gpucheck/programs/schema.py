@@ -14,7 +14,7 @@ from gpucheck.baselines import diff
 from gpucheck.baselines import documents as baseline_documents
 from gpucheck.cluster import files
 from gpucheck.describe import recommendation
-from gpucheck.engine import OpenQuestion
+from gpucheck.engine import GpuVerdict, OpenQuestion
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.culprit_data import CulpritData
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -35,7 +35,7 @@ _COMPLETE = (
     files.RankFile, diff.Change, RuleRow, ProbeRow, SelfTestRow, Offer, table_text.RowChange,
     recommendation.Missing, CauseCount, wire.LintFile, wire.LintFinding,
     baseline_documents.SavedState, baseline_documents.Figure, baseline_documents.Difference,
-    fix_document.FixStep, fix_document.FixLeft, fix_document.FixResult,
+    fix_document.FixStep, fix_document.FixLeft, fix_document.FixResult, GpuVerdict,
 )  # fmt: skip
 """Types of which every key is written."""
 _DOCUMENTS = (

@@ -9,7 +9,7 @@ from gpucheck.advice.offers import Offer
 from gpucheck.baselines import diff
 from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.describe import recommendation
-from gpucheck.engine import OpenQuestion, Verdict
+from gpucheck.engine import GpuVerdict, OpenQuestion, Verdict
 from gpucheck.engine.report import Owner
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -54,6 +54,7 @@ class Report(msgspec.Struct, kw_only=True):
     gpucheck: Versions
     verdict: Verdict
     root_causes: list[str]
+    gpus: list[GpuVerdict]
     findings: list[Finding]
     checks: list[Check]
     open_questions: list[OpenQuestion]

@@ -9,6 +9,7 @@ import msgspec
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import charts as of_preflight
+from gpucheck.cluster.pages import gpus
 from gpucheck.cluster.pages import ranks as preflight_ranks
 from gpucheck.cluster.pages import words as words_of
 from gpucheck.cluster.pages.words import Cause
@@ -45,6 +46,7 @@ def render(result: Result) -> str:
         _all_findings(found),
         *written(words_of.next_section(result)),
         _plots(result),
+        _gpus(result),
         _ranks(result),
         _figures(result),
     ]
@@ -104,6 +106,13 @@ def _plots(result: Result) -> Element | None:
     if not drawn:
         return None
     return section("figures", say("Figures"), el("div", *drawn, class_="charts"))
+
+
+def _gpus(result: Result) -> Element | None:
+    found = gpus.counted(result)
+    if not found:
+        return None
+    return section("gpus", say("GPUs"), el("p", words(found)), items(gpus.lines(result), _LONG))
 
 
 def _ranks(result: Result) -> Element | None:

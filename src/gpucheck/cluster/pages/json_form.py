@@ -8,6 +8,7 @@ from typing import Any
 
 from gpucheck.cluster.files import json_text
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import gpus
 from gpucheck.cluster.pages.words import drill_words, notices, verdict_word
 from gpucheck.facts import Facts, builtins
 from gpucheck.output.json_text import with_said
@@ -22,7 +23,11 @@ def render(result: Result) -> str:
 
 def as_json(result: Result) -> dict[str, Any]:
     """Return the pre-flight as JSON-like data (schema ``gpucheck.report/1``)."""
-    report = {**result.report.as_json(), "verdict": verdict_word(result)}
+    report = {
+        **result.report.as_json(),
+        "verdict": verdict_word(result),
+        "gpus": builtins(gpus.verdicts(result)),
+    }
     preflight = result.preflight
     own = {
         "exit": result.ending.status,

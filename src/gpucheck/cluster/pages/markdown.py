@@ -6,8 +6,8 @@ Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
 from collections.abc import Sequence
 
 from gpucheck.cluster.judgement import Result
+from gpucheck.cluster.pages import gpus, words
 from gpucheck.cluster.pages import ranks as preflight_ranks
-from gpucheck.cluster.pages import words
 from gpucheck.cluster.pages.words import Cause
 from gpucheck.language import say
 from gpucheck.output.markdown import code, escaped, items, strong, table, written
@@ -32,6 +32,7 @@ def render(result: Result) -> str:
         items((headed(say("notice"), notice) for notice in words.notices(result)), 2000),
         *written(words.box(cause, result) for cause in found[:_IN_FULL]),
         *written(words.next_section(result)),
+        _gpus(result),
         _ranks(result),
         escaped(words.exit_words(result)),
         escaped(footer(result.report.snapshot, say("Names of hosts and UUIDs are real."))),
@@ -47,6 +48,12 @@ def _causes(found: list[Cause]) -> str:
     if len(sentences) > _FINDINGS:
         lines.append(say("and {count:,} more", count=len(sentences) - _FINDINGS))
     return items(lines, 2000)
+
+
+def _gpus(result: Result) -> str:
+    found = gpus.counted(result)
+    lines = items(gpus.lines(result), 2000)
+    return "\n\n".join(filter(None, (strong(say("GPUs"), found), lines))) if found else ""
 
 
 def _ranks(result: Result) -> str:

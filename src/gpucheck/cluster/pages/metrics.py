@@ -5,17 +5,23 @@ stamps, because the collector rejects them; the time is a metric.
 """
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import get_args
 
 from gpucheck._about import VERSION
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import words
+from gpucheck.cluster.pages import gpus, words
+from gpucheck.engine import GpuVerdict
 from gpucheck.facts.preflight import Culprit
+from gpucheck.findings.form import GpuWord
 from gpucheck.output.words import clean
 
 _PREFIX = "gpucheck_preflight"
 _CULPRITS, _BANDWIDTHS = 100, 20
 """Series of one run. Chosen: each value of a label costs Prometheus memory for good."""
+_UNKNOWN = "unknown"
+_WORDS = (*get_args(GpuWord), _UNKNOWN)
 _PER_GB = 1e9
 """Prometheus' metrics are in base units: bytes, not GB."""
 _LONGEST = 200
@@ -69,6 +75,16 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
         "culprit", f"Who is to blame, at most {_CULPRITS}; always 1.",
         [(_labels(culprit, is_drill=is_drill), 1) for culprit in culprits[:_CULPRITS]],
     )  # fmt: skip
+    found = gpus.verdicts(result)
+    in_words = Counter(_word(gpu) for gpu in found)
+    yield (
+        "gpus", "GPUs by what to do with them.",
+        [({"verdict": word}, in_words[word]) for word in _WORDS] if found else [],
+    )  # fmt: skip
+    yield (
+        "gpu", f"What to do with a GPU that is not kept, at most {_CULPRITS}; always 1.",
+        [(_gpu_labels(gpu), 1) for gpu in gpus.not_kept(result)[:_CULPRITS]],
+    )  # fmt: skip
     yield (
         "bus_bandwidth_bytes_per_second", "Bus bandwidth as nccl-tests defines it.",
         _bandwidths(result),
@@ -90,6 +106,20 @@ def _labels(culprit: Culprit, *, is_drill: bool) -> dict[str, str]:
         "gpu": "" if culprit.gpu is None or len(ranks) > 1 else str(culprit.gpu),
         "uuid": "" if len(ranks) > 1 else clean(culprit.uuid or "", _LONGEST),
         "drill": "true" if is_drill else "false",
+    }
+
+
+def _word(gpu: GpuVerdict) -> str:
+    return gpu.verdict or _UNKNOWN
+
+
+def _gpu_labels(gpu: GpuVerdict) -> dict[str, str]:
+    return {
+        "verdict": _word(gpu),
+        "host": words.host(gpu.host or ""),
+        "gpu": "" if gpu.index is None else str(gpu.index),
+        "pci": clean(gpu.pci_address or "", _LONGEST),
+        "slug": clean(next(iter(gpu.findings), ""), _LONGEST),
     }
 
 

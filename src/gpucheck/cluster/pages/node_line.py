@@ -14,6 +14,7 @@ from gpucheck.cluster.pages import words
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings.form import GpuWord
 
 LONGEST = 120  # chosen: Slurm keeps it as the reason of a node, which is read as one line
 _UNSAFE = re.compile(r"[^A-Za-z0-9 ._:/,+@%-]+")
@@ -28,14 +29,27 @@ def of_node(node: Node, snapshot: Snapshot) -> str:
     """Return the line of a node that was checked by itself."""
     if node.unfit:
         first = node.unfit[0]
-        return line(first.slug, first.headline)
+        what = ", ".join(_named(node, "replace", "drain"))
+        return line(first.slug, f"{what}: {first.headline}" if what else first.headline)
     if node.unknown:
         return line("unknown", node.unknown[0].reason)
+    named = _named(node, "replace", "drain", "watch")  # the first two where nothing counts
     count = len(snapshot.get(Nvml).gpus or ())
     if not count:  # with gpus-per-node the node would be unfit
         return line("unknown", _NO_GPU)
+    count -= len(named)
     healthy = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"
-    return line("fit", f"{healthy}, {_tested(snapshot.get(SelfTests))}")
+    return line("fit", ", ".join((*named, healthy, _tested(snapshot.get(SelfTests)))))
+
+
+def _named(node: Node, *each: GpuWord) -> list[str]:
+    """Return ``drain GPU 3`` for each GPU with one of these words."""
+    return [
+        f"{word} GPU {gpu.pci_address if gpu.index is None else gpu.index}"
+        for word in each
+        for gpu in node.gpus
+        if gpu.verdict == word
+    ]
 
 
 def of_result(result: Result, history: Sequence[StepResult]) -> str:

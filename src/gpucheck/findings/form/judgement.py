@@ -1,7 +1,7 @@
 """The answers of a rule (a hit, fine or not applicable) and their form in a report."""
 
 import enum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -27,12 +27,30 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+GpuWord = Literal["keep", "watch", "drain", "replace"]
+"""What to do with a GPU: let it work; let it work and look after it; give it no new work until it
+was reset or restarted; have it replaced. Each outweighs those before it."""
+
+
+class OnGpu(msgspec.Struct, frozen=True):
+    """What a finding means for a GPU that it names, and why."""
+
+    word: GpuWord
+    reason: str
+    is_by_peers: bool = False
+    """Whether it blames the GPU only because others do not have it: what all have is the fault of
+    something that they share."""
+
+
 class Hit(msgspec.Struct, frozen=True, kw_only=True):
     """A rule has found its cause.
 
     ``evidence`` names facts by path (``driver.release``, ``nvml.gpus.0.name``); the engine adds
     the values and sources, so that a rule cannot misquote them. ``refutable`` is False where the
     self-tests that refute the rule do not use what is wrong here: then a pass leaves it standing.
+    ``gpus`` has every GPU that is at fault, not only those of the headline: by its path
+    (``nvml.gpus.0``, ``pci.gpus.0``, ``selftests.under_load.0``), by its address on the bus or as
+    CUDA counts (``cuda:0``).
     """
 
     headline: str
@@ -41,6 +59,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     severity: Severity | None = None
     confidence: Confidence = Confidence.CERTAIN
     refutable: bool = True
+    gpus: tuple[tuple[str, OnGpu], ...] = ()
 
 
 class Fine(msgspec.Struct, frozen=True):

@@ -2,13 +2,13 @@
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from gpucheck.facts.claims import Restart, Severity
-from gpucheck.findings.form.judgement import Judgement
+from gpucheck.findings.form.judgement import Judgement, OnGpu
 
 Family = Literal["driver", "torch", "libraries", "runtime", "cluster", "gpucheck"]
 Area = Literal["GPUs", "Driver", "PyTorch", "CUDA libraries", "Toolkit", "System"]
@@ -107,6 +107,9 @@ class Rule(msgspec.Struct, eq=False):
     another_torch_mends: bool = False
     """Whether a message's fix gives way to the exact install command, where the facts allow one."""
     preflight: InPreflight = InPreflight()
+    on_gpu: OnGpu | None = None
+    """What it means for a GPU that it names, if its ``Hit`` says nothing else; None if it is no
+    fault of a GPU."""
     judge: Callable[..., Judgement | None] | None = None
     """The function marked as the check; None if no fact of a machine shows the cause."""
     needs: dict[str, Any] = {}
@@ -150,6 +153,10 @@ class Rule(msgspec.Struct, eq=False):
         return (
             self.preflight_class == _CULPRIT and self.breaks_node if declared is None else declared
         )
+
+    def names(self, gpus: Iterable[str]) -> tuple[tuple[str, OnGpu], ...]:
+        """Return what a ``Hit`` says of these GPUs: what the header says of each."""
+        return tuple((gpu, self.on_gpu) for gpu in gpus) if self.on_gpu is not None else ()
 
     def check(self, function: Check) -> Check:
         """Register the function that judges; its parameter types say what it needs."""

@@ -46,6 +46,32 @@ class SelfTestSays(Derived):
             if self.stands_for(result) == (slug,)
         )
 
+    def devices_at(self, slug: str) -> list[str]:
+        """Return the devices of the tests of one GPU that failed with such a code."""
+        return [
+            result.device
+            for _path, result in self._tests.wrong()
+            if self.stands_for(result) == (slug,) and "," not in result.device
+        ]
+
+    def unlike_peers(self, failed: list[tuple[str, SelfTest]]) -> list[str]:
+        """Return the devices on which a test failed that another GPU of that model passed.
+
+        What fails everywhere may be the fault of a library, and a test of several devices names
+        none of them.
+        """
+        models = self._tests.device_names()
+        passed = {
+            (result.name, models.get(result.device))
+            for _path, result in self._tests.of()
+            if result.status == "passed"
+        }
+        return [
+            result.device
+            for _path, result in failed
+            if result.device in models and (result.name, models[result.device]) in passed
+        ]
+
     def failed_with(self, *kinds: str) -> list[tuple[str, SelfTest]]:
         """Return the tests that failed in one of these ways, each with its path."""
         return [(path, result) for path, result in self._tests.wrong() if result.kind in kinds]

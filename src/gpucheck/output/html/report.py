@@ -10,6 +10,7 @@ from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, in_turn, say
 from gpucheck.output import report_blocks, ticket_text
 from gpucheck.output.blocks import Box, Words
+from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts import of_selftests
 from gpucheck.output.html.charts.svg import figure
@@ -53,6 +54,7 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
         ),
         *written(report_blocks.questions(report)),
         section("tested", say("What was examined"), pairs(examined)),
+        _gpus(report),
         _machine(report),
         _selftests(report.snapshot.get(SelfTests)),
         _checks(report),
@@ -75,6 +77,17 @@ def _machine(report: Report) -> Element:
     ]
     heads = (say("Area"), say("State"), say("Facts"), say("Findings"))
     return section("machine", report_blocks.machine_named(report), table(heads, rows))
+
+
+def _gpus(report: Report) -> Element | None:
+    """Return the table of several GPUs, with why a GPU is not kept."""
+    found = gpu_table(report)
+    if found is None:
+        return None
+    rows = [(*map(words, row.cells), words(row.why)) for row in found.rows]
+    return section(
+        "gpus", say("GPUs"), el("p", words(found.title)), table((*found.heads, say("Why")), rows)
+    )
 
 
 def _selftests(tests: SelfTests) -> Element | None:
