@@ -54,7 +54,7 @@ def judged(command: F) -> F:
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
         "gpucheck --format html -o report.html",
-        "gpucheck --machine machine.zip         # what collect --record wrote",
+        "gpucheck --machine machine.zip         # a recorded machine",
     ),
 )
 @judged
