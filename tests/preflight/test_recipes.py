@@ -327,8 +327,8 @@ def test_every_check_of_a_node_says_how_many_gpus_it_should_have() -> None:
     """Without the number, a node that has lost all its GPUs is one that never had any."""
     for recipe in EXAMPLES.rglob("*.sh"):
         text = recipe.read_text().replace("\\\n", "")
-        for call in re.findall(r"gpucheck preflight --node[^\n]*", text):
-            assert "--require gpus-per-node=" in call, recipe.name
+        for call in re.findall(r"gpucheck node[^\n]*", text):
+            assert "--gpus " in call, recipe.name
 
 
 def test_the_recipes_name_what_there_is() -> None:
