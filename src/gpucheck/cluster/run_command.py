@@ -103,12 +103,12 @@ class Printer(PreflightListener):
     def __init__(self, options: dict[str, Any], begun: float) -> None:
         self.options = options
         self._begun = begun
-        self._written = {name: [options[name]] for name in _FILES if options.get(name)}
+        self._paths = {name: [options[name]] for name in _FILES if options.get(name)}
         if options.get("out_dir"):
             from gpucheck.cluster.pages.files import in_folder  # noqa: PLC0415
 
-            self._written["out_dir"] = in_folder(options["out_dir"])
-        self._before = Before(path for paths in self._written.values() for path in paths)
+            self._paths["out_dir"] = in_folder(options["out_dir"])
+        self._before = Before(path for paths in self._paths.values() for path in paths)
         self._folder_failed = False
         self._line: ProgressLine | None = None
         self._task, self._host = 0, ""
@@ -126,7 +126,7 @@ class Printer(PreflightListener):
         if sys.stderr.isatty() and not self.options["quiet"] and place.task == 0:
             self._line = ProgressLine()
         if place.tasks == 1:
-            for name, paths in self._written.items():
+            for name, paths in self._paths.items():
                 if name == "out_dir":
                     self._make_folder()
                 for path in paths:
@@ -189,7 +189,7 @@ class Printer(PreflightListener):
         """
         written = [
             name
-            for name, paths in self._written.items()
+            for name, paths in self._paths.items()
             if result.hears_few and any(map(self._before.has_changed, paths))
         ]
         for name in written:
