@@ -18,6 +18,7 @@ from gpucheck.cli import gpucheck
 
 LINES = dict.fromkeys((*command_lines.in_blocks(), *command_lines.in_help()))
 """All that somebody may copy, each once."""
+_TOOL = re.compile(r"python (?:tools|benchmarks)/\S+\.py\b")
 CALLING = [line for line in LINES if line.calls]
 RUN = list(dict.fromkeys(line.text for line in LINES if line.runs_here))
 
@@ -123,9 +124,22 @@ def test_lines_are_found_and_most_that_call_gpucheck_are_run() -> None:
     assert len(LINES) > 150
     assert len(RUN) > 0.75 * len({line.text for line in CALLING})
     assert {*command_lines.NOT_RUN, *REFUSED} <= {line.text for line in LINES}
-    for line in LINES:
-        for script in re.findall(r"python3? ((?:tools|benchmarks)/\S+\.py)", line.text):
-            assert (command_lines.ROOT / script).is_file(), line
+
+
+@pytest.mark.process
+@each("line", [line for line in LINES if _TOOL.match(line.text)], ids=lambda line: line.text)
+def test_a_tool_has_the_options_of_its_lines(line: Line) -> None:
+    """What it does is tested elsewhere: it asks the package index, or takes hours."""
+    words = line.text.split()[1:]
+    task = words[1:2] if words[1:] and words[1].islower() and words[1].isalpha() else []
+    done = subprocess.run(
+        [sys.executable, words[0], *task, "--help"], cwd=command_lines.ROOT,
+        capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert {word for word in words if word.startswith("--")} <= {
+        *re.findall(r"--[a-z][a-z-]*", done.stdout)
+    }
 
 
 @pytest.fixture(scope="module")
