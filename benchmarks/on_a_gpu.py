@@ -14,8 +14,9 @@ GPU.
 
 FOLDER gets four files. ``report.md`` and ``report.json`` are written anew after each step,
 ``outputs.jsonl`` gets a line with all that the step printed, ``machine.tar.gz`` is the record
-(``gpucheck collect --record``). So a run that is ended early leaves what it had seen, and the
-report says what was not reached. Names of this machine and of its user, and UUIDs, are taken out.
+(``gpucheck baseline collect --record``). So a run that is ended early leaves what it had seen, and
+the report says what was not reached. Names of this machine and of its user, and UUIDs, are taken
+out.
 
 ``--only`` chooses the steps whose names have one of these words; the facts are always compared.
 ``--device cpu`` rehearses it on a machine without a GPU.
@@ -424,8 +425,10 @@ _COMPARED = "facts for the comparison"
 def first_steps(run: Run) -> list[Step]:
     """Return what tells the facts: gpucheck, and whatever else knows them."""
     check = _gpucheck(*_PYTHON, "--no-selftest", "--fail-on", "never", "--format", "json")
-    record = _gpucheck("collect", *_PYTHON, "--record", str(run.scratch / "machine"), "-q")
-    collect = _gpucheck("collect", *_PYTHON, "--no-redact", "-q")
+    record = _gpucheck(
+        "baseline", "collect", *_PYTHON, "--record", str(run.scratch / "machine"), "-q"
+    )
+    collect = _gpucheck("baseline", "collect", *_PYTHON, "--no-redact", "-q")
     ask = (sys.executable, str(ROOT / "benchmarks" / "on_a_gpu_ask.py"))
     own = ("gpucheck",)
     return [

@@ -70,9 +70,12 @@ def _without_resource(code: str) -> "subprocess.CompletedProcess[str]":
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("words", [(), ("--node",), ("--device", "cpu", "--ranks", "2")])
+@pytest.mark.parametrize(
+    "words",
+    [("preflight",), ("node",), ("preflight", "--node"), ("preflight", "--device", "cpu")],
+)
 def test_a_preflight_is_refused(words: tuple[str, ...]) -> None:
-    ran = _without_resource(f"from gpucheck.cli import main; main({['preflight', *words]})")
+    ran = _without_resource(f"from gpucheck.cli import main; main({[*words]})")
     assert ran.returncode == _REFUSED
     assert ran.stderr == f"Error: {_NOT_ON_WINDOWS}\n"
 

@@ -82,9 +82,9 @@ def test_the_report_is_valid_json_of_its_schema() -> None:
 
 def test_a_saved_snapshot_is_valid_and_equal_to_itself(tmp_path: Path) -> None:
     saved = tmp_path / "now.json"
-    assert run("collect", *HERE, "-o", str(saved)).returncode == 0
+    assert run("baseline", "collect", *HERE, "-o", str(saved)).returncode == 0
     jsonschema.validate(json.loads(saved.read_text()), schema("snapshot"))
-    same = run("diff", str(saved), str(saved))
+    same = run("baseline", "diff", str(saved), str(saved))
     assert (same.returncode, same.stderr) == (0, "")
 
 
@@ -102,22 +102,22 @@ def test_who_keeps_a_report_may_keep_its_paths(form: str) -> None:
 
 def test_diff_with_now_and_with_another_machine(tmp_path: Path) -> None:
     saved = tmp_path / "now.json"
-    run("collect", *HERE, "--no-redact", "-o", str(saved))
-    assert run("diff", str(saved), *HERE).returncode == 0
+    run("baseline", "collect", *HERE, "--no-redact", "-o", str(saved))
+    assert run("baseline", "diff", str(saved), *HERE).returncode == 0
     data = json.loads(saved.read_text())
     data["facts"]["torch"]["version"] = "1.0.0"
     other = tmp_path / "other.json"
     other.write_text(json.dumps(data))
-    changed = run("diff", str(other), str(saved))
+    changed = run("baseline", "diff", str(other), str(saved))
     assert changed.returncode == 1
     assert "1.0.0" in changed.stdout
-    form = json.loads(run("diff", str(other), str(saved), "--format", "json").stdout)
+    form = json.loads(run("baseline", "diff", str(other), str(saved), "--format", "json").stdout)
     jsonschema.validate(form, schema("diff"))
 
 
 def test_a_recorded_machine_gives_the_same_verdict(tmp_path: Path) -> None:
     folder = tmp_path / "machine"
-    done = run("collect", *HERE, "--record", str(folder))
+    done = run("baseline", "collect", *HERE, "--record", str(folder))
     assert done.returncode == 0, done.stderr
     tables = Tables()
     snapshot = (
@@ -134,7 +134,7 @@ def test_a_recorded_machine_gives_the_same_verdict(tmp_path: Path) -> None:
 
 def test_a_recording_does_not_overwrite(tmp_path: Path) -> None:
     (tmp_path / "precious").touch()
-    done = run("collect", *HERE, "--record", str(tmp_path))
+    done = run("baseline", "collect", *HERE, "--record", str(tmp_path))
     assert done.returncode == 2
     assert "not an empty folder" in done.stderr
     assert [file.name for file in tmp_path.iterdir()] == ["precious"]

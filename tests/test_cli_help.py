@@ -1,15 +1,12 @@
 """The help of every command: examples that can be copied, and no sentence that is everywhere."""
 
 import json
-import re
-import shlex
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
-import pytest
 from click.testing import CliRunner
+from command_lines import commands
 from each import each
 
 from gpucheck.cli import gpucheck
@@ -18,28 +15,7 @@ _MOST_WORDS = 12
 """A help text of this many words or more stands in a few commands only."""
 
 
-def commands(
-    group: click.Group = gpucheck, path: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield every command with its words."""
-    yield path, group
-    for name in group.list_commands(click.Context(group)):
-        command = group.get_command(click.Context(group), name)
-        if isinstance(command, click.Group):
-            yield from commands(command, (*path, name))
-        elif command is not None:
-            yield (*path, name), command
-
-
 ALL = dict(commands())
-EXAMPLES = sorted(
-    {
-        line.strip()
-        for command in ALL.values()
-        for line in (command.epilog or "").splitlines()
-        if "gpucheck" in line
-    }
-)
 
 
 @each("path", ALL, ids=" ".join)
@@ -49,24 +25,6 @@ def test_every_command_shows_examples(path: tuple[str, ...]) -> None:
     assert first.startswith("  ")
     assert "gpucheck" in first
     assert all(len(line) <= 80 for line in (first, *more))
-
-
-@each("line", EXAMPLES)
-def test_an_example_is_a_command_line_that_is_understood(
-    line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    own = re.search(r"gpucheck\b([^|)]*)", line.partition("#")[0])
-    assert own is not None
-    words = shlex.split(own[1])
-    monkeypatch.chdir(tmp_path)
-    for word in words:
-        if re.fullmatch(r"[a-z-]+\.(json|md|log|txt)", word):
-            (tmp_path / word).touch()
-        elif word.endswith("/"):
-            (tmp_path / word).mkdir()
-    path = next(path for path in (tuple(words[:2]), tuple(words[:1]), ()) if path in ALL)
-    command = ALL[path or ("check",)]
-    assert command.make_context("gpucheck", words[len(path) :]).params
 
 
 def test_no_long_sentence_stands_in_the_help_of_every_command() -> None:

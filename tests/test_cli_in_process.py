@@ -108,11 +108,30 @@ def test_every_schema_is_printed(run: Run) -> None:
 
 def test_every_command_has_help(run: Run) -> None:
     commands = cli.gpucheck.list_commands(click.Context(cli.gpucheck))
-    assert {"check", "collect", "diff", "explain", "list", "schema"} <= set(commands)
+    assert {"check", "baseline", "explain", "list", "schema"} <= set(commands)
     for command in ("", *commands):
         done = run(*([command] if command else []), "--help")
         assert done.returncode == 0
         assert "Usage: gpucheck" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("earlier", "now"),
+    [
+        ("collect", "baseline collect"),
+        ("diff", "baseline diff"),
+        ("env lock", "baseline lock"),
+    ],
+)
+def test_an_earlier_name_is_the_same_command_and_is_not_listed(
+    run: Run, earlier: str, now: str
+) -> None:
+    asked, asks = (run(*name.split(), "--help") for name in (earlier, now))
+    assert asked.returncode == 0
+    assert asked.stdout.replace(f"gpucheck {earlier} ", f"gpucheck {now} ") == asks.stdout
+    assert f"gpucheck {earlier} " not in asks.stdout  # nor in its examples
+    listed = cli.gpucheck.list_commands(click.Context(cli.gpucheck))
+    assert not {"collect", "diff", "env"} & {*listed}
 
 
 def test_a_fault_of_our_own_is_one_sentence(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

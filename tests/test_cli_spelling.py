@@ -9,6 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from gpucheck.cli import gpucheck
+from gpucheck.cluster.commands import preflight
+from gpucheck.doctor.commands import check
+from gpucheck.interface.requirements import required
 from gpucheck.interface.spelling import OneOf
 
 
@@ -85,3 +88,39 @@ def test_a_finding_in_any_case_is_the_only_one_asked() -> None:
     done = subprocess.run([sys.executable, *args], capture_output=True, text=True, check=True)
     assert "torch-missing" in done.stdout
     assert "driver-too-old" not in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--gpus", "8", "--require", "gpus-per-node=4"),
+        ("fix", "--gpus", "8", "--require", "gpus_per_node=4"),
+    ],
+)
+def test_two_numbers_of_gpus_contradict_each_other(words: tuple[str, ...]) -> None:
+    said = refusal(*words)
+    assert "--gpus 8 and --require gpus-per-node=4 contradict each other" in said
+
+
+def test_check_refuses_a_requirement_that_it_does_not_judge() -> None:
+    said = refusal("check", "--require", "min-driver=570")
+    assert "--require min-driver: gpucheck node and gpucheck preflight judge it" in said
+    assert "neither KEY=VALUE nor a file" in refusal("check", "--require", "/no/such")
+
+
+def test_both_spellings_ask_for_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+    monkeypatch.setattr(check, "diagnosed", lambda _options, wish, _tables: asked.append(wish))
+    for words in (("--gpus", "8"), ("--require", "gpus-per-node=8")):
+        run("check", *words)
+    run("check", "--gpus", "8", "--require", "gpus-per-node=8")
+    assert [wish.gpus for wish in asked] == [8, 8, 8]
+    assert required((), 8) == required(("gpus-per-node=8",)) == required(("gpus-per-node=8",), 8)
+
+
+def test_an_earlier_name_of_an_option_is_understood_and_not_shown() -> None:
+    for words in (("--record", "r"), ("--record=r",), ("--run-log", "r")):
+        context = preflight.COMMAND.make_context("preflight", [*words])
+        assert context.params["run_log"] == "r"
+    assert "--record" not in run("preflight", "--help").stdout
+    assert "Option '--record' requires an argument" in refusal("preflight", "--record")

@@ -187,7 +187,7 @@ def test_what_was_seen_under_load_names_its_gpus_by_their_uuids() -> None:
 
 @each("name", NAMES)
 def test_a_gpu_is_out_of_service_only_if_its_node_is(name: str) -> None:
-    """``preflight --node`` and the words rest on the same findings: they never contradict."""
+    """``gpucheck node`` and the words rest on the same findings: they never contradict."""
     report = reported(name)
     bad = [gpu for gpu in report.gpus if gpu.verdict in ("drain", "replace")]
     assert not bad or of_report(report, TABLES, "error", None).unfit

@@ -59,7 +59,7 @@ def preflight() -> dict[str, Any]:
 
 
 def as_archive(recording: Recording) -> bytes:
-    """Return a machine as ``collect --record`` writes it."""
+    """Return a machine as ``baseline collect --record`` writes it."""
     names = HostRecord.__struct_fields__
     content = {
         "host.json": HostRecord(**{name: getattr(recording, name) for name in names}),

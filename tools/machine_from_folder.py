@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  # a script of this repository
-"""Makes a test machine of a folder that ``gpucheck collect --record FOLDER`` wrote.
+"""Makes a test machine of a folder that ``gpucheck baseline collect --record FOLDER`` wrote.
 
     tools/machine_from_folder.py FOLDER NAME [--like MACHINE]
 

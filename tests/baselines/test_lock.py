@@ -7,14 +7,14 @@ import pytest
 from each import each
 from test_machines import TABLES, reported
 
-from gpucheck.describe import lock
-from gpucheck.describe.lock import LockError
 from gpucheck.describe.recommend_options import RecommendRequest
 from gpucheck.describe.recommending import Recommending
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.output import lock
+from gpucheck.output.lock import LockError
 
 
 def _environment(**packages: object) -> Snapshot:

@@ -13,7 +13,7 @@ def runs(name: str, problem: str | None) -> ProbeRuns:
 def test_the_probe_and_what_ended_it_are_named() -> None:
     answer = hit(ask(SLUG, runs=runs("packages", "KeyError: 'Name'")))
     assert answer.headline == "A probe crashed: packages (KeyError: 'Name')"
-    assert commands(answer) == ("gpucheck collect -o gpucheck-snapshot.json",)
+    assert commands(answer) == ("gpucheck baseline collect -o gpucheck-snapshot.json",)
 
 
 def test_a_crash_in_the_driver_is_tried_by_hand_first() -> None:

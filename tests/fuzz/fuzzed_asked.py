@@ -13,10 +13,10 @@ from gpucheck.cluster import job_plan
 from gpucheck.cluster.files import json_text, of_lines
 from gpucheck.cluster.history_command import _text
 from gpucheck.cluster.pages.record import line
-from gpucheck.describe import lock
 from gpucheck.doctor.against_index import PageError, releases
 from gpucheck.facts import builtins
 from gpucheck.interface.errors import AskError
+from gpucheck.output import lock
 from gpucheck.programs import questions
 from gpucheck.programs.questions import QUESTIONS, Setting
 from gpucheck.ticket.given import IntakeError

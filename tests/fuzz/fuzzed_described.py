@@ -9,7 +9,6 @@ from fuzz_target import Target, none_crashed
 from rules_support import TABLES
 
 from gpucheck.cluster.figures.baseline import Baseline, _sound
-from gpucheck.cluster.figures.policy import PolicyError, parse_file
 from gpucheck.cluster.launchers import entrance, variables
 from gpucheck.cluster.launchers.variables import EntranceError
 from gpucheck.cluster.model import unpack
@@ -20,6 +19,7 @@ from gpucheck.facts.addresses import public_address
 from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.numbers import whole_number
+from gpucheck.interface.requirements import RequirementError, parse_file
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
 from gpucheck.machine.worker_pool.worker_messages import MessageStream
@@ -79,8 +79,8 @@ def _hosts(data: bytes) -> None:
 
 
 def _requirements(data: bytes) -> None:
-    """A file of ``--require``; refused by PolicyError."""
-    with contextlib.suppress(PolicyError):
+    """A file of ``--require``; refused by RequirementError."""
+    with contextlib.suppress(RequirementError):
         parse_file(data.decode("utf-8", "replace"))
 
 

@@ -36,7 +36,7 @@ def test_ranks_on_the_cpu_of_a_machine_with_gpus() -> None:
 
 
 def test_this_node_is_not_drained() -> None:
-    command = (sys.executable, "-m", "gpucheck", "preflight", "--node", "--python", gpu_runs.PYTHON)
+    command = (sys.executable, "-m", "gpucheck", "node", "--python", gpu_runs.PYTHON)
     done = gpu_runs.run(*command, seconds=60, PYTHONPATH=gpu_runs.source())
     assert (done.status, ": fit" in done.out) == (0, True), done
 

@@ -123,7 +123,7 @@ def test_another_language_is_refused(run: Run) -> None:
         (("recommend", "--jetpack", "99"), "兼容性表中没有 JetPack 99。"),
         (("recommend", "--with", "torchaudo"), "--with 只支持 torchvision 和 torchaudio，不支持"),
         (("schema", "reprot"), "是不是 report？"),
-        (("selftest", "--device", "gpu"), "请写 cpu，或 GPU"),
+        (("selftest", "--device", "gpu"), "请写 cuda、cpu，或 GPU"),
         (("selftest", "--tests", "nothing"), "没有名为 'nothing' 的自检。可用的有："),
         (("tables", "show", "nothing"), "没有表 'nothing'。"),
         (("tables", "show", "xid", "a=b"), "不是以此表的列为键的 KEY=VALUE"),

@@ -93,7 +93,7 @@ def test_nothing_of_an_archive_is_unpacked(tmp_path: Path) -> None:
 @each(
     ("data", "words"),
     [
-        (b"", "is not a recorded machine. gpucheck collect --record writes one"),
+        (b"", "is not a recorded machine. gpucheck baseline collect --record writes one"),
         (b'{"schema": "gpucheck.snapshot/1"}', "gpucheck triage reads a saved snapshot"),
         (b"\x7fELF\0\0", "is not a recorded machine"),
         (archived({"other.json": b"{}"}), "is not a recorded machine"),

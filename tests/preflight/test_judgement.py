@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from gpucheck.cluster.attendance import Heard
-from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.job_plan import JobPlan, parse_drill
 from gpucheck.cluster.judgement import Judgement
 from gpucheck.cluster.launchers import entrance
@@ -19,6 +18,7 @@ from gpucheck.facts.process_state import Look
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.interface.requirements import Requirements
 from gpucheck.tables import Tables, tables_dir
 
 RANKS = 4

@@ -1,5 +1,6 @@
-"""``gpucheck preflight --node``: who is drained, who is not, and with which words."""
+"""``gpucheck node``: who is drained, who is not, and with which words."""
 
+import re
 import subprocess
 import sys
 import time
@@ -205,17 +206,52 @@ def test_the_line_of_an_inconclusive_run_says_which_ranks() -> None:
 
 
 def invoke(*words: str) -> tuple[int, str]:
-    done = CliRunner().invoke(gpucheck, ["preflight", "--node", *words])
+    done = CliRunner().invoke(gpucheck, [*words])
     return done.exit_code, done.output
 
 
 @pytest.mark.parametrize(
-    "option", [("--master", "a"), ("--nodes", "2"), ("--links",), ("--ranks", "2"), ("--each", "d")]
-)
+    "option",
+    [
+        ("--master", "a"), ("--nodes", "2"), ("--links",), ("--ranks", "2"), ("--each", "d"),
+        ("--out-dir", "d"),
+    ],
+)  # fmt: skip
 def test_options_about_a_job_are_refused(option: tuple[str, ...]) -> None:
-    status, text = invoke(*option)
+    status, text = invoke("preflight", "--node", *option)
     assert status == 2
     assert f"without {option[0]}" in text
+    status, text = invoke("node", *option)
+    assert status == 2
+    assert (f"without {option[0]}" if option[0] == "--ranks" else "No such option") in text
+
+
+def test_its_help_shows_the_options_of_one_node_alone() -> None:
+    own, of_jobs = (
+        set(re.findall(r"^  (?:-\w, )?(--[\w-]+)", invoke(name, "--help")[1], re.MULTILINE))
+        for name in ("node", "preflight")
+    )
+    assert own < of_jobs
+    assert of_jobs - own == {
+        "--master", "--port", "--nodes", "--links", "--history",
+        "--out-dir", "--each", "--exclude-file", "--good-file", "--status-file",
+    }  # fmt: skip
+    assert "--node" not in of_jobs
+
+
+@pytest.mark.parametrize("words", [("node",), ("preflight", "--node")])
+def test_two_numbers_of_gpus_are_refused(words: tuple[str, ...]) -> None:
+    status, text = invoke(*words, "--gpus", "8", "--require", "gpus-per-node=4")
+    assert status == 2
+    assert "--gpus 8 and --require gpus-per-node=4 contradict each other" in text
+
+
+@pytest.mark.process
+def test_files_that_the_quick_level_does_not_write_are_named(tmp_path: Path) -> None:
+    status, text = invoke("node", "--tests", "none", "--metrics", str(tmp_path / "m"))
+    assert status == 0
+    assert "nothing is written for --metrics at this level" in text
+    assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.process
@@ -229,16 +265,20 @@ def test_without_torch_it_takes_seconds_and_needs_no_launcher(
     python = str(tmp_path / "empty" / "bin" / "python")
     report = tmp_path / "report.json"
     start = time.monotonic()
-    command = (sys.executable, "-m", "gpucheck", "preflight", "--node", "--python", python)
+    start_it = (sys.executable, "-m", "gpucheck")
+    command = (*start_it, "node", "--python", python)
     plain = subprocess.run(command, capture_output=True, text=True, check=False)
-    more = ("--require", "gpus-per-node=8", "--lang", "zh", "--format", "json", "-o", str(report))
+    more = ("--gpus", "8", "--lang", "zh", "--format", "json", "-o", str(report))
     unfit = subprocess.run((*command, *more), capture_output=True, text=True, check=False)
     assert time.monotonic() - start < 20
+    earlier = (*start_it, "preflight", "--node", "--python", python)
+    same = subprocess.run(earlier, capture_output=True, text=True, check=False)
+    assert (same.returncode, same.stdout) == (plain.returncode, plain.stdout)
     assert plain.stdout.startswith("gpucheck: ")
     assert plain.stdout.count("\n") == 1
     if "no NVIDIA GPU" in plain.stdout:
         assert plain.stdout.startswith("gpucheck: unknown: no NVIDIA GPU to judge")
-        assert "gpus-per-node" in plain.stdout
+        assert "--gpus" in plain.stdout
         assert (plain.returncode, unfit.returncode) == (0, 1)
         assert unfit.stdout.startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA GPUs are required")
         assert '"no-nvidia-gpu"' in report.read_text()

@@ -14,6 +14,7 @@ from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.interface.requirements import parse_lines
 
 FOUR = gpus(4, 2)
 H100 = NvmlGpu(
@@ -110,7 +111,7 @@ def test_another_model_may_have_another_firmware() -> None:
 def test_a_job_on_two_nvlink_domains_is_no_fault_unless_one_is_required() -> None:
     there = job(node2=altered(fabric_cluster="d2" * 16), node3=gpu_settings(Nvml(gpus=[H100])))
     assert culprits(FOUR, there) == []
-    wanted = policy.parse_lines(["one-fabric=true"])
+    wanted = parse_lines(["one-fabric=true"])
     (one,) = policy.violations(wanted, FOUR, there)
     assert (one.slug, one.hosts) == ("requirement-not-met", ("node2",))
     assert policy.unknown(wanted, there) == []

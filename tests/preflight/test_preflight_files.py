@@ -1,8 +1,10 @@
 """The files that a pre-flight leaves behind: whole or not at all, and never the wrong host."""
 
+import contextlib
 import errno
 import json
 import os
+import re
 import stat
 from pathlib import Path
 from typing import Any
@@ -11,12 +13,14 @@ import jsonschema
 import msgspec
 import preflight_samples as samples
 import pytest
+from msgspec.structs import replace
 
 from gpucheck.cluster.files import Before, FileError, exclusion, write_each, write_file
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, TaskFacts
 from gpucheck.cluster.pages import terminal as preflight_text
-from gpucheck.cluster.pages.files import write_files
+from gpucheck.cluster.pages.files import in_folder, write_files, write_folder
+from gpucheck.cluster.run_command import Printer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit
 from gpucheck.programs.schema import schema
@@ -265,13 +269,13 @@ def test_a_name_that_slurm_would_read_otherwise_is_left_out(name: str) -> None:
 
 def test_every_file_is_written_and_said(tmp_path: Path) -> None:
     bad, prom, packed = (f"{tmp_path}/{name}" for name in ("bad", "x.prom", "x.zip"))
-    said = write_files(samples.hang(), exclude_file=bad, metrics=prom, bundle_file=packed)
+    said = write_files(samples.hang(), {"exclude_file": bad, "metrics": prom, "bundle": packed})
     assert left_in(tmp_path) == ["bad", "x.prom", "x.zip"]
     assert (tmp_path / "bad").read_text() == "gpu-0004\n"
     assert said[0] == f"{tmp_path}/bad leaves out 1 host"
     assert said[1] == f"{tmp_path}/x.prom has the metrics"
     assert said[2].startswith("x.zip has README.txt, report.txt, report.json, ranks.jsonl")
-    assert write_files(samples.hang()) == []
+    assert write_files(samples.hang(), {}) == []
 
 
 @pytest.mark.parametrize(
@@ -282,7 +286,7 @@ def test_every_file_is_written_and_said(tmp_path: Path) -> None:
 def test_the_status_has_a_file_of_its_own(tmp_path: Path, result: Result, status: int) -> None:
     path = tmp_path / "status"
     path.write_text("7\n")
-    assert write_files(result, status_file=str(path)) == [f"{path} has the exit status"]
+    assert write_files(result, {"status_file": str(path)}) == [f"{path} has the exit status"]
     assert path.read_text() == f"{status}\n"
 
 
@@ -290,19 +294,110 @@ def test_whoever_finds_the_status_finds_the_other_files(tmp_path: Path) -> None:
     names = ("a", "b", "c.zip", "status")
     a, b, packed, status = (f"{tmp_path}/{name}" for name in names)
     said = write_files(
-        samples.hang(), status_file=status, exclude_file=a, metrics=b, bundle_file=packed
+        samples.hang(), {"status_file": status, "exclude_file": a, "metrics": b, "bundle": packed}
     )
     assert said[-1] == f"{status} has the exit status"
     times = [(tmp_path / name).stat().st_mtime_ns for name in names]
     assert max(times) == times[-1]
 
 
+# All of them in one folder.
+
+
+IN_FOLDER = [
+    "bad-hosts", "good-hosts", "metrics.prom", "report.html", "report.json", "report.txt",
+    "runs.jsonl", "status",
+]  # fmt: skip
+
+
+def test_a_folder_has_all_files_and_the_status_is_the_last_one(tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "run"
+    result = samples.hang()
+    assert write_folder(str(folder), result, ()) == f"{folder} has the files about this run"
+    assert left_in(folder) == IN_FOLDER
+    assert (folder / "status").read_text() == "1\n"
+    assert (folder / "bad-hosts").read_text() == "gpu-0004\n"
+    assert json.loads((folder / "report.json").read_text())["exit"] == 1
+    assert (folder / "report.txt").read_text() == preflight_text.render(result)
+    others = [(folder / name).stat().st_mtime_ns for name in IN_FOLDER]
+    assert max(others) == others[IN_FOLDER.index("status")]
+    write_folder(str(folder), samples.healthy(), ())
+    assert (folder / "bad-hosts").read_bytes() == b""
+    assert len((folder / "runs.jsonl").read_text().splitlines()) == 2
+    replaced = {Path(path).name for path in in_folder(str(folder))}
+    assert replaced == {*IN_FOLDER} - {"runs.jsonl"}
+
+
+def test_the_guide_has_a_row_for_each_file_of_the_folder() -> None:
+    pages = (Path(__file__).parents[2] / "docs" / "preflight").glob("*.md")
+    text = "".join(page.read_text(encoding="utf-8") for page in pages)
+    table = text.partition("**`--out-dir DIR`**")[2].partition("\n\n**")[0]
+    rows = re.findall(r"^\| (`[^|]+) \|", table, re.MULTILINE)
+    named = {name for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    assert named == {*IN_FOLDER, "ranks/rank-3.json"}
+
+
+def test_a_folder_that_cannot_be_used_costs_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileError, match=r"^\S+/file cannot be made: File exists$"):
+        write_folder(f"{tmp_path}/file", samples.hang(), ())
+    for name in ("status", "report.html"):
+        (tmp_path / "run" / name).mkdir(parents=True)
+    wrong = r"^\S+/run/report.html is not a regular file \(2 files are missing\)$"
+    with pytest.raises(FileError, match=wrong):
+        write_folder(f"{tmp_path}/run", samples.hang(), ())
+    assert (tmp_path / "run" / "bad-hosts").is_file()
+
+
+@pytest.mark.parametrize("name", ["status", "runs.jsonl"])
+def test_no_link_in_a_folder_is_followed(tmp_path: Path, name: str) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "precious").write_text("kept")
+    (tmp_path / "run" / name).symlink_to(tmp_path / "precious")
+    with contextlib.suppress(FileError):
+        write_folder(f"{tmp_path}/run", samples.hang(), ())
+    assert (tmp_path / "precious").read_text() == "kept"
+
+
+def test_a_folder_that_the_others_have_written_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {"out_dir": str(tmp_path), "form": "terminal", "output": None, "quiet": False,
+               "verbose": 0, "no_color": True}  # fmt: skip
+    for result, whose in (
+        (replace(samples.hang(), hears_few=True), "5\n"),
+        (replace(samples.hang(), hears_few=False), "1\n"),
+    ):
+        printer = Printer(options, 0.0)
+        (tmp_path / "status").write_text("5\n")  # by those who have met without this task
+        printer.result(result, ())
+        assert (tmp_path / "status").read_text() == whose
+    said = capsys.readouterr().err
+    assert said.count(f"{tmp_path} stays as it is") == 1
+    assert said.count("has the files about this run") == 1
+
+
+def test_a_task_says_once_that_the_folder_is_not_usable(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    options = {"out_dir": f"{tmp_path}/file/run", "quiet": False}
+    printer = Printer(options, 0.0)
+    printer.write_files(samples.healthy(), ())
+    printer.verdict({"steps": []}, {}, None)
+    assert capsys.readouterr().err == (
+        f"gpucheck preflight: --out-dir: {tmp_path}/file/run cannot be made: Not a directory\n"
+    )
+
+
 def test_without_a_bad_host_the_file_is_empty(tmp_path: Path) -> None:
     path = tmp_path / "bad"
     path.write_text("gpu-0007\n")
-    assert write_files(samples.healthy(), exclude_file=str(path)) == [f"{path} leaves out no host"]
+    assert write_files(samples.healthy(), {"exclude_file": str(path)}) == [
+        f"{path} leaves out no host"
+    ]
     assert path.read_bytes() == b""
-    said = write_files(samples.drill(), exclude_file=str(path))
+    said = write_files(samples.drill(), {"exclude_file": str(path)})
     assert said == [f"{path} leaves out no host: this was a drill, so no host is excluded"]
 
 
@@ -310,7 +405,7 @@ def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) 
     result = samples.hang()
     before = result.ending
     said = write_files(
-        result, exclude_file="-", metrics=f"{tmp_path}/no/x", bundle_file=f"{tmp_path}/x.zip"
+        result, {"exclude_file": "-", "metrics": f"{tmp_path}/no/x", "bundle": f"{tmp_path}/x.zip"}
     )
     assert said[0] == "--exclude-file: a file is needed, not the standard output"
     assert said[1].startswith("--metrics: ")
@@ -321,7 +416,7 @@ def test_what_cannot_be_written_is_said_and_the_rest_is_written(tmp_path: Path) 
 
 
 def test_a_path_is_said_without_what_acts_on_a_terminal(tmp_path: Path) -> None:
-    (said,) = write_files(samples.healthy(), metrics=f"{tmp_path}/\x1b[2Jx")
+    (said,) = write_files(samples.healthy(), {"metrics": f"{tmp_path}/\x1b[2Jx"})
     assert said.isprintable()
 
 

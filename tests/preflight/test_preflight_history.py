@@ -96,7 +96,7 @@ def test_lines_that_are_no_records_are_counted_and_left_out(other: bytes) -> Non
 def test_runs_add_to_one_file_and_the_command_reads_it(tmp_path: Path) -> None:
     file = str(tmp_path / "fleet.jsonl")
     for result in (samples.hang(), WELL, samples.hang()):
-        assert write_files(result, record=file) == [f"{file} has a line about this run"]
+        assert write_files(result, {"run_log": file}) == [f"{file} has a line about this run"]
     with Path(file).open("a") as opened:
         opened.write("half a li")
     done = CliRunner().invoke(gpucheck, ["preflight", "--history", file])
@@ -167,7 +167,7 @@ def test_good_hosts_passed_and_nobody_accuses_them(tmp_path: Path) -> None:
     assert "gpu-0004" not in good
     assert good_hosts(samples.drill().preflight) == ()
     path = tmp_path / "good"
-    assert write_files(WELL, good_file=str(path))[0].endswith("good hosts")
+    assert write_files(WELL, {"good_file": str(path)})[0].endswith("good hosts")
     names = path.read_text().strip().split(",")
     assert names == list(good_hosts(WELL.preflight))
     assert len(names) == len(set(names)) > 1

@@ -8,19 +8,18 @@ from preflight_facts import H200, alone, cpus, facts, gpus, measured, uuid
 
 from gpucheck.cluster.figures.bandwidth import timed
 from gpucheck.cluster.figures.baseline import Baseline, SavedGpu
-from gpucheck.cluster.figures.policy import (
+from gpucheck.cluster.figures.policy import unknown, violations
+from gpucheck.cluster.figures.slow import readings
+from gpucheck.cluster.model import Device
+from gpucheck.facts.claims import Severity
+from gpucheck.interface.requirements import (
     KEYS,
-    PolicyError,
+    RequirementError,
     Requirements,
     joined,
     parse_file,
     parse_lines,
-    unknown,
-    violations,
 )
-from gpucheck.cluster.figures.slow import readings
-from gpucheck.cluster.model import Device
-from gpucheck.facts.claims import Severity
 
 JOB = gpus(3, 2)
 LINES = """
@@ -66,7 +65,7 @@ def test_lines_and_json_say_the_same() -> None:
     ],
 )
 def test_what_is_wrong_is_said_in_one_sentence(text: str, words: str) -> None:
-    with pytest.raises(PolicyError) as caught:
+    with pytest.raises(RequirementError) as caught:
         parse_file(text, "rules.txt")
     message = str(caught.value)
     assert words in message

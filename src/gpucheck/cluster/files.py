@@ -1,7 +1,7 @@
 """Files that a pre-flight writes, and what the records of earlier ones say of a node.
 
 A reader sees the old content or the whole new content. A record is a line of JSON a run
-(``--record``). Attributes that OpenTelemetry's semantic conventions have bear its names:
+(``--run-log``). Attributes that OpenTelemetry's semantic conventions have bear its names:
 ``service.name``, ``service.version``, ``process.exit.code``, ``host.name``, ``error.type``,
 ``hw.id``, ``hw.type`` (https://opentelemetry.io/docs/specs/semconv/).
 """
@@ -142,8 +142,10 @@ def write_file(path: str | Path, content: str | bytes, *, follow: bool = True) -
                 temporary.unlink()
 
 
-def add_line(path: str | Path, line: str) -> None:
+def add_line(path: str | Path, line: str, *, follow: bool = True) -> None:
     """Add a line to a file in one write, so that several jobs may write to the same file.
+
+    A symbolic link is followed, unless ``follow`` is False.
 
     If somebody else's line was cut off by a full disk, this one begins on a line of its own.
 
@@ -153,7 +155,7 @@ def add_line(path: str | Path, line: str) -> None:
     if str(path) in ("", "-"):
         raise FileError(say("a file is needed, not the standard output"))
     try:
-        handle = _open_to_add(path)
+        handle = _open_to_add(path, follow=follow)
         try:
             state = os.fstat(handle)
             if not stat.S_ISREG(state.st_mode):
@@ -171,9 +173,9 @@ def add_line(path: str | Path, line: str) -> None:
         raise FileError(say("{file} cannot be written: {why}", file=path, why=why)) from error
 
 
-def _open_to_add(path: str | Path) -> int:
-    how = os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-    descriptor = open_descriptor(path)
+def _open_to_add(path: str | Path, *, follow: bool) -> int:
+    how = os.O_APPEND | os.O_CREAT | os.O_NONBLOCK | (0 if follow else os.O_NOFOLLOW)
+    descriptor = open_descriptor(path) if follow else None
     if descriptor is not None:
         return descriptor
     try:
@@ -205,6 +207,23 @@ def json_text(value: object) -> str:
         return msgspec.json.format(json.dumps(json.loads(text)), indent=2) + "\n"
 
 
+def made(directory: str | Path) -> Path:
+    """Return a folder, which is created if necessary.
+
+    Raises:
+        FileError: it cannot be created.
+    """
+    if str(directory) in ("", "-"):
+        raise FileError(say("a folder is needed, not the standard output"))
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise FileError(say("{folder} cannot be made: {why}", folder=directory, why=why)) from error
+    return folder
+
+
 def write_each(
     directory: str | Path, own: Mapping[str, Any], verdict: Mapping[str, Any]
 ) -> list[Path]:
@@ -221,14 +240,7 @@ def write_each(
     Raises:
         FileError: a file cannot be written; those before it are there.
     """
-    if str(directory) in ("", "-"):
-        raise FileError(say("a folder is needed, not the standard output"))
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (OSError, ValueError) as error:
-        why = getattr(error, "strerror", None) or error
-        raise FileError(say("{folder} cannot be made: {why}", folder=directory, why=why)) from error
+    folder = made(directory)
     written = []
     for name, content in _contents(own, verdict):
         # The folder may be one that others write to: no link of theirs is followed.

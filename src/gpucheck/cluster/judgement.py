@@ -28,7 +28,6 @@ from gpucheck.cluster.figures import (
 )
 from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.baseline import Baseline
-from gpucheck.cluster.figures.policy import Requirements
 from gpucheck.cluster.figures.slow_links import Known
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
@@ -49,6 +48,7 @@ from gpucheck.facts.culprit_data import FailedGroup
 from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import link_slow, rank_missing
+from gpucheck.interface.requirements import Requirements
 from gpucheck.language import in_clauses, say, say_many
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidths

@@ -1,4 +1,4 @@
-"""``gpucheck preflight --node``: is this node fit for jobs? One line, and Slurm's exit status."""
+"""``gpucheck node``: is this node fit for jobs? One line, and Slurm's exit status."""
 
 import time
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from gpucheck.doctor.selftests import run_selftests, test_names
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.interface.text import printable
-from gpucheck.language import say
+from gpucheck.language import in_series, say
 from gpucheck.machine import waker
 from gpucheck.selftests import eligibility
 from gpucheck.selftests.plan import Wish
@@ -33,32 +33,29 @@ _OF_PROBES = 0.6
 """The share of the time for the static checks."""
 _LEAST, _TO_END = 2.0, 1.0
 """Seconds that self-tests need to be worth starting, and that are left to end them."""
-_OF_JOBS = ("master", "nodes", "port", "ranks", "links", "each")
-"""Options that make no sense for one node by itself."""
-
-
-def seconds(level: str) -> float:
-    """Return the usual time limit of a level."""
-    return _QUICK if level == "quick" else _TOGETHER
+_OF_JOBS = ("master", "nodes", "port", "ranks", "links", "each", "out_dir")
+"""Options that make no sense for one node by itself; of these ``gpucheck node`` has ``--ranks``."""
+_TOGETHER_ONLY = ("exclude_file", "good_file", "run_log", "status_file", "metrics", "bundle")
+"""Options with files about a pre-flight, which the quick level has none of."""
 
 
 def run(options: dict[str, Any], begun: float) -> int:
     """Check the node; return 1 if it should be drained, else 0.
 
-    It is a pre-flight of that node if ``--level`` is above quick.
+    It is a pre-flight of that node if ``--level`` is above quick. ``preflight --node`` is its
+    earlier name, and has the options of a job as well.
 
     Raises:
         click.UsageError: an option is about several nodes, or makes no sense.
     """
     together = options["level"] != "quick" and options["tests"] != _NO_TESTS
-    odd = [name for name in _OF_JOBS if options[name] and not (name == "ranks" and together)]
+    odd = [name for name in _OF_JOBS if options.get(name) and not (name == "ranks" and together)]
     if odd:
         raise click.UsageError(
-            say(
-                "--node checks this node alone, without {option}",
-                option=f"--{odd[0].replace('_', '-')}",
-            )
+            say("this checks one node alone, without {option}", option=_spelled(odd[0]))
         )
+    if options["timeout"] is None:
+        options["timeout"] = _QUICK if options["level"] == "quick" else _TOGETHER
     tests = () if options["tests"] == _NO_TESTS else test_names(options["tests"]) or TESTS
     line = _Line({**options, "level": "quick", "tests": ",".join(tests)}, begun)
     task = Task(
@@ -66,12 +63,19 @@ def run(options: dict[str, Any], begun: float) -> int:
         owns_process=True, is_alone=True,
     )  # fmt: skip
     has_devices = line.check(tests, task.requirements.gpus_per_node, ends_there=not together)
+    files = [_spelled(name) for name in _TOGETHER_ONLY if options.get(name)]
+    if files and not together:
+        line.note(say("nothing is written for {options} at this level", options=in_series(files)))
     if together and not line.is_unfit and has_devices:
         end = begun + options["timeout"]
         with waker.beside(end):
             watched(task, line, end)
     click.echo(printable(line.text, limit=2 * node_line.LONGEST))
     return _UNFIT if line.is_unfit else _FIT
+
+
+def _spelled(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 class _Line(Printer):

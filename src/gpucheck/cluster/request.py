@@ -67,6 +67,17 @@ class PreflightRequest(msgspec.Struct, frozen=True, kw_only=True):
         ]
         | None
     ) = None
+    gpus: (
+        Annotated[
+            int,
+            msgspec.Meta(ge=1, le=1024),
+            Option(
+                say("How many GPUs each node must have: the same as --require gpus-per-node=N."),
+                "N",
+            ),
+        ]
+        | None
+    ) = None
     require: Annotated[
         tuple[str, ...],
         Option(

@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-from gpucheck.cluster.files import Before
+from gpucheck.cluster.files import Before, FileError, made
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.lines_command import ProgressLine, print_line
@@ -24,16 +25,21 @@ from gpucheck.cluster.use_case import PreflightListener, Task
 from gpucheck.doctor.run import open_tables, say_whose_programs
 from gpucheck.interface.live_out import to_nowhere
 from gpucheck.interface.options import rendered
-from gpucheck.interface.text import page_options, refuse_unwritable, words_of, write_out
+from gpucheck.interface.text import RefusedError, page_options, refuse_unwritable, write_out
+from gpucheck.interface.words import words_of
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.candidates import TargetWish
+from gpucheck.output.words import headed
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and
 the interval of the check."""
 _FILES = ("output", "exclude_file", "good_file", "status_file", "metrics", "bundle")
-"""Options with a file that is replaced: checked before the work, and left to others after it."""
+"""Options with a file that is replaced: checked before the work, and left to others after it, like
+the files of ``--out-dir``."""
+_RANKS = "ranks"
+"""The folder of all tasks in ``--out-dir``."""
 _FAREWELL = 8
 """Seconds for the last output after a SIGTERM, before SIGALRM ends the process."""
 
@@ -56,7 +62,8 @@ def run(options: dict[str, Any], begun: float) -> int:
 
 def request_of(options: dict[str, Any]) -> PreflightRequest:
     """Return what is asked for."""
-    return PreflightRequest(**{name: options[name] for name in PreflightRequest.__struct_fields__})
+    names = PreflightRequest.__struct_fields__
+    return PreflightRequest(**{name: options[name] for name in names if name in options})
 
 
 def watched(task: Task, printer: "Printer", end: float) -> int:
@@ -96,7 +103,13 @@ class Printer(PreflightListener):
     def __init__(self, options: dict[str, Any], begun: float) -> None:
         self.options = options
         self._begun = begun
-        self._before = Before(options[name] for name in _FILES)
+        self._paths = {name: [options[name]] for name in _FILES if options.get(name)}
+        if options.get("out_dir"):
+            from gpucheck.cluster.pages.files import in_folder  # noqa: PLC0415
+
+            self._paths["out_dir"] = in_folder(options["out_dir"])
+        self._before = Before(path for paths in self._paths.values() for path in paths)
+        self._folder_failed = False
         self._line: ProgressLine | None = None
         self._task, self._host = 0, ""
         self._is_first_here = True
@@ -113,8 +126,17 @@ class Printer(PreflightListener):
         if sys.stderr.isatty() and not self.options["quiet"] and place.task == 0:
             self._line = ProgressLine()
         if place.tasks == 1:
-            for name in _FILES:
-                refuse_unwritable(self.options[name])
+            for name, paths in self._paths.items():
+                if name == "out_dir":
+                    self._make_folder()
+                for path in paths:
+                    refuse_unwritable(path)
+
+    def _make_folder(self) -> None:
+        try:
+            made(self.options["out_dir"])
+        except FileError as error:
+            raise RefusedError(headed("--out-dir", words_of(error))) from error
 
     def accepted(self, host: Host, target: TargetWish) -> None:
         """Report whose programs root is about to run."""
@@ -167,10 +189,8 @@ class Printer(PreflightListener):
         """
         written = [
             name
-            for name in _FILES
-            if result.hears_few
-            and self.options[name]
-            and self._before.has_changed(self.options[name])
+            for name, paths in self._paths.items()
+            if result.hears_few and any(map(self._before.has_changed, paths))
         ]
         for name in written:
             self.note(
@@ -188,33 +208,34 @@ class Printer(PreflightListener):
 
     def write_files(self, result: Result, history: Sequence[StepResult]) -> None:
         """Write the requested files."""
-        from gpucheck.cluster.pages import files as preflight_files  # noqa: PLC0415
+        from gpucheck.cluster.pages.files import write_files, write_folder  # noqa: PLC0415
 
-        options = self.options
-        sentences = preflight_files.write_files(
-            result,
-            exclude_file=options["exclude_file"],
-            good_file=options["good_file"],
-            record=options["record"],
-            status_file=options["status_file"],
-            metrics=options["metrics"],
-            bundle_file=options["bundle"],
-            history=history,
-        )
-        for sentence in sentences:
+        if folder := self.options.get("out_dir"):
+            try:
+                self.note(write_folder(folder, result, history))
+            except FileError as error:
+                self._folder_failed = True
+                self.note(headed("--out-dir", words_of(error)))
+        for sentence in write_files(result, self.options, history):
             self.note(sentence)
 
     def verdict(
         self, own: Mapping[str, Any], plain: Mapping[str, Any], _message: Verdict | None
     ) -> None:
         """Write what this task has seen; a failure does not change the verdict."""
-        if self.options["each"]:
-            from gpucheck.cluster import files  # noqa: PLC0415
+        from gpucheck.cluster.files import write_each  # noqa: PLC0415
 
+        if self.options.get("each"):
             try:
-                files.write_each(self.options["each"], own, plain)
-            except files.FileError as error:
-                self.note(say("--each: {why}", why=words_of(error)))
+                write_each(self.options["each"], own, plain)
+            except FileError as error:
+                self.note(headed("--each", words_of(error)))
+        if self.options.get("out_dir"):
+            try:
+                write_each(Path(self.options["out_dir"]) / _RANKS, own, plain)
+            except FileError as error:  # one sentence for each host
+                if self._is_first_here and not self._folder_failed:
+                    self.note(headed("--out-dir", words_of(error)))
 
     def no_report(self, why: str, *, err: bool = False, always: bool = False) -> None:
         """Print the one line of a task without a report; only one task of each node does.

@@ -5,14 +5,13 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from gpucheck.cluster import job_plan, task_0
 from gpucheck.cluster.door import Door, tell_refused
-from gpucheck.cluster.figures import baseline, policy
+from gpucheck.cluster.figures import baseline
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
@@ -28,11 +27,10 @@ from gpucheck.doctor.selftests import test_names
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.streams import reading
 from gpucheck.interface.errors import NO_ROOM, AskError, RefusedError, UsageError, no_room
 from gpucheck.interface.listener import Listener
+from gpucheck.interface.requirements import required
 from gpucheck.interface.words import printable, words_of
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
@@ -48,9 +46,6 @@ _HIGHEST = 5
 """Exit statuses (docs/preflight/preflight.md); a verdict with another one is not believed."""
 _MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
-_LONGEST_FILE = 1 << 20
-"""Bytes that are read of a file of requirements; ``policy.FILE_LIMIT`` refuses what is shorter
-already."""
 _LONGEST_MESSAGE = 600
 """Characters. Chosen: a refusal with a path in it still is a paragraph."""
 
@@ -129,7 +124,7 @@ class Task:
         with self._refusing():
             listener.placed(self.place, self._host.identity().node)
             self._drill = self._read_drill()
-            self.requirements = self._read_requirements()
+            self.requirements = required(self._request.require, self._request.gpus)
             self._baseline = self._read_baseline()
         self._tests = test_names(request.tests)
         self._session: Session | None = None
@@ -386,23 +381,6 @@ class Task:
                 )
             )
 
-    def _read_requirements(self) -> policy.Requirements:
-        """Read ``--require``: requirements, or files with requirements.
-
-        Raises:
-            UsageError: one is not understood, or a file cannot be read.
-        """
-        parts, lines = [], []
-        try:
-            for text in self._request.require:
-                if "=" in text and not os.path.isfile(text):  # noqa: PTH113  # never raises
-                    lines.append(text)
-                else:
-                    parts.append(policy.parse_file(_content(text), text))
-            return policy.joined([*parts, policy.parse_lines(lines)])
-        except policy.PolicyError as error:
-            raise UsageError(words_of(error)) from error
-
     def _read_baseline(self) -> baseline.Baseline | None:
         """Return what this node's GPUs reached before; None without a comparison.
 
@@ -431,20 +409,6 @@ def _tell_why(session: Session, error: BaseException) -> None:
 def _status(verdict: Mapping[str, Any]) -> int:
     status = verdict.get("exit")
     return status if isinstance(status, int) and 0 <= status <= _HIGHEST else INCONCLUSIVE
-
-
-def _content(name: str) -> str:
-    try:
-        with reading(Path(name)) as opened:
-            return in_utf_8(opened.read(_LONGEST_FILE)).decode("utf-8", "replace")
-    except (OSError, ValueError) as error:  # ValueError: no file can have such a name
-        raise UsageError(
-            say(
-                "--require {name}: neither KEY=VALUE nor a file that can be read ({strerror})",
-                name=printable(name),
-                strerror=getattr(error, "strerror", None) or printable(str(error)),
-            )
-        ) from error
 
 
 def _why(exit_reason: ExitReason, host: str) -> str:

@@ -94,7 +94,7 @@ class RecommendRequest(msgspec.Struct, frozen=True, kw_only=True):
     like: Annotated[
         str,
         Option(
-            say("The PyTorch of a file that gpucheck env lock wrote, and its other packages."),
+            say("The PyTorch of a file that gpucheck baseline lock wrote, and its other packages."),
             "FILE",
         ),
     ] = ""
@@ -144,9 +144,9 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     """
     from pathlib import Path  # noqa: PLC0415
 
-    from gpucheck.describe import lock  # noqa: PLC0415
     from gpucheck.facts.encoding import in_utf_8  # noqa: PLC0415
     from gpucheck.facts.streams import reading  # noqa: PLC0415
+    from gpucheck.output import lock  # noqa: PLC0415
 
     if wish.torch:
         raise UsageError(say("--like names a PyTorch, so --torch cannot name one as well."))

@@ -61,8 +61,8 @@ class CheckRequest(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             say(
-                "Judge a machine that gpucheck collect --record wrote, as a folder or a zip file, "
-                "in place of this one."
+                "Judge a machine that gpucheck baseline collect --record wrote, as a folder or a "
+                "zip file, in place of this one."
             ),
             "FILE",
         ),

@@ -22,7 +22,9 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.selftests.watching import Watch
     from gpucheck.tables import Tables
 
-_DEVICE = re.compile(r"cpu|cuda:[0-9]{1,3}")
+_DEVICE = re.compile(r"cpu|cuda(?::[0-9]{1,3})?")
+_ALONE = {"cpu", "cuda"}
+"""Devices that no others are named beside."""
 
 Show = Callable[["ProgressGrid"], None]
 """Shows how far the self-tests are."""
@@ -174,10 +176,10 @@ def devices(text: str | None) -> tuple[str, ...] | None:
     if text is None:
         return None
     names = tuple(dict.fromkeys(name.strip() for name in text.split(",")))
-    if not all(_DEVICE.fullmatch(name) for name in names) or ("cpu" in names and len(names) > 1):
+    if not all(map(_DEVICE.fullmatch, names)) or (_ALONE & {*names} and len(names) > 1):
         raise UsageError(
             say(
-                "--device {text}: say cpu, or GPUs such as cuda:0,cuda:2",
+                "--device {text}: say cuda, cpu, or GPUs such as cuda:0,cuda:2",
                 text=repr(printable(text)),
             )
         )
@@ -195,8 +197,8 @@ class SelftestRequest(msgspec.Struct, frozen=True, kw_only=True):
         str | None,
         Option(
             say(
-                "cpu, or GPUs such as cuda:0,cuda:2; by default every GPU, or the CPU if there is "
-                "none."
+                "cuda for every GPU, cpu, or GPUs such as cuda:0,cuda:2; by default every GPU, or "
+                "the CPU if there is none."
             ),
             "DEVICES",
             flag="--device",

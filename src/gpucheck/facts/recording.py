@@ -6,7 +6,7 @@ from gpucheck.facts import Section
 
 
 class Recorded(Section, frozen=True, kw_only=True):
-    """Filled only for a machine that ``gpucheck collect --record`` recorded."""
+    """Filled only for a machine that ``gpucheck baseline collect --record`` recorded."""
 
     name: ClassVar[str] = "recording"
 

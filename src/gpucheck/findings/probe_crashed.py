@@ -8,7 +8,8 @@ Symptoms: checks whose outcome is "unknown" with "crashed" in the reason.
 
 Fix: for a crash in the driver's code, first fix the other findings about the driver; if
 ``nvidia-smi`` crashes too, reinstall the driver. Otherwise it is a bug in gpucheck. Please report
-it with the output of ``gpucheck collect``, in which names, paths and serial numbers are replaced.
+it with the output of ``gpucheck baseline collect``, in which names, paths and serial numbers are
+replaced.
 """
 
 from gpucheck.facts.claims import Fix, Severity
@@ -41,7 +42,7 @@ def check(probes: ProbeRuns) -> Judgement:
                 "Report it as a bug of gpucheck, with the file that this command writes; names, "
                 "paths and serial numbers in it are replaced."
             ),
-            commands=("gpucheck collect -o gpucheck-snapshot.json",),
+            commands=("gpucheck baseline collect -o gpucheck-snapshot.json",),
             verify="gpucheck -v",
         )
     ]

@@ -12,7 +12,7 @@ from gpucheck.language import current_language, in_turn, say, spoken
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Group", "OneOf", "is_file", "meant", "slug_of", "there_are", "with_hint"]
+__all__ = ["Group", "OneOf", "Renamed", "is_file", "meant", "slug_of", "there_are", "with_hint"]
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 only
@@ -44,6 +44,25 @@ class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 
             near = meant(str(value), [str(choice) for choice in self.choices])
             words = spoken(in_turn([error.message, near])) if near else error.message
             raise click.BadParameter(words, ctx=ctx, param=param) from error
+
+
+class Renamed(click.Option):
+    """An option that had another name: that is understood, and shown nowhere.
+
+    Args:
+        args: of click.
+        earlier: the earlier name.
+        more: of click.
+    """
+
+    def __init__(self, *args: Any, earlier: str, **more: Any) -> None:  # noqa: ANN401  # click's
+        super().__init__(*args, **more)
+        self._earlier = earlier
+
+    def add_to_parser(self, parser: Any, ctx: click.Context) -> None:  # noqa: ANN401  # its class was renamed
+        """Let the parser know both names."""
+        super().add_to_parser(parser, ctx)
+        parser.add_option(obj=self, opts=[self._earlier], dest=self.name, action="store", nargs=1)
 
 
 class Group(click.Group):

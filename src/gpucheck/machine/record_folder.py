@@ -1,4 +1,4 @@
-"""A recorded machine: all its answers, and where ``collect --record`` keeps them.
+"""A recorded machine: all its answers, and where ``baseline collect --record`` keeps them.
 
 That is a folder, or a zip archive of one; nothing of an archive is ever unpacked. In it, ``files/``
 holds file contents at their paths (``:`` as ``%3A``, a link as ``NAME%link`` with its target as
@@ -117,7 +117,7 @@ def place_in_folder(path: str, *, link: bool = False) -> str:
 
 
 def read_machine(place: "Path") -> Recording:
-    """Read a machine that ``collect --record`` wrote, from a folder or a zip archive.
+    """Read a machine that ``baseline collect --record`` wrote, from a folder or a zip archive.
 
     Raises:
         ValueError: it is no recorded machine, or too large, in one sentence.
@@ -130,8 +130,8 @@ def read_machine(place: "Path") -> Recording:
     if _HOST not in content:
         raise ValueError(
             say(
-                "{file} is not a recorded machine. gpucheck collect --record writes one, as a "
-                "folder or a zip file; gpucheck triage reads a saved snapshot or report.",
+                "{file} is not a recorded machine. gpucheck baseline collect --record writes one, "
+                "as a folder or a zip file; gpucheck triage reads a saved snapshot or report.",
                 file=place,
             )
         )

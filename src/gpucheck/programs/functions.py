@@ -61,7 +61,7 @@ def check(  # noqa: PLR0913  # each by its name
         level: how thorough the self-tests are.
         only: only these findings or probes.
         skip: not these.
-        machine: a machine that ``gpucheck collect --record`` wrote, in place of this one.
+        machine: a machine that ``gpucheck baseline collect --record`` wrote, in place of this one.
         wheel_mirror: what replaces https://download.pytorch.org/whl in commands; None for
             $GPUCHECK_WHEEL_MIRROR.
         tables: a folder of compatibility tables; None for $GPUCHECK_TABLES or the built-in ones.
@@ -153,6 +153,7 @@ def preflight(  # noqa: PLR0913  # each by its name
     master: str = "",
     port: int | None = None,
     nodes: int | None = None,
+    gpus: int | None = None,
     require: str | Iterable[str] = (),
     baseline: Literal["save", "compare"] | None = None,
     links: bool = False,
@@ -185,6 +186,7 @@ def preflight(  # noqa: PLR0913  # each by its name
         master=master,
         port=port,
         nodes=nodes,
+        gpus=gpus,
         require=require,
         baseline=baseline,
         links=links,

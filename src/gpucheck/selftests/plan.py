@@ -10,7 +10,7 @@ from gpucheck.facts.selftests import Level, SelfTest
 from gpucheck.language import say
 from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
 
-CPU = "cpu"
+CPU, CUDA = "cpu", "cuda"
 USUAL_RANKS = 2
 """Ranks over gloo, unless the user says how many."""
 
@@ -18,10 +18,10 @@ USUAL_RANKS = 2
 class Wish(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asked for.
 
-    ``tests`` are names, or () for those of the level. ``devices`` is ``("cpu",)``, CUDA devices, or
-    None for every GPU that torch sees (the CPU if it sees none). ``ranks`` is the number of
-    processes of a test that runs in several processes on the CPU. ``timeout`` is the limit of the
-    whole run, in seconds.
+    ``tests`` are names, or () for those of the level. ``devices`` is ``("cpu",)``, ``("cuda",)``
+    for every GPU that torch sees, CUDA devices, or None for every GPU, and the CPU if torch sees
+    none. ``ranks`` is the number of processes of a test that runs in several processes on the CPU.
+    ``timeout`` is the limit of the whole run, in seconds.
     """
 
     tests: tuple[str, ...] = ()
@@ -127,6 +127,8 @@ def plan(
 
 
 def _wanted(wish: Wish, seen: Sequence[str]) -> tuple[str, ...]:
+    if wish.devices == (CUDA,):
+        return tuple(seen) or (f"{CUDA}:0",)  # which is reported as missing
     if wish.devices is not None:
         return wish.devices
     return tuple(seen) or (CPU,)

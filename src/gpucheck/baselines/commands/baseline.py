@@ -1,11 +1,13 @@
-"""``gpucheck baseline``: states that worked, and what has changed since."""
+"""``gpucheck baseline``: states of a machine, and what has changed since."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucheck.baselines.commands import diff, env
 from gpucheck.doctor.checking import CheckRequest
+from gpucheck.doctor.commands import collect
 from gpucheck.doctor.run import diagnosed, open_host, open_tables, run_probes
 from gpucheck.interface.options import (
     examples,
@@ -53,11 +55,13 @@ _selftest = click.option(
 @click.group(
     "baseline",
     cls=Group,
-    short_help=say("Keep states that work, and find out what has changed since."),
+    short_help=say("Keep, compare and send states of a machine: facts, packages."),
     epilog=examples(
         'gpucheck baseline save --note "before the driver update"',
         "gpucheck baseline compare",
         "gpucheck baseline list",
+        "gpucheck baseline collect --record machine.zip       # for support",
+        "gpucheck baseline lock -o torch-lock.txt",
         "gpucheck baseline save --fleet /shared/gpucheck      # on each host",
         "gpucheck baseline compare --fleet /shared/gpucheck   # who differs?",
     ),
@@ -65,7 +69,15 @@ _selftest = click.option(
 @tables_before
 @language_before
 def baseline() -> None:
-    """Keep states of this machine that work, and find out what has changed since."""
+    """Keep states of this machine, compare them, and write them down for elsewhere.
+
+    save, compare and list are about states that work, in the state folder. collect and diff write
+    and compare files. lock writes the packages for an installer.
+    """
+
+
+for _verb in (collect.COMMAND, diff.COMMAND, env.lock):
+    baseline.add_command(_verb)
 
 
 @baseline.command(

@@ -1,4 +1,4 @@
-"""``gpucheck diff``: what changed between two snapshots."""
+"""``gpucheck baseline diff``, earlier ``gpucheck diff``: what changed between two snapshots."""
 
 from typing import Any
 
@@ -16,10 +16,10 @@ _DIFFERENT = 1  # exit status: docs/architecture.md, 1.2
 @click.command(
     short_help=say("Show what changed between two snapshots."),
     epilog=examples(
-        "gpucheck collect -o before.json",
-        "gpucheck diff before.json              # until now",
-        "gpucheck diff before.json after.json -v",
-        "gpucheck diff before.json --format html -o changes.html",
+        "gpucheck baseline collect -o before.json",
+        "gpucheck baseline diff before.json     # until now",
+        "gpucheck baseline diff before.json after.json -v",
+        "gpucheck baseline diff before.json --format html -o changes.html",
     ),
 )
 @click.argument("before", metavar="A", type=click.Path(exists=True, dir_okay=False))

@@ -5,8 +5,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
+from gpucheck.cluster.options import FILES, bundle_option, metrics_option, run_log_option
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest
+from gpucheck.interface.help_sections import Sectioned
 from gpucheck.interface.options import (
     Seconds,
     examples,
@@ -19,31 +21,32 @@ from gpucheck.interface.time_limits import LEAST_OF_A_JOB
 from gpucheck.language import say
 from gpucheck.machine import waker
 
+_FILES = ("each", "exclude_file", "good_file", "run_log", "status_file", "metrics", "bundle")
+
 
 @click.command(
+    cls=Sectioned,
+    sections={FILES: _FILES},
     short_help=say("Before a job: can all its GPUs and nodes work together?"),
     epilog=examples(
         "gpucheck preflight                       # the GPUs of this machine",
-        "srun gpucheck preflight --require gpus-per-node=8",
+        "srun gpucheck preflight --gpus 8 --require min-driver=570",
         "torchrun --standalone --nproc-per-node 8 --no-python gpucheck preflight",
         "gpucheck preflight --device cpu --ranks 4 --drill hang:rank=3",
-        "gpucheck preflight --node --require gpus-per-node=8   # for a Prolog",
+        "srun gpucheck preflight --out-dir run-1  # report, hosts, status, ranks",
     ),
 )
 @options_of(
     PreflightRequest,
     "python", "tests", "level", "device", "ranks", "master", "port", "nodes",
 )  # fmt: skip
+@click.option("--node", is_flag=True, hidden=True)  # what gpucheck node is now
+@options_of(PreflightRequest, "gpus", "require", "baseline", "links")
 @click.option(
-    "--node",
-    is_flag=True,
-    help=say(
-        "Only check whether this node is fit for jobs, in 10 seconds: prints one line, a reason to "
-        "drain it, and exits with 1 if it should be drained, else 0. --level standard tests its "
-        "GPUs together as well; --tests none starts nothing on them."
-    ),
+    "--out-dir",
+    metavar="DIR",
+    help=say("Write all files about this run into this folder, which is made if necessary."),
 )
-@options_of(PreflightRequest, "require", "baseline", "links")
 @click.option("--each", metavar="DIR", help=say("Each task writes what it saw into this folder."))
 @click.option(
     "--exclude-file",
@@ -55,9 +58,7 @@ from gpucheck.machine import waker
     metavar="FILE",
     help=say("Write the hosts that passed as srun --nodelist takes them."),
 )
-@click.option(
-    "--record", metavar="FILE", help=say("Add a line of JSON about this run, for --history.")
-)
+@run_log_option
 @click.option(
     "--history",
     metavar="FILE",
@@ -68,16 +69,8 @@ from gpucheck.machine import waker
     metavar="FILE",
     help=say("Write the exit status here: a launcher may return another one."),
 )
-@click.option(
-    "--metrics",
-    metavar="FILE",
-    help=say("Write figures for Prometheus' textfile collector."),
-)
-@click.option(
-    "--bundle",
-    metavar="FILE",
-    help=say("Write an archive for a ticket, without your names."),
-)
+@metrics_option
+@bundle_option
 @options_of(PreflightRequest, "drill")
 @click.option(
     "--timeout",
@@ -111,10 +104,10 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
     refuse_windows()
     if options.pop("node"):
-        from gpucheck.cluster.node_command import run, seconds  # noqa: PLC0415
+        from gpucheck.cluster.node_command import run  # noqa: PLC0415
 
         if ctx.get_parameter_source("timeout") is ParameterSource.DEFAULT:
-            options["timeout"] = seconds(options["level"])
+            options["timeout"] = None
         ctx.exit(run(options, begun))
     with waker.beside(begun + options["timeout"]):
         from gpucheck.cluster.run_command import run  # noqa: PLC0415  # --help does not need it

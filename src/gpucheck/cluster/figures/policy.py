@@ -1,13 +1,7 @@
-"""What a site requires of the nodes of a job: ``--require FILE`` or ``--require KEY=VALUE``.
-
-A file is a JSON object, or a line ``KEY=VALUE`` for each requirement, with ``#`` before a comment.
-"""
+"""Do the nodes of a job meet what their site requires (``interface/requirements.py``)?"""
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
-
-import msgspec
+from collections.abc import Callable, Sequence
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.bandwidth import Timed
@@ -18,151 +12,13 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.culprit_data import NotAsRequired, RateTooLow
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
-from gpucheck.language import in_series, in_turn, say, say_many
+from gpucheck.interface.requirements import Requirements, key_of
+from gpucheck.language import say, say_many
 from gpucheck.tables.gpu_products import plain_product
-from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import at_least, parse, released
 
-FILE_LIMIT = 64 * 1024
-"""Bytes. Chosen: far more than a line for each requirement, and read at once."""
-_THE_FILE = say("the file")
 _SEVERAL = ", "
 """Between the NVLink domains of one host (``task/node_settings.py``)."""
-
-
-class PolicyError(ValueError):
-    """A requirement is not understood. The message is one sentence for the user."""
-
-
-class Requirements(msgspec.Struct, frozen=True, kw_only=True, rename="kebab"):
-    """Requirements. None means no requirement.
-
-    ``gpus_per_node`` is exact. ``gpu_model`` is the name that the driver reports, or words of it.
-    ``min_busbw`` is in GB/s, for the all-reduce over all GPUs of the job. ``within_peers`` and
-    ``within_baseline`` say by how many per cent a rate may lie below that of similar GPUs, or below
-    this GPU's own baseline. ``one_fabric``: all GPUs belong to one NVLink domain (GB200 NVL72).
-    """
-
-    gpus_per_node: int | None = None
-    gpu_model: str | None = None
-    min_driver: str | None = None
-    min_torch: str | None = None
-    min_cuda: str | None = None
-    min_nccl: str | None = None
-    min_busbw: float | None = None
-    within_peers: float | None = None
-    within_baseline: float | None = None
-    one_fabric: bool | None = None
-
-    def __bool__(self) -> bool:
-        """Whether there is any requirement."""
-        return any(getattr(self, field) is not None for field in self.__struct_fields__)
-
-
-KEYS = tuple(field.replace("_", "-") for field in Requirements.__struct_fields__)
-
-
-def parse_file(text: str, name: str = _THE_FILE) -> Requirements:
-    """Read the requirements in a file.
-
-    Raises:
-        PolicyError: it is too long, not understood, or demands something unknown.
-    """
-    if len(text) > FILE_LIMIT:
-        raise PolicyError(
-            say(
-                "{file} is longer than {size} KiB, so it is not a list of requirements",
-                file=name,
-                size=FILE_LIMIT >> 10,
-            )
-        )
-    if text.lstrip().startswith("{"):
-        try:
-            values = msgspec.json.decode(text, type=dict[str, Any])
-        except (ValueError, RecursionError) as error:
-            raise PolicyError(
-                say("{file} is not a JSON object: {error}", file=name, error=error)
-            ) from error
-        return _checked(values, name)
-    return parse_lines(text.splitlines(), name)
-
-
-def parse_lines(lines: Iterable[str], name: str = "--require") -> Requirements:
-    """Read ``KEY=VALUE`` lines; text behind ``#`` is a comment.
-
-    Raises:
-        PolicyError: a line is something else, or demands something unknown, or a key comes twice.
-    """
-    values: dict[str, Any] = {}
-    for line in lines:
-        words = line.partition("#")[0].strip()
-        if not words:
-            continue
-        key, equals, value = (part.strip() for part in words.partition("="))
-        if not equals or not value:
-            raise PolicyError(say("{file}: {text!r} is not KEY=VALUE", file=name, text=words[:60]))
-        if _plain(key) in map(_plain, values):
-            raise PolicyError(say("{file}: {key} is given twice", file=name, key=key[:40]))
-        values[key] = value
-    return _checked(values, name)
-
-
-def joined(parts: Sequence[Requirements]) -> Requirements:
-    """Return all requirements together; of several values for a key the last one counts."""
-    values: dict[str, Any] = {}
-    for requirements in parts:
-        values |= {
-            field: value
-            for field in requirements.__struct_fields__
-            if (value := getattr(requirements, field)) is not None
-        }
-    return Requirements(**values)
-
-
-def _plain(key: str) -> str:
-    return key.lower().replace("_", "-")
-
-
-def _checked(values: Mapping[str, Any], name: str) -> Requirements:
-    plain = {_plain(key): value for key, value in values.items()}
-    unknown = next((key for key in plain if key not in KEYS), None)
-    if unknown is not None:
-        refused = say(
-            "{file}: {key!r} is not one of {keys}.",
-            file=name, key=unknown[:40], keys=in_series(KEYS),
-        )  # fmt: skip
-        near = did_you_mean(unknown, KEYS)
-        raise PolicyError(in_turn([refused, near]) if near else refused)
-    try:
-        found = msgspec.convert(plain, Requirements, strict=False)
-    except ValueError as error:
-        raise PolicyError(say("{file}: {error}", file=name, error=error)) from error
-    for key in _FACTS:
-        version = getattr(found, key)
-        if version is not None and parse(version) is None:
-            raise PolicyError(
-                say(
-                    "{file}: {key}={version} is not a version number",
-                    file=name,
-                    key=_words(key),
-                    version=version[:40],
-                )
-            )
-    for key in ("within_peers", "within_baseline"):
-        percent = getattr(found, key)
-        if percent is not None and not 0 < percent < 100:  # noqa: PLR2004  # per cent
-            raise PolicyError(
-                say(
-                    "{file}: {key} is a number of per cent between 0 and 100",
-                    file=name,
-                    key=_words(key),
-                )
-            )
-    if found.gpus_per_node is not None and found.gpus_per_node < 1:
-        raise PolicyError(say("{file}: gpus-per-node is a number of GPUs, 1 or more", file=name))
-    if found.min_busbw is not None and not 0 < found.min_busbw < float("inf"):
-        raise PolicyError(say("{file}: min-busbw is a number of GB/s above 0", file=name))
-    return found
 
 
 def violations(
@@ -215,7 +71,7 @@ def unknown(
         ]
         if getattr(wanted, key) is not None and who:
             hosts = words_of(list(dict.fromkeys(who)))
-            found.append(say("{key} cannot be judged on {hosts}", key=_words(key), hosts=hosts))
+            found.append(say("{key} cannot be judged on {hosts}", key=key_of(key), hosts=hosts))
     if wanted.gpus_per_node is not None and any(
         task_facts.devices is None for task_facts in facts.values()
     ):
@@ -237,7 +93,7 @@ def unknown(
     for key, is_of_baseline in (("within_peers", False), ("within_baseline", True)):
         if getattr(wanted, key) is not None and is_of_baseline not in compared:
             found.append(
-                say("{key} cannot be judged: there is nothing to compare with", key=_words(key))
+                say("{key} cannot be judged: there is nothing to compare with", key=key_of(key))
             )
     return found
 
@@ -390,7 +246,7 @@ def _versions(wanted: Requirements, roster: Roster, facts: Facts) -> list[Culpri
                     hosts=hosts,
                     evidence=say(
                         "{what} {version} on {hosts}, and {least} or newer is required",
-                        what=_words(key).removeprefix("min-"),
+                        what=key_of(key).removeprefix("min-"),
                         version=version,
                         hosts=words_of(hosts),
                         least=least,
@@ -475,7 +331,3 @@ def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) ->
         )
         for (rank, of_baseline), reading in sorted(worst.items())
     ]
-
-
-def _words(key: str) -> str:
-    return key.replace("_", "-")

@@ -1,101 +1,165 @@
 """The files that a pre-flight writes on request; a failure is only reported in a sentence."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
 
-from gpucheck.cluster.files import FileError, add_line, exclusion, good_hosts, write_file
+from gpucheck.cluster.files import (
+    FileError,
+    add_line,
+    exclusion,
+    good_hosts,
+    made,
+    write_file,
+)
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
+from gpucheck.cluster.pages import FORMATS, terminal
 from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import record as preflight_record
 from gpucheck.cluster.pages.bundle import bundle
+from gpucheck.interface.options import rendered
+from gpucheck.interface.words import words_of
 from gpucheck.language import say, say_many
 from gpucheck.output.words import clean, headed
 
 
+class _File(NamedTuple):
+    """A file to write."""
+
+    path: str
+    follow: bool = True
+    """Whether a symbolic link is followed: not in a folder that others may write to."""
+
+    def has(self, content: str | bytes) -> None:
+        write_file(self.path, content, follow=self.follow)
+
+
+def in_folder(folder: str) -> list[str]:
+    """Return the files of ``--out-dir`` that one task writes and replaces."""
+    names = [name for name, _write in _IN_FOLDER if name != _RUN_LOG]
+    return [str(Path(folder) / name) for name in names]
+
+
 def write_files(
-    result: Result,
-    *,
-    exclude_file: str | None = None,
-    good_file: str | None = None,
-    record: str | None = None,
-    status_file: str | None = None,
-    metrics: str | None = None,
-    bundle_file: str | None = None,
-    history: Sequence[StepResult] = (),
+    result: Result, options: Mapping[str, Any], history: Sequence[StepResult] = ()
 ) -> list[str]:
     """Write the requested files; return what to report about it, one line each.
 
-    A file that cannot be written does not change the verdict or the exit status.
+    A file that cannot be written does not change the verdict or the exit status. The exit status is
+    written last, so that a script that finds it finds the other files as well.
 
     Args:
         result: the pre-flight.
-        exclude_file: for the hosts that srun --exclude should leave out.
-        good_file: for the hosts that passed, as srun --nodelist takes them.
-        record: a file to which a line about this run is added.
-        status_file: for the exit status, a number; it is written last, so that a script that
-            finds it finds the other files as well.
-        metrics: for Prometheus.
-        bundle_file: the archive for a ticket.
+        options: those of single files; None for what is not asked for.
         history: the steps, which are included in the bundle.
     """
-    writers: tuple[tuple[str, str | None, Callable[[str], str]], ...] = (
-        ("--exclude-file", exclude_file, lambda path: _exclude(path, result)),
-        ("--metrics", metrics, lambda path: _metrics(path, result)),
-        ("--bundle", bundle_file, lambda path: _bundle(path, result, history)),
-        ("--good-file", good_file, lambda path: _good(path, result)),
-        ("--record", record, lambda path: _record(path, result)),
-        ("--status-file", status_file, lambda path: _status(path, result)),
-    )
     sentences = []
-    for option, path, write in writers:
+    for name, write in _SINGLE:
+        path = options.get(name)
         if path is None:
             continue
         try:
-            sentences.append(write(path))
+            sentences.append(write(_File(path), result, history))
         except FileError as error:
+            option = f"--{name.replace('_', '-')}"
             sentences.append(headed(option, clean(error.args[0] if error.args else "")))
     return sentences
 
 
-def _exclude(path: str, result: Result) -> str:
+def write_folder(folder: str, result: Result, history: Sequence[StepResult]) -> str:
+    """Write the files of ``--out-dir`` that one task writes; return what to report about it.
+
+    Raises:
+        FileError: the folder cannot be made, or files cannot be written; the others are there.
+    """
+    made(folder)
+    missing = []
+    for name, write in _IN_FOLDER:
+        try:
+            write(_File(str(Path(folder) / name), follow=False), result, history)
+        except FileError as error:
+            missing.append(words_of(error))
+    if len(missing) > 1:
+        raise FileError(
+            say("{why} ({count} files are missing)", why=missing[0], count=len(missing))
+        )
+    if missing:
+        raise FileError(missing[0])
+    return say("{folder} has the files about this run", folder=clean(folder))
+
+
+def _exclude(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
     found = exclusion(result.preflight)
-    write_file(path, found.text())
+    file.has(found.text())
     count = len(found.hosts)
     if count:
         sentence = say_many(
             count, "{file} leaves out {count} host", "{file} leaves out {count} hosts",
-            file=clean(path),
+            file=clean(file.path),
         )  # fmt: skip
     else:
-        sentence = say("{file} leaves out no host", file=clean(path))
+        sentence = say("{file} leaves out no host", file=clean(file.path))
     return headed(sentence, clean(found.note))
 
 
-def _good(path: str, result: Result) -> str:
+def _good(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
     hosts = good_hosts(result.preflight)
-    write_file(path, ",".join(hosts) + "\n" if hosts else "")
+    file.has(",".join(hosts) + "\n" if hosts else "")
     return say_many(
         len(hosts), "{file} has {count} good host", "{file} has {count} good hosts",
-        file=clean(path),
+        file=clean(file.path),
     )  # fmt: skip
 
 
-def _record(path: str, result: Result) -> str:
-    add_line(path, preflight_record.line(result))
-    return say("{file} has a line about this run", file=clean(path))
+def _log(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
+    add_line(file.path, preflight_record.line(result), follow=file.follow)
+    return say("{file} has a line about this run", file=clean(file.path))
 
 
-def _status(path: str, result: Result) -> str:
-    write_file(path, f"{result.ending.status}\n")
-    return say("{file} has the exit status", file=clean(path))
+def _status(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
+    file.has(f"{result.ending.status}\n")
+    return say("{file} has the exit status", file=clean(file.path))
 
 
-def _metrics(path: str, result: Result) -> str:
-    write_file(path, preflight_metrics.render(result))
-    return say("{file} has the metrics", file=clean(path))
+def _metrics(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
+    file.has(preflight_metrics.render(result))
+    return say("{file} has the metrics", file=clean(file.path))
 
 
-def _bundle(path: str, result: Result, history: Sequence[StepResult]) -> str:
-    packed, sentence = bundle(path, result, history)
-    write_file(path, packed)
+def _bundle(file: _File, result: Result, history: Sequence[StepResult]) -> str:
+    packed, sentence = bundle(file.path, result, history)
+    file.has(packed)
     return clean(sentence)
+
+
+def _report(form: str) -> "_Write":
+    def write(file: _File, result: Result, _history: Sequence[StepResult]) -> str:
+        is_text = form == "terminal"
+        file.has(terminal.render(result) if is_text else rendered(FORMATS, form, result))
+        return ""
+
+    return write
+
+
+_Write = Callable[[_File, Result, Sequence[StepResult]], str]
+_SINGLE: tuple[tuple[str, _Write], ...] = (
+    ("exclude_file", _exclude),
+    ("metrics", _metrics),
+    ("bundle", _bundle),
+    ("good_file", _good),
+    ("run_log", _log),
+    ("status_file", _status),
+)
+"""The options of single files. The archive is made for a ticket, so ``--out-dir`` has none."""
+_RUN_LOG = "runs.jsonl"
+_IN_FOLDER: tuple[tuple[str, _Write], ...] = (
+    ("report.txt", _report("terminal")),
+    ("report.json", _report("json")),
+    ("report.html", _report("html")),
+    ("bad-hosts", _exclude),
+    ("good-hosts", _good),
+    ("metrics.prom", _metrics),
+    (_RUN_LOG, _log),
+    ("status", _status),
+)

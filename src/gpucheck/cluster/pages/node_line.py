@@ -1,4 +1,4 @@
-"""The one line of ``gpucheck preflight --node``: a reason for Slurm, always in English.
+"""The one line of ``gpucheck node``: a reason for Slurm, always in English.
 
 It is data for programs, like JSON: scripts pass it to ``scontrol update Reason=...`` and ``sinfo
 -R`` shows it. So it has only characters that mean nothing to a shell, to scontrol or to a terminal.
@@ -22,7 +22,7 @@ _OWNER = re.compile(r"'s\b")
 """What would leave a stray letter behind: the apostrophe is not kept."""
 _GAP = re.compile(r" ([,:])")
 _MISCONFIGURED, _SLOW = 4, 5  # exit statuses: docs/architecture.md, 1.2
-_NO_GPU = "no NVIDIA GPU to judge, --require gpus-per-node says how many there should be"
+_NO_GPU = "no NVIDIA GPU to judge, --gpus says how many there should be"
 
 
 def of_node(node: Node, snapshot: Snapshot) -> str:
@@ -35,7 +35,7 @@ def of_node(node: Node, snapshot: Snapshot) -> str:
         return line("unknown", node.unknown[0].reason)
     named = _named(node, "replace", "drain", "watch")  # the first two where nothing counts
     count = len(snapshot.get(Nvml).gpus or ())
-    if not count:  # with gpus-per-node the node would be unfit
+    if not count:  # with --gpus the node would be unfit
         return line("unknown", _NO_GPU)
     count -= len(named)
     healthy = f"{count} GPU{'' if count == 1 else 's'} without a fault of driver or hardware"

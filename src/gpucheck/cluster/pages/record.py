@@ -1,4 +1,4 @@
-"""The line about a run that ``--record`` adds to a file; its names are those of the cluster."""
+"""The line about a run that ``--run-log`` adds to a file; its names are those of the cluster."""
 
 from datetime import datetime, timezone
 

@@ -374,7 +374,7 @@ class NodeCheck:
         self.snapshot: Snapshot | None = None
         self.problem = ""
         end = time.monotonic() + seconds + _LATE
-        argv = [*own_command(), "collect", "--no-redact", "--python", python]
+        argv = [*own_command(), "baseline", "collect", "--no-redact", "--python", python]
         answer = start([*argv, "--timeout", f"{seconds:.0f}"])
         self._inquiry = (
             Inquiry(answer.value, end, _LONGEST_SNAPSHOT) if answer.value is not None else None
@@ -391,15 +391,15 @@ class NodeCheck:
         self.done = True
         status, output = self._inquiry.status, self._inquiry.answer
         if status is None:
-            self.problem = say("gpucheck collect did not end in its time")
+            self.problem = say("gpucheck baseline collect did not end in its time")
             return True
         if status != 0 or output is None:
-            self.problem = say("gpucheck collect ended with {status}", status=status)
+            self.problem = say("gpucheck baseline collect ended with {status}", status=status)
             return True
         try:
             self.snapshot = self._as_chosen(decode(output))
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            self.problem = say("gpucheck collect was not understood: {error}", error=error)
+            self.problem = say("gpucheck baseline collect was not understood: {error}", error=error)
         return True
 
     def _as_chosen(self, snapshot: Snapshot) -> Snapshot:

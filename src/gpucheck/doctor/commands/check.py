@@ -7,6 +7,7 @@ import click
 
 from gpucheck.doctor import checking
 from gpucheck.doctor.run import diagnosed, open_tables
+from gpucheck.interface.errors import UsageError
 from gpucheck.interface.options import (
     REPORT_FORMATS,
     examples,
@@ -34,6 +35,8 @@ _HASH_SECONDS = 10.0
 _OPTIONS = (
     machine_options,
     options_of(checking.CheckRequest, "gpus", "purpose", "selftest", "level", "only", "skip"),
+    # As preflight and node spell --gpus; hidden, because they judge the other requirements.
+    click.option("--require", metavar="FILE|KEY=VALUE", multiple=True, hidden=True),
     fail_on_option,
 )
 
@@ -54,7 +57,7 @@ def judged(command: F) -> F:
         "gpucheck --for build                   # for compiling extensions",
         "gpucheck --format markdown -o report.md",
         "gpucheck --format html -o report.html",
-        "gpucheck --machine machine.zip         # what collect --record wrote",
+        "gpucheck --machine machine.zip         # a recorded machine",
     ),
 )
 @judged
@@ -89,7 +92,30 @@ def diagnose(options: dict[str, Any]) -> "Report":
 def _request(options: dict[str, Any]) -> checking.CheckRequest:
     names = checking.CheckRequest.__struct_fields__
     given = {name: options[name] for name in names if name in options}
+    if options["require"]:
+        given["gpus"] = _gpus_required(options)
     return checking.CheckRequest(**given, hash_seconds=_for_hashes(options))
+
+
+def _gpus_required(options: dict[str, Any]) -> int | None:
+    """Return the number of GPUs that ``--gpus`` and ``--require`` demand.
+
+    Raises:
+        UsageError: they contradict each other, or something else is required.
+    """
+    from gpucheck.interface.requirements import key_of, required  # noqa: PLC0415  # rarely asked for
+
+    wanted = required(options["require"], options["gpus"])
+    for field in wanted.__struct_fields__:
+        if field != "gpus_per_node" and getattr(wanted, field) is not None:
+            raise UsageError(
+                say(
+                    "--require {key}: gpucheck node and gpucheck preflight judge it, check does "
+                    "not",
+                    key=key_of(field),
+                )
+            )
+    return wanted.gpus_per_node
 
 
 def _for_hashes(options: dict[str, Any]) -> float:

@@ -1,4 +1,4 @@
-"""``gpucheck collect``: the snapshot, or a recorded machine."""
+"""``gpucheck baseline collect``, earlier ``gpucheck collect``: the snapshot, or a recording."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,10 +18,10 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 @click.command(
     short_help=say("Save what is known of this machine as JSON."),
     epilog=examples(
-        "gpucheck collect -o before.json",
-        "gpucheck diff before.json              # later: what has changed",
-        "gpucheck triage before.json            # elsewhere: judge it",
-        "gpucheck collect --record machine.zip  # for gpucheck --machine elsewhere",
+        "gpucheck baseline collect -o before.json",
+        "gpucheck baseline diff before.json              # later: what has changed",
+        "gpucheck triage before.json                     # elsewhere: judge it",
+        "gpucheck baseline collect --record machine.zip  # for --machine",
     ),
 )
 @machine_options

@@ -56,7 +56,7 @@ class InPreflight(msgspec.Struct, frozen=True, kw_only=True):
     breaks_node: bool | None = None
     """Whether the job should leave out the culprit's node; if not given, it should for class 1."""
     drains_node: bool | None = None
-    """Whether a node that has it should get no jobs at all (``preflight --node``); if not given,
+    """Whether a node that has it should get no jobs at all (``gpucheck node``); if not given,
     it should not if the finding is of class 1 and breaks the node."""
     of_ranks: tuple[GroupFailure, ...] = ()
     """How a rank that has this cause fails, in whichever group it is."""

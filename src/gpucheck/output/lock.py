@@ -119,7 +119,10 @@ def read(lock_text: str) -> Locked:
     found = _FIRST.match(lock_text)
     if found is None:
         raise LockError(
-            say("it does not begin with {head}: gpucheck env lock writes such a file", head=_HEAD)
+            say(
+                "it does not begin with {head}: gpucheck baseline lock writes such a file",
+                head=_HEAD,
+            )
         )
     pins = {pin["name"].lower(): pin["version"] for pin in _PIN.finditer(lock_text[:SIZE_LIMIT])}
     return Locked(found["torch"], found["python"], pins)

@@ -1,4 +1,4 @@
-"""``gpucheck env``: the packages of an environment that works."""
+"""``gpucheck baseline lock``, earlier ``gpucheck env lock``: the packages of what works."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ from gpucheck.language import say
     cls=Group,
     short_help=say("Write down the packages of an environment that works."),
     epilog=examples(
-        "gpucheck env lock -o torch-lock.txt",
+        "gpucheck baseline lock -o torch-lock.txt",
         "gpucheck recommend --like torch-lock.txt      # on another machine",
     ),
 )
@@ -35,9 +35,9 @@ def env() -> None:
 @env.command(
     short_help=say("The packages that matter to PyTorch, as a file for pip, uv or conda."),
     epilog=examples(
-        "gpucheck env lock -o torch-lock.txt",
-        "gpucheck env lock --tool conda -o torch-lock.txt",
-        "gpucheck env lock --from report.json          # of a saved state",
+        "gpucheck baseline lock -o torch-lock.txt",
+        "gpucheck baseline lock --tool conda -o torch-lock.txt",
+        "gpucheck baseline lock --from report.json          # of a saved state",
     ),
 )
 @click.option(
@@ -55,7 +55,7 @@ def lock(**options: Any) -> None:  # noqa: ANN401  # click's options
 
     pip and uv take the file as requirements (-r) or constraints (-c), conda by --file.
     """
-    from gpucheck.describe import lock as locking  # noqa: PLC0415
+    from gpucheck.output import lock as locking  # noqa: PLC0415
 
     if options["saved"]:
         snapshot = load_snapshot(options["saved"])
