@@ -1,8 +1,10 @@
 """What is run, where, and what at the same time."""
 
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -105,3 +107,16 @@ def test_a_header_that_is_none_is_a_fault_of_ours(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(selftests, "load", lambda _name: bad)
     with pytest.raises(ValueError, match="planet"):
         catalogue._header("x")  # noqa: SLF001  # what headers() keeps is of this process's life
+
+
+def test_the_guide_says_at_which_level_each_test_runs() -> None:
+    guide = (Path(__file__).parents[2] / "docs/selftests/README.md").read_text(encoding="utf-8")
+    when: dict[str, tuple[Level, ...]] = {
+        "every": ("quick", "standard", "stress"),
+        "standard, stress": ("standard", "stress"),
+        "stress": ("stress",),
+        "only by name": (),
+    }
+    rows = re.findall(r"^\| (`.*`) \| (.*?) \|", guide, re.MULTILINE)
+    said = {name: when[levels] for names, levels in rows for name in re.findall("`(.*?)`", names)}
+    assert said == {name: test_header.levels for name, test_header in headers().items()}

@@ -17,15 +17,17 @@ _TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _GUIDES_FIRST = (
     "install",
     "triage/triage",
-    "selftests",
-    "preflight/preflight",
+    "selftests/README",
+    "selftests/reference",
+    "preflight/README",
     "preflight/slurm",
     "preflight/torchrun",
     "preflight/mpirun",
     "preflight/kubernetes",
+    "preflight/reference",
 )
 """What most readers look for; the other guides follow by name."""
-_WINGS = ("describe", "preflight", "programs", "triage")
+_WINGS = ("describe", "preflight", "programs", "selftests", "triage")
 """The folders of guides."""
 _OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
@@ -62,9 +64,8 @@ def _repository(folder: Path) -> None:
     sources = [ROOT / "README.md", *(ROOT / f"{name}.md" for name in _TOP)]
     for file in (*sources, *sorted((ROOT / "docs").rglob("*.md"))):
         place = file.relative_to(ROOT).as_posix()
-        target = "index.md" if place == "README.md" else place
         text = file.read_text(encoding="utf-8")
-        _put(folder / target, _on_site(folder, file, text) + more.get(place, ""))
+        _put(folder / place.replace("README", "index"), _on_site(folder, file, text) + more.get(place, ""))
 
 
 def _on_site(folder: Path, page: Path, text: str) -> str:
@@ -75,8 +76,8 @@ def _on_site(folder: Path, page: Path, text: str) -> str:
         if target.is_dir():
             _listing(folder, target)
             return _from(page, target / "index.md")
-        if target == ROOT / "README.md":
-            return _from(page, ROOT / "index.md")
+        if target.name == "README.md":
+            return _from(page, target.with_name("index.md"))
         if target.is_file() and target.suffix != ".md":
             _copy(folder, target)
         return found["path"]
@@ -110,7 +111,8 @@ def _copy(folder: Path, file: Path) -> None:
 
 def _toctree(caption: str, names: list[str]) -> str:
     options = f":caption: {caption}\n" if caption else ""
-    return "\n```{toctree}\n:hidden:\n" + options + "\n" + "\n".join(names) + "\n```\n"
+    entries = "\n".join(names).replace("README", "index")
+    return "\n```{toctree}\n:hidden:\n" + options + "\n" + entries + "\n```\n"
 
 
 def _put(file: Path, text: str) -> None:

@@ -35,7 +35,7 @@ _CLASSES: dict[ExitStatus, str] = {
     5: say("results are right, but something is too slow"),
 }
 INCONCLUSIVE: ExitStatus = 3
-"""The exit status (docs/preflight/preflight.md)."""
+"""The exit status (docs/preflight/reference.md)."""
 _PAIR = 2
 """Ranks."""
 _MOST_HOSTS = _MOST_MODELS = 3
