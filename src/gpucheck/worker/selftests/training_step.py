@@ -30,7 +30,7 @@ Scaler = Any
 
 _STEPS = 5  # chosen: enough for the momentum and a falling loss; rounding errors grow with each
 _DISTURBED = 3  # chosen: the largest of three distances is less a matter of chance than one
-# The reason is in docs/selftests/reference.md, training-step; at most 0.37 of it was reached on CPUs.
+# docs/selftests/reference.md, training-step, has the reason; CPUs reached at most 0.37 of it.
 _TIMES = {"fp32": 64, "fp16": 16, "bf16": 16}
 _LOSS_SCALE = 1024.0  # below torch's 65,536: a step that is skipped for an overflow would differ
 # Chosen: large enough that a GPU is busy, small enough that the CPU that it is compared with needs
