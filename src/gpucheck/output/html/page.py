@@ -49,6 +49,7 @@ header .state { display: inline-block; border: 2px solid; border-radius: .375rem
  padding: 0 .5rem; margin-right: .25rem; font-size: 1rem; vertical-align: .1em; }
 dl.facts { display: flex; flex-wrap: wrap; gap: .125rem 1.5rem; font-size: .9375rem; }
 dl.facts div { display: flex; gap: .5rem; }
+dl.facts dt { white-space: nowrap; }
 dl.facts dd { color: var(--text); margin: 0; }
 article, .notice { background: var(--card); border: 1px solid var(--line);
  border-left: .375rem solid var(--line); border-radius: .375rem; padding: .25rem 1rem .75rem;
@@ -120,8 +121,8 @@ svg .mark.on3, svg .mark.on4 { stroke: #fff; }
  table.wide tr { border-bottom: 1px solid var(--line); padding: .375rem 0; }
  table.wide tbody th { font-weight: 600; }
  table.wide td:empty { display: none; }
- table.wide th:has(+ td > .state), table.wide td:has(> .state) { display: inline; }
- table.wide td:has(> .state) { margin-left: .5rem; }
+ table.wide th:has(+ td > .state), table.wide th + td:has(> .state) { display: inline; }
+ table.wide th + td:has(> .state) { margin-left: .5rem; }
  table.wide td[data-label]:not(:has(> .state))::before { content: attr(data-label);
   color: var(--dim); margin-right: .5rem; }
 }
