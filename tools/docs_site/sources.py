@@ -65,7 +65,10 @@ def _repository(folder: Path) -> None:
     for file in (*sources, *sorted((ROOT / "docs").rglob("*.md"))):
         place = file.relative_to(ROOT).as_posix()
         text = file.read_text(encoding="utf-8")
-        _put(folder / place.replace("README", "index"), _on_site(folder, file, text) + more.get(place, ""))
+        _put(
+            folder / place.replace("README", "index"),
+            _on_site(folder, file, text) + more.get(place, ""),
+        )
 
 
 def _on_site(folder: Path, page: Path, text: str) -> str:
