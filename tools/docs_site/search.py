@@ -75,4 +75,4 @@ def _lines(slug: str) -> list[tuple[str, float]]:
 def plain(text: str) -> str:
     """Return the words of Markdown on one line."""
     text = _TAG.sub("", _LINK.sub(r"\1", _FENCE.sub("", text)))
-    return " ".join(_ESCAPE.sub(r"\1", _SIGNS.sub(" ", text)).split())
+    return " ".join(_SIGNS.sub(" ", _ESCAPE.sub(r"\1", text)).split())

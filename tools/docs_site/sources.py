@@ -31,6 +31,9 @@ _WINGS = ("describe", "preflight", "programs", "selftests", "triage")
 """The folders of guides."""
 _OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
+_TRANSLATED = ROOT / "docs/zh"
+"""The guides in Chinese, under the names of the English ones."""
+_WHOLE_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<link>(?!https?:|#)[^)\s]+)\)")
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?=[)#])")
 _FENCED = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
@@ -41,7 +44,12 @@ def write(folder: Path, language: Language) -> None:
         _repository(folder)
     else:
         home = (Path(__file__).parent / f"home.{language}.md").read_text(encoding="utf-8")
-        _put(folder / "index.md", home + _toctree("", ["findings/index"]))
+        guides = _toctree(words(language)["guides"], [f"docs/{name}" for name in translated()])
+        _put(folder / "index.md", home + _toctree("", ["findings/index"]) + guides)
+        for name in translated():
+            page = _TRANSLATED / f"{name}.md"
+            text = _linked(folder, page, page.read_text(encoding="utf-8"))
+            _put(folder / _site_name(f"docs/{name}.md"), text)
     for name, text in (("index", findings.index(language)), *findings.pages(language)):
         _put(folder / "findings" / f"{name}.md", text)
 
@@ -62,11 +70,12 @@ def _repository(folder: Path) -> None:
     )
     more = {"README.md": contents, "docs/decisions/README.md": _toctree("", decisions)}
     sources = [ROOT / "README.md", *(ROOT / f"{name}.md" for name in _TOP)]
-    for file in (*sources, *sorted((ROOT / "docs").rglob("*.md"))):
+    pages = (file for file in docs.rglob("*.md") if not file.is_relative_to(_TRANSLATED))
+    for file in (*sources, *sorted(pages)):
         place = file.relative_to(ROOT).as_posix()
         text = file.read_text(encoding="utf-8")
         _put(
-            folder / place.replace("README", "index"),
+            folder / _site_name(place),
             _on_site(folder, file, text) + more.get(place, ""),
         )
 
@@ -89,6 +98,38 @@ def _on_site(folder: Path, page: Path, text: str) -> str:
         piece if at % 2 else _LINK.sub(mended, piece)
         for at, piece in enumerate(_FENCED.split(text))
     )
+
+
+def _linked(folder: Path, page: Path, text: str) -> str:
+    """Return a translated page whose links fit its half of the site.
+
+    It stands where the English page stands in the other half. What is not translated is there.
+    """
+    here = ROOT / "docs" / page.relative_to(_TRANSLATED)
+
+    def mended(found: re.Match[str]) -> str:
+        path, sign, anchor = found["link"].partition("#")
+        target = (page.parent / path).resolve()
+        if target.suffix != ".md":
+            _copy(folder, target)
+            return f"[{found['text']}]({_from(here, target)})"
+        if target.is_relative_to(_TRANSLATED):
+            other = ROOT / "docs" / target.relative_to(_TRANSLATED)
+            return f"[{found['text']}]({_site_name(_from(here, other))}{sign}{anchor})"
+        # The Chinese half is a folder in the English one.
+        up = "/".join([".."] * len(here.relative_to(ROOT).parts))
+        name = _site_name(target.relative_to(ROOT).with_suffix(".html").as_posix())
+        return f'<a href="{up}/{name}{sign}{anchor}" hreflang="en">{found["text"]}</a>'
+
+    return "".join(
+        piece if at % 2 else _WHOLE_LINK.sub(mended, piece)
+        for at, piece in enumerate(_FENCED.split(text))
+    )
+
+
+def _site_name(path: str) -> str:
+    """Return the path of a page on the site, where a README is the index of its folder."""
+    return path.replace("README", "index")
 
 
 def _from(page: Path, target: Path) -> str:
@@ -114,7 +155,7 @@ def _copy(folder: Path, file: Path) -> None:
 
 def _toctree(caption: str, names: list[str]) -> str:
     options = f":caption: {caption}\n" if caption else ""
-    entries = "\n".join(names).replace("README", "index")
+    entries = "\n".join(map(_site_name, names))
     return "\n```{toctree}\n:hidden:\n" + options + "\n" + entries + "\n```\n"
 
 
@@ -123,8 +164,16 @@ def _put(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8", newline="\n")
 
 
+def translated() -> list[str]:
+    """Return the names of the guides that there are in Chinese, the first ones first."""
+    files = _TRANSLATED.rglob("*.md")
+    found = {file.relative_to(_TRANSLATED).with_suffix("").as_posix() for file in files}
+    return [*(name for name in _GUIDES_FIRST if name in found), *sorted(found - {*_GUIDES_FIRST})]
+
+
 def in_both_languages() -> Iterator[str]:
     """Yield the names of the pages that exist in English and in Chinese."""
     yield "index"
+    yield from (_site_name(f"docs/{name}") for name in translated())
     yield "findings/index"
     yield from (f"findings/{slug}" for slug in all_rules())
