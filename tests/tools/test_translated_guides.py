@@ -64,3 +64,8 @@ def test_links_lead_to_the_half_of_the_site_that_has_the_page(tmp_path: Path) ->
     assert (tmp_path / "docs/examples/slurm/gate.sbatch").is_file()
     assert 'href="../../../docs/preflight/reference.html' in slurm
     assert 'href="../../../SECURITY.html' in slurm
+    home = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert "](docs/preflight/index.md)" in home
+    assert 'href="../index.html"' in home
+    sources.write(tmp_path / "en", "en")
+    assert '<a href="zh/index.html" hreflang="zh">' in (tmp_path / "en/index.md").read_text()

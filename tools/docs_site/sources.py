@@ -43,13 +43,15 @@ def write(folder: Path, language: Language) -> None:
     if language == "en":
         _repository(folder)
     else:
-        home = (Path(__file__).parent / f"home.{language}.md").read_text(encoding="utf-8")
-        guides = _toctree(words(language)["guides"], [f"docs/{name}" for name in translated()])
-        _put(folder / "index.md", home + _toctree("", ["findings/index"]) + guides)
+        own = words(language)
+        contents = _toctree("", ["findings/index"]) + _toctree(
+            own["guides"], [f"docs/{name}" for name in translated()]
+        )
+        home = _linked(folder, _TRANSLATED / "README.md", ROOT / "README.md")
+        _put(folder / "index.md", f"{home}- [{own['findings']}](findings/index.md)\n{contents}")
         for name in translated():
-            page = _TRANSLATED / f"{name}.md"
-            text = _linked(folder, page, page.read_text(encoding="utf-8"))
-            _put(folder / _site_name(f"docs/{name}.md"), text)
+            page, english = (docs / f"{name}.md" for docs in (_TRANSLATED, ROOT / "docs"))
+            _put(folder / _site_name(f"docs/{name}.md"), _linked(folder, page, english))
     for name, text in (("index", findings.index(language)), *findings.pages(language)):
         _put(folder / "findings" / f"{name}.md", text)
 
@@ -94,18 +96,26 @@ def _on_site(folder: Path, page: Path, text: str) -> str:
             _copy(folder, target)
         return found["path"]
 
+    def to_chinese(found: re.Match[str]) -> str:
+        target = (page.parent / found["link"]).resolve()
+        if not target.is_relative_to(_TRANSLATED):
+            return found[0]
+        name = target.relative_to(_TRANSLATED).with_suffix(".html").as_posix()
+        place = "zh/" + ("index.html" if name == "README.html" else _site_name(f"docs/{name}"))
+        return f'<a href="{_from(page, ROOT / place)}" hreflang="zh">{found["text"]}</a>'
+
     return "".join(
-        piece if at % 2 else _LINK.sub(mended, piece)
+        piece if at % 2 else _LINK.sub(mended, _WHOLE_LINK.sub(to_chinese, piece))
         for at, piece in enumerate(_FENCED.split(text))
     )
 
 
-def _linked(folder: Path, page: Path, text: str) -> str:
+def _linked(folder: Path, page: Path, here: Path) -> str:
     """Return a translated page whose links fit its half of the site.
 
-    It stands where the English page stands in the other half. What is not translated is there.
+    It stands ``here``: where the English page stands in the other half. What is not translated is
+    there.
     """
-    here = ROOT / "docs" / page.relative_to(_TRANSLATED)
 
     def mended(found: re.Match[str]) -> str:
         path, sign, anchor = found["link"].partition("#")
@@ -123,7 +133,7 @@ def _linked(folder: Path, page: Path, text: str) -> str:
 
     return "".join(
         piece if at % 2 else _WHOLE_LINK.sub(mended, piece)
-        for at, piece in enumerate(_FENCED.split(text))
+        for at, piece in enumerate(_FENCED.split(page.read_text(encoding="utf-8")))
     )
 
 
@@ -167,7 +177,9 @@ def _put(file: Path, text: str) -> None:
 def translated() -> list[str]:
     """Return the names of the guides that there are in Chinese, the first ones first."""
     files = _TRANSLATED.rglob("*.md")
-    found = {file.relative_to(_TRANSLATED).with_suffix("").as_posix() for file in files}
+    found = {file.relative_to(_TRANSLATED).with_suffix("").as_posix() for file in files} - {
+        "README"
+    }
     return [*(name for name in _GUIDES_FIRST if name in found), *sorted(found - {*_GUIDES_FIRST})]
 
 
