@@ -507,3 +507,11 @@ def test_bars_of_all_tables_have_one_scale() -> None:
     tables = [("a", [("x", "", 8, "80 %"), ("y", "", 2, "20 %")]), ("b", [("z", "", 4, "40 %")])]
     widths = re.findall(r'<rect[^>]* width="([\d.]+)"', tally_html.render("t", tables))
     assert widths == ["100", "25", "50"]
+
+
+def test_two_ranks_have_a_bar_each() -> None:
+    ranks = preflight_samples.ranks(1, 2)
+    charts = {chart.key: chart for chart in of_preflight.charts(preflight_samples.result(ranks))}
+    assert [row[0] for row in charts["rate-0"].rows] == [
+        "rank 0, gpu-0000, GPU 0", "rank 1, gpu-0000, GPU 1",
+    ]  # fmt: skip
