@@ -70,10 +70,12 @@ def opened(file: Path, folder: Path, *, dark: bool = False, seconds: int = 300) 
     return done.stdout
 
 
-def examined(pages: dict[str, str], folder: Path, *, dark: bool) -> list[dict[str, object]]:
+def examined(
+    pages: dict[str, str], folder: Path, *, dark: bool, width: int = 1280
+) -> list[dict[str, object]]:
     """Return what axe says of each page; its policy is left out, which forbids other scripts."""
     frames = "".join(
-        f'<iframe title="{escape(name)}" width="1280" height="900" '
+        f'<iframe title="{escape(name)}" width="{width}" height="900" '
         f'srcdoc="{escape(_POLICY.sub("", text))}"></iframe>'
         for name, text in pages.items()
     )

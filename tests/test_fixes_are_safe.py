@@ -24,7 +24,7 @@ pytestmark = pytest.mark.every_finding
 ROOT = Path(__file__).parent.parent
 _TEXTS = (".md", ".py", ".toml", ".yaml", ".yml", ".sh", ".html", ".json")
 _FROM_THE_INDEX = re.compile(
-    r"(?<!Do not `)pip3? install (?:-\S+ )*[\"']?gpucheck\b|pipx install gpucheck\b"
+    r"(?<!Do not `)(?<!不要运行 `)pip3? install (?:-\S+ )*[\"']?gpucheck\b|pipx install gpucheck\b"
 )
 _GUESSED = re.compile(
     r"\beth0\b|\bPACKAGE\b|\bCAPABILITY\b|\bNAME_OF|\bADDRESS_OF|\bGROUP\b|\bPROFILE\b|=MIG-\.\.\."

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 import translations
-from docs_site import check, sources
+from docs_site import check, search, sources
 from sphinx.application import Sphinx
 from sphinx.util.console import nocolor
 from sphinx.util.docutils import docutils_namespace
@@ -27,9 +27,12 @@ from gpucheck.language import Language
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")
 _TOOLS = Path(__file__).parent
-_MADE_BY_SPHINX = (".buildinfo", "objects.inv", ".buildinfo.bak")
-"""Files for Sphinx itself and for other sites that it makes, not for readers."""
-_SIGN = "searchindex.js"
+_MADE_BY_SPHINX = (
+    ".buildinfo", "objects.inv", ".buildinfo.bak", "searchindex.js", "_static/searchtools.js",
+    "_static/language_data.js", "_static/base-stemmer.js", "_static/english-stemmer.js",
+)  # fmt: skip
+"""Files for Sphinx itself, for other sites that it makes, and of its search: not for readers."""
+_SIGN = "_static/search-data.js"
 """A file by which a folder is known to be a site."""
 
 
@@ -68,6 +71,8 @@ def _html(folder: Path, out: Path, language: Language, url: str) -> list[str]:
             buildername="html", confoverrides=_settings(language, url),
             status=None, warning=warnings,
         ).build()  # fmt: skip
+    text = search.script(folder / "source")
+    (target / _SIGN).write_text(text, encoding="utf-8", newline="\n")
     for name in _MADE_BY_SPHINX:
         (target / name).unlink(missing_ok=True)
     shutil.rmtree(target / "_sources", ignore_errors=True)
@@ -84,9 +89,9 @@ def _settings(language: Language, url: str) -> dict[str, object]:
         "source_suffix": {".md": "markdown"},
         "root_doc": "index",
         "language": "en" if language == "en" else "zh_CN",
-        "html_search_language": language,
         "html_theme": "furo",
         "html_theme_options": {"top_of_page_buttons": []},
+        "templates_path": [str(_TOOLS / "docs_site" / "templates")],
         "html_static_path": [str(_TOOLS / "docs_site" / "static")],
         "html_css_files": ["site.css"],
         "html_baseurl": address if url else "",

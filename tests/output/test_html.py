@@ -24,6 +24,7 @@ from gpucheck.cluster.pages import FORMATS as PREFLIGHT_FORMATS
 from gpucheck.cluster.pages import charts as of_preflight
 from gpucheck.cluster.pages import durations_chart as durations
 from gpucheck.cluster.pages import phases_chart as phases
+from gpucheck.cluster.pages import words as words_of
 from gpucheck.engine import Report, judge_machine
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.facts.selftests import Moment, SelfTests
@@ -34,6 +35,7 @@ from gpucheck.output.html.builder import BLANK, el, ours
 from gpucheck.output.html.builder import rendered as markup
 from gpucheck.output.html.charts import lines, of_selftests, spread, svg
 from gpucheck.output.redact import redact_together
+from gpucheck.ticket import tally_html
 
 _MOST_BYTES = 1_000_000
 _LOG = """Traceback (most recent call last):
@@ -82,7 +84,8 @@ def test_the_verdict_and_the_fix_are_first() -> None:
     assert "Driver 515.105.01" in shown[1]
     commands = page.parts["code"]
     assert commands[0].endswith("-m pip uninstall -y torch")
-    assert shown.index(commands[0]) < 10  # two are about where it was recorded
+    # Six are host, time and what passed, two are about where it was recorded, two what shows it.
+    assert shown.index(commands[0]) < 16
 
 
 def test_every_command_has_a_button_that_only_the_script_shows() -> None:
@@ -456,3 +459,59 @@ def test_the_json_of_a_preflight_has_the_pairs() -> None:
     pairs = data["snapshot"]["facts"]["preflight"]["pair_bandwidths"]
     assert pairs[1]["of"] == "nodes"
     assert len(pairs) == 28
+
+
+def test_what_few_ranks_reached_is_a_bar_each_from_one_zero() -> None:
+    values = {f"rank {at}": 50.0 - at for at in range(15)}
+    chart = spread.chart("a", "rate", "TFLOP/s", values, ["rank 14"], "ranks")
+    boxes = re.findall(r'<rect x="([\d.]+)"[^>]* width="([\d.]+)"[^>]*class="(\w+)"',
+                       markup(el("svg", *chart.drawn)))  # fmt: skip
+    assert [kind for _x, _width, kind in boxes] == ["bar"] * 14 + ["named"]
+    assert len({x for x, _width, _kind in boxes}) == 1
+    widths = [float(width) for _x, width, _kind in boxes]
+    assert widths == pytest.approx([widths[0] * value / 50 for value in values.values()], abs=0.02)
+    more = {**values, "rank 15": 1.0}
+    assert "rank 3" not in markup(
+        el("svg", *spread.chart("a", "rate", "TFLOP/s", more, [], "ranks").drawn)
+    )
+
+
+def test_the_host_the_time_and_what_passed_are_at_the_top() -> None:
+    shown = is_sound(of_report(html_samples.stress())).text()
+    top = shown[: shown.index("What was examined")]
+    assert "Host\nhost1\nTime\n" in top
+    assert re.search(r"\nPassed\n\d+ checks, 6 self-tests\n", top)
+    top = is_sound(of_preflight_("hang")).text().partition("rank-hangs\n")[0]
+    assert "Hosts\ngpu-0000, gpu-0001, gpu-0002 and 5 more\n" in top
+    assert "Passed\n0 of 64 ranks" in top
+
+
+def test_numbers_of_gpus_are_below_the_headline() -> None:
+    result = html_samples.large()
+    uuid = preflight_samples.uuid(37)
+    assert uuid in (words_of.verdict(result))
+    page = is_sound(of_preflight_("large"))
+    unfolded = re.sub(r"<details>.*?</details>", "", of_preflight_("large"), flags=re.DOTALL)
+    assert uuid in page.text()
+    assert "GPU-0000" not in unfolded
+    assert "0000:6b:00.0" not in unfolded
+
+
+def test_a_note_is_one_line_that_unfolds() -> None:
+    text = of_report(report_samples.many())
+    assert 'class="is-info"' not in text
+    assert "<summary>Note: " in text
+
+
+def test_bars_of_all_tables_have_one_scale() -> None:
+    tables = [("a", [("x", "", 8, "80 %"), ("y", "", 2, "20 %")]), ("b", [("z", "", 4, "40 %")])]
+    widths = re.findall(r'<rect[^>]* width="([\d.]+)"', tally_html.render("t", tables))
+    assert widths == ["100", "25", "50"]
+
+
+def test_two_ranks_have_a_bar_each() -> None:
+    ranks = preflight_samples.ranks(1, 2)
+    charts = {chart.key: chart for chart in of_preflight.charts(preflight_samples.result(ranks))}
+    assert [row[0] for row in charts["rate-0"].rows] == [
+        "rank 0, gpu-0000, GPU 0", "rank 1, gpu-0000, GPU 1",
+    ]  # fmt: skip

@@ -31,16 +31,18 @@ def pages() -> dict[str, str]:
         causes=(CauseCount(cause="driver-too-old", owner="environment", tickets=2),),
     )  # fmt: skip
     found = {
-        "many": report.render(report_samples.many()),
-        "unknown": report.render(report_samples.unknown()),
+        **{name: report.render(sample()) for name, sample in report_samples.ALL.items()},
+        **{
+            f"preflight-{name}": preflight.render(sample())
+            for name, sample in preflight_samples.ALL.items()
+        },
         "stress": report.render(html_samples.stress()),
         "ticket": report.render(triage(_LOG)),
-        "hang": preflight.render(preflight_samples.hang()),
-        "drill": preflight.render(preflight_samples.drill()),
         "waits": preflight.render(html_samples.waits()),
         "large": preflight.render(html_samples.large()),
         "links": preflight.render(html_samples.links()),
         "diff": diff.render(old, new, compare(old.snapshot, new.snapshot)),
+        "diff-nothing": diff.render(old, old, []),
         "tally": batch_summary.as_html(tally),
     }
     with speaking("zh"):
@@ -49,10 +51,10 @@ def pages() -> dict[str, str]:
     return found
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_axe_finds_nothing(theme: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("theme", "width"), [("light", 1280), ("dark", 390)])
+def test_axe_finds_nothing(theme: str, width: int, tmp_path: Path) -> None:
     all_pages, dark = pages(), theme == "dark"
-    examinations = examined(all_pages, tmp_path, dark=dark)
+    examinations = examined(all_pages, tmp_path, dark=dark, width=width)
     assert [examination["name"] for examination in examinations] == list(all_pages)
     assert {examination["dark"] for examination in examinations} == {dark}
     for examination in examinations:

@@ -2,7 +2,7 @@
 
 Launcher, zygote, workers, the code that judges and the rules are the shipped ones; only what torch
 does is replaced, by a sitecustomize. The tests that share the operator are named in the case, and
-in docs/selftests.md.
+in docs/selftests/reference.md.
 """
 
 import importlib.util

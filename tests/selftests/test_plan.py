@@ -1,8 +1,10 @@
 """What is run, where, and what at the same time."""
 
+import re
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
@@ -115,3 +117,16 @@ def test_cuda_is_every_gpu_and_never_the_cpu() -> None:
     assert [(test.device, test.detail) for test in without.skipped] == [
         ("cuda:0", "torch sees no cuda:0")
     ]
+
+
+def test_the_guide_says_at_which_level_each_test_runs() -> None:
+    guide = (Path(__file__).parents[2] / "docs/selftests/README.md").read_text(encoding="utf-8")
+    when: dict[str, tuple[Level, ...]] = {
+        "every": ("quick", "standard", "stress"),
+        "standard, stress": ("standard", "stress"),
+        "stress": ("stress",),
+        "only by name": (),
+    }
+    rows = re.findall(r"^\| (`.*`) \| (.*?) \|", guide, re.MULTILINE)
+    said = {name: when[levels] for names, levels in rows for name in re.findall("`(.*?)`", names)}
+    assert said == {name: test_header.levels for name, test_header in headers().items()}

@@ -13,7 +13,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import Language
 from gpucheck.log_patterns.loading import all_messages
 
-_FENCED = re.compile(r"^(`{3,})text\n(?P<lines>.*?)\n\1$", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(r"^(`{3,})(?:text|sh)\n(?P<lines>.*?)\n\1$", re.MULTILINE | re.DOTALL)
 _ESCAPED = re.compile(r"\\([!-/:-@\[-`{-~])")
 
 
@@ -30,6 +30,28 @@ def test_every_finding_has_a_page_with_all_its_samples(language: Language) -> No
             line for block in _FENCED.finditer(pages[slug]) for line in block["lines"].split("\n")
         }
         assert {message.sample for message in found.messages} <= shown, slug
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_a_page_begins_with_the_fix_and_its_commands(language: Language) -> None:
+    fix, meaning = (f"## {WORDS[language][name]}\n" for name in ("fix", "meaning"))
+    for slug, page in _pages(language).items():
+        after_title = page.partition("\n# ")[2].partition("\n")[2].lstrip()
+        assert after_title.startswith(fix), slug
+        first = after_title.removeprefix(fix).partition(meaning)[0]
+        assert first.strip(), slug
+        found = all_messages().get(slug)
+        shown = {line for block in _FENCED.finditer(first) for line in block["lines"].split("\n")}
+        assert {command for one in (found.fixes if found else ()) for command in one.commands} <= (
+            shown
+        )
+
+
+def test_titles_are_words_and_names_keep_their_letters() -> None:
+    titles = {slug: findings.title(rule) for slug, rule in all_rules().items()}
+    assert titles["driver-missing"] == "No driver is installed for a GPU"
+    assert titles["cudnn-runtime-failure"].startswith("cuDNN ")
+    assert not set(titles.values()) & set(titles)
 
 
 @pytest.mark.parametrize("language", ["en", "zh"])

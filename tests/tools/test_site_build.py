@@ -65,7 +65,9 @@ def test_two_builds_of_the_whole_site_are_the_same_and_have_every_page(tmp_path:
             assert f'href="{other}findings/{slug}.html"' in text
             assert {"en", "zh"} <= set(re.findall('rel="alternate" hreflang="([^"]+)"', text))
     assert b"_images/check.svg" in files["index.html"]
-    assert {"searchindex.js", "zh/searchindex.js"} <= set(files)
+    assert {"_static/search-data.js", "zh/_static/search-data.js", "zh/search.html"} <= set(files)
+    tree = files["findings/driver-missing.html"].decode().partition('class="sidebar-tree"')[2]
+    assert "No driver is installed for a GPU</a>" in tree.partition("</aside>")[0]
 
 
 def _one_page(monkeypatch: pytest.MonkeyPatch, home: str, page: str) -> None:
@@ -130,9 +132,3 @@ def test_the_address_of_a_site_is_in_its_pages(
         in text
     )
     assert '<link rel="canonical" href="https://docs.test/g/zh/findings/index.html">' in text
-
-
-def test_chinese_is_looked_up_by_pairs_of_characters() -> None:
-    assert extension.terms("NVIDIA 驱动太旧 torch_x 不") == [
-        "nvidia", "驱动", "动太", "太旧", "torch_x", "不",
-    ]  # fmt: skip

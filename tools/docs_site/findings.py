@@ -1,20 +1,23 @@
 """The pages of findings, and their index, as Markdown: made from the findings themselves."""
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from docs_site.markdown import block, plain, prose
+from docs_site.markdown import block, code, plain, prose
 from docs_site.words import words
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Language, speaking, spoken
+from gpucheck.language.paragraphs import parts
 from gpucheck.log_patterns.form import FindingMessages, Message, compiled, headline
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output.pages import finding_page, items_of
 from gpucheck.output.terms import term
 
 FAMILIES = ("driver", "torch", "libraries", "runtime", "cluster", "gpucheck")
+_NAME = re.compile(r"^[^:：]{1,12}[:：] ?")  # noqa: RUF001  # Chinese signs
 _STRONGEST_FIRST = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
 
@@ -36,24 +39,69 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
     def link(word: str) -> str | None:
         return f"{word}.md" if word in all_rules() and word != rule.slug else None
 
+    def shown(paragraphs: Iterable[str]) -> Iterator[str]:
+        for paragraph in paragraphs:
+            yield from _paragraph(paragraph, link)
+
+    fix, meaning, evidence = _sorted(rule, explained.paragraphs)
     yield _described(own["description"].format(title=explained.title))
-    yield f"# {plain(explained.title)}\n"
-    for paragraph in explained.paragraphs:
-        for item in items_of(paragraph):
-            if item.startswith("    "):
-                yield block(item[4:])
-            elif item.startswith("- "):
-                yield f"- {prose(item[2:], link)}"
-            else:
-                yield prose(item, link)
-        yield ""
-    for fact in explained.facts:
-        yield f"{prose(fact, link)}\n"
+    yield f"# {plain(title(rule))}\n"
+    yield f"## {own['fix']}\n"
+    yield from shown(fix)
+    for offered in messages.fixes if messages else ():
+        yield f"{plain(spoken(offered.text))}\n"
+        if offered.commands:
+            yield block("\n".join(offered.commands), "sh")
     if rule.judge and rule.owner not in ("cluster", "code"):  # those show in a job, or in a text
         yield f"{own['check']}\n"
+    yield f"## {own['meaning']}\n"
+    yield f"{own['called'].format(slug=code(rule.slug))}\n"
+    yield from shown(meaning)
+    yield f"## {own['evidence']}\n"
+    yield from shown((*evidence, *explained.facts))
     if messages:
         yield from _messages(messages, language)
     yield from _related(rule, language)
+
+
+def title(rule: Rule) -> str:
+    """Return the title of a finding as that of a page."""
+    return _at_start(spoken(rule.title))
+
+
+def _at_start(text: str) -> str:
+    """Return a text with a capital letter; names such as cuDNN keep theirs."""
+    first = text.partition(" ")[0]
+    return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
+
+
+def _sorted(rule: Rule, shown: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
+    """Return the paragraphs of a page by what they are about: fix, meaning, evidence.
+
+    How each begins in English tells; the fix loses its name, because it is a part of its own.
+    """
+    fix: list[str] = []
+    meaning: list[str] = []
+    evidence: list[str] = []
+    for original, paragraph in zip(parts(rule.page), shown, strict=True):
+        if original.startswith("Fix:"):
+            fix.append(_at_start(_NAME.sub("", paragraph, count=1)))
+        elif original.startswith("Fix"):
+            fix.append(paragraph)
+        else:
+            (evidence if original.startswith("When it is reported:") else meaning).append(paragraph)
+    return fix, meaning, evidence
+
+
+def _paragraph(paragraph: str, link: Callable[[str], str | None]) -> Iterator[str]:
+    for item in items_of(paragraph):
+        if item.startswith("    "):
+            yield block(item[4:])
+        elif item.startswith("- "):
+            yield f"- {prose(item[2:], link)}"
+        else:
+            yield prose(item, link)
+    yield ""
 
 
 def _described(text: str) -> str:
@@ -96,8 +144,7 @@ def _related(rule: Rule, language: Language) -> Iterator[str]:
         if slugs:
             yield f"{own[name]}\n"
             for slug in slugs:
-                title = spoken(all_rules()[slug].title)
-                yield f"- [{plain(slug)}]({slug}.md): {plain(title)}"
+                yield f"- [{plain(title(all_rules()[slug]))}]({slug}.md) ({code(slug)})"
             yield ""
 
 
@@ -110,11 +157,11 @@ def index(language: Language) -> str:
             rules = [rule for rule in all_rules().values() if rule.family == family]
             parts.append(f"## {plain(own['family'].format(family=spoken(term(family))))}\n")
             parts += [_entry(rule) for rule in rules]
-            names = "\n".join(f"{rule.slug} <{rule.slug}>" for rule in rules)
+            names = "\n".join(rule.slug for rule in rules)
             parts.append(f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n")
     return "\n".join(parts)
 
 
 def _entry(rule: Rule) -> str:
     severity = spoken(term(rule.severity.value))
-    return f"- [{plain(rule.slug)}]({rule.slug}.md) ({severity}): {plain(spoken(rule.title))}"
+    return f"- [{plain(title(rule))}]({rule.slug}.md) ({code(rule.slug)}, {plain(severity)})"

@@ -24,10 +24,10 @@ def code(text: str) -> str:
     )
 
 
-def block(text: str) -> str:
+def block(text: str, language: str = "text") -> str:
     """Return Markdown that shows the lines of a text as they are."""
     fence = "`" * max(3, _longest_run(text) + 1)
-    return f"{fence}text\n{text}\n{fence}\n"
+    return f"{fence}{language}\n{text}\n{fence}\n"
 
 
 def prose(text: str, link: Callable[[str], str | None]) -> str:

@@ -17,18 +17,23 @@ _TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _GUIDES_FIRST = (
     "install",
     "triage/triage",
-    "selftests",
-    "preflight/preflight",
+    "selftests/README",
+    "selftests/reference",
+    "preflight/README",
     "preflight/slurm",
     "preflight/torchrun",
     "preflight/mpirun",
     "preflight/kubernetes",
+    "preflight/reference",
 )
 """What most readers look for; the other guides follow by name."""
-_WINGS = ("describe", "preflight", "programs", "triage")
+_WINGS = ("describe", "preflight", "programs", "selftests", "triage")
 """The folders of guides."""
 _OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
+_TRANSLATED = ROOT / "docs/zh"
+"""The guides in Chinese, under the names of the English ones."""
+_WHOLE_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<link>(?!https?:|#)[^)\s]+)\)")
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?=[)#])")
 _FENCED = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 
@@ -38,8 +43,15 @@ def write(folder: Path, language: Language) -> None:
     if language == "en":
         _repository(folder)
     else:
-        home = (Path(__file__).parent / f"home.{language}.md").read_text(encoding="utf-8")
-        _put(folder / "index.md", home + _toctree("", ["findings/index"]))
+        own = words(language)
+        contents = _toctree("", ["findings/index"]) + _toctree(
+            own["guides"], [f"docs/{name}" for name in translated()]
+        )
+        home = _linked(folder, _TRANSLATED / "README.md", ROOT / "README.md")
+        _put(folder / "index.md", f"{home}- [{own['findings']}](findings/index.md)\n{contents}")
+        for name in translated():
+            page, english = (docs / f"{name}.md" for docs in (_TRANSLATED, ROOT / "docs"))
+            _put(folder / _site_name(f"docs/{name}.md"), _linked(folder, page, english))
     for name, text in (("index", findings.index(language)), *findings.pages(language)):
         _put(folder / "findings" / f"{name}.md", text)
 
@@ -60,11 +72,14 @@ def _repository(folder: Path) -> None:
     )
     more = {"README.md": contents, "docs/decisions/README.md": _toctree("", decisions)}
     sources = [ROOT / "README.md", *(ROOT / f"{name}.md" for name in _TOP)]
-    for file in (*sources, *sorted((ROOT / "docs").rglob("*.md"))):
+    pages = (file for file in docs.rglob("*.md") if not file.is_relative_to(_TRANSLATED))
+    for file in (*sources, *sorted(pages)):
         place = file.relative_to(ROOT).as_posix()
-        target = "index.md" if place == "README.md" else place
         text = file.read_text(encoding="utf-8")
-        _put(folder / target, _on_site(folder, file, text) + more.get(place, ""))
+        _put(
+            folder / _site_name(place),
+            _on_site(folder, file, text) + more.get(place, ""),
+        )
 
 
 def _on_site(folder: Path, page: Path, text: str) -> str:
@@ -75,16 +90,56 @@ def _on_site(folder: Path, page: Path, text: str) -> str:
         if target.is_dir():
             _listing(folder, target)
             return _from(page, target / "index.md")
-        if target == ROOT / "README.md":
-            return _from(page, ROOT / "index.md")
+        if target.name == "README.md":
+            return _from(page, target.with_name("index.md"))
         if target.is_file() and target.suffix != ".md":
             _copy(folder, target)
         return found["path"]
 
+    def to_chinese(found: re.Match[str]) -> str:
+        target = (page.parent / found["link"]).resolve()
+        if not target.is_relative_to(_TRANSLATED):
+            return found[0]
+        name = target.relative_to(_TRANSLATED).with_suffix(".html").as_posix()
+        place = "zh/" + ("index.html" if name == "README.html" else _site_name(f"docs/{name}"))
+        return f'<a href="{_from(page, ROOT / place)}" hreflang="zh">{found["text"]}</a>'
+
     return "".join(
-        piece if at % 2 else _LINK.sub(mended, piece)
+        piece if at % 2 else _LINK.sub(mended, _WHOLE_LINK.sub(to_chinese, piece))
         for at, piece in enumerate(_FENCED.split(text))
     )
+
+
+def _linked(folder: Path, page: Path, here: Path) -> str:
+    """Return a translated page whose links fit its half of the site.
+
+    It stands ``here``: where the English page stands in the other half. What is not translated is
+    there.
+    """
+
+    def mended(found: re.Match[str]) -> str:
+        path, sign, anchor = found["link"].partition("#")
+        target = (page.parent / path).resolve()
+        if target.suffix != ".md":
+            _copy(folder, target)
+            return f"[{found['text']}]({_from(here, target)})"
+        if target.is_relative_to(_TRANSLATED):
+            other = ROOT / "docs" / target.relative_to(_TRANSLATED)
+            return f"[{found['text']}]({_site_name(_from(here, other))}{sign}{anchor})"
+        # The Chinese half is a folder in the English one.
+        up = "/".join([".."] * len(here.relative_to(ROOT).parts))
+        name = _site_name(target.relative_to(ROOT).with_suffix(".html").as_posix())
+        return f'<a href="{up}/{name}{sign}{anchor}" hreflang="en">{found["text"]}</a>'
+
+    return "".join(
+        piece if at % 2 else _WHOLE_LINK.sub(mended, piece)
+        for at, piece in enumerate(_FENCED.split(page.read_text(encoding="utf-8")))
+    )
+
+
+def _site_name(path: str) -> str:
+    """Return the path of a page on the site, where a README is the index of its folder."""
+    return path.replace("README", "index")
 
 
 def _from(page: Path, target: Path) -> str:
@@ -110,7 +165,8 @@ def _copy(folder: Path, file: Path) -> None:
 
 def _toctree(caption: str, names: list[str]) -> str:
     options = f":caption: {caption}\n" if caption else ""
-    return "\n```{toctree}\n:hidden:\n" + options + "\n" + "\n".join(names) + "\n```\n"
+    entries = "\n".join(map(_site_name, names))
+    return "\n```{toctree}\n:hidden:\n" + options + "\n" + entries + "\n```\n"
 
 
 def _put(file: Path, text: str) -> None:
@@ -118,8 +174,18 @@ def _put(file: Path, text: str) -> None:
     file.write_text(text, encoding="utf-8", newline="\n")
 
 
+def translated() -> list[str]:
+    """Return the names of the guides that there are in Chinese, the first ones first."""
+    files = _TRANSLATED.rglob("*.md")
+    found = {file.relative_to(_TRANSLATED).with_suffix("").as_posix() for file in files} - {
+        "README"
+    }
+    return [*(name for name in _GUIDES_FIRST if name in found), *sorted(found - {*_GUIDES_FIRST})]
+
+
 def in_both_languages() -> Iterator[str]:
     """Yield the names of the pages that exist in English and in Chinese."""
     yield "index"
+    yield from (_site_name(f"docs/{name}") for name in translated())
     yield "findings/index"
     yield from (f"findings/{slug}" for slug in all_rules())

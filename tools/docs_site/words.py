@@ -13,7 +13,15 @@ WORDS: dict[Language, Words] = {
         "about": "All findings of gpucheck, by family. `gpucheck explain NAME` prints these pages.",
         "other": "中文",
         "family": "Family: {family}",
+        "fix": "Fix",
+        "meaning": "What it means",
+        "called": "gpucheck calls it {slug}.",
+        "evidence": "How gpucheck recognises it",
         "messages": "Messages",
+        "search": "Search",
+        "search-for": "a message that you see, or words",
+        "search-none": "No page has these words.",
+        "search-script": "The search needs JavaScript. A page of its own lists all findings.",
         "messages-about": (
             "`gpucheck triage` knows these lines. It reads them together with the rest of a text, "
             "so one line alone may not be enough."
@@ -24,7 +32,10 @@ WORDS: dict[Language, Words] = {
         "related": "Related findings",
         "suppressed-by": "This finding is not reported beside these, because they explain it:",
         "suppresses": "These are not reported beside this finding, because it explains them:",
-        "check": "Does your machine have it? Run `gpucheck`. It needs no network and no root.",
+        "check": (
+            "Does your machine have it? Run `gpucheck`: it prints the commands that fit this "
+            "machine. It needs no network and no root."
+        ),
         "description": "{title} - causes, how gpucheck recognises it, messages and fixes",
     },
     "zh": {
@@ -38,7 +49,15 @@ WORDS: dict[Language, Words] = {
         ),
         "other": "English",
         "family": "类别：{family}",
+        "fix": "解决办法",
+        "meaning": "含义",
+        "called": "gpucheck 把它称为 {slug}。",
+        "evidence": "gpucheck 如何识别",
         "messages": "报错信息",
+        "search": "搜索",
+        "search-for": "粘贴你看到的报错信息，或输入关键词",
+        "search-none": "没有页面包含这些词。",
+        "search-script": "搜索需要 JavaScript。全部问题另有一个页面列出。",
         "messages-about": (
             "`gpucheck triage` 认识以下各行。"
             "它会结合整段文本来判断，因此单独一行可能还不足以下结论。"
@@ -50,8 +69,8 @@ WORDS: dict[Language, Words] = {
         "suppressed-by": "出现以下任一问题时，不再报告本问题，因为它们已能解释：",
         "suppresses": "出现本问题时，不再报告以下问题，因为本问题已能解释：",
         "check": (
-            "想知道你的机器有没有这个问题，请运行 `gpucheck --lang zh`。"
-            "它不需要网络，也不需要 root 权限。"
+            "想知道你的机器有没有这个问题，请运行 `gpucheck --lang zh`："
+            "它会给出适合这台机器的命令，不需要网络，也不需要 root 权限。"
         ),
         "description": "{title}：原因、gpucheck 如何识别、报错信息和解决办法",
     },

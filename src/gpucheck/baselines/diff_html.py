@@ -6,12 +6,13 @@ from gpucheck.baselines import diff_overview
 from gpucheck.baselines.diff import Change
 from gpucheck.baselines.diff_overview import change_words
 from gpucheck.engine import Report
-from gpucheck.language import in_turn, say, say_many
+from gpucheck.facts.system import System
+from gpucheck.language import say, say_many
 from gpucheck.output.html.builder import Node, el
 from gpucheck.output.html.page import First, page
-from gpucheck.output.html.parts import folded, pairs, section, table, words
+from gpucheck.output.html.parts import facts, folded, pairs, section, table, when, words
 from gpucheck.output.terms import term
-from gpucheck.output.words import clean
+from gpucheck.output.words import clean, in_line
 
 _ROWS, _LONG = 2000, 300  # chosen: a page that a browser opens at once, whatever a saved report has
 
@@ -19,7 +20,8 @@ _ROWS, _LONG = 2000, 300  # chosen: a page that a browser opens at once, whateve
 def render(before: Report, after: Report, changes: Sequence[Change]) -> str:
     """Return the page of two reports whose snapshots are redacted together."""
     if not changes:
-        return page(First("", "", say("Nothing changed.")), [], _end(before, after))
+        nothing = First("", "", say("Nothing changed."))
+        return page(nothing, [], _end(), _top(before, after))
     change_count = say_many(len(changes), "{count} change", "{count} changes")
     overview = diff_overview.lines(before.snapshot, after.snapshot)
     rows: list[tuple[str, Node]] = [(say("Verdict"), words(diff_overview.verdict(before, after)))]
@@ -36,7 +38,7 @@ def render(before: Report, after: Report, changes: Sequence[Change]) -> str:
     ]
     all_of_them = table((say("Fact"), say("Change")), _cut(every, changes))
     main.append(section("every", say("Every change"), folded(change_count, all_of_them)))
-    return page(First("", "", change_count), main, _end(before, after))
+    return page(First("", "", change_count), main, _end(), _top(before, after))
 
 
 def _cut(rows: Sequence[Sequence[Node]], every: Sequence[object]) -> list[Sequence[Node]]:
@@ -45,9 +47,14 @@ def _cut(rows: Sequence[Sequence[Node]], every: Sequence[object]) -> list[Sequen
     return [*rows, (say("and {count:,} more", count=len(every) - len(rows)), "")]
 
 
-def _end(before: Report, after: Report) -> list[Node]:
-    times = say(
-        "From {before} to {after}.", before=before.snapshot.taken, after=after.snapshot.taken
-    )
-    names = say("Names, paths, addresses and UUIDs are pseudonyms.")
-    return [el("p", words(in_turn([times, names])))]
+def _top(before: Report, after: Report) -> list[Node]:
+    sides = ((say("Before"), before.snapshot), (say("After"), after.snapshot))
+    rows = [
+        (name, in_line([clean(snapshot.get(System).hostname or ""), when(snapshot.taken)]))
+        for name, snapshot in sides
+    ]
+    return [facts(rows)]
+
+
+def _end() -> list[Node]:
+    return [el("p", say("Names, paths, addresses and UUIDs are pseudonyms."))]

@@ -30,7 +30,7 @@ _ON_THE_GPU = ("set-device", "alone", "store", "connect", "enter", "leave")
 _FAULTS = ("crashed", "failed", "timed-out", "lost")
 """How a rank ends by itself; one that was stopped or not run has waited for another."""
 _CULPRIT, _INCONCLUSIVE = 1, 3
-"""Exit statuses (docs/preflight/preflight.md)."""
+"""Exit statuses (docs/preflight/reference.md)."""
 
 
 class Ending(msgspec.Struct, frozen=True):

@@ -32,7 +32,7 @@ _TO_MEET = 5.0
 _TO_HEAR = 0.5
 """Seconds for the others to hear why task 0 ends."""
 _MISCONFIGURED = 4
-"""The exit status (docs/preflight/preflight.md)."""
+"""The exit status (docs/preflight/reference.md)."""
 _FAREWELL = 2.0
 """Seconds that are left of the time limit when they have met."""
 _LONGEST_NAME = 255

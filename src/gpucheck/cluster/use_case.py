@@ -38,12 +38,12 @@ from gpucheck.machine.candidates import Candidate, TargetWish, choose
 from gpucheck.machine.target import refusal
 from gpucheck.tables import Tables
 
-# Exit statuses, as in docs/preflight/preflight.md; click has the same for a usage error.
+# Exit statuses, as in docs/preflight/reference.md; click has the same for a usage error.
 INCONCLUSIVE: ExitStatus = 3
 MISCONFIGURED: ExitStatus = 4
 _USAGE = 2
 _HIGHEST = 5
-"""Exit statuses (docs/preflight/preflight.md); a verdict with another one is not believed."""
+"""Exit statuses (docs/preflight/reference.md); a verdict with another one is not believed."""
 _MISFITS = ("wrong-token", "task-taken", "other-size")
 """Why a store does not let a task in that belongs to another job, or to none."""
 _LONGEST_MESSAGE = 600

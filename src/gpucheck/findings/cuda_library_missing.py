@@ -1,7 +1,7 @@
 """PyTorch needs a CUDA library that the dynamic loader does not find.
 
 Symptoms: "ImportError: libcusparse.so.12: cannot open shared object file: No such file or
-directory", "OSError: libcublas.so.11: cannot open shared object file" or "ValueError:
+directory", "OSError: libcublas.so.12: cannot open shared object file" or "ValueError:
 libcudart.so.*[0-9] not found in the system path" from ``import torch``.
 
 Causes:

@@ -12,8 +12,8 @@ Per = Literal["gpu", "machine", "ranks"]
 
 IMPORT = "import-torch"
 """It always runs first: its result decides what else can run."""
-# Promised in docs/selftests.md for the quick level. Chosen: most tests take seconds, and a GPU that
-# does not answer should not use up the time limit of the whole run (300 s).
+# docs/selftests/reference.md promises it for the quick level. Chosen: most tests take seconds, and
+# a GPU that does not answer should not use up the time limit of the whole run (300 s).
 _USUAL_SECONDS: dict[Level, float] = {"quick": 60.0, "standard": 120.0, "stress": 300.0}
 
 

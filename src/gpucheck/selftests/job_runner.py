@@ -25,7 +25,9 @@ from gpucheck.worker import BOOTSTRAP
 _TICK = 0.05  # seconds; chosen: progress is drawn less often, and a deadline may be so late
 _GRACE = 2.0
 """Seconds from SIGTERM to SIGKILL, and from there to giving up."""
-_IMPORT_SECONDS = 60.0  # docs/selftests.md promises it; it took 3.8 s on an H100 (docs/evidence.md)
+_IMPORT_SECONDS = (
+    60.0  # docs/selftests/reference.md promises it; it took 3.8 s on an H100 (docs/evidence.md)
+)
 _START_SECONDS = 30.0
 """Seconds from the order to the first test, and between two tests."""
 _LONGEST_STAGE = 300  # chosen: a stage is a sentence

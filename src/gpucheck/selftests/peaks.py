@@ -1,7 +1,7 @@
 """The share of the vendor's peak rate that each GPU reached, for information only.
 
 No program reaches a peak, and how close a healthy GPU comes differs between boards; see
-``docs/selftests.md``.
+``docs/selftests/reference.md``.
 """
 
 from collections.abc import Iterator

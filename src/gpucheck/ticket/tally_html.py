@@ -15,15 +15,18 @@ _WIDE = 100  # units: a per cent each
 
 def render(heading: str, tables: Sequence[tuple[str, Sequence[Row]]]) -> str:
     """Return the page of these tables, each with its title."""
+    most = max(
+        (count for _title, rows in tables for _name, _word, count, _share in rows), default=1
+    )
     parts = [
-        section(f"counts-{at}", title, _table(title, rows) if rows else el("p", say("none")))
+        section(f"counts-{at}", title, _table(title, rows, most) if rows else el("p", say("none")))
         for at, (title, rows) in enumerate(tables)
     ]
     return page(First("", "", heading), parts, [el("p", "gpucheck triage")])
 
 
-def _table(title: str, rows: Sequence[Row]) -> Element:
-    most = max(count for _name, _word, count, _share in rows)
+def _table(title: str, rows: Sequence[Row], most: int) -> Element:
+    """Return a table whose bars have the scale of all tables."""
     cells = [
         (_named(name, word), f"{count:,}", share, _bar(count, most))
         for name, word, count, share in rows

@@ -14,8 +14,8 @@ from .words import with_said
 Message = Dict[str, Any]
 Send = Callable[[Message], None]
 
-# Promised in docs/selftests.md, the table of levels; quick has 256 MiB. On a CPU the memory is that
-# of other programs as well.
+# docs/selftests/README.md promises it, in the table of levels; quick has 256 MiB. On a CPU the
+# memory is that of other programs as well.
 _SHARE_OF_FREE = {"standard": 0.25, "stress": 0.9}
 _MOST_ON_CPU = {"standard": 1 << 30, "stress": 4 << 30}
 

@@ -2,8 +2,8 @@
 
 Its inputs and the weights of its first convolution are short integers, scaled by powers of two.
 Both convolutions have stride 2, for which Winograd's method does not exist. So the first sum is
-exact in fp32 and in TF32; with ReLU the whole model is exact. ``docs/selftests.md`` has the
-arithmetic.
+exact in fp32 and in TF32; with ReLU the whole model is exact. ``docs/selftests/reference.md`` has
+the arithmetic.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ from gpucheck.output.html.charts.lines import Across, Line
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
-# Chosen: fewer values are a sentence, no distribution; more plots are not read.
-_FEWEST, _MOST_RATES = 4, 6
+# Chosen: a single value is a sentence, no plot; more plots are not read.
+_FEWEST, _MOST_RATES = 2, 6
 _SPARSE = 0.25  # chosen: with fewer pairs known most of a matrix would be empty, and bars say more
 _IS_SLOW = 5  # exit status: docs/architecture.md, 1.2
 

@@ -3,7 +3,7 @@
 Like its Markdown it is not redacted, because the operators of a cluster need its names.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 
@@ -13,24 +13,26 @@ from gpucheck.cluster.pages import gpus
 from gpucheck.cluster.pages import ranks as preflight_ranks
 from gpucheck.cluster.pages import words as words_of
 from gpucheck.cluster.pages.words import Cause
-from gpucheck.language import say
-from gpucheck.output.blocks import Box, Words
+from gpucheck.language import say, say_many
+from gpucheck.output.blocks import Box, Evidence, Line, Words
 from gpucheck.output.evidence import evidence
 from gpucheck.output.html.builder import BLANK, Element, Node, el
 from gpucheck.output.html.charts.svg import figure
 from gpucheck.output.html.page import First, page
 from gpucheck.output.html.parts import (
     ending,
+    facts,
     folded,
     items,
     section,
     state,
     table,
+    when,
     words,
     written,
 )
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, in_line
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
 """Findings in a line each, with their fixes, sentences of each; rows of a table; characters.
@@ -58,32 +60,63 @@ def render(result: Result) -> str:
     loud = el("p", el("strong", words(drill)), class_="notice") if drill else None
     notices = [headed(say("notice"), notice) for notice in words_of.notices(result)[:_FINDINGS]]
     top = written(map(Words, (*notices, *words_of.still_open(result))))
-    return page(first_line(result), main, [*end, loud], [loud, *top])
+    return page(first_line(result), main, [*end, loud], [facts(_facts(result)), loud, *top])
 
 
 def first_line(result: Result) -> First:
     """Return the first line of the page."""
     word = words_of.verdict_word(result)
-    return First(word, VERDICTS[word], words_of.verdict(result))
+    return First(word, VERDICTS[word], words_of.verdict(result, is_short=True))
+
+
+def _facts(result: Result) -> Iterator[tuple[str, str]]:
+    """Yield which hosts these were, when, for how long, and how many ranks are in order."""
+    ranks = result.preflight.ranks or ()
+    hosts = list(dict.fromkeys(words_of.host(rank.host) for rank in ranks if rank.host))
+    passed = sum(rank.status == "passed" for rank in ranks)
+    yield say("Hosts"), words_of.few(hosts)
+    yield (
+        say("Time"),
+        in_line([when(result.report.snapshot.taken), words_of.seconds(result.seconds)]),
+    )
+    if ranks:
+        counted = say_many(
+            len(ranks), "{passed} of {count} rank", "{passed:,} of {count:,} ranks", passed=passed
+        )
+        yield say("Passed"), counted
 
 
 def _cause(cause: Cause, result: Result) -> Box:
-    first = words_of.verdict(result)  # the first line already says this one
+    first = first_line(result).sentence  # it already says this one
     sentences = [
-        sentence for _severity, sentence in words_of.cause_lines([cause]) if sentence not in first
+        sentence
+        for _severity, sentence in words_of.cause_lines([cause], is_short=True)
+        if sentence not in first
     ]
     if len(sentences) > _EACH:
         sentences = [*sentences[:_EACH], say("and {count:,} more", count=len(sentences) - _EACH)]
     return msgspec.structs.replace(
         words_of.box(cause, result),
         intro=tuple(map(Words, sentences)),
-        evidence=evidence(cause.finding) if cause.finding else (),
+        evidence=_evidence(cause),
     )
+
+
+def _evidence(cause: Cause) -> tuple[Evidence, ...]:
+    """Return the facts, and the PCI addresses and UUIDs that the sentences leave out."""
+    facts_of = evidence(cause.finding) if cause.finding else ()
+    lines = [line for block in facts_of for line in block.lines]
+    lines += [
+        Line(say("rank {rank}", rank=culprit.rank), in_line(words_of.numbers(culprit)), "")
+        for culprit in cause.culprits[:_ROWS]
+        if words_of.numbers(culprit) and not culprit.is_link
+    ]
+    return (Evidence(tuple(lines)),) if lines else ()
 
 
 def _all_findings(found: Sequence[Cause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
-    sentences = words_of.cause_lines(list(found))
+    sentences = words_of.cause_lines(list(found), is_short=True)
     shown_above = sum(min(_EACH, len(cause.culprits) or 1) for cause in found[:_IN_FULL])
     if len(sentences) <= shown_above:
         return None

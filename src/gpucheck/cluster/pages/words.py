@@ -35,7 +35,7 @@ _CLASSES: dict[ExitStatus, str] = {
     5: say("results are right, but something is too slow"),
 }
 INCONCLUSIVE: ExitStatus = 3
-"""The exit status (docs/preflight/preflight.md)."""
+"""The exit status (docs/preflight/reference.md)."""
 _PAIR = 2
 """Ranks."""
 _MOST_HOSTS = _MOST_MODELS = 3
@@ -101,15 +101,15 @@ def trailer_of(result: Result) -> str:
     return trailer(word, [cause.slug for cause in causes(result)], first)
 
 
-def verdict(result: Result) -> str:
-    """Return one sentence with the overall result."""
+def verdict(result: Result, *, is_short: bool = False) -> str:
+    """Return one sentence with the overall result; ``is_short`` as for :func:`who`."""
     found = causes(result)
     if result.ending.status == INCONCLUSIVE and (result.ending.why or not found):
         why = clean(result.ending.why, _LONGEST_EVIDENCE)
         return say("Inconclusive: {why}", why=why)
     if not found or (result.ending.status == 0 and verdict_word(result) != "broken"):
         return _with_warnings(healthy(result), found)
-    first, *others = cause_lines(found)
+    first, *others = cause_lines(found, is_short=is_short)
     if not others:
         return first[1]
     return say_many(
@@ -120,13 +120,13 @@ def verdict(result: Result) -> str:
     )
 
 
-def cause_lines(found: list[Cause]) -> list[tuple[str, str]]:
+def cause_lines(found: list[Cause], *, is_short: bool = False) -> list[tuple[str, str]]:
     """Return severity and sentence of each culprit, and of each cause without one, in order."""
     return [
         (cause.severity, with_slug(words, cause.slug))
         for cause in found
         for words in (
-            [sentence(culprit) for culprit in cause.culprits]
+            [sentence(culprit, is_short=is_short) for culprit in cause.culprits]
             or ([headline(cause.finding)] if cause.finding is not None else [])
         )
     ]
@@ -216,9 +216,9 @@ def measured(bandwidth: Bandwidth) -> str:
     return headed(ranks_on_nodes(bandwidth.ranks, bandwidth.nodes), bandwidth_words(bandwidth))
 
 
-def sentence(culprit: Culprit) -> str:
+def sentence(culprit: Culprit, *, is_short: bool = False) -> str:
     """Return who is to blame, in which phase, and what was observed."""
-    words = who(culprit)
+    words = who(culprit, is_short=is_short)
     if culprit.phase not in (None, "done"):
         words = in_line([words, phase_words(culprit.phase)])
     words = headed(words, clean(culprit.evidence or "", _LONGEST_EVIDENCE))
@@ -232,14 +232,18 @@ def phase_words(phase: str | None) -> str:
     return say("phase {phase}", phase=phase)
 
 
-def who(culprit: Culprit) -> str:
-    """Return the rank, GPU, node or link with everything that shows where it is."""
+def who(culprit: Culprit, *, is_short: bool = False) -> str:
+    """Return the rank, GPU, node or link with everything that shows where it is.
+
+    ``is_short``: without the PCI address and the UUID, which are for whoever pulls out the card.
+    """
     ranks = culprit.ranks or ((culprit.rank,) if culprit.rank is not None else ())
     hosts = [host(name) for name in culprit.hosts or (culprit.host,) if name]
     if culprit.is_link:
         return _link(ranks, hosts)
     if len(ranks) == 1:
-        return _rank_at(ranks[0], culprit, hosts)
+        inner = [] if is_short else numbers(culprit)
+        return _rank_at(ranks[0], culprit.gpu, inner, hosts)
     whose = say("ranks {ranks}", ranks=spans(ranks)) if ranks else ""
     if not hosts:
         return whose or say("the job")
@@ -247,13 +251,17 @@ def who(culprit: Culprit) -> str:
     return bracketed(say("host {host}", host=hosts[0]) if len(hosts) == 1 else many, whose)
 
 
-def _rank_at(rank: int, culprit: Culprit, hosts: list[str]) -> str:
+def numbers(culprit: Culprit) -> list[str]:
+    """Return by which numbers its GPU can be told from all others."""
+    found: list[str] = [say("PCI {address}", address=clean(culprit.pci))] if culprit.pci else []
+    return [*found, clean(culprit.uuid)] if culprit.uuid else found
+
+
+def _rank_at(rank: int, gpu: int | None, inner: list[str], hosts: list[str]) -> str:
     """Return a rank, and the host and the GPU that it is on."""
-    inner: list[str] = [say("PCI {address}", address=clean(culprit.pci))] if culprit.pci else []
-    inner += [clean(culprit.uuid)] if culprit.uuid else []
     place: list[str] = [say("host {host}", host=hosts[0])] if hosts else []
-    if culprit.gpu is not None:
-        place.append(bracketed(f"GPU {culprit.gpu}", in_line(inner)))
+    if gpu is not None:
+        place.append(bracketed(f"GPU {gpu}", in_line(inner)))
     elif inner:
         place.append(bracketed("GPU", in_line(inner)))
     if not place:

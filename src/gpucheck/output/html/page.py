@@ -46,7 +46,11 @@ footer { margin-top: 3rem; border-top: 1px solid var(--line); padding-top: .5rem
 .unknown, .info, .note { color: var(--ask); }
 .healthy, .ok, .passed { color: var(--good); }
 header .state { display: inline-block; border: 2px solid; border-radius: .375rem;
- padding: 0 .5rem; margin-right: .5rem; font-size: 1rem; vertical-align: .1em; }
+ padding: 0 .5rem; margin-right: .25rem; font-size: 1rem; vertical-align: .1em; }
+dl.facts { display: flex; flex-wrap: wrap; gap: .125rem 1.5rem; font-size: .9375rem; }
+dl.facts div { display: flex; gap: .5rem; }
+dl.facts dt { white-space: nowrap; }
+dl.facts dd { color: var(--text); margin: 0; }
 article, .notice { background: var(--card); border: 1px solid var(--line);
  border-left: .375rem solid var(--line); border-radius: .375rem; padding: .25rem 1rem .75rem;
  margin: 1rem 0; }
@@ -106,13 +110,21 @@ svg text.on3, svg text.on4 { fill: #fff; }
 svg .mark { stroke: #10233a; stroke-width: 1.5; fill: none; }
 svg .mark.on3, svg .mark.on4 { stroke: #fff; }
 @media (max-width: 40rem) {
- svg.bar { display: none; } thead th { white-space: normal; }
+ header h1 .state { display: table; margin-bottom: .25rem; }
+ td:has(> svg.bar), table:has(svg.bar) thead td { display: none; }
+ thead th { white-space: normal; }
  dl { grid-template-columns: 1fr; gap: 0; } dd { margin-bottom: .5rem; }
  table.wide thead { position: absolute; width: 1px; height: 1px; overflow: hidden;
   clip-path: inset(50%); }
  table.wide, table.wide tbody, table.wide tr, table.wide th, table.wide td { display: block;
   border: 0; text-align: left; padding: 0; }
  table.wide tr { border-bottom: 1px solid var(--line); padding: .375rem 0; }
+ table.wide tbody th { font-weight: 600; }
+ table.wide td:empty { display: none; }
+ table.wide th:has(+ td > .state), table.wide th + td:has(> .state) { display: inline; }
+ table.wide th + td:has(> .state) { margin-left: .5rem; }
+ table.wide td[data-label]:not(:has(> .state))::before { content: attr(data-label);
+  color: var(--dim); margin-right: .5rem; }
 }
 @media print {
  :root { color-scheme: light; --page: #fff; --card: #fff; --text: #000; --dim: #444;

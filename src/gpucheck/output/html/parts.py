@@ -17,6 +17,7 @@ STATES = frozenset(
      "failed", "skipped", "timed-out", "crashed", "lost", "absent", "stopped")
 )  # fmt: skip
 """Words of ours that are also classes of the style."""
+_PLAIN = 4  # chosen: so few columns explain themselves; of a row of numbers nobody could tell
 
 
 def words(text: str, limit: int = LONGEST_WORDS) -> str:
@@ -53,6 +54,17 @@ def pairs(rows: Iterable[tuple[str, Node]]) -> Element:
     return el("dl", *found)
 
 
+def facts(rows: Iterable[tuple[str, str]]) -> Element:
+    """Return what stands below the first line: short facts beside each other."""
+    named = [el("div", el("dt", name), el("dd", words(value))) for name, value in rows if value]
+    return el("dl", *named, class_="facts")
+
+
+def when(taken: str) -> str:
+    """Return a time as people write it."""
+    return clean(taken).replace("T", " ", 1).replace("+00:00", " UTC")
+
+
 def table(
     heads: Sequence[str],
     rows: Iterable[Sequence[Node]],
@@ -66,7 +78,7 @@ def table(
         el("th", name, scope="col", class_=kind) if name else el("td", class_=kind)
         for name, kind in zip(heads, kinds, strict=True)
     ]
-    body = [_row(row, kinds) for row in rows]
+    body = [_row(row, heads, kinds) for row in rows]
     return el(
         "table",
         el("caption", caption) if caption else None,
@@ -76,12 +88,17 @@ def table(
     )
 
 
-def _row(cells: Sequence[Node], kinds: Sequence[str | None]) -> Element:
+def _row(cells: Sequence[Node], heads: Sequence[str], kinds: Sequence[str | None]) -> Element:
+    """Return a row; of many cells each knows its head, for a telephone shows them as a list."""
     first, *others = cells
+    labels = heads if len(heads) > _PLAIN else [""] * len(heads)
     return el(
         "tr",
         el("th", first, scope="row"),
-        *(el("td", cell, class_=kind) for cell, kind in zip(others, kinds[1:], strict=True)),
+        *(
+            el("td", cell, class_=kind, data_label=name or None)
+            for cell, kind, name in zip(others, kinds[1:], labels[1:], strict=True)
+        ),
     )
 
 
@@ -105,7 +122,10 @@ def _block(block: Block) -> Sequence[Node]:
                 for fact, value, source in lines
             ]
             return [
-                folded(say("Evidence"), table((say("Fact"), say("Value"), say("Source")), rows))
+                folded(
+                    say("The facts, and where they were read"),
+                    table((say("Fact"), say("Value"), say("Source")), rows),
+                )
             ]
         case blocks.Quoted(lines=lines):
             return [folded(say("Lines that show it"), items(lines))]

@@ -1,13 +1,17 @@
 """The report of a machine, of its self-tests or of a text as a page: redacted, the fix first."""
 
+from collections.abc import Iterator
+
 import msgspec
 
 from gpucheck.engine import Report
+from gpucheck.facts.claims import Severity
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.findings.form import Finding
-from gpucheck.language import in_series, in_turn, say
+from gpucheck.facts.system import System
+from gpucheck.findings.form import Finding, Outcome
+from gpucheck.language import in_series, in_turn, say, say_many
 from gpucheck.output import report_blocks, ticket_text
 from gpucheck.output.blocks import Box, Words
 from gpucheck.output.gpu_table import gpu_table
@@ -17,21 +21,24 @@ from gpucheck.output.html.charts.svg import figure
 from gpucheck.output.html.page import First, page
 from gpucheck.output.html.parts import (
     ending,
+    facts,
     folded,
     items,
     pairs,
     section,
     state,
     table,
+    when,
     words,
     written,
 )
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
+from gpucheck.output.seen import seen
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
-from gpucheck.output.summary import recorded, trailer_of, verdict
+from gpucheck.output.summary import headline, recorded, trailer_of, verdict
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import clean, in_parts
+from gpucheck.output.words import bracketed, clean, headed, in_parts
 
 _MEASURED = 500  # chosen: lines of a list; a saved report may have any number
 
@@ -44,14 +51,16 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
     report = public(report) if redacted else report
     if report.snapshot.origin == "pasted":
         return _ticket_page(report)
-    examined = [(name, words(sentence)) for name, sentence in report_blocks.examined(report)]
+    examined = [
+        (name, words(sentence))
+        for name, sentence in report_blocks.examined(report, has_checks=bool(report.checks))
+    ]
     elsewhere = recorded(report.snapshot)
     main: list[Node] = [
         *written([Words(elsewhere, lead=say("Machine"))] if elsewhere else []),
         *written([Words(note)] if note else []),
-        *written(
-            report_blocks.box(report, finding, every_fix=False) for finding in report.standing
-        ),
+        *written(_machine_box(report, finding) for finding in report.standing if _counts(finding)),
+        *(_note(report, finding) for finding in report.standing if not _counts(finding)),
         *written(report_blocks.questions(report)),
         section("tested", say("What was examined"), pairs(examined)),
         _gpus(report),
@@ -60,7 +69,43 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
         _checks(report),
     ]
     end = ending(report.snapshot, whose_names(report.snapshot), trailer_of(report))
-    return page(first_line(report), main, end)
+    return page(first_line(report), main, end, [facts(_facts(report))])
+
+
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
+    """Yield which machine it was, when, and how much is in order."""
+    snapshot = report.snapshot
+    yield say("Host"), clean(snapshot.get(System).hostname or "")
+    yield say("Time"), when(snapshot.taken)
+    fine = sum(check.outcome is Outcome.FINE for check in report.checks)
+    results = snapshot.get(SelfTests).results
+    passed = sum(result.status == "passed" for result in results or ())
+    counts = [say_many(fine, "{count} check", "{count} checks")] if report.checks else []
+    counts.append(
+        say("no self-test was run")
+        if results is None
+        else say_many(passed, "{count} self-test", "{count} self-tests")
+    )
+    yield say("Passed"), in_series(counts)
+
+
+def _counts(finding: Finding) -> bool:
+    return finding.severity is not Severity.INFO
+
+
+def _machine_box(report: Report, finding: Finding) -> Box:
+    """Return a finding that counts, with what shows it in words."""
+    box = report_blocks.box(report, finding)
+    shown = seen(finding)
+    evidence = (Words(shown, lead=say("Evidence")),) if shown else ()
+    return msgspec.structs.replace(box, intro=(*box.intro, *evidence))
+
+
+def _note(report: Report, finding: Finding) -> Element:
+    """Return a note, of which one line is enough until somebody wants more."""
+    box = report_blocks.box(report, finding, every_fix=False)
+    summary = headed(say("Note"), bracketed(headline(finding), finding.slug))
+    return folded(summary, *written((*box.fixes, *box.evidence, *box.more)))
 
 
 def first_line(report: Report) -> First:

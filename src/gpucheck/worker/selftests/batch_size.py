@@ -56,7 +56,7 @@ _REMARKS: dict[str, Callable[[int, float], Words]] = {
     ),
 }
 """What a passed test says, by what ended the search."""
-_PRECISION = 16  # docs/selftests.md promises it
+_PRECISION = 16  # docs/selftests/reference.md promises it
 _SPARE_SECONDS = 20.0  # chosen: left for the training after the search
 
 

@@ -3,7 +3,7 @@
 On a GPU, cuBLAS computes them. If all partial sums are representable, a product of integers must be
 exact, for every kernel and order of summation that cuBLAS may choose. The factors are odd integers
 that use every bit of their format. So the product is wrong if a narrower format is used instead.
-``docs/selftests.md`` has the arithmetic.
+``docs/selftests/reference.md`` has the arithmetic.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Convolutions with stride 2 are computed with integers and must be exact. Winograd's method and the
 Fourier transform would round, but exist only for stride 1. For stride 1 the error bound allows for
-them. ``docs/selftests.md`` has the arithmetic.
+them. ``docs/selftests/reference.md`` has the arithmetic.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _WINOGRAD_SUMS = 4
 _WINOGRAD_TILES = 24
 """What Winograd's method costs with stride 1: so many times the rounding of a plain sum, and, where
 transformed tiles are kept in 16 bits or TF32, so many times their rounding. Simulated: up to 0.27
-and 11 (see ``docs/selftests.md``)."""
+and 11 (see ``docs/selftests/reference.md``)."""
 
 
 def run(bench: Bench) -> None:

@@ -27,7 +27,7 @@ Torch = Any  # the module, of any version
 Tensor = Any
 Dtype = Any
 
-# A minute, in which heat shows (docs/selftests.md); the others are for tests by name.
+# A minute, in which heat shows (docs/selftests/reference.md); the others are for tests by name.
 _LOAD_SECONDS = {"quick": 2.0, "standard": 10.0, "stress": 60.0}
 _SHARE_OF_DEADLINE = 0.7  # chosen: a GPU that throttles needs longer for the burst that has begun
 # Sizes. With more than 4096, _FACTOR below no longer holds; a CPU is slow.

@@ -31,7 +31,7 @@ SECONDS = {"quick": 300, "standard": 300, "stress": 300}
 Module = Any
 
 _PROVIDER = "TensorrtExecutionProvider"
-_WORKSPACE = 1 << 28  # bytes: what the quick level may use of a GPU (docs/selftests.md)
+_WORKSPACE = 1 << 28  # bytes: what the quick level may use of a GPU (docs/selftests/reference.md)
 _TORCH, _ONNX = "torch_tensorrt", "ONNX Runtime's TensorRT"
 
 

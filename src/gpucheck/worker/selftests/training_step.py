@@ -3,7 +3,7 @@
 No formula bounds the effect of rounding errors on a training, but the effect can be measured. The
 float64 training is repeated with a rounding error of the format in every weight and in every
 layer's output. The device's distance from the undisturbed training may be a fixed multiple of the
-largest distance found in this way; ``docs/selftests.md`` has the reason.
+largest distance found in this way; ``docs/selftests/reference.md`` has the reason.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Scaler = Any
 
 _STEPS = 5  # chosen: enough for the momentum and a falling loss; rounding errors grow with each
 _DISTURBED = 3  # chosen: the largest of three distances is less a matter of chance than one
-# The reason is in docs/selftests.md, training-step; at most 0.37 of it was reached on CPUs.
+# docs/selftests/reference.md, training-step, has the reason; CPUs reached at most 0.37 of it.
 _TIMES = {"fp32": 64, "fp16": 16, "bf16": 16}
 _LOSS_SCALE = 1024.0  # below torch's 65,536: a step that is skipped for an overflow would differ
 # Chosen: large enough that a GPU is busy, small enough that the CPU that it is compared with needs

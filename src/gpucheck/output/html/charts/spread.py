@@ -1,4 +1,4 @@
-"""How a rate is distributed over the ranks: bars, below them the slow ones by name."""
+"""A rate of all ranks: a bar for each of a few, otherwise how it is distributed over them."""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -23,9 +23,12 @@ from gpucheck.output.words import headed, in_parts
 
 # In units of which a figure is WIDTH wide (svg.py).
 _LEFT, _RIGHT, _TOP, _BOTTOM = 44.0, 350.0, 22.0, 150.0
+_NAMES, _VALUE, _HIGH = 150.0, 30.0, 20.0  # of a bar each: its name, its value, its height
 _BINS = 24  # chosen: a bar is still 12 units wide
 _NAMED = 6  # chosen: a line each below the plot
 _NARROWEST = 0.05  # as GPUs of one model in one machine differ by 5 % (docs/evidence.md)
+_FEW = 16
+"""Fewer values have a bar each: of so few a distribution shows nothing."""
 _EACH = 64
 """Up to this many values have a row each in the table, more a row for each bar."""
 
@@ -34,7 +37,7 @@ def chart(
     key: str, title: str, unit: str, values: Mapping[str, float], blamed: Sequence[str],
     counted: str,
 ) -> Chart:  # fmt: skip
-    """Return the distribution.
+    """Return the distribution, or the values themselves if they are few.
 
     Args:
         key: a literal of ours.
@@ -44,6 +47,8 @@ def chart(
         blamed: the names that a finding calls slow, the slowest first.
         counted: what the names are: ranks, or pairs of nodes.
     """
+    if len(values) < _FEW:
+        return _each(key, title, unit, values, blamed, counted)
     least, most = min(values.values()), max(values.values())
     middle = statistics.median(values.values())
     narrow = _NARROWEST * abs(middle)  # so that chance does not look like a difference
@@ -70,6 +75,33 @@ def chart(
     return Chart(
         key=key, title=title, caption=_caption(values, blamed), drawn=tuple(drawn),
         height=bottom + len(shown) * LINE, heads=heads, rows=rows, numbers=(1,),
+    )  # fmt: skip
+
+
+def _each(
+    key: str, title: str, unit: str, values: Mapping[str, float], blamed: Sequence[str],
+    counted: str,
+) -> Chart:  # fmt: skip
+    """Return a bar for each value, all from the same zero."""
+    axis = ticks(min(0.0, *values.values()), max(0.0, *values.values()))
+    x = linear(axis[0], axis[-1], _NAMES, _RIGHT - _VALUE)
+    drawn: list[Node] = []
+    for at, (name, value) in enumerate(values.items()):
+        y = 4 + at * _HIGH
+        begin, end = sorted((x(0.0), x(value)))
+        is_blamed = name in blamed
+        strong = "strong" if is_blamed else ""
+        drawn += [
+            label(_NAMES - 4, y + 11, name, room=_NAMES - 4, anchor="end", class_=strong),
+            box(begin, y + 1, max(1.0, end - begin), _HIGH - 6, "named" if is_blamed else "bar"),
+            label(end + 3, y + 11, number(value), room=WIDTH - end, class_=strong),
+        ]
+    bottom = 4 + len(values) * _HIGH + 2
+    drawn += bottom_axis(axis, x, _NAMES, _RIGHT - _VALUE, bottom, unit)
+    heads, rows = _table(values, blamed, (), (), unit, counted)
+    return Chart(
+        key=key, title=title, caption=_caption(values, blamed), drawn=tuple(drawn),
+        height=bottom + 2 * LINE + 4, heads=heads, rows=rows, numbers=(1,),
     )  # fmt: skip
 
 
