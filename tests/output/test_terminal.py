@@ -267,9 +267,8 @@ def line(machine: str, name: str) -> Area:
         # PyTorch is installed, but a file of the user's is imported in its place.
         ("torch-py-shadow", "PyTorch", "error", "Python imports /home/ana/project/torch.py"),
         ("wsl1", "GPUs", "none", "WSL 1 cannot use a GPU"),
-        # Windows has no bus and no module to read: only NVML could have told.
-        ("windows-cpu-no-nvidia", "GPUs", "unknown", "NVML: not found"),
-        ("windows-cpu-no-nvidia", "Driver", "unknown", "NVML: not found"),
+        ("windows-cpu-no-nvidia", "GPUs", "none", "display adapters: Intel(R) Iris(R) Xe"),
+        ("windows-cpu-no-nvidia", "Driver", "none", "no NVIDIA driver is in use"),
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),

@@ -131,6 +131,10 @@ def _gpus(snapshot: Snapshot) -> Area:
         return Area("GPUs", "ok", in_parts([gpus, _visible(snapshot)]))
     if snapshot.get(System).wsl:
         return _gpus_inside_wsl(snapshot)
+    if pci.gpus == [] and pci.adapters is not None:
+        adapters = in_series([clean(name) for name in pci.adapters])
+        also = say("display adapters: {adapters}", adapters=adapters) if adapters else ""
+        return Area("GPUs", "none", bracketed(say("no NVIDIA GPU"), also))
     if pci.gpus == []:
         others = in_series([clean(vendor) for vendor in pci.other_display_vendors or ()])
         also = say("other display controllers: {vendors}", vendors=others) if others else ""
@@ -202,6 +206,8 @@ def _driver(snapshot: Snapshot) -> Area:
         packages = listing(driver.packages or (), 60)
         installed = say("installed: {packages}", packages=packages) if packages else ""
         none = say("no NVIDIA kernel module is loaded")
+        if snapshot.get(System).os == "windows":
+            none = say("no NVIDIA driver is in use")
         return Area("Driver", "none", in_parts([none, installed]))
     nvml = snapshot.get(Nvml)
     if wsl == _WSL_2:

@@ -39,11 +39,11 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     system = report.snapshot.get(System)
     if system.os == "windows":
         text = say(
-            "See in PowerShell what this PC has. If no NVIDIA GPU is listed, PyTorch runs on the "
-            "CPU here. If one is, install its driver from https://www.nvidia.com/drivers and run "
-            "gpucheck again."
+            "Run this in PowerShell. If it lists no device, this PC has no NVIDIA GPU that is "
+            "switched on, and PyTorch runs on the CPU. If it lists one, install its driver from "
+            "https://www.nvidia.com/drivers and run gpucheck again."
         )
-        return text, "Get-CimInstance Win32_VideoController | Select-Object Name"
+        return text, "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
     if system.wsl:
         text = say(
             "Run this in PowerShell. If it lists the GPU, run wsl --update and wsl --shutdown "

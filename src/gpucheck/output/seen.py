@@ -55,6 +55,8 @@ _PHRASES: dict[str, Sentence] = {
     "nvml.gpus.temperature_c": say("{value} °C"),
     "nvml.init_code": say("nvmlInit returns {value}"),
     "packages.distributions.version": say("installed: {value}"),
+    "pci.adapters": say("display adapters of Windows: {value}"),
+    "pci.former_gpus": say("here before: {value}"),
     "pci.gpus": say("on the PCI bus: {value}"),
     "pci.gpus.link_width": say("lanes in use: {value}"),
     "pci.gpus.link_width_max": say("lanes of the card: {value}"),
