@@ -38,8 +38,7 @@ DRAIN_EITHER = say(
     "kubectl cordon and kubectl drain in Kubernetes."
 )
 COLLECT_FIRST = say(
-    "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
-    "asks for this file."
+    "First collect the driver's bug report for NVIDIA: a reset or restart erases its data."
 )
 AS_ROOT = say("There is no sudo here: root must run this.")
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence

@@ -124,10 +124,7 @@ def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
 
 def _headline(driver: Driver, library: DriverLibrary | None) -> Sentence:
     if library is None or not driver.module_release:
-        return say(
-            "The loaded kernel module and the libraries of NVIDIA's driver are of different "
-            "releases"
-        )
+        return say("NVML and the loaded kernel module come from different driver versions")
     if library.kind == "compat":
         return say(
             "The loaded kernel module is {module}, but the cuda-compat library that programs load "

@@ -79,8 +79,8 @@ def check(  # the request, the bus, the driver and torch
     wanted = request.gpus or 0
     if gpus.present():
         return _enough(wanted, gpus, nvml)
-    evidence = ["pci.gpus" if pci.gpus is not None else "system.os"]
-    evidence += [f"pci.{field}" for field in ("adapters", "former_gpus") if getattr(pci, field)]
+    evidence = [f"pci.{field}" for field in ("adapters", "former_gpus") if getattr(pci, field)]
+    evidence.append("pci.gpus" if pci.gpus is not None else "system.os")
     if pci.other_display_vendors and not pci.adapters:
         evidence.append("pci.other_display_vendors")
     confidence = Confidence.LIKELY if around.in_container() else Confidence.CERTAIN

@@ -23,7 +23,7 @@ from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
-from gpucheck.language import in_series, phrase, say, say_many
+from gpucheck.language import in_series, in_their_words, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.words import (
     bracketed,
@@ -264,6 +264,8 @@ def _libraries(snapshot: Snapshot) -> Area:
     if section.libraries is None:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
+        if snapshot.get(TorchBuild).built_for == "cuda":
+            return Area("CUDA libraries", "none", say("none where they usually are"))
         return Area("CUDA libraries", "none", say("none found"))
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
@@ -354,4 +356,4 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
 
 
 def _why(section: Facts, field: str) -> str:
-    return clean(section.problem(field), 160)
+    return in_their_words(clean(section.problem(field), 160))

@@ -65,10 +65,10 @@ def write(page: Page, report: Report, detail: Detail) -> None:
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)
+    _open(page, report)
     for finding in others:
         if finding.severity is not Severity.INFO or detail < Detail.NO_NOTES:
             _finding(page, finding, detail)
-    _open(page, report)
     machine = _machine(report) if report.about == "machine" else ""
     if Detail.ALL < detail < Detail.NO_MACHINE and machine:
         page.labelled(say("Setup"), machine, column=COLUMN)

@@ -28,7 +28,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
-from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.terms import term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
@@ -62,7 +62,7 @@ def render(result: Result) -> str:
 def first_line(result: Result) -> First:
     """Return the first line of the page."""
     word = words_of.verdict_word(result)
-    return First(word, VERDICTS[word], words_of.verdict(result))
+    return First(word, words_of.label(result), words_of.verdict(result))
 
 
 def _cause(cause: Cause, result: Result) -> Box:
