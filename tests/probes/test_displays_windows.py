@@ -5,14 +5,16 @@ from contextlib import AbstractContextManager, nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import machine_files
 import pytest
+import test_machines
 from each import each
 
 from gpucheck.facts import Answer
 from gpucheck.facts.pci import Pci
 from gpucheck.machine import Identity, LiveHost, RecordedHost, Recording, RecordingHost, registry
 from gpucheck.machine.base import RegistryKey
-from gpucheck.output.redact import shapes
+from gpucheck.output.redact import Redaction, shapes
 from gpucheck.probes.driver.reading import windows_driver
 from gpucheck.probes.system import pci
 from gpucheck.probes.system.reading.windows_displays import nvidia_release
@@ -177,6 +179,20 @@ def test_the_serial_number_in_a_key_is_private() -> None:
     line = r"Device Key: Enum\PCI\VEN_10DE&DEV_2C05&SUBSYS_417F1458&REV_A1\0123456789AB2DB04800 x"
     shown = shapes.without_addresses(line, lambda _unit: "address1")
     assert shown.endswith(r"&REV_A1\address1 x")
+
+
+def test_a_redacted_registry_says_the_same() -> None:
+    recording = machine_files.copied("windows-rtx5070ti-cu126")
+    before = pci.collect(RecordedHost(recording), Tables().get(PciDevices))
+    redaction = Redaction(test_machines.reported("windows-rtx5070ti-cu126").snapshot)
+    recording.registry = {
+        redaction.text(key): {
+            name: redaction.text(value) for name, value in values.items() if isinstance(value, str)
+        }
+        for key, values in recording.registry.items()
+    }
+    assert "0123456789AB2DB04800" not in str(recording.registry)
+    assert pci.collect(RecordedHost(recording), Tables().get(PciDevices)) == before
 
 
 def test_the_registry_is_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
