@@ -8,6 +8,7 @@ import msgspec
 from gpucheck.advice.command_class import class_of, restart_of
 from gpucheck.advice.windows_commands import (
     is_for_powershell,
+    leads_into_linux,
     needs_administrator,
     on_windows,
 )
@@ -93,7 +94,7 @@ class Interruption(Derived):
         commands = fix.commands if all(fix.commands) else ()
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()
-        if self._system.os == "windows":
+        if self._system.os == "windows" and not any(map(leads_into_linux, commands)):
             if any(map(needs_administrator, commands)):
                 as_root = (AS_ADMINISTRATOR,)
             commands = tuple(itertools.chain.from_iterable(map(on_windows, commands)))
