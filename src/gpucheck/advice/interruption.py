@@ -8,7 +8,6 @@ import msgspec
 from gpucheck.advice.command_class import class_of, restart_of
 from gpucheck.advice.windows_commands import (
     is_for_powershell,
-    leads_into_linux,
     needs_administrator,
     on_windows,
 )
@@ -17,6 +16,7 @@ from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
@@ -48,7 +48,7 @@ COLLECT_FIRST = say(
     "First collect the driver's bug report for NVIDIA: a reset or restart erases its data."
 )
 AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
-_TWO_SHELLS = say("The first of two commands is for PowerShell, the second one for cmd.")
+_TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
 AS_ROOT = say("There is no sudo here: root must run this.")
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
@@ -72,11 +72,13 @@ class Interruption(Derived):
         preflight: Preflight,
         pci: Pci,
         limits: LimitsOfProcess,
+        pasted: Pasted,
     ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
         self._preflight = preflight
+        self._pasted = pasted
         self._may_be_a_node = bool(
             pci.nvswitches or limits.infiniband_devices or (preflight.nodes or 1) > 1
         )
@@ -94,7 +96,8 @@ class Interruption(Derived):
         commands = fix.commands if all(fix.commands) else ()
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
         as_root: tuple[str, ...] = ()
-        if self._system.os == "windows" and not any(map(leads_into_linux, commands)):
+        # A text may be of a Linux that Windows runs; triage has chosen the commands for it.
+        if self._system.os == "windows" and self._pasted.tells is None:
             if any(map(needs_administrator, commands)):
                 as_root = (AS_ADMINISTRATOR,)
             commands = tuple(itertools.chain.from_iterable(map(on_windows, commands)))

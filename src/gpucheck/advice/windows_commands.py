@@ -12,9 +12,6 @@ _LINUX_ALONE = (
     "timeout", "ulimit", "unset",
 )  # fmt: skip
 """First words of commands that Windows does not have, or has for something else."""
-_INTO_LINUX = ("wsl", "docker ", "sudo nvidia-ctk ")
-"""Of such a fix some commands are for Windows, others for WSL or the host of a container."""
-_OF_WSL = "/usr/lib/wsl"
 _OF_POWERSHELL = ("$env:", "Remove-Item Env:")
 
 
@@ -31,11 +28,6 @@ def on_windows(command: str) -> tuple[str, ...]:
     program = plain.split(" ", 1)[0]
     as_root = plain != command
     return () if program in _LINUX_ALONE or (as_root and program != "nvidia-smi") else (plain,)
-
-
-def leads_into_linux(command: str) -> bool:
-    """Whether the fix with this command is also about a Linux that Windows runs."""
-    return command.startswith(_INTO_LINUX) or _OF_WSL in command
 
 
 def needs_administrator(command: str) -> bool:
