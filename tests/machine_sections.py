@@ -13,7 +13,7 @@ CONTENTS = ("files", "blobs", "links")
 BY_PATH = (*CONTENTS, "stat", "open", "space", "listings", "sha256", "ranges", "problems")
 SECTIONS = (
     "folders", "identity", "limits", *BY_PATH, "env", "which", "commands",
-    "nvml", "cuinit", "worker", "selftests",
+    "registry", "nvml", "cuinit", "worker", "selftests",
 )  # fmt: skip
 _FOLDER = re.compile(r"\$(\w+)(?=[/\\]|$)")
 DEPTH = {"nvml": 3, "cuinit": 3, "worker": 2}

@@ -204,4 +204,9 @@ def test_the_driver_is_counted_in_when_a_build_is_chosen() -> None:
 def test_on_windows_the_variables_are_set_the_windows_way() -> None:
     windows = msgspec.structs.replace(UBUNTU, os="windows", libc=None, glibc=None)
     answer = hit(ask(SLUG, TORCH, windows, VENV, packages(), NO_VARIABLES, nvml(A100, RTX_5090)))
-    assert answer.fixes[-1].commands[1] == "set CUDA_VISIBLE_DEVICES=0"
+    assert answer.fixes[-1].commands == (
+        "$env:CUDA_DEVICE_ORDER = 'PCI_BUS_ID'",
+        'set "CUDA_DEVICE_ORDER=PCI_BUS_ID"',
+        "$env:CUDA_VISIBLE_DEVICES = '0'",
+        'set "CUDA_VISIBLE_DEVICES=0"',
+    )

@@ -45,8 +45,7 @@ def test_the_verdict_comes_first() -> None:
     )
     assert first(samples.old_driver()).startswith("BROKEN Driver 515.105.01 (CUDA 11.7) is older")
     assert first(samples.unknown()).startswith(
-        "UNKNOWN Too little could be read for a diagnosis. Is there an NVIDIA GPU? "
-        "/sys/bus/pci/devices:"
+        "UNKNOWN Is there an NVIDIA GPU? This is unknown: /sys/bus/pci/devices:"
     )
     many = " ".join(terminal.render(samples.many(), quiet=True).split())
     assert " - and 2 more errors " in many
@@ -145,8 +144,7 @@ def test_a_report_fits_one_screen(name: str) -> None:
 
 
 _LONGER = {
-    "libcuda-missing-nvml-there": 28,
-    "nvidia-blacklisted": 25,
+    "libcuda-missing-nvml-there": 27,
     "nvlink-six-links-down": 25,
     "secure-boot-unsigned": 26,
 }
@@ -267,9 +265,8 @@ def line(machine: str, name: str) -> Area:
         # PyTorch is installed, but a file of the user's is imported in its place.
         ("torch-py-shadow", "PyTorch", "error", "Python imports /home/ana/project/torch.py"),
         ("wsl1", "GPUs", "none", "WSL 1 cannot use a GPU"),
-        # Windows has no bus and no module to read: only NVML could have told.
-        ("windows-cpu-no-nvidia", "GPUs", "unknown", "NVML: not found"),
-        ("windows-cpu-no-nvidia", "Driver", "unknown", "NVML: not found"),
+        ("windows-cpu-no-nvidia", "GPUs", "none", "display adapters: Intel(R) Iris(R) Xe"),
+        ("windows-cpu-no-nvidia", "Driver", "none", "no NVIDIA driver is in use"),
         # A mask hides GPUs, and the driver has nothing to do with that.
         ("cvd-bad-uuid", "GPUs", "error", "CUDA_VISIBLE_DEVICES=GPU-deadbeef leaves 0"),
         ("cvd-bad-uuid", "Driver", "ok", "580.95.05"),

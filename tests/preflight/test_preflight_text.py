@@ -121,6 +121,8 @@ def test_a_drill_is_loud_at_both_ends_and_takes_nobody_out_of_work() -> None:
             lines = render(result, quiet=quiet, width=100).splitlines()
             assert lines[0].startswith("THIS IS A DRILL: ")
             assert "THIS IS A DRILL" in "".join(lines[-3:])
+            assert any(line.startswith("DRILL ") for line in lines)
+            assert not any(line.startswith(("BROKEN ", "UNKNOWN ")) for line in lines)
         assert "scontrol" not in render(result)
         assert "--exclude=" not in render(result)
 

@@ -473,7 +473,8 @@ def test_windows_knows_its_libraries_only(tmp_path: Path) -> None:
     assert [lib.path for lib in driver.libcuda] == [f"{folder}\\nvcuda.dll"]
     assert driver.libnvidia_ml == []
     assert driver.module_loaded is None
-    assert "Linux only" in driver.problem("module_loaded")
+    assert "not recorded" in driver.problem("module_loaded")
+    assert "Linux only" in driver.problem("secure_boot")
 
 
 def test_macos_has_nothing_to_say(tmp_path: Path) -> None:

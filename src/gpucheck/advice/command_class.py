@@ -20,6 +20,7 @@ Row = tuple[str, tuple[str, ...], CommandClass]
 _ROWS: tuple[Row, ...] = (
     # What ends or disturbs what others run.
     *((program, (), "interrupts") for program in ("reboot", "shutdown", "kill", "rmmod")),
+    ("taskkill", (), "interrupts"),
     ("modprobe", ("-r",), "interrupts"),
     ("nvidia-smi", ("--gpu-reset",), "interrupts"),
     ("nvidia-smi", ("-mig",), "interrupts"),
@@ -58,7 +59,7 @@ _ROWS: tuple[Row, ...] = (
             *("ausearch", "ibstat", "ibv_devinfo", "id", "ip", "journalctl", "ldd", "ls", "lsof"),
             *("lsblk", "lsmod", "lspci", "nvcc", "nvidia-bug-report.sh", "nvidia-smi", "printf"),
             *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
-            *("findstr", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
+            *("findstr", "tasklist", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
             *("all_reduce_perf", "test", "dpkg", "rpm", "apt-cache", "docker-compose", "hostname"),
         )
     ),

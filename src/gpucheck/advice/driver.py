@@ -72,6 +72,14 @@ class DriverFixes(Derived):
         """
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
+        if self._system.os == "windows" and not at_least and not reason:
+            return Fix(
+                text=say(
+                    "Install the driver that {page} offers for this GPU, then restart.",
+                    page=DRIVER_PAGE,
+                ),
+                restart="machine",
+            )
         driver = _because(self._wanted(at_least), reason)
         if self._system.wsl:
             return Fix(

@@ -1,18 +1,20 @@
 """Hides GPUs from a program whose torch cannot use them."""
 
+import itertools
+
 from gpucheck.derived import Derived, Gpu
+from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.system import System
 from gpucheck.language import in_series, in_turn, say
 
 
 class HideGpus(Derived):
     """Hides GPUs from a program whose torch cannot use them."""
 
-    def __init__(self, nvml: Nvml, system: System) -> None:
+    def __init__(self, nvml: Nvml, around: Surroundings) -> None:
         self._nvml = nvml
-        self._system = system
+        self._around = around
 
     def fix(self, works: list[Gpu]) -> Fix | None:
         """Return the fix that leaves only these GPUs visible; None if there are none."""
@@ -33,8 +35,6 @@ class HideGpus(Derived):
             )
         values = ("PCI_BUS_ID", ",".join(str(place) for place in places))
         names_of = ("CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES")
-        form = "set {}={}" if self._system.os == "windows" else "export {}={}"
-        return Fix(
-            text=text,
-            commands=tuple(form.format(*pair) for pair in zip(names_of, values, strict=True)),
-        )
+        pairs = zip(names_of, values, strict=True)
+        commands = itertools.chain.from_iterable(self._around.set(*pair) for pair in pairs)
+        return Fix(text=text, commands=tuple(commands))

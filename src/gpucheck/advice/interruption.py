@@ -1,18 +1,25 @@
 """Whom the commands of a fix interrupt, and what comes first: whose it is, draining, evidence."""
 
+import itertools
 import re
 
 import msgspec
 
 from gpucheck.advice.command_class import class_of, restart_of
+from gpucheck.advice.windows_commands import (
+    is_for_powershell,
+    needs_administrator,
+    on_windows,
+)
 from gpucheck.derived import Derived
 from gpucheck.derived.cluster import Cluster
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.container import Container
 from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.system import System
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import in_series, in_turn, say, say_many
 
 COLLECT = "sudo nvidia-bug-report.sh"
 ENDS_PROCESS = say(
@@ -38,9 +45,10 @@ DRAIN_EITHER = say(
 )
 _DRAIN = {"slurm": DRAIN_SLURM, "kubernetes": DRAIN_KUBERNETES, "either": DRAIN_EITHER}
 COLLECT_FIRST = say(
-    "First collect the driver's bug report, because a reset or restart erases its data. NVIDIA "
-    "asks for this file."
+    "First collect the driver's bug report for NVIDIA: a reset or restart erases its data."
 )
+AS_ADMINISTRATOR = say("Run this in a terminal that was started as administrator.")
+_TWO_SHELLS = say("Commands with $env: or Env: are for PowerShell, those with set for cmd.")
 AS_ROOT = say("There is no sudo here: root must run this.")
 _MOST_NAMED = 3  # chosen: enough to know whom to ask, and still one sentence
 _SUDO = re.compile(
@@ -63,12 +71,14 @@ class Interruption(Derived):
         container: Container,
         preflight: Preflight,
         cluster: Cluster,
+        pasted: Pasted,
     ) -> None:
         self._nvml = nvml
         self._system = system
         self._container = container
         self._preflight = preflight
         self._cluster = cluster
+        self._pasted = pasted
 
     def careful(self, fix: Fix, *, is_hardware: bool) -> Fix:
         """Return a fix with its classes and cautions; that of another node has them already.
@@ -82,12 +92,21 @@ class Interruption(Derived):
         # A command that no shell here can be given is "" (``Python.quoted``); then none is shown.
         commands = fix.commands if all(fix.commands) else ()
         fix = msgspec.structs.replace(fix, verify=fix.verify or "gpucheck")
+        as_root: tuple[str, ...] = ()
+        # A text may be of a Linux that Windows runs; triage has chosen the commands for it.
+        if self._system.os == "windows" and self._pasted.tells is None:
+            if any(map(needs_administrator, commands)):
+                as_root = (AS_ADMINISTRATOR,)
+            commands = tuple(itertools.chain.from_iterable(map(on_windows, commands)))
+            verify = " ".join(on_windows(fix.verify)) or "gpucheck"
+            fix = msgspec.structs.replace(fix, verify=verify)
+            if any(map(is_for_powershell, commands)):
+                fix = msgspec.structs.replace(fix, text=in_turn([fix.text, _TWO_SHELLS]))
         restart = fix.restart or restart_of(commands) or ""
         collects = is_hardware and self._loses_traces(commands, restart)
         if collects:
             commands = (COLLECT, *commands)
         classes = tuple(class_of(command) or "" for command in commands)
-        as_root: tuple[str, ...] = ()
         if self._container.runtime and (self._system.is_root or self._system.user == "root"):
             commands = tuple(_SUDO.sub("", command) for command in commands)
         elif self._system.is_root:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from gpucheck.advice.driver_packages import UBUNTU
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, also
@@ -30,6 +31,8 @@ _FIND_LINE = (
     "grep -rn nvidia /etc/modprobe.d /run/modprobe.d /usr/lib/modprobe.d /lib/modprobe.d "
     "/proc/cmdline"
 )
+_OF_PRIME_SELECT = "/lib/modprobe.d/blacklist-nvidia.conf"
+"""What ``prime-select intel`` of Ubuntu's nvidia-prime writes, and writes again."""
 _AND_KERNEL = ", /proc/cmdline"
 """Named last among the sources, if the kernel's command line blocks a module as well."""
 _IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
@@ -207,11 +210,18 @@ class ModuleFixes(Derived):
         files = self._driver.source("blacklist") or say("the file that has it")
         if files.endswith(_AND_KERNEL):
             files = files.removesuffix(_AND_KERNEL)
+        if files == _OF_PRIME_SELECT and self._system.distribution in UBUNTU:
+            return Fix(
+                text=say(
+                    "prime-select, which writes {files}, has switched the NVIDIA GPU off. Switch "
+                    "it on, then restart.",
+                    files=files,
+                ),
+                commands=("sudo prime-select nvidia", _REBOOT),
+            )
         return Fix(
             text=say(
-                "Comment out the lines in {files} that block the module, then load it. On a "
-                "laptop with two GPUs, prime-select adds these lines: run "
-                "`sudo prime-select nvidia` instead, and restart.",
+                "Comment out the lines in {files} that block the module, then load it.",
                 files=files,
             ),
             commands=(
@@ -220,7 +230,6 @@ class ModuleFixes(Derived):
                 *self._around.rebuild_initramfs(),
                 _LOAD,
             ),
-            restart="machine",
         )
 
     def _held_by_nouveau(self) -> Cause | None:
@@ -252,7 +261,7 @@ class ModuleFixes(Derived):
                     text=say(
                         'If the first command says "Key was rejected by service", enrol the key '
                         "that signs modules here: choose a password, restart, and enter it under "
-                        "Enroll MOK before the system starts."
+                        "Enroll MOK."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

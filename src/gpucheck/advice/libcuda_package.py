@@ -39,8 +39,8 @@ def add_libcuda(driver: Driver, system: System) -> Fix:
             commands=(_SHOW_MODULE,),
         )
     exactly = say(
-        "Install libcuda {release}, exactly the release of the loaded kernel module. Another "
-        "release breaks the driver.",
+        "Install libcuda {release}, exactly the release of the loaded kernel module: another one "
+        "breaks the driver.",
         release=release,
     )
     if driver.packages == []:
@@ -69,9 +69,8 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             (
                 exactly,
                 say(
-                    "apt-cache lists the releases that the repositories have. If {release} is not "
-                    "among them, apt-get installs nothing: then take the next fix, which replaces "
-                    "the module and the libraries together.",
+                    "If apt-cache does not list {release}, take the next fix, which replaces the "
+                    "module and the libraries together.",
                     release=release,
                 ),
             )

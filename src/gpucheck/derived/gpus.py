@@ -84,6 +84,8 @@ class Gpus(Derived):
         if driver_sees_none and (self._system.os == "windows" or self._system.wsl):
             return False
         if self._system.os == "windows" and self._pci.gpus is None:
+            if why := self._pci.problem("gpus"):
+                raise UnknownFactError("pci.gpus", why)
             reason = self._nvml.problem("gpus") or say("on Windows only the driver shows this")
             raise UnknownFactError("nvml.gpus", reason)
         if self._system.wsl:

@@ -5,13 +5,31 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, in_their_words, say
 
 T = TypeVar("T")
 U = TypeVar("U")
 
 NOT_RECORDED = say("not recorded")
 """The problem of what a recording does not hold: nobody asked, so it is no lack of the machine."""
+
+_OF_SYSTEMS = {
+    str(words): words
+    for words in (
+        say("EACCES: Permission denied"),
+        say("EPERM: Operation not permitted"),
+        say("EIO: Input/output error"),
+        say("ENODEV: No such device"),
+        say("ENXIO: No such device or address"),
+        say("EINVAL: Invalid argument"),
+        say("ESTALE: Stale file handle"),
+        say("ENOMEM: Cannot allocate memory"),
+        say("EMFILE: Too many open files"),
+        say("ELOOP: Too many levels of symbolic links"),
+        say("ENAMETOOLONG: File name too long"),
+    )
+}
+"""What Linux says of the errors of a file, which have translations."""
 
 
 class Answer(msgspec.Struct, Generic[T], frozen=True):
@@ -29,7 +47,8 @@ class Answer(msgspec.Struct, Generic[T], frozen=True):
     @property
     def complaint(self) -> str:
         """Why there is no value, with the source before it."""
-        why = self.problem or say("no answer")
+        problem = in_their_words(self.problem)
+        why = _OF_SYSTEMS.get(self.problem, problem) or say("no answer")
         return say("{source}: {why}", source=self.source, why=why) if self.source else why
 
     def map(self, read: Callable[[T], U | None]) -> "Answer[U]":

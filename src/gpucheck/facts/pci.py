@@ -1,4 +1,4 @@
-"""NVIDIA devices on the PCI bus; on a Jetson, in the device tree."""
+"""NVIDIA devices on the PCI bus; on a Jetson, in the device tree; on Windows, in the registry."""
 
 from typing import Annotated, ClassVar
 
@@ -18,7 +18,8 @@ class PciGpu(Facts, frozen=True, kw_only=True):
     chip: str | None = None
     compute_capability: str | None = None
     bound_driver: str | None = None
-    """The kernel driver bound to it (nvidia, nouveau, vfio-pci ...); "" if none is."""
+    """The kernel driver bound to it (nvidia, nouveau, vfio-pci ...; on Windows nvlddmkm or
+    BasicDisplay); "" if none is."""
     link_width: int | None = None
     """Current number of lanes."""
     link_width_max: int | None = None
@@ -41,6 +42,12 @@ class Pci(Section, frozen=True, kw_only=True):
     gpus: list[PciGpu] | None = None
     """[] if none was found on the bus: WSL and some virtual machines show no GPU there."""
     nvswitches: int | None = None
+    adapters: list[str] | None = None
+    """Windows: the names of all display adapters, as its Device Manager shows them. With the Basic
+    Display Adapter that is no product."""
+    former_gpus: list[str] | None = None
+    """Windows: the names of NVIDIA adapters that were here earlier and are not here now. A laptop
+    whose GPU is switched off shows it so."""
     other_display_vendors: list[str] | None = None
     """Vendors of display controllers other than NVIDIA: ``amd``, ``intel``, ``virtual`` ..."""
     jetson_gpu: Annotated[str | None, Private("path")] = None

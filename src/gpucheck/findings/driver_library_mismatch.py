@@ -76,7 +76,7 @@ def check(  # noqa: PLR0913, PLR0917  # both sides of the driver, and both ways 
     return Hit(
         headline=_headline(driver, library if differ else None),
         evidence=(*quoted, *shown),
-        fixes=_fixes(driver, library if differ else None, around, update, modules),
+        fixes=_fixes(driver, library if differ else None, around, update, modules, system),
         confidence=Confidence.CERTAIN if quoted else Confidence.LIKELY,
     )
 
@@ -124,10 +124,7 @@ def _nothing(driver: Driver, library: DriverLibrary | None) -> Judgement:
 
 def _headline(driver: Driver, library: DriverLibrary | None) -> Sentence:
     if library is None or not driver.module_release:
-        return say(
-            "The loaded kernel module and the libraries of NVIDIA's driver are of different "
-            "releases"
-        )
+        return say("NVML and the loaded kernel module come from different driver versions")
     if library.kind == "compat":
         return say(
             "The loaded kernel module is {module}, but the cuda-compat library that programs load "
@@ -148,6 +145,7 @@ def _fixes(
     around: Surroundings,
     update: DriverFixes,
     modules: ModuleFixes,
+    system: System,
 ) -> tuple[Fix, ...]:
     if library is not None and (wrong := _wrong_library(driver, library, around)) is not None:
         return (wrong,)
@@ -163,7 +161,7 @@ def _fixes(
             ),
         )
     reboot = update.reboot(say("this loads the module of the installed release"))
-    return (reboot, modules.reload())
+    return (reboot,) if system.os == "windows" else (reboot, modules.reload())
 
 
 def _wrong_library(driver: Driver, library: DriverLibrary, around: Surroundings) -> Fix | None:

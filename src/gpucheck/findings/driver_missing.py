@@ -11,6 +11,7 @@ https://www.nvidia.com/Download/index.aspx"; ``nvidia-smi`` is "command not foun
 Causes:
 - The system is new, and nobody has installed the driver yet.
 - Linux uses nouveau for the GPU, which cannot run CUDA.
+- Windows uses its "Microsoft Basic Display Adapter" for it, which cannot, either.
 - The distribution has libcuda in a separate package, which a minimal installation leaves out.
 
 Fix: install NVIDIA's driver for this system and restart. If only libcuda is missing, install it in
@@ -33,6 +34,9 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
+
+_BASIC_DISPLAY, _NVIDIAS_SERVICE = "basicdisplay", "nvlddmkm"
+"""Services of Windows: its own driver for every adapter, and NVIDIA's."""
 
 RULE = Rule(
     __name__,
@@ -65,7 +69,7 @@ def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driv
     if around.in_container():
         return NotApplicable(say("a container uses the driver of its host"))
     if system.os == "windows":
-        return _on_windows(nvml, pci, install)
+        return _on_windows(nvml, pci, gpus, state, install)
     if elsewhere := around.without_linux_driver():
         return NotApplicable(elsewhere)
     if not gpus.present():
@@ -131,15 +135,38 @@ def _without_driver(names: str, driver: Driver) -> Sentence:
     return say("No NVIDIA driver is installed for {names}", names=names)
 
 
-def _on_windows(nvml: Nvml, pci: Pci, install: DriverFixes) -> Judgement:
-    """Judge Windows, where only the bus shows a GPU without a driver."""
-    if nvml.library_found or nvml.gpus:
+def _on_windows(
+    nvml: Nvml, pci: Pci, gpus: Gpus, state: DriverState, install: DriverFixes
+) -> Judgement:
+    """Judge Windows, whose registry says which driver serves each adapter."""
+    services = {(gpu.bound_driver or "").lower() for gpu in pci.gpus or ()}
+    if nvml.gpus or (nvml.library_found and services != {_BASIC_DISPLAY}):
         return Fine(say("NVIDIA's driver is installed"))
     known(nvml.library_found, "nvml.library_found")
     if not known(pci.gpus, "pci.gpus"):
         return NotApplicable(say("there is no NVIDIA GPU"))
+    names = in_series([gpu.label for gpu in gpus.on_bus()])
+    evidence = [f"pci.gpus.{at}.bound_driver" for at in range(len(pci.gpus or ()))]
+    if _NVIDIAS_SERVICE in services:
+        if state.has_libcuda():
+            return Fine(say("NVIDIA's driver is installed"))
+        headline = say(
+            "NVIDIA's driver serves {names}, but its nvcuda.dll, which PyTorch calls, is not in "
+            "System32",
+            names=names,
+        )
+        return Hit(
+            headline=headline, evidence=(*evidence, "driver.libcuda"), fixes=(install.install(),)
+        )
+    if services == {_BASIC_DISPLAY}:
+        headline = say(
+            "No NVIDIA driver is installed for {names}; Windows uses its Basic Display Adapter, "
+            "which cannot run CUDA",
+            names=names,
+        )
+        return Hit(headline=headline, evidence=tuple(evidence), fixes=(install.install(),))
     return Hit(
-        headline=say("No NVIDIA driver is installed for the GPU of this machine"),
+        headline=say("No NVIDIA driver is installed for {names}", names=names),
         evidence=("pci.gpus", "nvml.library_found"),
         fixes=(install.install(),),
     )

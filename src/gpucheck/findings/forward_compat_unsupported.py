@@ -19,6 +19,8 @@ the driver is then too old for this PyTorch, update it.
 
 import posixpath
 
+import msgspec
+
 from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
@@ -30,7 +32,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import say
+from gpucheck.language import in_turn, say
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
@@ -82,6 +84,7 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         return Fine(say("cuInit did not refuse forward compatibility"))
     path = _compat_library(cuda, driver)
     evidence = (*seen, *(("cuda_driver.library",) if cuda.library else ()))
+    runs = _runs(nvml.driver_release or driver.module_release, torch, drivers)
     able = _able(gpus, table, products)
     if able:
         return Hit(
@@ -94,12 +97,8 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         headline=_not_supported(path),
         evidence=evidence,
         fixes=(
-            _without(path, around),
-            *_besides(
-                path,
-                _runs(nvml.driver_release or driver.module_release, torch, drivers),
-                _newer_driver(torch, drivers, update),
-            ),
+            _without(path, around, is_half=runs is False),
+            *_besides(path, runs, _newer_driver(torch, drivers, update)),
         ),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
@@ -172,7 +171,16 @@ def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
     return first.path or "" if first is not None and first.kind == "compat" else ""
 
 
-def _without(path: str, around: Surroundings) -> Fix:
+def _without(path: str, around: Surroundings, *, is_half: bool = False) -> Fix:
+    """Return the fix that takes cuda-compat away; half of one says so."""
+    fix = _without_compat(path, around)
+    if not is_half:
+        return fix
+    more = say("The next fix, a newer driver, is needed as well.")
+    return msgspec.structs.replace(fix, text=in_turn([fix.text, more]))
+
+
+def _without_compat(path: str, around: Surroundings) -> Fix:
     folder = posixpath.dirname(path)
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
     if commands:

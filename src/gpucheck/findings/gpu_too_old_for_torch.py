@@ -76,7 +76,7 @@ def check(  # torch, the GPUs and the ways out
         return NotApplicable(say("this is a Jetson, whose build torch-rocm-or-other-build judges"))
     never_had = bool(old) and all(code.left_out(gpu) for gpu in old)
     fix = reinstall.install(_has_code(old or without_cudnn, never_had=never_had))
-    fix = fix or reinstall.search(_older(old or without_cudnn))
+    fix = fix or reinstall.search(_elsewhere(old or without_cudnn, reinstall))
     works = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble == ""]
     others = hide.fix(works)
     spare = works and all(_is_for_the_screen(gpu, nvml) for gpu in old)
@@ -128,7 +128,10 @@ def _is_for_the_screen(gpu: Gpu, nvml: Nvml) -> bool:
     return bool(sizes) and all(size is not None and size <= _SMALL for size in sizes)
 
 
-def _older(gpus: list[Gpu]) -> str:
+def _elsewhere(gpus: list[Gpu], reinstall: TorchFixes) -> str:
+    """Return what to do where no build is known to fit."""
+    if reinstall.has_no_build(gpus):
+        return say("Run on a newer GPU, or compile PyTorch from source for this one.")
     return say(
         "Look for an older release with code for {gpus} at {page}: gpucheck knows no build that "
         "fits every visible GPU and this driver.",

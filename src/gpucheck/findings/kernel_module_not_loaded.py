@@ -16,6 +16,7 @@ Causes, in the order in which gpucheck checks them:
 Fix: it depends on the cause; gpucheck prints it. Reinstalling CUDA or PyTorch does not help.
 """
 
+from gpucheck.advice.driver import DRIVER_PAGE
 from gpucheck.advice.kernel_module import ModuleFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
@@ -25,6 +26,7 @@ from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 
@@ -41,11 +43,19 @@ RULE = Rule(
 )
 
 _NOT_LOADED = 9  # NVML_ERROR_DRIVER_NOT_LOADED
+_AGAIN_ON_WINDOWS = Fix(
+    text=say(
+        "Restart Windows. If the driver is not loaded then either, install it again from {page}; "
+        "the Device Manager says why it did not start.",
+        page=DRIVER_PAGE,
+    ),
+    commands=("sudo reboot",),
+)
 _NO_COMMUNICATION = "couldn't communicate with the NVIDIA driver"
 
 
 @RULE.check
-def check(  # it joins the bus, both sides of the driver and the way to load it
+def check(  # noqa: PLR0913, PLR0917  # it joins the bus, both sides of the driver and the way to load it
     driver: Driver,
     nvml: Nvml,
     smi: NvidiaSmi,
@@ -54,18 +64,22 @@ def check(  # it joins the bus, both sides of the driver and the way to load it
     state: DriverState,
     around: Surroundings,
     advice: ModuleFixes,
+    system: System,
 ) -> Judgement:
     """Look for an installed driver whose module is not loaded, and for the reason."""
-    if driver.module_loaded or nvml.init_code == 0 or state.works():
-        return Fine(say("the kernel module is loaded"))
     quoted = _driver_facts(nvml, smi)
-    if driver.module_loaded is None and quoted:
+    on_windows = system.os == "windows"
+    # Windows names the driver of a GPU also if that has failed to start.
+    loaded = driver.module_loaded and not (on_windows and quoted)
+    if loaded or nvml.init_code == 0 or state.works():
+        return Fine(say("the kernel module is loaded"))
+    if quoted and (driver.module_loaded is None or on_windows):
         if pci.gpus == []:
             return NotApplicable(say("there is no NVIDIA GPU that the module could drive"))
         return Hit(
             headline=say("NVIDIA's driver says that its kernel module is not loaded"),
             evidence=quoted,
-            fixes=(advice.load(),),
+            fixes=(_AGAIN_ON_WINDOWS if on_windows else advice.load(),),
             confidence=Confidence.LIKELY,
         )
     if elsewhere := around.without_linux_driver():

@@ -28,7 +28,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
-from gpucheck.language import in_turn, say, say_many
+from gpucheck.language import in_turn, listed, say, say_many
 
 RULE = Rule(
     __name__,
@@ -79,8 +79,9 @@ def check(  # the request, the bus, the driver and torch
     wanted = request.gpus or 0
     if gpus.present():
         return _enough(wanted, gpus, nvml)
-    evidence = ["pci.gpus" if pci.gpus is not None else "system.os"]
-    if pci.other_display_vendors:
+    evidence = [f"pci.{field}" for field in ("adapters", "former_gpus") if getattr(pci, field)]
+    evidence.append("pci.gpus" if pci.gpus is not None else "system.os")
+    if pci.other_display_vendors and not pci.adapters:
         evidence.append("pci.other_display_vendors")
     confidence = Confidence.LIKELY if around.in_container() else Confidence.CERTAIN
     none = _none(pci, in_container=around.in_container())
@@ -167,6 +168,11 @@ def _none(pci: Pci, *, in_container: bool) -> str:
         )
     if in_container:
         return say("this container shows no NVIDIA GPU")
+    if pci.adapters:
+        return say(
+            "this machine has no NVIDIA GPU, only {adapters}",
+            adapters=listed(pci.adapters),
+        )
     return say("this machine has no NVIDIA GPU")
 
 
@@ -184,12 +190,21 @@ def _find_one(pci: Pci, system: System) -> Fix:
             commands=("grep -rn vfio /etc/modprobe.d /proc/cmdline",),
             restart="machine",
         )
+    if pci.former_gpus:
+        return Fix(
+            text=say(
+                "Run on a machine with an NVIDIA GPU. Windows has seen {gpus} here before: if this "
+                "machine still has it, plug it in, or switch it on. Some laptops have a mode "
+                "without it (Eco mode, integrated graphics only).",
+                gpus=listed(pci.former_gpus),
+            )
+        )
     text: str = say("Run on a machine with an NVIDIA GPU.")
     if system.virtualization:
         text = say(
             "Choose an instance type with an NVIDIA GPU, or pass one through to this machine."
         )
-    if "amd" in (pci.other_display_vendors or ()):
+    if "amd" in (pci.other_display_vendors or ()) and system.os == "linux":
         rocm = say("An AMD GPU that ROCm supports needs PyTorch's ROCm build instead.")
         text = in_turn([text, rocm])
     return Fix(text=text)

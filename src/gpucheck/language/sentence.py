@@ -103,6 +103,12 @@ def phrase(words: str) -> Sentence:
     return Sentence(words)
 
 
+def in_their_words(text: str) -> str:
+    """Return what a system or a program said as a parameter: other languages mark it as a quote."""
+    is_quote = " " in text and not isinstance(text, Sentence)
+    return say("{their_words}", their_words=text) if is_quote else text
+
+
 def say_many(count: int, singular: str, many: str, /, **params: object) -> Sentence:
     """Return the one template for a count of one, the other for any other; ``{count}`` is it."""
     return Sentence(singular, {"count": count, **_plain(params)}, plural=many, number=count)

@@ -3,7 +3,7 @@
 import abc
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 
@@ -47,6 +47,22 @@ class Ran(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     out: str = ""
     err: str = ""
+
+
+RegistryValue: TypeAlias = str | int | tuple[str, ...]
+"""REG_SZ, REG_DWORD and REG_MULTI_SZ; values of other types are not read."""
+
+
+class RegistryKey(msgspec.Struct, frozen=True, kw_only=True):
+    """A key of the Windows registry: those of its values that were asked for, and its subkeys."""
+
+    values: dict[str, RegistryValue] = {}
+    subkeys: tuple[str, ...] = ()
+
+    def text(self, name: str) -> str:
+        """Return a value that is a text; "" if there is none."""
+        value = self.values.get(name)
+        return value if isinstance(value, str) else ""
 
 
 class Identity(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +158,10 @@ class Host(abc.ABC):
     @abc.abstractmethod
     def open_check(self, path: str) -> Answer[OpenResult]:
         """Try to open a device node for reading and writing, and close it at once."""
+
+    @abc.abstractmethod
+    def registry(self, key: str, *names: str) -> Answer[RegistryKey]:
+        r"""Return the subkeys of ``HKLM\\...`` and its values of these names."""
 
     @abc.abstractmethod
     def which(self, name: str) -> Answer[str]:

@@ -26,6 +26,7 @@ from gpucheck.machine.base import (
     Identity,
     Limits,
     Ran,
+    RegistryKey,
     Space,
     Stat,
 )
@@ -270,6 +271,14 @@ class LiveHost(Host):
             return "opens"
 
         return _ask(path, check)
+
+    def registry(self, key: str, *names: str) -> Answer[RegistryKey]:
+        """Return a key of this machine's registry, which no folder of files has."""
+        if self._root or os.name != "nt":
+            return Answer(None, key, say("there is no registry"), missing=True)
+        from gpucheck.machine import registry  # noqa: PLC0415  # on Windows only
+
+        return _ask(key, lambda: registry.read(key, names))
 
     def which(self, name: str) -> Answer[str]:
         """Return the first executable of that name on PATH."""

@@ -25,7 +25,7 @@ from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.snapshot import refuse_too_many_entries
 from gpucheck.language import say
-from gpucheck.machine.base import Identity, Limits, Space, Stat
+from gpucheck.machine.base import Identity, Limits, RegistryValue, Space, Stat
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
     from pathlib import Path
@@ -70,6 +70,8 @@ class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
     listings: dict[str, list[str]] = {}
     sha256: dict[str, str] = {}
     problems: dict[str, str] = {}
+    registry: dict[str, dict[str, RegistryValue]] = {}
+    """Values by the key of the registry; {} if nobody asked."""
 
 
 _Words = Annotated[str, msgspec.Meta(max_length=80)]

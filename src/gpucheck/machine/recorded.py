@@ -20,6 +20,7 @@ from gpucheck.machine.base import (
     Identity,
     Limits,
     Ran,
+    RegistryKey,
     Space,
     Stat,
 )
@@ -174,6 +175,26 @@ class RecordedHost(Host):
         if path in self._record.open:
             return Answer(self._record.open[path], path)
         return self._unrecorded(path)
+
+    def registry(self, key: str, *names: str) -> Answer[RegistryKey]:
+        """Return the recorded values, and the recorded keys below it; case does not matter."""
+        if problem := self._record.problems.get(key):
+            return Answer(None, key, problem)
+        if not self._record.registry:
+            return Answer(None, key, NOT_RECORDED)
+        values = None
+        below: dict[str, str] = {}
+        above = f"{key}\\".lower()
+        for known, of_known in self._record.registry.items():
+            if known.lower() == key.lower():
+                values = of_known
+            elif known.lower().startswith(above):
+                subkey = known[len(above) :].partition("\\")[0]
+                below.setdefault(subkey.lower(), subkey)
+        if values is None and not below:
+            return Answer(None, key, _NOT_FOUND, missing=True)
+        asked = {name: value for name, value in (values or {}).items() if name in names}
+        return Answer(RegistryKey(values=asked, subkeys=tuple(below.values())), key)
 
     def which(self, name: str) -> Answer[str]:
         """Return the executable of that name that was on PATH."""

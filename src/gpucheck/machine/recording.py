@@ -7,6 +7,7 @@ import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.machine import registry
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
     READ_LIMIT,
@@ -14,6 +15,7 @@ from gpucheck.machine.base import (
     Identity,
     Limits,
     Ran,
+    RegistryKey,
     Space,
     Stat,
 )
@@ -36,7 +38,7 @@ class RecordingHost(Host):
         self._log: dict[str, dict[str, Any]] = {
             name: {}
             for name in ("files", "links", "stat", "open", "space", "which", "problems",
-                         "commands", "answers", "ranges", "listings", "sha256")
+                         "commands", "answers", "ranges", "listings", "sha256", "registry")
         }  # fmt: skip
 
     def recorded(self) -> dict[str, Any]:
@@ -142,6 +144,18 @@ class RecordingHost(Host):
         if answer.value is not None:
             self._log["open"][path] = answer.value
         return answer
+
+    def registry(self, key: str, *names: str) -> Answer[RegistryKey]:
+        """Read a key and keep its values, but of devices only display adapters.
+
+        The name of another device's key may have an address: that of a network card has its own.
+        """
+        answer = self.live.registry(key, *names)
+        if answer.value is not None:
+            values = answer.value.values
+            if not key.startswith(f"{registry.DEVICES}\\") or registry.is_display(values):
+                self._log["registry"][key] = values
+        return self._problem(key, answer)
 
     def which(self, name: str) -> Answer[str]:
         """Look up a name on PATH and keep the result."""

@@ -23,7 +23,7 @@ from gpucheck.facts.torch_build import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
-from gpucheck.language import in_series, phrase, say, say_many
+from gpucheck.language import in_series, in_their_words, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.words import (
     bracketed,
@@ -131,6 +131,10 @@ def _gpus(snapshot: Snapshot) -> Area:
         return Area("GPUs", "ok", in_parts([gpus, _visible(snapshot)]))
     if snapshot.get(System).wsl:
         return _gpus_inside_wsl(snapshot)
+    if pci.gpus == [] and pci.adapters is not None:
+        adapters = in_series([clean(name) for name in pci.adapters])
+        also = say("display adapters: {adapters}", adapters=adapters) if adapters else ""
+        return Area("GPUs", "none", bracketed(say("no NVIDIA GPU"), also))
     if pci.gpus == []:
         others = in_series([clean(vendor) for vendor in pci.other_display_vendors or ()])
         also = say("other display controllers: {vendors}", vendors=others) if others else ""
@@ -202,6 +206,8 @@ def _driver(snapshot: Snapshot) -> Area:
         packages = listing(driver.packages or (), 60)
         installed = say("installed: {packages}", packages=packages) if packages else ""
         none = say("no NVIDIA kernel module is loaded")
+        if snapshot.get(System).os == "windows":
+            none = say("no NVIDIA driver is in use")
         return Area("Driver", "none", in_parts([none, installed]))
     nvml = snapshot.get(Nvml)
     if wsl == _WSL_2:
@@ -258,6 +264,8 @@ def _libraries(snapshot: Snapshot) -> Area:
     if section.libraries is None:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
+        if snapshot.get(TorchBuild).built_for == "cuda":
+            return Area("CUDA libraries", "none", say("none where they usually are"))
         return Area("CUDA libraries", "none", say("none found"))
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
@@ -348,4 +356,4 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
 
 
 def _why(section: Facts, field: str) -> str:
-    return clean(section.problem(field), 160)
+    return in_their_words(clean(section.problem(field), 160))

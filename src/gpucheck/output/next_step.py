@@ -1,6 +1,7 @@
 """What to do next where the verdict is unknown: no report leaves its reader without a step."""
 
 from gpucheck.engine import Report
+from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
@@ -20,8 +21,11 @@ def next_step(report: Report) -> tuple[Words, ...]:
     """
     if report.verdict != "unknown" or not report.open_questions:
         return ()
-    if report.about != "machine" or report.snapshot.origin == "described":
+    if report.about != "machine":
         return ()
+    if report.snapshot.origin == "described":
+        words = say("Give the facts that are missing, or run gpucheck on the machine itself.")
+        return _step(words, "gpucheck compat --help")
     fact = report.open_questions[0].fact
     if fact.startswith(_OF_GPU):
         text, *commands = _see_the_gpu(report)
@@ -32,18 +36,22 @@ def next_step(report: Report) -> tuple[Words, ...]:
     else:
         text = say("Let the self-tests decide: they load what programs load.")
         commands = ["gpucheck selftest"]
-    return (Words(text, lead=say("Next"), hangs=True, below=(Commands(tuple(commands)),)),)
+    return _step(text, *commands)
+
+
+def _step(text: str, *commands: str) -> tuple[Words, ...]:
+    return (Words(text, lead=say("Next"), hangs=True, below=(Commands(commands),)),)
 
 
 def _see_the_gpu(report: Report) -> tuple[str, ...]:
     system = report.snapshot.get(System)
     if system.os == "windows":
         text = say(
-            "See in PowerShell what this PC has. If no NVIDIA GPU is listed, PyTorch runs on the "
-            "CPU here. If one is, install its driver from https://www.nvidia.com/drivers and run "
-            "gpucheck again."
+            "Run this in PowerShell. If it lists no device, this PC has no NVIDIA GPU that is "
+            "switched on, and PyTorch runs on the CPU. If it lists one, install its driver from "
+            "https://www.nvidia.com/drivers and run gpucheck again."
         )
-        return text, "Get-CimInstance Win32_VideoController | Select-Object Name"
+        return text, "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
     if system.wsl:
         text = say(
             "Run this in PowerShell. If it lists the GPU, run wsl --update and wsl --shutdown "
@@ -64,6 +72,13 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
             "driver from https://www.nvidia.com/drivers."
         )
         return text, "nvidia-smi"
+    if report.snapshot.get(CudaDriver).library == "":
+        text = say(
+            "PyTorch calls libcuda, which was not found. A container must be started with it: "
+            "--gpus all and, if it is set, NVIDIA_DRIVER_CAPABILITIES=compute,utility. Elsewhere, "
+            "libcuda is a package of the driver. These commands show whether it is there."
+        )
+        return text, "ldconfig -p | grep libcuda", "nvidia-smi"
     text = say(
         "The kernel's log says why a driver does not answer; a restart usually brings it back. If "
         "nvidia-smi lists the GPU, run gpucheck as the user, and in the container, whose programs "

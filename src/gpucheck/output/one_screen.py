@@ -70,10 +70,10 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)
+    _open(page, report)
     for finding in others:
         if finding.severity is not Severity.INFO or detail < Detail.NO_NOTES:
             _finding(page, finding, detail)
-    _open(page, report)
     if gpus is not None:
         _gap(page, detail)
         page.labelled(say("GPUs"), gpus.title, column=COLUMN, style="bold")

@@ -55,6 +55,7 @@ _PHRASES: dict[str, Sentence] = {
     "nvml.gpus.temperature_c": say("{value} °C"),
     "nvml.init_code": say("nvmlInit returns {value}"),
     "packages.distributions.version": say("installed: {value}"),
+    "pci.former_gpus": say("here before: {value}"),
     "pci.gpus": say("on the PCI bus: {value}"),
     "pci.gpus.link_width": say("lanes in use: {value}"),
     "pci.gpus.link_width_max": say("lanes of the card: {value}"),
@@ -71,6 +72,11 @@ _PHRASES: dict[str, Sentence] = {
 }
 """Facts in words, by their paths without numbers of list items. ``value`` is as evidence has it."""
 _VARIABLE = "environment.variables."
+_LESS_THAN = {
+    "pci.gpus": {"nvml.gpus", "pci.adapters"},
+    "cuda_driver.device_count": {"nvml.gpus", "pci.gpus"},
+}
+"""Facts that say nothing new beside one of these, which name the same GPUs."""
 
 
 def seen(finding: Finding) -> str:
@@ -98,6 +104,8 @@ def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
             value = _share(flags[fact]) if fact in flags else words
             path = _NUMBER.sub("", fact)
             if len(value) > _LONGEST_VALUE or value in values or path in paths:
+                continue
+            if path in _LESS_THAN and paths & _LESS_THAN[path]:
                 continue
             values.add(value)
             paths.add(path)

@@ -18,16 +18,18 @@ from gpucheck.facts.recording import Recorded
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
-from gpucheck.language import in_series, in_turn, phrase, say, say_many, spoken
+from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, counted, headed
 
 _COMPAT_REFUSED = 804
 """The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
+_NOT_EXAMINED = {"rocm": say("AMD GPUs (ROCm)"), "xpu": say("Intel GPUs (XPU)")}
 
 
 def verdict(report: Report) -> str:
@@ -57,16 +59,16 @@ def footer(snapshot: Snapshot, names: str) -> str:
 
 
 def _undecided(report: Report) -> str:
-    little = say("Too little could be read for a diagnosis.")
     if not report.open_questions:
-        return little
+        return say("Too little could be read for a diagnosis.")
     first = report.open_questions[0]
-    why = clean(first.reason)
+    why = in_their_words(clean(first.reason))
     if report.about == "self-tests":
         return say("No self-test could be run: {why}", why=why)
     if report.snapshot.origin == "described":
         return say("This cannot be decided: {why} ({fact})", why=why, fact=first.fact)
-    return in_turn([little, first.question, bracketed(why, first.fact)])
+    lacking = bracketed(why, first.fact)
+    return say("{question} This is unknown: {why}", question=first.question, why=lacking)
 
 
 def headline(finding: Finding) -> str:
@@ -147,7 +149,7 @@ def open_questions(report: Report) -> list[str]:
             open_question.question
         )
     return [
-        in_turn([*questions, bracketed(clean(reason), fact)])
+        in_turn([*questions, bracketed(in_their_words(clean(reason)), fact)])
         for (fact, reason), questions in by_lack.items()
     ]
 
@@ -179,16 +181,17 @@ def target(snapshot: Snapshot) -> str:
         why = python.problem("status") or python.problem("executable")
         return headed(term("unknown"), clean(why))
     if python.status == "not-found":
-        return headed(say("no Python was found"), clean(python.problem("executable")))
+        why = in_their_words(clean(python.problem("executable")))
+        return headed(say("no Python was found"), why)
     if not python.executable:
         why = python.problem("executable") or term(python.status)
         return headed(say("not asked"), clean(why))
     where, chosen = clean(python.executable), phrase(clean(python.chosen_by or ""))
     if python.status == "too-old":
         old = say("{python} is too old", python=bracketed(where, chosen))
-        return headed(old, clean(python.problem("version")))
+        return headed(old, in_their_words(clean(python.problem("version"))))
     if python.status != "ok":
-        why = python.problem("version") or term(python.status)
+        why = in_their_words(python.problem("version")) or term(python.status)
         silent = say("{python} did not answer", python=bracketed(where, chosen))
         return headed(silent, clean(why))
     if not python.version:
@@ -293,13 +296,8 @@ def _healthy(report: Report) -> str:
         return say("You said that this host uses no GPU; {torch} is installed.", torch=name)
     if _all_passed_on(snapshot):
         return _healthy_host(name, counted(gpus), is_cpu_build=torch.built_for == "cpu")
-    if not gpus and torch.built_for == "cpu":
-        return say(
-            "No NVIDIA GPU here; {torch} is a CPU build, which is right for this machine",
-            torch=name,
-        )
     if not gpus:
-        return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=name)
+        return _healthy_without_gpu(name, torch.built_for or "", snapshot.get(System))
     if torch.built_for not in (None, "cuda"):
         return say(
             "Nothing is wrong here; {torch} is not a CUDA build, so it does not use a GPU.",
@@ -317,6 +315,26 @@ def _healthy(report: Report) -> str:
             torch=name, gpus=counted(gpus),
         )  # fmt: skip
     return bracketed(say("{torch} can use {gpus}", torch=name, gpus=counted(gpus)), driver)
+
+
+def _healthy_without_gpu(torch: str, built_for: str, system: System) -> str:
+    if what := _NOT_EXAMINED.get(built_for):
+        return say(
+            "No NVIDIA GPU here; {torch} is a build for {what}, which gpucheck does not examine",
+            torch=torch, what=what,
+        )  # fmt: skip
+    if built_for == "cpu" and system.os == "macos":
+        return say(
+            "No NVIDIA GPU here; {torch} runs on the CPU. gpucheck does not examine MPS, Apple's "
+            "GPU",
+            torch=torch,
+        )
+    if built_for == "cpu":
+        return say(
+            "No NVIDIA GPU here; {torch} is a CPU build, which is right for this machine",
+            torch=torch,
+        )
+    return say("No NVIDIA GPU here, and nothing is wrong with {torch}.", torch=torch)
 
 
 def _healthy_host(torch: str, gpus: str, *, is_cpu_build: bool) -> str:

@@ -31,7 +31,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
-from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.terms import term
 from gpucheck.output.words import headed, in_line
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
@@ -66,7 +66,7 @@ def render(result: Result) -> str:
 def first_line(result: Result) -> First:
     """Return the first line of the page."""
     word = words_of.verdict_word(result)
-    return First(word, VERDICTS[word], words_of.verdict(result, is_short=True))
+    return First(word, words_of.label(result), words_of.verdict(result, is_short=True))
 
 
 def _facts(result: Result) -> Iterator[tuple[str, str]]:

@@ -12,7 +12,7 @@ from gpucheck.cluster.pages.words import Cause
 from gpucheck.language import say
 from gpucheck.output.markdown import code, escaped, items, strong, table, written
 from gpucheck.output.summary import footer
-from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.terms import term
 from gpucheck.output.words import headed
 
 _FINDINGS, _IN_FULL = 50, 8
@@ -27,7 +27,7 @@ def render(result: Result) -> str:
     found = words.causes(result)
     parts = [
         loud,
-        strong(VERDICTS[words.verdict_word(result)], words.verdict(result), 2000),
+        strong(words.label(result), words.verdict(result), 2000),
         _causes(found),
         items((headed(say("notice"), notice) for notice in words.notices(result)), 2000),
         *written(words.box(cause, result) for cause in found[:_IN_FULL]),

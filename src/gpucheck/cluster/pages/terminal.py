@@ -12,7 +12,7 @@ from gpucheck.output.blocks import Items, Section
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.terminal import show_footer
-from gpucheck.output.terms import VERDICTS, term
+from gpucheck.output.terms import term
 from gpucheck.output.words import bracketed, clean, headed, in_line
 
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
@@ -81,7 +81,7 @@ def _drill(page: Page, drill: str, *, in_one_line: bool) -> None:
 def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
     """Write the verdict; the part that scripts search for in a log is always on one line."""
     word = words.verdict_word(result)
-    label, sentence, style = VERDICTS[word], words.verdict(result), STATES[word]
+    label, sentence, style = words.label(result), words.verdict(result), STATES[word]
     if in_one_line:
         page.verbatim(spoken(sentence), lead=padded(spoken(label), _VERDICT_COLUMN), style=style)
     else:

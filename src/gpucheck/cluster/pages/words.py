@@ -92,13 +92,17 @@ def verdict_word(result: Result) -> Verdict:
     return "warning" if severities else result.report.verdict
 
 
+def label(result: Result) -> str:
+    """Return the first word of the verdict; that of a drill says nothing about a machine."""
+    return say("DRILL") if drill_words(result) else VERDICTS[verdict_word(result)]
+
+
 def trailer_of(result: Result) -> str:
     """Return the last line of a pre-flight; findings of a drill say nothing about a machine."""
-    word = verdict_word(result)
-    first = spoken(VERDICTS[word])
+    first = spoken(label(result))
     if drill_words(result):
         return trailer("unknown", (), first)
-    return trailer(word, [cause.slug for cause in causes(result)], first)
+    return trailer(verdict_word(result), [cause.slug for cause in causes(result)], first)
 
 
 def verdict(result: Result, *, is_short: bool = False) -> str:

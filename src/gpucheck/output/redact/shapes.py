@@ -318,6 +318,10 @@ _V6 = re.compile(
     r"(?::[0-9a-f]{0,4}){2,7}|::ffff:[\d.]{7,15})(?:%\w{1,15})?(?![\w:])"
 )
 # One separator throughout, which a UUID or a time does not have six times.
+_INSTANCE = re.compile(
+    r"(?i)(?P<device>\bVEN_[0-9A-F]{4}&DEV_[0-9A-F]{4}[\w&]{0,60}[\\#]{1,4})(?P<unit>[\w&]{4,60})"
+)
+"""The key of one device in the Windows registry: of new GPUs it is their serial number."""
 _MAC = re.compile(
     r"(?i)(?<![\w:-])(?P<address>[0-9a-f]{2}(?P<between>[:-])(?:[0-9a-f]{2}(?P=between)){4}"
     r"[0-9a-f]{2})(?![\w:-])"
@@ -357,6 +361,8 @@ def without_addresses(text: str, pseudonym: Callable[[str], str]) -> str:
     if ":" in text or "-" in text:
         text = _V6.sub(lambda found: _replaced(found, pseudonym), text)
         text = _MAC.sub(lambda found: _replaced(found, pseudonym), text)
+    if "VEN_" in text.upper():
+        text = _INSTANCE.sub(lambda found: f"{found['device']}{pseudonym(found['unit'])}", text)
     if "." in text:
         text = _V4_OF_LINE.sub(lambda found: _replaced(found, pseudonym), text)
         text = _V4.sub(lambda found: _replaced_v4(found, pseudonym), text)

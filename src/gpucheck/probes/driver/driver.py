@@ -10,7 +10,7 @@ from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Found, Search
-from gpucheck.probes.driver.reading import modules
+from gpucheck.probes.driver.reading import modules, windows_driver
 from gpucheck.probes.system.reading import platform
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -160,7 +160,7 @@ def _program(host: Host, name: str, places: tuple[str, ...]) -> Answer[str]:
 
 def _windows(host: Host, notes: Notes) -> dict[str, Any]:
     """Fill the fields on Windows, which keeps the driver's files in one folder."""
-    folder = host.env().get("SYSTEMROOT", "C:\\Windows") + "\\System32"
+    folder = windows_driver.system32(host)
     values: dict[str, Any] = {}
     for field, name in (("libcuda", "nvcuda.dll"), ("libnvidia_ml", "nvml.dll")):
         path = f"{folder}\\{name}"
@@ -168,10 +168,11 @@ def _windows(host: Host, notes: Notes) -> dict[str, Any]:
         if host.exists(path).value:
             found = [Library(path, path, "System32", "driver", release="", size=None)]
         values[field] = _libraries(found, field, notes)
-    smi = f"{folder}\\nvidia-smi.exe"
-    values["nvidia_smi"] = notes.take(
-        "nvidia_smi", host.exists(smi).map(lambda there: smi if there else "")
-    )
+    smi = windows_driver.nvidia_smi(host)
+    values["nvidia_smi"] = notes.take("nvidia_smi", smi.absent(""))
+    release = windows_driver.release(host)
+    values["module_release"] = notes.take("module_release", release)
+    values["module_loaded"] = notes.take("module_loaded", release.map(bool))
     return values
 
 

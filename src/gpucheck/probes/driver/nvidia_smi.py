@@ -13,6 +13,7 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.language import say
 from gpucheck.machine import Host, Ran
+from gpucheck.probes.driver.reading import windows_driver
 
 DEADLINE = 30.0  # seconds for what asks the driver (docs/architecture.md, 1.5)
 LANE = "nvml"
@@ -20,10 +21,6 @@ LANE = "nvml"
 _TIMEOUT = 9.5
 """Time limit of one command in seconds: three commands fit the probe's deadline."""
 _QUERY = ("--query-gpu=driver_version,name", "--format=csv,noheader")
-_WINDOWS_PLACES = (
-    r"C:\Windows\System32\nvidia-smi.exe",
-    r"C:\Program Files\NVIDIA Corporation\NVSMI\nvidia-smi.exe",
-)
 _LINUX_PLACES = ("/usr/lib/wsl/lib/nvidia-smi",)
 # Chosen: a line for each GPU, some 30 of a banner. Whatever else is printed may be endless.
 _MAX_LINES, _MAX_LENGTH = 2000, 400
@@ -73,11 +70,12 @@ def _why_not(nvml: Nvml) -> str:
 
 def _find(host: Host) -> Answer[str]:
     """Return the path of nvidia-smi; "" if there is none."""
+    if host.identity().os == "windows":
+        return windows_driver.nvidia_smi(host).absent("")
     on_path = host.which("nvidia-smi")
     if on_path.value is not None:
         return on_path
-    windows = host.identity().os == "windows"
-    for path in _WINDOWS_PLACES if windows else _LINUX_PLACES:
+    for path in _LINUX_PLACES:
         if host.exists(path).value:
             return Answer(path, path)
     return on_path.absent("")

@@ -1,4 +1,7 @@
-"""NVIDIA devices on the PCI bus, found without any driver; on a Jetson in the device tree."""
+"""NVIDIA devices on the PCI bus, found without any driver.
+
+On a Jetson they are in the device tree, on Windows in the registry.
+"""
 
 import re
 from typing import Any
@@ -9,6 +12,8 @@ from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import OS_NAMES
 from gpucheck.language import say
 from gpucheck.machine import Host
+from gpucheck.machine.registry import DEVICES
+from gpucheck.probes.system.reading import windows_displays
 from gpucheck.probes.system.reading.platform import jetson_model
 from gpucheck.tables.pci_devices import PciDevices
 
@@ -38,6 +43,8 @@ _VENDORS = {
     "0x1013": "virtual",
     "0x80ee": "virtual",
 }
+_SHARED_GPU = ("0x1414", "008e")
+"""Microsoft's virtual render device: GPU-PV, which Windows Sandbox uses as well."""
 _JETSON_NODES = (
     "/sys/firmware/devicetree/base/gpu@*",
     "/sys/firmware/devicetree/base/bus@0/gpu@*",
@@ -53,9 +60,11 @@ _NO_LANES = (0, 255)
 def collect(host: Host, devices: PciDevices) -> Pci:
     """Walk the bus and examine NVIDIA's devices."""
     family = host.identity().os
+    if family == "windows":
+        return _windows(host, devices)
     if family != "linux":
         name = OS_NAMES[family]
-        why = say("the PCI bus is read on Linux only, and this is {system}", system=name)
+        why = say("the PCI bus is read on Linux and Windows, and this is {system}", system=name)
         return Pci(problems={"*": why})
     notes = Notes()
     jetson_gpu = notes.take("jetson_gpu", _jetson_gpu(host))
@@ -82,6 +91,64 @@ def collect(host: Host, devices: PciDevices) -> Pci:
         jetson_gpu=jetson_gpu,
         sources=notes.sources,
         problems=notes.problems,
+    )
+
+
+def _windows(host: Host, devices: PciDevices) -> Pci:
+    """Fill the section with the display adapters that Windows has now."""
+    notes = Notes()
+    answer = windows_displays.displays(host)
+    seen = [display for display in answer.value or () if display.there is not False]
+    vendors = [display.vendor for display in seen if display.vendor != _NVIDIA]
+    gpus: Answer[list[PciGpu]] = answer.map(
+        lambda _all: [_of_windows(one, devices) for one in seen if one.vendor == _NVIDIA]
+    )
+    if unclear := _unclear(host, seen, devices):
+        gpus = Answer(None, "", unclear)
+    names = answer.map(lambda _all: [display.name for display in seen])
+    gone = answer.map(
+        lambda every: [one.name for one in every if one.there is False and one.vendor == _NVIDIA]
+    )
+    return Pci(
+        gpus=notes.take("gpus", gpus),
+        adapters=notes.take("adapters", names),
+        former_gpus=notes.take("former_gpus", gone),
+        other_display_vendors=notes.take(
+            "other_display_vendors", answer.map(lambda _all: _named(vendors))
+        ),
+        jetson_gpu="",
+        sources={**notes.sources, "jetson_gpu": "uname"},
+        problems={"*": say("Windows does not show it"), **notes.problems},
+    )
+
+
+def _unclear(host: Host, seen: list[windows_displays.Display], devices: PciDevices) -> str:
+    """Return why the GPUs are unknown although the registry has been read; "" if they are known."""
+    for display in seen:
+        if display.vendor == _NVIDIA and display.there is None:
+            return say(
+                "Windows knows {gpu}, but no driver serves it: it may lack one, be disabled, or "
+                "have been taken out",
+                gpu=_of_windows(display, devices).product or f"10de:{display.device_id}",
+            )
+        if (display.vendor, display.device_id) == _SHARED_GPU:
+            return say("Hyper-V shares a GPU of its host with this machine, and hides whose it is")
+    if not seen and host.identity().machine.lower() == "arm64":
+        return say("a GPU that is part of the processor is not on the bus")
+    return ""
+
+
+def _of_windows(display: windows_displays.Display, devices: PciDevices) -> PciGpu:
+    row = devices.device(display.device_id)
+    return PciGpu(
+        address=display.address or None,
+        device_id=display.device_id,
+        product=" / ".join(row.products) if row else None,
+        chip=(row.chip if row else None) or None,
+        compute_capability=(row.compute_capability if row else None) or None,
+        bound_driver=display.service,
+        sources={"*": DEVICES},
+        problems={"*": say("Windows does not show it")},
     )
 
 
@@ -119,7 +186,11 @@ def _other_vendors(found: list[tuple[str, str, str]]) -> list[str]:
         if kind.startswith(_DISPLAY_CLASS)
         or (kind.startswith(_ACCELERATOR_CLASS) and vendor == _AMD)
     ]
-    return list(dict.fromkeys(_VENDORS.get(v, v) for v in displays if v not in ("", _NVIDIA)))
+    return _named([vendor for vendor in displays if vendor not in ("", _NVIDIA)])
+
+
+def _named(vendors: list[str]) -> list[str]:
+    return list(dict.fromkeys(_VENDORS.get(vendor, vendor) for vendor in vendors))
 
 
 def _is_virtual_function(host: Host, path: str) -> bool:

@@ -1,0 +1,108 @@
+r"""The display adapters of Windows, from its registry: with or without a driver.
+
+Windows also keeps adapters that were taken out. Those that are there now are named below the
+service of their driver (``Services\nvlddmkm\Enum``), which Windows writes anew at each start.
+"""
+
+import re
+
+import msgspec
+
+from gpucheck.facts import Answer
+from gpucheck.machine import Host
+from gpucheck.machine.registry import DEVICES, is_display
+
+_CONTROL = r"HKLM\SYSTEM\CurrentControlSet\Control\Class"
+_SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
+_MOST_OF_A_SERVICE = 16  # chosen: more adapters than a machine has slots for
+_DEVICE = r"VEN_([0-9A-F]{4})&DEV_([0-9A-F]{4})"
+_PLACE = r"\((\d{1,3}),(\d{1,2}),(\d)\)$"
+"""``LocationInformation`` ends with bus, device and function, in decimal digits."""
+_VERSION = r"\d{1,3}\.\d{1,3}\.(\d{1,3})\.(\d{1,4})"
+_OF_NVIDIA = "nv"
+"""NVIDIA's kernel driver is ``nvlddmkm``."""
+
+
+class Display(msgspec.Struct, frozen=True, kw_only=True):
+    """One display adapter on the PCI bus."""
+
+    vendor: str
+    """``0x10de``, as Linux writes it."""
+    device_id: str
+    name: str
+    """As the Device Manager shows it; with Microsoft's driver that is no product. The registry has
+    it behind the place of its translations: ``@oem5.inf,%nvidia_dev.2c05%;NVIDIA GeForce ...``."""
+    service: str
+    """Of its driver: nvlddmkm, BasicDisplay; "" if it has none."""
+    driver_release: str
+    """NVIDIA's own name of it; "" of other drivers."""
+    address: str
+    there: bool | None
+    """None if it has no driver: such an adapter may have been taken out."""
+
+
+def displays(host: Host) -> Answer[list[Display]]:
+    """Return the display adapters that Windows has seen."""
+    devices = host.registry(DEVICES)
+    if devices.value is None:
+        return Answer(None, devices.source, devices.problem, devices.missing)
+    found: list[Display] = []
+    for device in devices.value.subkeys:
+        ids = re.match(_DEVICE, device, re.IGNORECASE)
+        if ids is None:
+            continue
+        below = host.registry(f"{DEVICES}\\{device}").value
+        for instance in below.subkeys if below else ():
+            place = f"{device}\\{instance}"
+            display = _display(host, place, f"0x{ids[1].lower()}", ids[2].lower())
+            if display is not None:
+                found.append(display)
+    return Answer(found, DEVICES)
+
+
+def nvidia_release(version: str) -> str:
+    """Return NVIDIA's release for a version of Windows: 572.83 for 32.0.15.7283, else ""."""
+    found = re.fullmatch(_VERSION, version)
+    if found is None:
+        return ""
+    digits = f"{found[1]}{found[2]:0>4}"[-5:]
+    return f"{digits[:3]}.{digits[3:]}"
+
+
+def runs_nvidia_driver(display: Display) -> bool:
+    """Whether NVIDIA's driver serves the adapter."""
+    return _is_nvidia(display.service)
+
+
+def _is_nvidia(service: str) -> bool:
+    return service.lower().startswith(_OF_NVIDIA)
+
+
+def _display(host: Host, place: str, vendor: str, device_id: str) -> Display | None:
+    names = ("ClassGUID", "CompatibleIDs", "DeviceDesc", "Driver", "LocationInformation", "Service")
+    key = host.registry(f"{DEVICES}\\{place}", *names).value
+    if key is None or not is_display(key.values):
+        return None
+    service = key.text("Service")
+    driver = host.registry(f"{_CONTROL}\\{key.text('Driver')}", "DriverVersion").value
+    version = driver.text("DriverVersion") if driver else ""
+    bus = re.search(_PLACE, key.text("LocationInformation"))
+    return Display(
+        vendor=vendor,
+        device_id=device_id,
+        name=key.text("DeviceDesc").rpartition(";")[2],
+        service=service,
+        driver_release=nvidia_release(version) if _is_nvidia(service) else "",
+        address=f"0000:{int(bus[1]):02x}:{int(bus[2]):02x}.{bus[3]}" if bus else "",
+        there=_is_there(host, service, f"PCI\\{place}") if service else None,
+    )
+
+
+def _is_there(host: Host, service: str, instance: str) -> bool | None:
+    """Whether the service's list of devices names the instance; without a list it has none."""
+    numbers = map(str, range(_MOST_OF_A_SERVICE))
+    answer = host.registry(f"{_SERVICES}\\{service}\\Enum", *numbers)
+    if answer.value is None and not answer.missing:
+        return None
+    present = answer.value.values.values() if answer.value else ()
+    return instance.lower() in (str(name).lower() for name in present)
