@@ -8,11 +8,19 @@ from gpucheck.engine.report import Owner
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
 
+_NOT_OF_ENVIRONMENT = ("code", "other")
+
 
 @functools.cache
 def finding_of(concern: Literal["code", "other"]) -> str:
     """Return the slug of the finding for what is no fault of the environment."""
     return next(slug for slug, rule in all_rules().items() if rule.concern == concern)
+
+
+def accuses(slug: str) -> bool:
+    """Whether a cause is a fault of the environment; ``healthy`` is no finding at all."""
+    rule = all_rules().get(slug)
+    return rule is not None and rule.owner not in _NOT_OF_ENVIRONMENT
 
 
 def owner_of(report: Report) -> Owner:

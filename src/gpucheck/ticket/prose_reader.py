@@ -18,6 +18,7 @@ from functools import cache, lru_cache
 import msgspec
 
 from gpucheck.facts.pasted import Lead
+from gpucheck.ticket.owner import accuses
 
 PLACES = 1 << 14
 """Places of the hashed counts: 65,536 read no better, and 16,384 keep the model below 1 MB."""
@@ -34,8 +35,6 @@ _LANE = 4
 _MOST_LEADS = 3
 _LEAST_SHARE = 0.05
 """Chosen: what fewer than one in twenty such texts are about helps nobody to decide."""
-NO_FAULT = frozenset({"healthy", "application-bug", "not-gpu-related"})
-"""The answers that accuse nothing of the environment."""
 _DOUBT = 0.3
 """Chosen: from this share on a text that nothing else examined is not called healthy. On 998 fresh
 tickets 0.5 and 0.1 miss hardly more or fewer faults, and 0.1 doubts every tenth text without one.
@@ -134,7 +133,7 @@ def leads_of(text: str, *, doubts_only: bool = False) -> list[Lead]:
     found = shares(text)
     if not found:
         return []
-    of_faults = sum(share for cause, share in found.items() if cause not in NO_FAULT)
+    of_faults = sum(share for cause, share in found.items() if accuses(cause))
     if doubts_only and of_faults < _DOUBT:
         return []
     by_share = sorted(found.items(), key=lambda item: -item[1])

@@ -20,7 +20,8 @@ from gpucheck.ticket.exceptions import cut_off
 from gpucheck.ticket.failure import Failure, failure_of, last_progress
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
-from gpucheck.ticket.prose_reader import NO_FAULT, agrees
+from gpucheck.ticket.owner import accuses
+from gpucheck.ticket.prose_reader import agrees
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
@@ -30,8 +31,6 @@ _GIVEN = {Role.COMMAND, Role.SETTING}
 """A variable may be set before a command."""
 _WEAKENING = {Role.JOURNAL, Role.WARNING}
 """Of what a daemon says, or a program warns of, only what points to a cause counts."""
-_NOT_OF_ENVIRONMENT = ("code", "other")
-"""The owners of findings that tell of no fault of the environment."""
 
 
 class Reading(msgspec.Struct, frozen=True, kw_only=True):
@@ -140,7 +139,7 @@ def _that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> 
 
 def _is_vague(match: Match, text: Text) -> bool:
     """Whether a message alone is too little to accuse the environment."""
-    if match.slug in NO_FAULT or role_of(text, match.index) is not Role.SAID:
+    if not accuses(match.slug) or role_of(text, match.index) is not Role.SAID:
         return False
     return match.message.strength in (Strength.FITS, Strength.SYMPTOM)
 
@@ -180,7 +179,7 @@ def _always_looks_so(match: Match, role: Role) -> bool:
 
 def _tells(match: Match, role: Role, failure: Failure) -> bool:
     """Whether a weak message counts beside an exception."""
-    if all_rules()[match.slug].owner in _NOT_OF_ENVIRONMENT or match.index in failure.lines:
+    if not accuses(match.slug) or match.index in failure.lines:
         return True
     if failure.is_of_program:
         return False

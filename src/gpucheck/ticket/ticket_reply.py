@@ -23,7 +23,6 @@ from gpucheck.output.ticket_text import where, worked
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _COLLECT_ENV = "python -m torch.utils.collect_env"
-_NOT_OF_ENVIRONMENT = ("code", "other")
 _TO_SEND = {
     "driver": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'", _COLLECT_ENV),
     "cluster": (_COLLECT_ENV, "NCCL_DEBUG=INFO torchrun SCRIPT"),
@@ -132,7 +131,7 @@ def _as_code(sentence: Sentence, finding: Finding) -> str:
 def _to_send(finding: Finding) -> tuple[str, ...]:
     """Return the most informative output to ask for if the fix did not help, by area."""
     rule = all_rules().get(finding.slug)
-    if rule is not None and rule.owner in _NOT_OF_ENVIRONMENT:
+    if not accuses(finding.slug):
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
     return _TO_SEND.get(family, (_COLLECT_ENV,))
