@@ -20,6 +20,7 @@ from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
+from gpucheck.ticket.owner import accuses
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
 _COLLECT_ENV = "python -m torch.utils.collect_env"
@@ -131,7 +132,7 @@ def _as_code(sentence: Sentence, finding: Finding) -> str:
 def _to_send(finding: Finding) -> tuple[str, ...]:
     """Return the most informative output to ask for if the fix did not help, by area."""
     rule = all_rules().get(finding.slug)
-    if not accuses(finding.slug):
+    if rule is not None and not accuses(rule.slug):
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
     return _TO_SEND.get(family, (_COLLECT_ENV,))
