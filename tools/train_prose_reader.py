@@ -19,15 +19,17 @@ import math
 import zlib
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
-from sklearn.svm import LinearSVC
 
 from gpucheck.ticket.prose_reader import PLACES, Model, counted, weighed
+
+if TYPE_CHECKING:  # imported late: --help does not need them
+    from scipy.sparse import csr_matrix
+    from sklearn.svm import LinearSVC
 
 _ROOT = Path(__file__).parents[1]
 TICKETS = _ROOT / "tools" / "prose_reader" / "tickets.npz"
@@ -94,8 +96,10 @@ class Tickets:
             self.about.append({"set": name, **kept})
         return len(self.rows) - before
 
-    def matrix(self) -> csr_matrix:
+    def matrix(self) -> "csr_matrix":
         """Return the counts as the model weighs them, each row of length 1."""
+        from scipy.sparse import csr_matrix  # noqa: PLC0415
+
         weights = [[weighed(count) for count in row.values()] for row in self.rows]
         lengths = [math.sqrt(sum(weight * weight for weight in row)) or 1.0 for row in weights]
         return csr_matrix(
@@ -119,8 +123,10 @@ class Tickets:
         )
 
 
-def fitted(matrix: csr_matrix, labels: NDArray[np.str_]) -> LinearSVC:
+def fitted(matrix: "csr_matrix", labels: NDArray[np.str_]) -> "LinearSVC":
     """Return the model that these tickets teach."""
+    from sklearn.svm import LinearSVC  # noqa: PLC0415
+
     return LinearSVC(C=_COST, random_state=_SEED).fit(matrix, labels)
 
 

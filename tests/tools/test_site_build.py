@@ -79,7 +79,7 @@ def _one_page(monkeypatch: pytest.MonkeyPatch, home: str, page: str) -> None:
         (folder / "findings/index.md").write_text(page, encoding="utf-8")
 
     monkeypatch.setattr(sources, "write", write)
-    monkeypatch.setattr(sources, "all_rules", dict)
+    monkeypatch.setattr(sources, "in_both_languages", list)
     extension._both.cache_clear()  # noqa: SLF001
 
 

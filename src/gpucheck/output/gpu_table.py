@@ -3,7 +3,6 @@
 A column that nobody could read is left out, and a dash stands for a single value that was not read.
 """
 
-import statistics
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -221,6 +220,8 @@ def _clock(gpu: NvmlGpu, gpus: Sequence[NvmlGpu | None]) -> str:
     ]  # fmt: skip
     if len(clocks) < _PEERS or not _is_busy(gpu):
         return str(gpu.sm_clock_mhz)
+    import statistics  # noqa: PLC0415  # most machines have one GPU
+
     share = f"{gpu.sm_clock_mhz / statistics.median(clocks):.0%}"
     return str(gpu.sm_clock_mhz) if share == "100%" else f"{gpu.sm_clock_mhz} ({share})"
 
