@@ -101,13 +101,15 @@ def _windows(host: Host, devices: PciDevices) -> Pci:
     seen = [display for display in answer.value or () if display.there is not False]
     vendors = [display.vendor for display in seen if display.vendor != _NVIDIA]
     gpus: Answer[list[PciGpu]] = answer.map(
-        lambda _all: [_of_windows(one, devices) for one in seen if one.vendor == _NVIDIA]
+        lambda _all: [_of_windows(card, devices) for card in seen if card.vendor == _NVIDIA]
     )
     if unclear := _unclear(host, seen, devices):
         gpus = Answer(None, "", unclear)
     names = answer.map(lambda _all: [display.name for display in seen])
     gone = answer.map(
-        lambda every: [one.name for one in every if one.there is False and one.vendor == _NVIDIA]
+        lambda every: [
+            card.name for card in every if card.there is False and card.vendor == _NVIDIA
+        ]
     )
     return Pci(
         gpus=notes.take("gpus", gpus),
