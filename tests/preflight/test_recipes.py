@@ -15,7 +15,7 @@ import pytest
 import slurm_cluster
 from broken_torch import break_torch
 from left_behind import wait_until
-from recipe_support import put_on_path
+from recipe_support import for_cpu_ranks, put_on_path
 from slurm_cluster import Cluster
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
@@ -42,7 +42,7 @@ def test_a_batch_script_goes_into_the_queue_again_without_the_bad_node(slurm: Cl
     train = slurm.folder / "bin" / "train.sh"
     train.write_text("#!/bin/sh\necho training on $SLURMD_NODENAME\n")
     train.chmod(0o755)
-    text = (EXAMPLES / "slurm" / "gate.sbatch").read_text()
+    text = for_cpu_ranks((EXAMPLES / "slurm" / "gate.sbatch").read_text())
     script = slurm.folder / "gate.sbatch"
     script.write_text(text.replace("--nodes=4", "--nodes=3"))  # one of four is a spare
     first = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
@@ -73,7 +73,8 @@ def test_a_stopped_task_holds_the_job_no_longer_than_the_wait_of_srun(slurm: Clu
     held = '[ "$SLURM_PROCID" != 1 ] || (sleep 1.5; kill -STOP $$) &\nexec '
     tool.write_text(tool.read_text().replace("exec ", held))
     script = slurm.folder / "gate.sbatch"
-    text = (EXAMPLES / "slurm" / "gate.sbatch").read_text().replace("--nodes=4", "--nodes=3")
+    text = for_cpu_ranks((EXAMPLES / "slurm" / "gate.sbatch").read_text())
+    text = text.replace("--nodes=4", "--nodes=3")
     script.write_text(text.replace("--wait=90", "--wait=5").replace("train.sh", "true"))
     job = slurm.run("sbatch", "--parsable", str(script), env={"PATH": path}).stdout.strip()
     slurm.state(job, 200)
@@ -151,8 +152,8 @@ def test_a_prolog_drains_for_an_unfit_node_and_for_nothing_else(
 ) -> None:
     cluster, folder = guarded
     conf = f"export SLURM_CONF={cluster.env['SLURM_CONF']} PATH"
-    text = (EXAMPLES / "slurm" / "prolog.sh").read_text().replace("export PATH", conf)
-    text = text.replace('--require gpus-per-node="$gpus" ', "")  # two ranks on the CPU
+    text = for_cpu_ranks((EXAMPLES / "slurm" / "prolog.sh").read_text())
+    text = text.replace("export PATH", conf)
     broken = break_torch(folder / "broken", "SLURMD_NODENAME", "gate02", "tensor.add_(1)")
     script = shell(text, folder, put_on_path(folder, broken=broken))
     (folder / "prolog").write_text(on_one_node(script, "gate02"))

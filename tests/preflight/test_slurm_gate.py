@@ -195,6 +195,20 @@ def test_without_a_pass_and_without_a_host_nothing_trains(
     assert "submitted again as" not in log
 
 
+def test_the_gate_requires_the_gpus_and_has_the_cpus_that_the_job_asked_for(gate: Gate) -> None:
+    """It is one task a node, even if the training has one for each GPU."""
+    text = gate.script.read_text().replace("--ntasks-per-node=1\n", "--ntasks-per-node=4\n", 1)
+    text = text.replace("--cpus-per-task=8", "--cpus-per-task=2")
+    gate.script.write_text(text)
+    words = '"of $SLURM_NTASKS with $SLURM_CPUS_PER_TASK:"'
+    gate.program("gpucheck", f'#!/bin/sh\necho {words} "$@"\nexit 3\n')
+    log = gate.end(gate.submit())[1]
+    assert log.count("of 2 with 2: preflight --gpus 8 --timeout 300 ") == 2, log
+    gate.script.write_text(text.replace("--gpus-per-node=8", "--gres=gpu:8"))
+    log = gate.end(gate.submit())[1]
+    assert log.count("preflight --gpus 8 --timeout 300 ") == 2, log
+
+
 def test_a_slow_job_may_be_let_in(gate: Gate) -> None:
     gate.gpucheck(more="verdict=5")
     status, _ = gate.end(gate.submit("--export=ALL,GATE_SLOW=train"))

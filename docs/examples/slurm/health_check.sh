@@ -4,6 +4,7 @@
 #
 # slurmd kills this script after 60 seconds and ignores its status, so the script drains the node.
 # IDLE, which drained nodes without jobs are as well: the self-tests would disturb a job, and would take the load of the job for a fault.
+# gpucheck must be in one of these folders; a link to it is enough.
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
 node=${SLURMD_NODENAME:-$(hostname -s)}
 logs=/var/log/gpucheck

@@ -6,6 +6,7 @@
 # commands of Slurm, which could hold up slurmctld: it leaves the reason in a file, and
 # health_check.sh puts it in place of Slurm's "Prolog error".
 gpus=8 # of this node
+# gpucheck must be in one of these folders; a link to it is enough.
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
 node=${SLURMD_NODENAME:-$(hostname -s)}
 logs=/var/log/gpucheck

@@ -25,3 +25,10 @@ def put_on_path(folder: Path, more: str = "", broken: Path | None = None, *, ran
     )
     command.chmod(0o755)
     return f"{tools}:{os.environ['PATH']}"
+
+
+def for_cpu_ranks(recipe: str) -> str:
+    """Take the required number of GPUs out of a recipe: ranks on the CPU have none."""
+    wanted = '--gpus "$gpus" '
+    assert wanted in recipe
+    return recipe.replace(wanted, "")
