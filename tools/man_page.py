@@ -7,9 +7,9 @@ The same gpucheck always gives the same pages: they have its version and no date
 kept in the repository; whoever packages gpucheck makes them.
 """
 
+import argparse
 import inspect
 import re
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -140,9 +140,9 @@ def escaped(words: str) -> str:
 
 def main() -> None:
     """Write the pages into the folder that is named."""
-    if len(sys.argv) != 2:  # noqa: PLR2004  # the program and the folder
-        sys.exit("usage: python tools/man_page.py FOLDER")
-    folder = Path(sys.argv[1])
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("folder", type=Path, metavar="FOLDER")
+    folder: Path = parser.parse_args().folder
     folder.mkdir(parents=True, exist_ok=True)
     for name, page_text in pages().items():
         (folder / name).write_text(page_text, encoding="utf-8")
