@@ -259,8 +259,9 @@ def _answer(tracker: Tracker, environ: Mapping[str, str], *, dry_run: bool) -> s
     """Answer the ticket, or print the answer; return what was done."""
     ticket = tracker.ticket(tracker.event())
     answer = judged(ticket.text, environ)
-    language = environ.get("GPUCHECK_LANG", "en")
-    body = f"{MARKER}\n{answer.reply}\n{FOOTER.get(language, FOOTER['en'])}\n"
+    # The reply begins with gpucheck's own words: with "auto", only they show its language.
+    language = "en" if answer.reply[:1].isascii() else "zh"
+    body = f"{MARKER}\n{answer.reply}\n{FOOTER[language]}\n"
     label = _label(answer.owner, environ.get("GPUCHECK_LABEL", "gpucheck"))
     if dry_run:
         return f"Label: {label or 'none'}\n\n{body}"
@@ -290,7 +291,7 @@ def judged(text: str, environ: Mapping[str, str]) -> Answer:
     return Answer(
         cause=causes[0],
         confidence=first["confidence"],
-        reply=_triage(text, environ, "--reply", "--lang", environ.get("GPUCHECK_LANG", "en")),
+        reply=_triage(text, environ, "--reply", "--lang", environ.get("GPUCHECK_LANG", "auto")),
         owner=first.get("owner") or report.get("owner") or "",
     )
 

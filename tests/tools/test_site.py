@@ -36,9 +36,10 @@ def test_every_finding_has_a_page_with_all_its_samples(language: Language) -> No
 def test_a_page_begins_with_the_fix_and_its_commands(language: Language) -> None:
     fix, meaning = (f"## {WORDS[language][name]}\n" for name in ("fix", "meaning"))
     for slug, page in _pages(language).items():
-        after_title = page.partition("\n# ")[2].partition("\n")[2].lstrip()
-        assert after_title.startswith(fix), slug
-        first = after_title.removeprefix(fix).partition(meaning)[0]
+        above, _, below = page.partition("\n# ")[2].partition("\n")[2].partition(fix)
+        called = WORDS[language]["called"].format(slug=f"`{slug}`")  # a terminal prints the slug
+        assert above.strip() == called
+        first = below.partition(meaning)[0]
         assert first.strip(), slug
         found = all_messages().get(slug)
         shown = {line for block in _FENCED.finditer(first) for line in block["lines"].split("\n")}
@@ -60,6 +61,36 @@ def test_the_index_has_every_finding_in_its_family(language: Language) -> None:
     assert {rule.family for rule in all_rules().values()} == set(findings.FAMILIES)
     listed = re.findall(r"^- \[([^\]]+)\]\(([a-z0-9-]+)\.md\)", text, re.MULTILINE)
     assert sorted(target for _, target in listed) == list(all_rules())
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_the_sidebar_has_every_finding_in_the_order_of_titles(language: Language) -> None:
+    text = findings.index(language)
+    (entries,) = re.findall(
+        r"^```\{toctree\}\n:hidden:\n\n(.*?)^```$", text, re.MULTILINE | re.DOTALL
+    )
+    titles = {
+        slug: _ESCAPED.sub(r"\1", title).lower()
+        for title, slug in re.findall(r"^- \[(.+)\]\(([a-z0-9-]+)\.md\)", text, re.MULTILINE)
+    }
+    assert sorted(entries.split()) == list(all_rules())
+    shown = [titles[slug] for slug in entries.split()]
+    latin = [title for title in shown if title.isascii()]
+    assert latin == sorted(latin)
+    by_sound = [title[0] for title in shown if title[0] in "编程驱"]
+    assert by_sound == sorted(by_sound, key="编程驱".index)
+    assert bool(by_sound) == (language == "zh")
+
+
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_where_another_torch_mends_the_page_has_the_command_that_finds_it(
+    language: Language,
+) -> None:
+    advised = WORDS[language]["recommend"]
+    pages = {slug for slug, page in _pages(language).items() if advised in page}
+    assert pages == set(findings.ANOTHER_TORCH)
+    mended = {slug for slug, rule in all_rules().items() if rule.another_torch_mends}
+    assert mended <= pages
 
 
 def test_chinese_pages_have_no_english_sentence_of_ours() -> None:

@@ -17,6 +17,12 @@ from gpucheck.output.pages import finding_page, items_of
 from gpucheck.output.terms import term
 
 FAMILIES = ("driver", "torch", "libraries", "runtime", "cluster", "gpucheck")
+ANOTHER_TORCH = (
+    "driver-too-old", "gpu-too-new-for-torch", "gpu-too-old-for-torch", "torch-cpu-only",
+    "torch-missing",
+)  # fmt: skip
+"""Findings that another build of PyTorch mends, on most machines: which one depends on the GPU."""
+_RECOMMEND = 'gpucheck recommend --gpu "RTX 5070 Ti" --driver 572.83 --os windows'
 _NAME = re.compile(r"^[^:：]{1,12}[:：] ?")  # noqa: RUF001  # Chinese signs
 _STRONGEST_FIRST = (Confidence.CERTAIN, Confidence.LIKELY, Confidence.POSSIBLE)
 
@@ -46,8 +52,12 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
     fix, meaning, evidence = _sorted(rule, explained.paragraphs)
     yield _described(own["description"].format(title=explained.title))
     yield f"# {plain(title(rule))}\n"
+    yield f"{own['called'].format(slug=code(rule.slug))}\n"
     yield f"## {own['fix']}\n"
     yield from shown(fix)
+    if rule.slug in ANOTHER_TORCH:
+        yield f"{own['recommend']}\n"
+        yield block(_RECOMMEND, "sh")
     for offered in messages.fixes if messages else ():
         yield f"{plain(spoken(offered.text))}\n"
         if offered.commands:
@@ -55,7 +65,6 @@ def _lines(rule: Rule, messages: FindingMessages | None, language: Language) -> 
     if rule.judge and rule.owner not in ("cluster", "code"):  # those show in a job, or in a text
         yield f"{own['check']}\n"
     yield f"## {own['meaning']}\n"
-    yield f"{own['called'].format(slug=code(rule.slug))}\n"
     yield from shown(meaning)
     yield f"## {own['evidence']}\n"
     yield from shown((*evidence, *explained.facts))
@@ -153,13 +162,21 @@ def index(language: Language) -> str:
     own = words(language)
     with speaking(language):
         parts = [f"# {own['findings']}\n", f"{own['about']}\n"]
+        by_title = sorted(all_rules().values(), key=_place)
         for family in FAMILIES:
-            rules = [rule for rule in all_rules().values() if rule.family == family]
+            rules = [rule for rule in by_title if rule.family == family]
             parts.append(f"## {plain(own['family'].format(family=spoken(term(family))))}\n")
             parts += [_entry(rule) for rule in rules]
-            names = "\n".join(rule.slug for rule in rules)
-            parts.append(f"\n```{{toctree}}\n:hidden:\n\n{names}\n```\n")
+            parts.append("")
+        # One list, because the sidebar shows no families.
+        names = "\n".join(rule.slug for rule in by_title)
+        parts.append(f"```{{toctree}}\n:hidden:\n\n{names}\n```\n")
     return "\n".join(parts)
+
+
+def _place(rule: Rule) -> bytes:
+    """Return where a title stands among others: GB18030 has the common characters by sound."""
+    return title(rule).casefold().encode("gb18030")
 
 
 def _entry(rule: Rule) -> str:

@@ -33,8 +33,14 @@ WORDS: dict[Language, Words] = {
         "suppressed-by": "This finding is not reported beside these, because they explain it:",
         "suppresses": "These are not reported beside this finding, because it explains them:",
         "check": (
-            "Does your machine have it? Run `gpucheck`: it prints the commands that fit this "
-            "machine. It needs no network and no root."
+            "To find out whether your machine has it, [install gpucheck](../docs/install.md) and "
+            "run `gpucheck`: it prints the commands that fit your machine. To examine a machine "
+            "it needs neither root nor the network."
+        ),
+        "recommend": (
+            "`gpucheck recommend` ([install gpucheck](../docs/install.md)) prints the command that "
+            "installs a PyTorch for your GPU and driver. It also does so for a machine that you "
+            "describe:"
         ),
         "description": "{title} - causes, how gpucheck recognises it, messages and fixes",
     },
@@ -69,8 +75,12 @@ WORDS: dict[Language, Words] = {
         "suppressed-by": "出现以下任一问题时，不再报告本问题，因为它们已能解释：",
         "suppresses": "出现本问题时，不再报告以下问题，因为本问题已能解释：",
         "check": (
-            "想知道你的机器有没有这个问题，请运行 `gpucheck --lang zh`："
-            "它会给出适合这台机器的命令，不需要网络，也不需要 root 权限。"
+            "想知道你的机器有没有这个问题，请[安装 gpucheck](../docs/install.md)，再运行 "
+            "`gpucheck --lang zh`：它会给出适合你机器的命令。检查机器时不需要 root 权限，也不联网。"
+        ),
+        "recommend": (
+            "`gpucheck --lang zh recommend`（[安装 gpucheck](../docs/install.md)）会给出安装命令，"
+            "所装的 PyTorch 适合你的 GPU 和驱动。也可以描述一台机器："
         ),
         "description": "{title}：原因、gpucheck 如何识别、报错信息和解决办法",
     },

@@ -8,10 +8,10 @@ enabled".
 
 Causes: on Windows, a plain ``pip install torch`` installs the CPU build; on Linux, ``--index-url
 .../whl/cpu`` was used, or a lock file made on another machine; with conda, the solver preferred the
-CPU variant, or there is no CUDA build for this Python.
+CPU variant, or there is no CUDA build for this Python. For pip, ``2.6.0+cpu`` already satisfies
+``torch==2.6.0``, so it does not replace a CPU build that is still installed.
 
-Fix: uninstall the CPU build and install a CUDA build from PyTorch's own wheel index. Uninstall
-first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``.
+Fix: install a CUDA build from PyTorch's own wheel index in place of the CPU build.
 """
 
 from gpucheck.advice import START_PAGE, TorchFixes

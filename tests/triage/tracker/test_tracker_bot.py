@@ -300,11 +300,31 @@ def test_gpucheck_does_not_inherit_the_token(
     assert len(tracker.comments) == 1
 
 
-def test_the_answer_may_be_chinese(tracker: FakeTracker, tmp_path: Path) -> None:
-    run_bot({**GITHUB.environ(tmp_path, tracker), "GPUCHECK_LANG": "zh"})
+ENGLISH_WORDS, CHINESE_WORDS = "I have no idea why.", "刚装好驱动训练就跑不起来。请问怎么解决"
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted", "said"),
+    [
+        (ENGLISH_WORDS, {}, ("Thank you for the report.", "A program wrote this answer")),
+        (CHINESE_WORDS, {}, ("感谢反馈。", "自动生成")),
+        (CHINESE_WORDS, {"GPUCHECK_LANG": "auto"}, ("感谢反馈。", "自动生成")),
+        (ENGLISH_WORDS, {"GPUCHECK_LANG": "zh"}, ("感谢反馈。", "自动生成")),
+        (
+            CHINESE_WORDS,
+            {"GPUCHECK_LANG": "en"},
+            ("Thank you for the report.", "A program wrote this answer"),
+        ),
+    ],
+)
+def test_the_answer_is_in_the_language_of_the_ticket_or_in_the_wanted_one(
+    words: str, wanted: dict[str, str], said: tuple[str, str], tracker: FakeTracker, tmp_path: Path
+) -> None:
+    saying = GITHUB.saying(f"{words}\n\n{CERTAIN}\n", words)
+    run_bot({**GITHUB.environ(tmp_path, tracker, saying), **wanted})
     body = tracker.comments[0]["body"] or ""
-    assert "感谢反馈。" in body
-    assert "自动生成" in body
+    assert body.startswith(f"{MARKER}\n{said[0]}")
+    assert said[1] in body
 
 
 def test_a_dry_run_sends_nothing_and_needs_no_token(tracker: FakeTracker, tmp_path: Path) -> None:
