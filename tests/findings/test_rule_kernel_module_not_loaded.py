@@ -139,10 +139,11 @@ def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
     )
     found = hit(judge(LINUX, HOST, BUS, driver))
     assert "modprobe.d and the kernel command line block it (" in found.headline
-    first, second = found.fixes
-    assert first.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
-    assert any(command.endswith(" /etc/modprobe.d/no.conf") for command in first.commands)
-    assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
+    (both,) = found.fixes
+    assert both.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
+    assert any(command.endswith(" /etc/modprobe.d/no.conf") for command in both.commands)
+    assert "After that, remove nvidia from module_blacklist=nvidia" in both.text
+    assert both.commands[-1] == "sudo reboot"
 
 
 @pytest.mark.process

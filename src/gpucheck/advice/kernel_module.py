@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.advice.driver_packages import UBUNTU
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
-from gpucheck.facts.claims import Confidence, Fix, also
+from gpucheck.facts.claims import Confidence, Fix, and_then
 from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import System
@@ -199,7 +199,7 @@ class ModuleFixes(Derived):
         fixes = (self._unblocked_by_files(),) if lines else ()
         if by_kernel:
             other = unblock(by_kernel, _WHOLE_MODULE, manager)
-            fixes = (*fixes, also(other) if fixes else other)
+            fixes = (and_then(fixes[0], other) if fixes else other,)
         return Cause(
             why=_who_blocks(lines, by_kernel),
             facts=("driver.blacklist",),
