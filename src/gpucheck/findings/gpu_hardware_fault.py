@@ -19,16 +19,18 @@ Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnost
 card if the fault comes back, or at once after a failed remapping.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from gpucheck.advice import DriverFixes
+from gpucheck.derived.batch_jobs import scheduler_of
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
@@ -70,6 +72,7 @@ _CONTAINED = OnGpu(
 _SLUG = "gpu-hardware-fault"
 _OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
 _LONG_AGO = 24 * 3600.0  # chosen: a GPU that answers a day later is no emergency
+_MASK = "CUDA_VISIBLE_DEVICES"
 _HOUR, _MINUTE = 3600, 60  # seconds
 
 
@@ -85,6 +88,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     update: DriverFixes,
     tests: SelfTests,
     says: SelfTestSays,
+    environment: Environment,
 ) -> Judgement:
     """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
@@ -108,7 +112,10 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
             return Hit(
                 headline=headline,
                 evidence=facts,
-                fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
+                fixes=(
+                    *_fixes(gpu_index(gpus, at), around, update, replace=replace),
+                    *(_meanwhile(_unnamed(gpus, named), environment, around) if replace else ()),
+                ),
                 gpus=named,
             )
     row = cuda_errors.error(cuda.init_code or 0)
@@ -292,6 +299,39 @@ def _diagnose() -> Fix:
     return Fix(
         text=say("If it comes back, run NVIDIA's diagnostics (DCGM) and have the card replaced."),
         commands=("dcgmi diag -r 3", "nvidia-smi -q -d ECC,ROW_REMAPPER,PAGE_RETIREMENT"),
+    )
+
+
+def _unnamed(gpus: list[NvmlGpu], named: Iterable[tuple[str, OnGpu]]) -> list[NvmlGpu]:
+    """Return the GPUs of which no fault is known."""
+    bad = {where for where, _ in named}
+    return [
+        gpu
+        for at, gpu in enumerate(gpus)
+        if not gpu.lost and not bad & {f"nvml.gpus.{at}", gpu.pci_address}
+    ]
+
+
+def _meanwhile(
+    good: list[NvmlGpu], environment: Environment, around: Surroundings
+) -> tuple[Fix, ...]:
+    """Return how to work on the other GPUs; nothing where they may not all be for this user."""
+    indices = [gpu.index for gpu in good if gpu.index is not None and not gpu.mig_enabled]
+    are_free = environment.variables is not None and environment.get(_MASK) is None
+    if not indices or len(indices) < len(good) or not are_free or scheduler_of(environment):
+        return ()
+    return (
+        Fix(
+            text=say_many(
+                len(indices),
+                "Until the card is replaced, let your programs use only the other GPU.",
+                "Until the card is replaced, let your programs use only the other GPUs.",
+            ),
+            commands=(
+                *around.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+                *around.set(_MASK, ",".join(map(str, indices))),
+            ),
+        ),
     )
 
 
