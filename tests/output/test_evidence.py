@@ -51,6 +51,13 @@ def test_a_possible_cause_that_was_not_the_cause_is_not_explained() -> None:
     assert line.split() == ["selftest-failed,", "cublas-runtime-failure"]
 
 
+def test_an_extension_that_does_not_fit_is_not_taken_for_pytorch() -> None:
+    for name in ("extension-of-other-torch", "extension-without-code-for-gpu"):
+        assert "\nBut      PyTorch " in terminal.render(test_machines.reported(name))
+    for name in ("torch-py-shadow", "h100x8-r580-cu130"):
+        assert "\nBut      PyTorch " not in terminal.render(test_machines.reported(name))
+
+
 def test_the_ends_of_a_value_among_others_are_seen() -> None:
     pin = {
         "project": "a",
