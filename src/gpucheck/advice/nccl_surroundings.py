@@ -56,9 +56,8 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     text = say(
-        "Raise the limit of logins (the command includes root, which * does not cover), then log "
-        "in again. A service does not read this file: set LimitMEMLOCK=infinity in its unit, such "
-        "as that of slurmd, and start a container with --ulimit memlock=-1."
+        "Raise the limit, then log in again. The command is for logins: a service needs "
+        "LimitMEMLOCK=infinity in its unit, a container --ulimit memlock=-1."
     )
     return Fix(
         text=in_turn([text, _THEN_UNLIMITED]),

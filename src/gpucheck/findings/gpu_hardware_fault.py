@@ -36,7 +36,7 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import phrase, say, say_many
+from gpucheck.language import in_turn, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import XidRow, Xids
@@ -112,10 +112,11 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
             return Hit(
                 headline=headline,
                 evidence=facts,
-                fixes=(
-                    *_fixes(gpu_index(gpus, at), around, update, replace=replace),
-                    *(_meanwhile(_unnamed(gpus, named), environment, around) if replace else ()),
-                ),
+                fixes=_replaced(
+                    gpu_index(gpus, at), _meanwhile(_unnamed(gpus, named), environment, around)
+                )
+                if replace
+                else _fixes(gpu_index(gpus, at), around, update),
                 gpus=named,
             )
     row = cuda_errors.error(cuda.init_code or 0)
@@ -127,14 +128,14 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
                 code=row.code,
             ),
             evidence=("cuda_driver.init_code",),
-            fixes=_fixes(None, around, update, replace=False),
+            fixes=_fixes(None, around, update),
             gpus=named,
         )
     if seen := says.points_at(_SLUG) or tuple(f"{path}.ecc_uncorrected_added" for path in added):
         return Hit(
             headline=say("A GPU reported a hardware error during the self-tests"),
             evidence=seen,
-            fixes=_fixes(None, around, update, replace=False),
+            fixes=_fixes(None, around, update),
             gpus=(*named, *RULE.names(says.devices_at(_SLUG))),
         )
     if fatal:
@@ -269,7 +270,7 @@ def _hit_xid(  # the event and what it is compared with
     return Hit(
         headline=_with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
         evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
-        fixes=_again() if contained else _fixes(index, around, update, replace=False),
+        fixes=_again() if contained else _fixes(index, around, update),
         severity=Severity.WARNING if old else Severity.ERROR,
         confidence=Confidence.POSSIBLE if old else Confidence.LIKELY,
     )
@@ -314,40 +315,31 @@ def _unnamed(gpus: list[NvmlGpu], named: Iterable[tuple[str, OnGpu]]) -> list[Nv
 
 def _meanwhile(
     good: list[NvmlGpu], environment: Environment, around: Surroundings
-) -> tuple[Fix, ...]:
-    """Return how to work on the other GPUs; nothing where they may not all be for this user."""
+) -> tuple[str, ...]:
+    """Return the commands that leave the other GPUs; none where they may be for other users."""
     indices = [gpu.index for gpu in good if gpu.index is not None and not gpu.mig_enabled]
     are_free = environment.variables is not None and environment.get(_MASK) is None
     if not indices or len(indices) < len(good) or not are_free or scheduler_of(environment):
         return ()
     return (
-        Fix(
-            text=say_many(
-                len(indices),
-                "Until the card is replaced, let your programs use only the other GPU.",
-                "Until the card is replaced, let your programs use only the other GPUs.",
-            ),
-            commands=(
-                *around.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
-                *around.set(_MASK, ",".join(map(str, indices))),
-            ),
-        ),
+        *around.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        *around.set(_MASK, ",".join(map(str, indices))),
     )
 
 
-def _fixes(
-    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
-) -> tuple[Fix, ...]:
-    if replace:
-        return (
-            Fix(
-                text=say(
-                    "Take the GPU out of service and have the card replaced. The command shows its "
-                    "serial number and memory errors, for the supplier."
-                ),
-                commands=("nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}",),
-            ),
-        )
+def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
+    text = say(
+        "Take the GPU out of service and have the card replaced. The command shows its serial "
+        "number and memory errors, for the supplier."
+    )
+    if meanwhile:
+        until = say("Until then, the commands after it hide the GPU from your programs.")
+        text = in_turn([text, until])
+    show = "nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}"
+    return (Fix(text=text, commands=(show, *meanwhile)),)
+
+
+def _fixes(index: int | None, around: Surroundings, update: DriverFixes) -> tuple[Fix, ...]:
     if around.in_container() or index is None:
         return update.reboot(say("this resets the GPU")), _diagnose()
     reset = Fix(
