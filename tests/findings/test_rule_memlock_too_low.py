@@ -75,7 +75,7 @@ def test_the_fix_fits_what_starts_the_job() -> None:
     assert "LimitMEMLOCK" in hit(judge(65536, ["mlx5_0"], UBUNTU, pod)).fixes[0].text
     for box in (NO_CONTAINER, DOCKER, pod, job):
         fix = hit(judge(65536, ["mlx5_0"], slurm, box)).fixes[0]
-        assert "ulimit -l must then print unlimited" in fix.text
+        assert "Then ulimit -l prints unlimited" in fix.text
 
 
 def test_what_it_has_nothing_to_say_about() -> None:

@@ -178,8 +178,7 @@ class ModuleFixes(Derived):
             return Fix(
                 text=say(
                     "Install the package with the module for the running kernel: this driver's "
-                    "modules are prebuilt. If there is none for this kernel yet, restart into one "
-                    "that has it."
+                    "modules are prebuilt."
                 ),
                 commands=(
                     "sudo apt-get update",

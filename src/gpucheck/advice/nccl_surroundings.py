@@ -12,7 +12,7 @@ _LIFT_MEMLOCK = (
     "sudo tee /etc/security/limits.d/90-memlock.conf"
 )
 """For logins; pam_limits does not apply ``*`` to root."""
-_THEN_UNLIMITED = say("{command} must then print unlimited.", command="ulimit -l")
+_THEN_UNLIMITED = say("Then {command} prints unlimited.", command="ulimit -l")
 _SEES_MEMLOCK, _SEES_SHM = "ulimit -l", "df -h /dev/shm"
 _BY_COMMAND = ("docker", "podman")
 _OF_THE_JOB = ("apptainer", "enroot")
@@ -56,8 +56,8 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     text = say(
-        "Raise the limit, then log in again. The command is for logins: a service needs "
-        "LimitMEMLOCK=infinity in its unit, a container --ulimit memlock=-1."
+        "Raise the limit of logins, then log in again. A service needs LimitMEMLOCK=infinity, a "
+        "container --ulimit memlock=-1."
     )
     return Fix(
         text=in_turn([text, _THEN_UNLIMITED]),

@@ -291,7 +291,7 @@ def _docker(hidden: str) -> tuple[Fix, ...]:
     asked = " -e NVIDIA_VISIBLE_DEVICES=all" if hidden else ""
     return (
         Fix(
-            text=in_turn([say("On the host, start the container again, with the GPU."), _NEW]),
+            text=in_turn([say("On the host, start a container with the GPU."), _NEW]),
             commands=(f"docker run --gpus all{asked} ...",),
         ),
         Fix(

@@ -185,7 +185,8 @@ def _without(path: str, around: Surroundings) -> Fix:
         ),
         commands=(
             "grep -rn 'cuda.*/compat' /etc/ld.so.conf.d",
-            "sudo sed -E -i.bak 's,^[^#]*cuda.*/compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
+            # Redaction takes a bare slash before a word for the start of a path.
+            "sudo sed -E -i.bak 's,^[^#]*cuda.*[/]compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
             "sudo ldconfig",
         ),
     )
