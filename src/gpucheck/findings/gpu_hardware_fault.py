@@ -332,11 +332,10 @@ def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
         "Take the GPU out of service and have the card replaced. The command shows its serial "
         "number and memory errors, for the supplier."
     )
-    if meanwhile:
-        until = say("Until then, the commands after it hide the GPU from your programs.")
-        text = in_turn([text, until])
+    until = say("Until then, the commands after it hide the GPU from your programs.")
     show = "nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}"
-    return (Fix(text=text, commands=(show, *meanwhile)),)
+    words = in_turn([text, until]) if meanwhile else text
+    return (Fix(text=words, commands=(show, *meanwhile)),)
 
 
 def _fixes(index: int | None, around: Surroundings, update: DriverFixes) -> tuple[Fix, ...]:
