@@ -45,6 +45,8 @@ def test_docker_without_gpus() -> None:
     found = hit(judge(LINUX, DOCKER, BUS, OF_HOST, NO_NODES, NO_LIBCUDA, CUDA_TORCH))
     assert "docker run --gpus all" in commands(found)
     assert "sudo nvidia-ctk runtime configure --runtime=docker" in commands(found)
+    assert found.fixes[0].text.startswith("On the host, ")
+    assert "makes a new container" in found.fixes[0].text
     assert {"container.runtime", "pci.gpus", "driver.libcuda"} <= set(found.evidence)
 
 
@@ -74,13 +76,22 @@ def test_void_is_named() -> None:
     box = Container(runtime="kubernetes", visible_devices="void", driver_capabilities="")
     found = hit(judge(LINUX, box, BUS, OF_HOST, NO_NODES, CUDA_TORCH))
     assert "void" in found.headline
+    assert "Remove NVIDIA_VISIBLE_DEVICES=void " in found.fixes[0].text
     assert "container.visible_devices" in found.evidence
+
+
+def test_what_hides_the_gpu_is_replaced() -> None:
+    box = Container(runtime="docker", visible_devices="none", driver_capabilities="")
+    found = hit(judge(LINUX, box, BUS, OF_HOST, NO_NODES, CUDA_TORCH))
+    assert "Remove NVIDIA_VISIBLE_DEVICES=none " in found.fixes[0].text
+    assert found.fixes[0].commands == ("docker run --gpus all -e NVIDIA_VISIBLE_DEVICES=all ...",)
 
 
 def test_capabilities_without_compute() -> None:
     box = Container(runtime="docker", visible_devices="all", driver_capabilities="utility")
     found = hit(judge(LINUX, box, BUS, OF_HOST, ALL_NODES, NO_LIBCUDA, CUDA_TORCH))
     assert "compute" in found.headline
+    assert "makes a new container" in found.fixes[0].text
     assert "container.driver_capabilities" in found.evidence
 
 

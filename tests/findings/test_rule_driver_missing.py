@@ -92,6 +92,15 @@ def test_libcuda_is_installed_in_exactly_the_release_of_the_module(
     assert fix.commands[-1] == f"sudo apt-get install -y '{package}=535.183.01-*'"
 
 
+def test_a_package_that_is_there_without_its_files_is_installed_again() -> None:
+    fix = _without_libcuda(LINUX, ["libnvidia-compute-535"], "535.183.01")
+    assert fix.commands[-1] == (
+        "sudo apt-get install -y --reinstall 'libnvidia-compute-535=535.183.01-*'"
+    )
+    assert "the last command is for libnvidia-compute-535" in fix.text
+    assert "next fix" not in fix.text  # a page may show only this one
+
+
 def test_debian_has_libcuda_in_its_own_package() -> None:
     debian = System(os="linux", wsl=0, jetson="", distribution="debian", package_manager="apt")
     fix = _without_libcuda(debian, ["nvidia-driver"], "535.183.01")

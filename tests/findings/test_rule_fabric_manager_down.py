@@ -59,7 +59,11 @@ def test_it_is_of_another_release() -> None:
     found = hit(judge(HOST, HGX, NVML, other, cuda_fails(802)))
     assert "535.161.07" in found.headline
     assert "535.183.01" in found.headline
-    assert "install" in commands(found)
+    assert found.fixes[0].commands[-3:] == (
+        "sudo apt-get install -y 'nvidia-fabricmanager-535=535.183.01*'",
+        "sudo systemctl enable nvidia-fabricmanager",
+        "sudo systemctl restart nvidia-fabricmanager",
+    )
 
 
 def test_it_runs_and_the_fabric_is_not_ready() -> None:

@@ -54,8 +54,10 @@ def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -
 
 def test_the_driver_is_named_only_where_it_is_too_old_by_itself() -> None:
     too_old = hit(judge(REFUSED, loaded("535.183.01"), TORCH_FOR_13))
-    assert "NVIDIA driver branch 580" in too_old.fixes[1].text
-    assert too_old.fixes[1].text.startswith("And ")
+    (both,) = too_old.fixes
+    assert "NVIDIA driver branch 580" in both.text
+    assert both.commands[1].startswith("sudo sed")
+    assert both.commands[-1] == "sudo reboot"
     enough = hit(judge(REFUSED, loaded("580.95.05"), TORCH_FOR_13))
     assert len(enough.fixes) == 1
     unseen = hit(judge(cuda_fails(804), loaded("580.95.05"), TORCH_FOR_13))
@@ -71,6 +73,7 @@ def test_only_lines_of_cuda_compat_become_comments() -> None:
     assert re.fullmatch(pattern, "/usr/local/cuda-13.0/compat")
     assert not re.fullmatch(pattern, "# /usr/local/cuda-13.0/compat")
     assert not re.fullmatch(pattern, "/usr/lib/libc6-compat")
+    assert not re.fullmatch(pattern, "/opt/cuda-compat-lib")  # the first command does not show it
     assert " -i.bak " in script
 
 

@@ -17,6 +17,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.findings.form import Judgement
@@ -48,6 +49,27 @@ def test_a_failed_remapping_means_replacement() -> None:
     assert "replaced" in found.fixes[0].text
     assert commands(found) == "nvidia-smi -q -i 0"
     assert "reset" not in commands(found)
+
+
+@each(
+    ("variables", "others"),
+    [
+        ({}, "0,2"),
+        ({"CUDA_VISIBLE_DEVICES": "0"}, ""),
+        ({"SLURM_JOB_ID": "1"}, ""),
+        (None, ""),
+    ],
+)
+def test_the_other_gpus_are_used_meanwhile(variables: dict[str, str] | None, others: str) -> None:
+    gpus = Nvml(
+        gpus=[
+            NvmlGpu(index=at, pci_address=address(at), lost=False, rows_failed=at in (1, 3))
+            for at in range(4)
+        ]
+    )
+    found = hit(judge(HOST, gpus, Environment(variables=variables)))
+    assert (f"export CUDA_VISIBLE_DEVICES={others}" in commands(found)) == bool(others)
+    assert ("Until then" in found.fixes[0].text) == bool(others)
 
 
 def test_uncorrected_errors_that_nothing_covers() -> None:

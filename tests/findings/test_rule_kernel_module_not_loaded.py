@@ -85,6 +85,36 @@ def test_without_dkms_no_dkms_is_run() -> None:
     assert "dkms" not in commands(found)
 
 
+@pytest.mark.parametrize(
+    "seen", [{"dkms": ["535.183.01 6.8.0-45"]}, {"packages": ["nvidia-dkms-535"]}]
+)
+def test_where_dkms_has_built_it_nothing_else_is_said(seen: dict[str, Any]) -> None:
+    found = hit(judge(LINUX, HOST, BUS, but(module_files=[], **seen)))
+    assert "dkms status" not in found.fixes[0].text
+
+
+def test_sources_alone_do_not_show_that_dkms_builds_the_module() -> None:
+    found = hit(judge(LINUX, HOST, BUS, but(module_files=[])))
+    assert found.fixes[0].commands[0] == "dkms status"
+    assert "prebuilt" in found.fixes[0].text
+
+
+@pytest.mark.parametrize(
+    ("package", "wanted"),
+    [
+        ("linux-modules-nvidia-535-6.8.0-45-generic", "linux-modules-nvidia-535-$(uname -r)"),
+        (
+            "linux-modules-nvidia-570-server-open-generic",
+            "linux-modules-nvidia-570-server-open-$(uname -r)",
+        ),
+    ],
+)
+def test_prebuilt_modules_are_installed(package: str, wanted: str) -> None:
+    found = hit(judge(LINUX, HOST, BUS, but(module_files=[], packages=[package])))
+    assert f"sudo apt-get install -y {wanted}" in found.fixes[0].commands
+    assert "dkms" not in commands(found)
+
+
 def test_fedora_calls_headers_otherwise() -> None:
     fedora = System(os="linux", wsl=0, jetson="", distribution="fedora", package_manager="dnf")
     assert "kernel-devel-$(uname -r)" in commands(
@@ -139,10 +169,11 @@ def test_a_file_and_the_kernel_command_line_keep_it_out() -> None:
     )
     found = hit(judge(LINUX, HOST, BUS, driver))
     assert "modprobe.d and the kernel command line block it (" in found.headline
-    first, second = found.fixes
-    assert first.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
-    assert any(command.endswith(" /etc/modprobe.d/no.conf") for command in first.commands)
-    assert second.text.startswith("And remove nvidia from module_blacklist=nvidia")
+    (both,) = found.fixes
+    assert both.text.startswith("Comment out the lines in /etc/modprobe.d/no.conf that block")
+    assert any(command.endswith(" /etc/modprobe.d/no.conf") for command in both.commands)
+    assert "After that, remove nvidia from module_blacklist=nvidia" in both.text
+    assert both.commands[-1] == "sudo reboot"
 
 
 @pytest.mark.process

@@ -44,6 +44,8 @@ def test_the_usual_defaults_are_too_low_with_infiniband(size: int, words: str) -
     assert words in answer.headline
     assert answer.evidence == ("limits.memlock_bytes", "limits.infiniband_devices")
     assert "limits.d" in commands(answer)[0]
+    assert "root - memlock unlimited" in commands(answer)[0]
+    assert "LimitMEMLOCK" in answer.fixes[0].text  # pam_limits is not asked for a service
 
 
 def test_a_process_that_is_not_bound_by_the_limit() -> None:
@@ -71,6 +73,9 @@ def test_the_fix_fits_what_starts_the_job() -> None:
     assert "--ulimit" in hit(judge(65536, ["mlx5_0"], UBUNTU, DOCKER)).fixes[0].text
     pod = Container(runtime="kubernetes")
     assert "LimitMEMLOCK" in hit(judge(65536, ["mlx5_0"], UBUNTU, pod)).fixes[0].text
+    for box in (NO_CONTAINER, DOCKER, pod, job):
+        fix = hit(judge(65536, ["mlx5_0"], slurm, box)).fixes[0]
+        assert "Then ulimit -l prints unlimited" in fix.text
 
 
 def test_what_it_has_nothing_to_say_about() -> None:

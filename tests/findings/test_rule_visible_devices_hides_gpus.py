@@ -36,24 +36,41 @@ def judge(value: str, *sections: Section, **more: str) -> Judgement:
 
 
 @each(
-    ("value", "says"),
+    ("value", "says", "instead"),
     [
-        ("", "hides all 4"),
-        ("-1", "-1"),
-        ("all", '"all" is not'),
-        ("4", "0 to 3"),
-        ("7", "0 to 3"),
-        ("1,1", "twice"),
-        ("GPU-deadbeef", "names no GPU"),
-        ("cuda:0", '"cuda:0" is not'),
+        ("", "hides all 4", "0,1,2,3"),
+        ("-1", "-1", "0,1,2,3"),
+        ("all", '"all" is not', "0,1,2,3"),
+        ("4", "0 to 3", "0"),
+        ("7", "0 to 3", "0"),
+        ("1,1", "twice", "0,1"),
+        ("9,8,7,6,5", "0 to 3", "0,1,2,3"),
+        ("cuda:0", '"cuda:0" is not', "0"),
     ],
 )
-def test_nothing_is_visible(value: str, says: str) -> None:
+def test_nothing_is_visible(value: str, says: str, instead: str) -> None:
     found = hit(judge(value, FOUR, CUDA_TORCH, cuda_fails(100)))
     assert says in found.headline
     assert found.severity is Severity.ERROR
     assert "environment.variables.CUDA_VISIBLE_DEVICES" in found.evidence
-    assert commands(found) == "unset CUDA_VISIBLE_DEVICES\nexport CUDA_VISIBLE_DEVICES=0,1,2,3"
+    assert commands(found) == f"unset CUDA_VISIBLE_DEVICES\nexport CUDA_VISIBLE_DEVICES={instead}"
+
+
+@each(
+    ("value", "instead"),
+    [
+        ("GPU-deadbeef", [0]),
+        ("GPU-deadbeef,GPU-deadbee0", [0, 1]),
+        (f"{uuid(2)},GPU-deadbeef", [2]),
+    ],
+)
+def test_a_uuid_of_no_gpu_is_replaced_by_those_of_as_many(value: str, instead: list[int]) -> None:
+    found = hit(judge(value, FOUR, CUDA_TORCH))
+    assert "names no GPU" in found.headline
+    assert found.fixes[1].commands == (
+        "nvidia-smi -L",
+        f"export CUDA_VISIBLE_DEVICES={','.join(map(uuid, instead))}",
+    )
 
 
 def test_an_index_beyond_the_only_gpu() -> None:
@@ -84,7 +101,26 @@ def test_a_list_shorter_than_wanted() -> None:
 
 def test_slurm_gave_none() -> None:
     found = hit(judge("NoDevFiles", FOUR, CUDA_TORCH, SLURM_JOB_ID="1"))
-    assert "--gres=gpu:1" in commands(found)
+    assert commands(found) == "srun --gres=gpu:1 gpucheck"
+
+
+def test_slurm_gave_another_one() -> None:
+    found = hit(judge("7", FOUR, CUDA_TORCH, SLURM_JOB_ID="1", SLURM_JOB_GPUS="3"))
+    assert found.fixes[0].text.startswith("Slurm gave this job GPUs")
+    assert not commands(found)
+
+
+def test_a_job_wants_more_than_slurm_gave() -> None:
+    given = {"SLURM_JOB_ID": "1", "SLURM_JOB_GPUS": "3"}
+    found = hit(judge("3", FOUR, CUDA_TORCH, Request(gpus=2), **given))
+    assert commands(found) == "srun --gres=gpu:2 gpucheck"
+
+
+@each(("job", "request"), [("PBS_JOBID", "qsub "), ("LSB_JOBID", "bsub ")])
+def test_in_a_job_no_command_takes_the_gpus_of_others(job: str, request: str) -> None:
+    found = hit(judge("", FOUR, CUDA_TORCH, **{job: "1"}))
+    assert commands(found).startswith(request)
+    assert "unset" not in commands(found)
 
 
 def test_what_cuda_counts_decides() -> None:

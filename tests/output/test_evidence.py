@@ -1,5 +1,7 @@
 """Evidence is shortened around what differs, and never hides what the headline names."""
 
+import re
+
 import test_machines
 
 from gpucheck.facts.claims import Confidence, Severity
@@ -40,6 +42,20 @@ def test_a_variable_that_is_set_and_empty_is_not_called_missing() -> None:
     text = terminal.render(test_machines.reported("cvd-empty"), verbose=1)
     assert 'environment.variables.CUDA_VISIBLE_DEVICES: "" (' in text
     assert shown("none of them", path0="") == ["none"]
+
+
+def test_a_possible_cause_that_was_not_the_cause_is_not_explained() -> None:
+    (line,) = re.findall(
+        r"Explains(.*?)\nFix", terminal.render(test_machines.reported("force-ptx-jit")), re.DOTALL
+    )
+    assert line.split() == ["selftest-failed,", "cublas-runtime-failure"]
+
+
+def test_an_extension_that_does_not_fit_is_not_taken_for_pytorch() -> None:
+    for name in ("extension-of-other-torch", "extension-without-code-for-gpu"):
+        assert "\nBut      PyTorch " in terminal.render(test_machines.reported(name))
+    for name in ("torch-py-shadow", "h100x8-r580-cu130"):
+        assert "\nBut      PyTorch " not in terminal.render(test_machines.reported(name))
 
 
 def test_the_ends_of_a_value_among_others_are_seen() -> None:

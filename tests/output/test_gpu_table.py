@@ -63,18 +63,18 @@ def test_where_no_gpu_differs_a_cause_of_another_kind_has_its_room() -> None:
     page = lines(reported("fabric-manager-802"))
     assert not any(line.startswith("GPU ") for line in page)
     assert any(line.startswith("Note ") for line in page)
-    page = lines(reported("memlock-8mib-infiniband"))
+    page = lines(reported("shm-64mb-eight-gpus"))
     at = next(at for at, line in enumerate(page) if line.startswith("GPU  "))
-    assert page[at - 1] == "GPUs     8 x NVIDIA H100 80GB HBM3: 8 keep"
+    assert page[at - 1] == "GPUs     8 x NVIDIA A100-SXM4-80GB: 8 keep"
     assert page[at + 1].split() == [
         "0-7",
         "31-34",
-        "71-72",
+        "62-63",
         "345",
-        "1/80",
+        "0/80",
         "0",
         "0",
-        "18/18",
+        "12/12",
         "keep",
     ]
 

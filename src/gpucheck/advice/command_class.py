@@ -39,6 +39,7 @@ _ROWS: tuple[Row, ...] = (
     ("dnf", ("list",), "reads"),
     ("yum", ("list",), "reads"),
     ("zypper", ("search",), "reads"),
+    ("dkms", ("status",), "reads"),
     ("kubectl", ("describe",), "reads"),
     ("lxc", ("restart",), "interrupts"),
     ("systemctl", ("status",), "reads"),
@@ -97,7 +98,7 @@ _ROWS: tuple[Row, ...] = (
         for program in (
             *("pip", "uv", "conda", "mamba", "python", "export", "unset", "set", "ulimit", "mv"),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
-            *("lxc", "runtimeclassname:"),
+            *("lxc", "qsub", "bsub", "runtimeclassname:"),
             *("remove-item", "$env:", "chmod", "source", "."),
         )
     ),

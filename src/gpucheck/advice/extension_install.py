@@ -40,7 +40,7 @@ class ExtensionFixes(Derived):
     def refit(self, package: str, version: str) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
         torch = self._torch.version or ""
-        if never := self._never_served(package, version):
+        if never := self.never_served(package, version):
             return self._without(package, never)
         own = self._with_its_own_torch(package, version)
         return (
@@ -129,7 +129,7 @@ class ExtensionFixes(Derived):
             verify=self._python.verify(),
         )
 
-    def _never_served(self, package: str, version: str) -> str:
+    def never_served(self, package: str, version: str) -> str:
         """Return the compute capabilities here that a release was never made for, if it has none.
 
         A package that serves one of the visible GPUs is worth having.

@@ -9,11 +9,11 @@ import msgspec
 from gpucheck.advice.driver_packages import UBUNTU
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
-from gpucheck.facts.claims import Confidence, Fix, also
+from gpucheck.facts.claims import Confidence, Fix, and_then
 from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import System
-from gpucheck.language import in_series, say
+from gpucheck.language import in_series, in_turn, say
 
 _HEADERS = {
     "apt": ("sudo apt-get update", "sudo apt-get install -y linux-headers-$(uname -r)"),
@@ -36,6 +36,10 @@ _OF_PRIME_SELECT = "/lib/modprobe.d/blacklist-nvidia.conf"
 _AND_KERNEL = ", /proc/cmdline"
 """Named last among the sources, if the kernel's command line blocks a module as well."""
 _IN_ORDER = ("nvidia_drm", "nvidia_modeset", "nvidia_uvm", "nvidia")
+
+_OF_DKMS = "nvidia-dkms"
+_PREBUILT = r"(linux-modules-nvidia-\d{3}(?:-server)?(?:-open)?)-"
+"""Its sources lie in /usr/src as well, although DKMS has nothing to do with them."""
 
 _GRUBS = ("dnf", "yum")
 _SHOW = "cat /proc/cmdline"
@@ -150,29 +154,7 @@ class ModuleFixes(Derived):
         return Cause(why=why, facts=tuple(facts), fixes=self._build(others))
 
     def _build(self, others: list[str]) -> tuple[Fix, ...]:
-        fixes = []
-        headers = _HEADERS.get(self._system.package_manager or "", ())
-        if self._driver.dkms_sources != []:
-            fixes.append(
-                Fix(
-                    text=say(
-                        "Build the module for the running kernel; DKMS needs the kernel's headers "
-                        "for it."
-                    ),
-                    commands=(*headers, "sudo dkms autoinstall", _LOAD),
-                )
-            )
-        else:
-            fixes.append(
-                Fix(
-                    text=say(
-                        "Install the module for the running kernel from the same place as the "
-                        "driver: either the package of prebuilt modules for this kernel, or the "
-                        "driver's DKMS package with the kernel's headers. Then load it."
-                    ),
-                    commands=(*headers, _LOAD),
-                )
-            )
+        fixes = [self._build_here()]
         if others:
             fixes.append(
                 Fix(
@@ -185,6 +167,50 @@ class ModuleFixes(Derived):
                 )
             )
         return tuple(fixes)
+
+    def _build_here(self) -> Fix:
+        """Return the fix for the running kernel, by how the other kernels got their module."""
+        headers = _HEADERS.get(self._system.package_manager or "", ())
+        built = bool(self._driver.dkms) or any(
+            name.startswith(_OF_DKMS) for name in self._driver.packages or ()
+        )
+        if not built and (package := self._prebuilt()):
+            return Fix(
+                text=say(
+                    "Install the package with the module for the running kernel: this driver's "
+                    "modules are prebuilt."
+                ),
+                commands=(
+                    "sudo apt-get update",
+                    f"sudo apt-get install -y {package}-$(uname -r)",
+                    _LOAD,
+                ),
+            )
+        if self._driver.dkms_sources == []:
+            return Fix(
+                text=say(
+                    "Install the module for the running kernel from the same place as the driver: "
+                    "either the package of prebuilt modules for this kernel, or the driver's DKMS "
+                    "package with the kernel's headers. Then load it."
+                ),
+                commands=(*headers, _LOAD),
+            )
+        text = say(
+            "Build the module for the running kernel; DKMS needs the kernel's headers for it."
+        )
+        build = ("sudo dkms autoinstall", _LOAD)
+        if built:
+            return Fix(text=text, commands=(*headers, *build))
+        only = say(
+            "This works only if dkms status lists nvidia. If it does not, install the package of "
+            "prebuilt modules for this kernel, from the same place as the driver."
+        )
+        return Fix(text=in_turn([text, only]), commands=("dkms status", *headers, *build))
+
+    def _prebuilt(self) -> str:
+        """Return Ubuntu's package of prebuilt modules, without the kernel; "" if there is none."""
+        found = (re.match(_PREBUILT, name) for name in sorted(self._driver.packages or ()))
+        return next((package[1] for package in found if package), "")
 
     def _blocked(self) -> Cause | None:
         lines = [
@@ -199,7 +225,7 @@ class ModuleFixes(Derived):
         fixes = (self._unblocked_by_files(),) if lines else ()
         if by_kernel:
             other = unblock(by_kernel, _WHOLE_MODULE, manager)
-            fixes = (*fixes, also(other) if fixes else other)
+            fixes = (and_then(fixes[0], other) if fixes else other,)
         return Cause(
             why=_who_blocks(lines, by_kernel),
             facts=("driver.blacklist",),

@@ -64,14 +64,18 @@ def _by_runfile(release: str) -> Sentence:
 
 def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> Fix:
     found = _of_apt(release, driver, system)
+    # A package that is installed without its files is left alone otherwise.
+    again = " --reinstall" if found.name in (driver.packages or ()) else ""
     return Fix(
         text=in_turn(
             (
                 exactly,
                 say(
-                    "If apt-cache does not list {release}, take the next fix, which replaces the "
-                    "module and the libraries together.",
+                    "Install the package for which apt-cache lists {release}: the last command is "
+                    "for {package}. If it lists {release} for none, install the whole driver "
+                    "instead, which replaces the module and the libraries together.",
                     release=release,
+                    package=found.name,
                 ),
             )
         ),
@@ -79,7 +83,7 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             _SHOW_MODULE,
             "sudo apt-get update",
             found.listing,
-            f"sudo apt-get install -y {shlex.quote(f'{found.name}={release}-*')}",
+            f"sudo apt-get install -y{again} {shlex.quote(f'{found.name}={release}-*')}",
         ),
     )
 

@@ -5,12 +5,14 @@ the text names every way.
 """
 
 from gpucheck.facts.claims import Fix
-from gpucheck.language import say
+from gpucheck.language import in_turn, say
 
 _LIFT_MEMLOCK = (
-    "printf '* soft memlock unlimited\\n* hard memlock unlimited\\n' | "
+    "printf '* - memlock unlimited\\nroot - memlock unlimited\\n' | "
     "sudo tee /etc/security/limits.d/90-memlock.conf"
 )
+"""For logins; pam_limits does not apply ``*`` to root."""
+_THEN_UNLIMITED = say("Then {command} prints unlimited.", command="ulimit -l")
 _SEES_MEMLOCK, _SEES_SHM = "ulimit -l", "df -h /dev/shm"
 _BY_COMMAND = ("docker", "podman")
 _OF_THE_JOB = ("apptainer", "enroot")
@@ -31,20 +33,21 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
         )
     if runtime in _BY_COMMAND:
         text = say("Start the container with --ulimit memlock=-1 ({runtime} run).", runtime=runtime)
-        return Fix(text=text, verify=_SEES_MEMLOCK)
+        return Fix(text=in_turn([text, _THEN_UNLIMITED]), verify=_SEES_MEMLOCK)
     if runtime and not (under_slurm and runtime in _OF_THE_JOB):
         text = say(
             "Raise the memlock limit of the container runtime: set LimitMEMLOCK=infinity in the "
             "unit of its daemon, then restart the daemon."
         )
-        return Fix(text=text, verify=_SEES_MEMLOCK, restart="service")
+        return Fix(text=in_turn([text, _THEN_UNLIMITED]), verify=_SEES_MEMLOCK, restart="service")
     if under_slurm:
+        text = say(
+            "Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it, and set "
+            "PropagateResourceLimitsExcept=MEMLOCK in slurm.conf: otherwise a job gets the limit "
+            "of the shell that submits it."
+        )
         return Fix(
-            text=say(
-                "Set LimitMEMLOCK=infinity in the unit of slurmd on every node and restart it, and "
-                "set PropagateResourceLimitsExcept=MEMLOCK in slurm.conf: otherwise a job gets the "
-                "limit of the shell that submits it."
-            ),
+            text=in_turn([text, _THEN_UNLIMITED]),
             commands=(
                 "sudo systemctl edit slurmd",
                 "sudo systemctl restart slurmd",
@@ -52,8 +55,12 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             ),
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
+    text = say(
+        "Raise the limit of logins, then log in again. A service needs LimitMEMLOCK=infinity, a "
+        "container --ulimit memlock=-1."
+    )
     return Fix(
-        text=say("Raise the limit, then log in again."),
+        text=in_turn([text, _THEN_UNLIMITED]),
         commands=(_LIFT_MEMLOCK,),
         verify=_SEES_MEMLOCK,
         restart="session",

@@ -26,8 +26,8 @@ _NOT_BY_PIP = say(
 )
 _BY_PIP = say(
     "The commands install it with pip, because gpucheck knows of no conda package that is certain "
-    "to fit. conda removes only the named package; conda packages that depend on it stay and use "
-    "the new one."
+    "to fit. conda removes only what the command names; conda packages that depend on it stay. "
+    "Those with compiled code may not fit the new one: run gpucheck again, which checks them."
 )
 
 

@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, in_turn, say
 
 _SAYS_WHEN = ("Or ", "Or, ", "If ", "No ", "Nothing ")
 
@@ -80,6 +80,19 @@ def also(fix: Fix) -> Fix:
     if fix.text.startswith("On "):
         return _joined(fix, say("And, {fix}.", fix=inner))
     return _joined(fix, say("And {fix}.", fix=inner))
+
+
+def and_then(first: Fix, second: Fix) -> Fix:
+    """Return one fix of two steps: if neither is enough, half of it is no fix."""
+    inner = _inner(second.text)
+    is_when = second.text.startswith(_SAYS_WHEN)
+    step = second.text if is_when else say("After that, {fix}.", fix=inner)
+    return msgspec.structs.replace(
+        second,
+        text=in_turn([first.text, step]),
+        commands=(*first.commands, *second.commands),
+        restart=second.restart or first.restart,
+    )
 
 
 def _joined(fix: Fix, words: Sentence) -> Fix:

@@ -148,7 +148,9 @@ OTHER_NAMES = (
     "NODE_RANK",
     "RANK",
     "WORLD_SIZE",
-    # Slurm
+    # batch schedulers
+    "LSB_JOBID",
+    "PBS_JOBID",
     "SLURM_CPUS_PER_TASK",
     "SLURM_GPUS",
     "SLURM_GPUS_ON_NODE",

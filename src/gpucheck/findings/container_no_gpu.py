@@ -21,6 +21,8 @@ container with a CPU build of PyTorch needs none.
 Fix: start the container with the GPU, in the way its runtime expects.
 """
 
+import msgspec
+
 from gpucheck.advice import CONTAINER_GUIDE, DriverFixes
 from gpucheck.derived import DriverState
 from gpucheck.derived.gpus import is_passed_on
@@ -36,7 +38,7 @@ from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, in_turn, say
 
 RULE = Rule(
     __name__,
@@ -51,6 +53,16 @@ RULE = Rule(
 )
 
 _NOTHING = ("void", "none")
+_NEW = say(
+    "docker run makes a new container: what was installed only in this one is not in it, unless it "
+    "is in the image or in a volume."
+)
+_CAPABILITIES = Fix(
+    text=in_turn(
+        [say("On the host, start the container with the capabilities that CUDA needs."), _NEW]
+    ),
+    commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
+)
 _NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE
 
 
@@ -100,14 +112,14 @@ def check(  # noqa: PLR0913, PLR0917  # the container, what came into it, and wh
                 capabilities=capabilities,
             ),
             evidence=(*evidence, "container.driver_capabilities"),
-            fixes=(_capabilities(),),
+            fixes=(_CAPABILITIES,),
         )
-    hidden = container.visible_devices if container.visible_devices in _NOTHING else ""
+    hidden = _hidden(container)
     if hidden:
         evidence.append("container.visible_devices")
     unloaded = driver.module_loaded is False
     return Hit(
-        headline=_without_gpu(hidden or "", _lacks(libcuda=has_libcuda, nodes=has_nodes)),
+        headline=_without_gpu(hidden, _lacks(libcuda=has_libcuda, nodes=has_nodes)),
         evidence=(*evidence, "driver.module_loaded") if unloaded else tuple(evidence),
         fixes=(*((install.install(),) if unloaded else ()), *_start_with_gpu(container)),
     )
@@ -193,14 +205,25 @@ def _wanted(container: Container, torch: TorchBuild, request: Request) -> bool:
     return known(torch.built_for, "torch.built_for") == "cuda"
 
 
-def _capabilities() -> Fix:
-    return Fix(
-        text=say("Start the container with the capabilities that CUDA needs."),
-        commands=("docker run --gpus all -e NVIDIA_DRIVER_CAPABILITIES=compute,utility ...",),
-    )
+def _hidden(container: Container) -> str:
+    """Return the value of NVIDIA_VISIBLE_DEVICES if it keeps every GPU out; otherwise ""."""
+    asked = container.visible_devices or ""
+    return asked if asked in _NOTHING else ""
 
 
 def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
+    first, *others = _for_runtime(container)
+    if not (hidden := _hidden(container)):
+        return (first, *others)
+    more = say(
+        "Remove NVIDIA_VISIBLE_DEVICES={hidden} where it is set for the container: in an option "
+        "-e, the compose file, the pod or the image.",
+        hidden=hidden,
+    )
+    return (msgspec.structs.replace(first, text=in_turn([first.text, more])), *others)
+
+
+def _for_runtime(container: Container) -> tuple[Fix, ...]:
     runtime = container.runtime
     if runtime == "kubernetes":
         return (
@@ -220,8 +243,9 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
         return (
             Fix(
                 text=say(
-                    "Write the CDI file on the host with the NVIDIA Container Toolkit "
-                    "({container_guide}), then start the container with the GPU.",
+                    "On the host, write the CDI file with the NVIDIA Container Toolkit "
+                    "({container_guide}), then start a new container with the GPU. What was "
+                    "installed only in this one is not in it.",
                     container_guide=CONTAINER_GUIDE,
                 ),
                 commands=(
@@ -233,7 +257,7 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
     if runtime == "apptainer":
         return (
             Fix(
-                text=say("Start the container with --nv."),
+                text=say("On the host, start the container with --nv."),
                 commands=("apptainer exec --nv IMAGE gpucheck",),
             ),
         )
@@ -241,8 +265,8 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
         return (
             Fix(
                 text=say(
-                    "Start the container with NVIDIA_VISIBLE_DEVICES set. The enroot hook of the "
-                    "NVIDIA Container Toolkit on the host then brings the driver in: "
+                    "On the host, start the container with NVIDIA_VISIBLE_DEVICES set. The enroot "
+                    "hook of the NVIDIA Container Toolkit on the host then brings the driver in: "
                     "{container_guide}",
                     container_guide=CONTAINER_GUIDE,
                 ),
@@ -260,14 +284,15 @@ def _start_with_gpu(container: Container) -> tuple[Fix, ...]:
                 ),
             ),
         )
-    return _docker()
+    return _docker(_hidden(container))
 
 
-def _docker() -> tuple[Fix, ...]:
+def _docker(hidden: str) -> tuple[Fix, ...]:
+    asked = " -e NVIDIA_VISIBLE_DEVICES=all" if hidden else ""
     return (
         Fix(
-            text=say("Start the container with the GPU."),
-            commands=("docker run --gpus all ...",),
+            text=in_turn([say("On the host, start a container with the GPU."), _NEW]),
+            commands=(f"docker run --gpus all{asked} ...",),
         ),
         Fix(
             text=say(

@@ -21,6 +21,7 @@ Fix: change the group or the file mode; or start the container, job or service w
 import re
 import shlex
 
+from gpucheck.derived.batch_jobs import slurm_gave_none
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.container import Container
@@ -42,8 +43,6 @@ RULE = Rule(
     refuted_by_cuda="always",
 )
 
-_SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
-_SLURM_COUNT = "SLURM_GPUS_ON_NODE"
 _GROUP_MAY = 0o060  # NVIDIA's libraries open the node to read and to write
 _ALL_MAY = 0o006  # read and write for others, as NVIDIA's own settings make the nodes
 
@@ -76,7 +75,7 @@ def check(
     if not refused:
         return Fine(say("this user may open the device files"))
     forbidden = [at for at in refused if all_nodes[at].opens == "EPERM"]
-    if forbidden and _slurm_gave_none(environment) and not request.gpus:
+    if forbidden and slurm_gave_none(environment) and not request.gpus:
         return Fine(say("Slurm gave this job no GPU, and keeps the GPUs of other jobs from it"))
     at = (forbidden or refused)[0]
     path = all_nodes[at].path
@@ -104,14 +103,6 @@ def check(
 
 def _is_numbered(node: DeviceNode) -> bool:
     return (node.path or "").removeprefix("/dev/nvidia").isdecimal()
-
-
-def _slurm_gave_none(environment: Environment) -> bool:
-    """Whether this is a Slurm job, and none of its variables names a GPU."""
-    if not environment.get("SLURM_JOB_ID"):
-        return False
-    named = any(environment.get(name) for name in _SLURM_INDICES)
-    return not named and environment.get(_SLURM_COUNT) in (None, "", "0")
 
 
 def _grant(

@@ -143,7 +143,7 @@ def _hit(
     found: list[tuple[CompiledPackage, Fault]], advice: ExtensionFixes, again: TorchAgain
 ) -> Hit:
     first, fault = found[0]
-    words = say("{package} {fault}", package=first.title, fault=fault.words)
+    words = _blamed(first, fault, advice)
     if len(found) > 1:
         others = _names([package for package, _ in found[1:]])
         words = say("{fault}; the same is true of {others}", fault=words, others=others)
@@ -154,6 +154,18 @@ def _hit(
         severity=fault.severity,
         confidence=fault.confidence,
     )
+
+
+def _blamed(package: CompiledPackage, fault: Fault, advice: ExtensionFixes) -> Sentence:
+    """Return what is wrong; first what decides: no build of the package may serve the GPU."""
+    if never := advice.never_served(package.name, package.version):
+        return say(
+            "{package} does not support compute capability {capabilities}; besides, it {fault}",
+            package=package.title,
+            capabilities=never,
+            fault=fault.words,
+        )
+    return say("{package} {fault}", package=package.title, fault=fault.words)
 
 
 def _fixes(

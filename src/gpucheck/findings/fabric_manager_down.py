@@ -47,6 +47,9 @@ _WAITING = ("not-started", "in-progress")
 _GUIDE = "https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/"
 _SERVICE = "nvidia-fabricmanager"
 _ENABLE = f"sudo systemctl enable --now {_SERVICE}"
+_RESTART = f"sudo systemctl restart {_SERVICE}"
+_INSTALLED = (f"sudo systemctl enable {_SERVICE}", _RESTART)
+"""After an installation: one that runs already, in the old release, is not started by enable."""
 _WHY_NOT = f"journalctl -u {_SERVICE} --no-pager -n 30"
 
 
@@ -181,7 +184,7 @@ def _fixes(
                     "Restart the Fabric Manager, and look in its log for why the fabric is not "
                     "ready. Blackwell boards also need NVIDIA's NVLink service (nvlsm)."
                 ),
-                commands=(f"sudo systemctl restart {_SERVICE}", _WHY_NOT),
+                commands=(_RESTART, _WHY_NOT),
             ),
         )
     return (
@@ -201,7 +204,7 @@ def _install(system: System, release: str | None) -> Fix:
             "Install the Fabric Manager in exactly the driver's release. NVIDIA's guide: {guide}",
             guide=_GUIDE,
         )
-        return Fix(text=text, commands=(_ENABLE,))
+        return Fix(text=text, commands=_INSTALLED)
     text = say(
         "Install the Fabric Manager in release {release}, which is exactly the driver's. NVIDIA's "
         "guide: {guide}",
@@ -209,13 +212,13 @@ def _install(system: System, release: str | None) -> Fix:
         guide=_GUIDE,
     )
     if system.package_manager != "apt":
-        return Fix(text=text, commands=(_ENABLE,))
+        return Fix(text=text, commands=_INSTALLED)
     package = f"nvidia-fabricmanager-{release.partition('.')[0]}"
     return Fix(
         text=text,
         commands=(
             "sudo apt-get update",
             f"sudo apt-get install -y {shlex.quote(f'{package}={release}*')}",
-            _ENABLE,
+            *_INSTALLED,
         ),
     )

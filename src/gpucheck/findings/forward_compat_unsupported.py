@@ -19,20 +19,18 @@ the driver is then too old for this PyTorch, update it.
 
 import posixpath
 
-import msgspec
-
 from gpucheck.advice import DriverFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else
+from gpucheck.facts.claims import Confidence, Fix, Severity, and_then, or_else
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import in_turn, say
+from gpucheck.language import say
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
 from gpucheck.tables.gpu_products import GpuProducts
@@ -96,10 +94,7 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
     return Hit(
         headline=_not_supported(path),
         evidence=evidence,
-        fixes=(
-            _without(path, around, is_half=runs is False),
-            *_besides(path, runs, _newer_driver(torch, drivers, update)),
-        ),
+        fixes=_fixes(path, runs, _without(path, around), _newer_driver(torch, drivers, update)),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
 
@@ -133,11 +128,13 @@ def _runs(release: str | None, torch: TorchBuild, drivers: CudaDrivers) -> bool 
     return drivers.driver_runs(torch.cuda, "linux", driver=release) if torch.cuda else None
 
 
-def _besides(path: str, runs: bool | None, newer: Fix) -> tuple[Fix, ...]:  # noqa: FBT001
-    """Return what is to be done besides taking cuda-compat away."""
+def _fixes(path: str, runs: bool | None, without: Fix, newer: Fix) -> tuple[Fix, ...]:  # noqa: FBT001
+    """Return the fixes; the driver's own libcuda is half of one if the driver is too old."""
+    if runs is False:
+        return (and_then(without, newer),)
     if runs:
-        return () if path else (or_else(_SAME_RELEASE),)
-    return (also(newer) if runs is False else or_else(newer),)
+        return (without,) if path else (without, or_else(_SAME_RELEASE))
+    return (without, or_else(newer))
 
 
 def _newer_driver(torch: TorchBuild, drivers: CudaDrivers, update: DriverFixes) -> Fix:
@@ -171,16 +168,7 @@ def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
     return first.path or "" if first is not None and first.kind == "compat" else ""
 
 
-def _without(path: str, around: Surroundings, *, is_half: bool = False) -> Fix:
-    """Return the fix that takes cuda-compat away; half of one says so."""
-    fix = _without_compat(path, around)
-    if not is_half:
-        return fix
-    more = say("The next fix, a newer driver, is needed as well.")
-    return msgspec.structs.replace(fix, text=in_turn([fix.text, more]))
-
-
-def _without_compat(path: str, around: Surroundings) -> Fix:
+def _without(path: str, around: Surroundings) -> Fix:
     folder = posixpath.dirname(path)
     commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
     if commands:
@@ -197,7 +185,8 @@ def _without_compat(path: str, around: Surroundings) -> Fix:
         ),
         commands=(
             "grep -rn 'cuda.*/compat' /etc/ld.so.conf.d",
-            r"sudo sed -E -i.bak 's,^[^#]*cuda.*.compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
+            # Redaction takes a bare slash before a word for the start of a path.
+            "sudo sed -E -i.bak 's,^[^#]*cuda.*[/]compat.*$,#&,' /etc/ld.so.conf.d/*.conf",
             "sudo ldconfig",
         ),
     )

@@ -19,22 +19,24 @@ Fix: take the GPU out of service, reset it or restart, and run NVIDIA's diagnost
 card if the fault comes back, or at once after a failed remapping.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
 from gpucheck.advice import DriverFixes
+from gpucheck.derived.batch_jobs import scheduler_of
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
-from gpucheck.language import phrase, say, say_many
+from gpucheck.language import in_turn, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.xids import XidRow, Xids
@@ -70,6 +72,7 @@ _CONTAINED = OnGpu(
 _SLUG = "gpu-hardware-fault"
 _OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
 _LONG_AGO = 24 * 3600.0  # chosen: a GPU that answers a day later is no emergency
+_MASK = "CUDA_VISIBLE_DEVICES"
 _HOUR, _MINUTE = 3600, 60  # seconds
 
 
@@ -85,6 +88,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     update: DriverFixes,
     tests: SelfTests,
     says: SelfTestSays,
+    environment: Environment,
 ) -> Judgement:
     """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
@@ -108,7 +112,11 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
             return Hit(
                 headline=headline,
                 evidence=facts,
-                fixes=_fixes(gpu_index(gpus, at), around, update, replace=replace),
+                fixes=_replaced(
+                    gpu_index(gpus, at), _meanwhile(_unnamed(gpus, named), environment, around)
+                )
+                if replace
+                else _fixes(gpu_index(gpus, at), around, update),
                 gpus=named,
             )
     row = cuda_errors.error(cuda.init_code or 0)
@@ -120,14 +128,14 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
                 code=row.code,
             ),
             evidence=("cuda_driver.init_code",),
-            fixes=_fixes(None, around, update, replace=False),
+            fixes=_fixes(None, around, update),
             gpus=named,
         )
     if seen := says.points_at(_SLUG) or tuple(f"{path}.ecc_uncorrected_added" for path in added):
         return Hit(
             headline=say("A GPU reported a hardware error during the self-tests"),
             evidence=seen,
-            fixes=_fixes(None, around, update, replace=False),
+            fixes=_fixes(None, around, update),
             gpus=(*named, *RULE.names(says.devices_at(_SLUG))),
         )
     if fatal:
@@ -262,7 +270,7 @@ def _hit_xid(  # the event and what it is compared with
     return Hit(
         headline=_with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
         evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
-        fixes=_again() if contained else _fixes(index, around, update, replace=False),
+        fixes=_again() if contained else _fixes(index, around, update),
         severity=Severity.WARNING if old else Severity.ERROR,
         confidence=Confidence.POSSIBLE if old else Confidence.LIKELY,
     )
@@ -295,19 +303,42 @@ def _diagnose() -> Fix:
     )
 
 
-def _fixes(
-    index: int | None, around: Surroundings, update: DriverFixes, *, replace: bool
-) -> tuple[Fix, ...]:
-    if replace:
-        return (
-            Fix(
-                text=say(
-                    "Take the GPU out of service and have the card replaced. The command shows its "
-                    "serial number and memory errors, for the supplier."
-                ),
-                commands=("nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}",),
-            ),
-        )
+def _unnamed(gpus: list[NvmlGpu], named: Iterable[tuple[str, OnGpu]]) -> list[NvmlGpu]:
+    """Return the GPUs of which no fault is known."""
+    bad = {where for where, _ in named}
+    return [
+        gpu
+        for at, gpu in enumerate(gpus)
+        if not gpu.lost and not bad & {f"nvml.gpus.{at}", gpu.pci_address}
+    ]
+
+
+def _meanwhile(
+    good: list[NvmlGpu], environment: Environment, around: Surroundings
+) -> tuple[str, ...]:
+    """Return the commands that leave the other GPUs; none where they may be for other users."""
+    indices = [gpu.index for gpu in good if gpu.index is not None and not gpu.mig_enabled]
+    are_free = environment.variables is not None and environment.get(_MASK) is None
+    if not indices or len(indices) < len(good) or not are_free or scheduler_of(environment):
+        return ()
+    return (
+        *around.set("CUDA_DEVICE_ORDER", "PCI_BUS_ID"),
+        *around.set(_MASK, ",".join(map(str, indices))),
+    )
+
+
+def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
+    text = say(
+        "Take the GPU out of service and have the card replaced. The command shows its serial "
+        "number and memory errors, for the supplier."
+    )
+    until = say("Until then, the commands after it hide the GPU from your programs.")
+    show = "nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}"
+    words = in_turn([text, until]) if meanwhile else text
+    return (Fix(text=words, commands=(show, *meanwhile)),)
+
+
+def _fixes(index: int | None, around: Surroundings, update: DriverFixes) -> tuple[Fix, ...]:
     if around.in_container() or index is None:
         return update.reboot(say("this resets the GPU")), _diagnose()
     reset = Fix(

@@ -12,16 +12,21 @@ CUDA GPUs are available" (error 100). If only the end of the list is lost,
 When it is reported: a list that names GPUs of this machine is fine, however short, because that is
 its purpose. If a process should see no GPU, say so with ``--gpus 0``.
 
-Fix: unset the variable, or name GPUs that exist, before Python starts.
+Fix: unset the variable, or name GPUs that exist, before Python starts. In a job of a batch
+scheduler (Slurm, PBS, LSF), request a GPU instead: the others are in use by other jobs.
 """
 
+from collections.abc import Sequence
+
 from gpucheck.derived import Gpus
+from gpucheck.derived.batch_jobs import scheduler_of, slurm_gave_none
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.visible_devices import Mask
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.environment import Environment
+from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
@@ -48,6 +53,20 @@ RULE = Rule(
 )
 
 _VARIABLE = "CUDA_VISIBLE_DEVICES"
+_ALL = "all"
+"""What Docker's NVIDIA_VISIBLE_DEVICES accepts, and CUDA does not."""
+_REQUESTS = {
+    "Slurm": "srun --gres=gpu:{} gpucheck",
+    "PBS": "qsub -I -l select=1:ngpus={}",
+    "LSF": "bsub -I -gpu num={} gpucheck",
+}
+_ALTERED = Fix(
+    text=say(
+        "Slurm gave this job GPUs, and sets {variable} to them itself. Remove the line that sets "
+        "another value from your job script or shell, then submit the job again.",
+        variable=_VARIABLE,
+    )
+)
 _FACT = f"environment.variables.{_VARIABLE}"
 
 
@@ -59,6 +78,7 @@ def check(  # the mask, the GPUs behind it, and who wants them
     torch: TorchBuild,
     request: Request,
     around: Surroundings,
+    nvml: Nvml,
 ) -> Judgement:
     """Apply CUDA_VISIBLE_DEVICES as CUDA does; the number that CUDA itself reports decides."""
     known(environment.variables, "environment.variables")
@@ -94,10 +114,11 @@ def check(  # the mask, the GPUs behind it, and who wants them
         evidence.append("cuda_driver.init_code")
     if short:
         evidence.append("request.gpus")
+    uuids = [gpu.uuid for gpu in nvml.gpus or ()]
     return Hit(
         headline=_headline(value, mask, seen, count),
         evidence=tuple(evidence),
-        fixes=_fixes(value, mask, count, environment, around),
+        fixes=_fixes(value, mask, uuids, count, request.gpus, environment, around),
         severity=Severity.WARNING if seen and not short else Severity.ERROR,
     )
 
@@ -133,33 +154,54 @@ def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
 
 
 def _fixes(
-    value: str, mask: Mask, count: int, environment: Environment, around: Surroundings
+    value: str,
+    mask: Mask,
+    uuids: Sequence[str | None],
+    count: int,
+    gpus: int | None,
+    environment: Environment,
+    around: Surroundings,
 ) -> tuple[Fix, ...]:
-    fixes = []
-    empty = value.strip() in ("", "-1", "NoDevFiles")
-    if empty and environment.get("SLURM_JOB_ID"):
-        fixes.append(
-            Fix(
-                text=say("Slurm gave this job no GPU. Request one."),
-                commands=("srun --gres=gpu:1 gpucheck",),
-            )
-        )
-    fixes.append(
-        Fix(
-            text=say(
-                "Unset the variable where it is set (a shell, script, notebook or image), before "
-                "Python starts. CUDA then sees every GPU."
-            ),
-            commands=around.unset(_VARIABLE),
-        )
+    if scheduler := scheduler_of(environment):
+        own = scheduler == "Slurm" and not slurm_gave_none(environment)
+        is_altered = own and (bool(mask.bad) or not mask.chosen)
+        return (_ALTERED if is_altered else _request(scheduler, gpus or 1),)
+    everything = Fix(
+        text=say(
+            "Unset the variable where it is set (a shell, script, notebook or image), before "
+            "Python starts. CUDA then sees every GPU."
+        ),
+        commands=around.unset(_VARIABLE),
     )
-    if count > 1:
-        chosen = mask.chosen or range(count)
-        names = ",".join(str(at) for at in chosen)
-        fixes.append(
-            Fix(
-                text=say("Or name only GPUs that exist."),
-                commands=around.set(_VARIABLE, names),
-            )
+    if count == 1:
+        return (everything,)
+    asked = 0 if value.strip() == _ALL else len(mask.lost)
+    chosen = mask.chosen or range(min(asked, count) or count)
+    if mask.kind == "uuids":
+        named = ",".join(uuids[at] or "" for at in chosen)
+        by_uuid = Fix(
+            text=say("Or name only GPUs that exist. The first command lists their UUIDs."),
+            commands=("nvidia-smi -L", *around.set(_VARIABLE, named)),
         )
-    return tuple(fixes)
+        return everything, by_uuid
+    by_index = Fix(
+        text=say("Or name only GPUs that exist."),
+        commands=around.set(_VARIABLE, ",".join(map(str, chosen))),
+    )
+    return everything, by_index
+
+
+def _request(scheduler: str, gpus: int) -> Fix:
+    """Return the fix in a job: a GPU that it was not given may be at work for somebody else."""
+    return Fix(
+        text=say_many(
+            gpus,
+            "Request {count} GPU from {scheduler}, and do not set {variable} yourself: the GPUs "
+            "that this job was not given are those of other jobs.",
+            "Request {count} GPUs from {scheduler}, and do not set {variable} yourself: the GPUs "
+            "that this job was not given are those of other jobs.",
+            scheduler=scheduler,
+            variable=_VARIABLE,
+        ),
+        commands=(_REQUESTS[scheduler].format(gpus),),
+    )

@@ -19,7 +19,14 @@ from gpucheck.output.fix_words import steps
 from gpucheck.output.gpu_table import STYLES, GpuTable
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.next_step import next_step
-from gpucheck.output.summary import driver_release, gpu_names, headline, open_questions, recorded
+from gpucheck.output.summary import (
+    driver_release,
+    gpu_names,
+    headline,
+    open_questions,
+    recorded,
+    torch_itself,
+)
 from gpucheck.output.terms import term
 from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
 
@@ -60,13 +67,8 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
     cause = next((finding for finding in others if finding.slug in report.root_causes[:1]), None)
     if cause is not None:
         others.remove(cause)
-        from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
-
-        if (words := seen(cause)) and detail < Detail.TABLE:
-            page.labelled(say("Evidence"), words, column=COLUMN)
-        explained = report_blocks.explained(report, cause)
-        if explained and detail < Detail.TABLE:
-            page.labelled(say("Explains"), in_series(explained), column=COLUMN)
+        if detail < Detail.TABLE:
+            _about_cause(page, report, cause)
         _gap(page, detail)
         _fixes(page, cause.fixes, detail)
         _gap(page, detail)
@@ -86,6 +88,20 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
     for name, sentence in examined if detail < Detail.TABLE else examined[-1:]:
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
     page.labelled(say("More"), _more(report, detail), column=COLUMN)
+
+
+def _about_cause(page: Page, report: Report, cause: Finding) -> None:
+    """Write what shows the cause, what it leaves in order, and what it explains."""
+    from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
+
+    lines = (
+        (say("Evidence"), seen(cause)),
+        (say("But"), torch_itself(report)),
+        (say("Explains"), in_series(report_blocks.explained(report, cause))),
+    )
+    for name, words in lines:
+        if words:
+            page.labelled(name, words, column=COLUMN)
 
 
 def write_gpus(page: Page, gpus: GpuTable) -> None:

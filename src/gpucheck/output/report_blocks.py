@@ -1,7 +1,7 @@
 """What formats share of the report of a machine: findings, open questions, checks, probes."""
 
 from gpucheck.engine import Report
-from gpucheck.facts.claims import Severity
+from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.snapshot import ProbeRun, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import in_series, say, say_many
@@ -39,12 +39,15 @@ def machine_named(report: Report) -> str:
 def explained(report: Report, finding: Finding) -> list[str]:
     """Return the slugs of what a finding explains.
 
-    A note, such as that of an old driver branch, is no symptom: it only waits its turn.
+    A note, such as that of an old driver branch, is no symptom: it only waits its turn. A merely
+    possible cause is none either: what the finding shows is that it was not the cause.
     """
     return [
         silenced.slug
         for silenced in report.findings
-        if silenced.silenced_by == finding.slug and silenced.severity is not Severity.INFO
+        if silenced.silenced_by == finding.slug
+        and silenced.severity is not Severity.INFO
+        and silenced.confidence is not Confidence.POSSIBLE
     ]
 
 

@@ -27,6 +27,7 @@ from gpucheck.output import selftest_lines
 from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.words import bracketed, clean, counted, headed
 
+_OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804
 """The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
 _NOT_EXAMINED = {"rocm": say("AMD GPUs (ROCm)"), "xpu": say("Intel GPUs (XPU)")}
@@ -315,6 +316,19 @@ def _healthy(report: Report) -> str:
             torch=name, gpus=counted(gpus),
         )  # fmt: skip
     return bracketed(say("{torch} can use {gpus}", torch=name, gpus=counted(gpus)), driver)
+
+
+def torch_itself(report: Report) -> str:
+    """Return that PyTorch can use the GPU, if errors are only in extensions; "" otherwise."""
+    snapshot = report.snapshot
+    errors = [found for found in report.standing if found.severity is Severity.ERROR]
+    torch, gpus, driver = snapshot.get(TorchBuild), gpu_names(snapshot), _driver(snapshot)
+    if not errors or not all(found.slug.startswith(_OF_EXTENSIONS) for found in errors):
+        return ""
+    if torch.built_for != "cuda" or not gpus or not driver or not _is_judged(report):
+        return ""
+    name = f"PyTorch {clean(torch.version or '')}"
+    return bracketed(say("{torch} itself can use {gpus}", torch=name, gpus=counted(gpus)), driver)
 
 
 def _healthy_without_gpu(torch: str, built_for: str, system: System) -> str:
