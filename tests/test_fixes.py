@@ -284,6 +284,21 @@ def test_the_old_build_goes_first_and_companions_come_along() -> None:
     assert made.verify == f"gpucheck --python {PYTHON}"
 
 
+def test_wheels_that_write_the_same_files_go_with_the_old_build() -> None:
+    cuda_13 = torch_of("2.9.1+cu130", "13.0")
+    found = packages(**{"nvidia-nccl-cu13": "2.27.5", "nvidia-cublas": "13.0.0.19"})
+    old_driver = nvml(RTX_4090, driver="550.54.15", cuda="12.4")
+    made = fix(cuda_13, old_driver, UBUNTU, VENV, found)
+    assert "whl/cu12" in made.commands[-1]
+    assert made.commands[0] == f"{PYTHON} -m pip uninstall -y torch nvidia-nccl-cu13"
+    assert "nvidia-nccl-cu13" in made.text
+
+
+def test_a_release_without_a_fitting_build_is_named() -> None:
+    old = torch_of("1.4.0+cu92", "9.2")
+    assert "no build of 1.4.0" in fix(old, nvml(RTX_4090), UBUNTU, VENV, packages()).text
+
+
 def test_a_companion_that_no_table_has_is_left_to_pip() -> None:
     found = Packages(distributions=[Distribution(project="torchaudio", version="2.11.0")])
     (_, install) = fix(torch_of("2.15.0+cpu"), nvml(RTX_4090), UBUNTU, VENV, found).commands

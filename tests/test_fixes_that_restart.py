@@ -192,3 +192,31 @@ def test_a_reader_sees_it() -> None:
     )
     data = report.as_json()["findings"][0]["fixes"][0]
     assert (data["restart"], set(data["classes"])) == ("machine", {"reads"})
+
+
+def test_all_distributions_of_wsl_stop_and_that_command_stands_apart() -> None:
+    (fix,) = reported("wsl2-linux-driver-inside").findings[0].fixes
+    assert fix.cautions == (interruption.ENDS_WSL,)
+    page = terminal.render(reported("wsl2-linux-driver-inside"))
+    assert "in all its distributions" in " ".join(page.split())
+    assert "sudo ldconfig\nThen, if that is fine:\n  wsl.exe --shutdown" in page
+
+
+def test_a_conversion_ends_one_distribution() -> None:
+    fix = careful(Fix(text="Convert it.", commands=("wsl.exe --set-version Ubuntu 2",)), UBUNTU)
+    assert fix.cautions == (interruption.CONVERTS,)
+
+
+def test_a_restart_that_is_only_a_next_step_is_cautioned() -> None:
+    page = " ".join(terminal.render(reported("nvml-hangs")).split())
+    assert "it interrupts everyone who uses this machine" in page
+    assert page.index("nvidia-bug-report.sh") > page.index("a restart")
+
+
+def test_a_disabled_adapter_is_enabled() -> None:
+    page = terminal.render(reported("windows-3d-controller"))
+    assert "CM_PROB_DISABLED" in page
+
+
+def test_a_recorded_machine_is_where_its_commands_run() -> None:
+    assert "Run its commands there." in terminal.render(reported("r440-cu117"))

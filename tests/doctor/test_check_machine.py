@@ -44,7 +44,8 @@ def test_the_first_lines_say_that_it_is_another_machine(run: Run) -> None:
     page = " ".join(run("--machine", file).out.split())
     sentence = (
         f"Machine Not this one. It was recorded at 2026-11-01T10:00:00+00:00 by gpucheck {VERSION},"
-        " tables 2026.10.1. Its names, paths, addresses and UUIDs are pseudonyms. "
+        " tables 2026.10.1. Run its commands there. Its names, paths, addresses and UUIDs are "
+        "pseudonyms. "
     )
     assert sentence in page.partition("Fix ")[0]
     whole = " ".join(run("--machine", file, "-v").out.split())

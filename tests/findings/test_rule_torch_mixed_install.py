@@ -122,6 +122,16 @@ def test_on_a_machine_with_a_gpu_it_is_installed_afresh() -> None:
     assert "torch==2.6.0" in commands(answer)[-1]
 
 
+def test_each_version_is_removed_with_the_wheels_of_another_cuda() -> None:
+    left = [f"{SITE}/torch-{version}.dist-info" for version in ("2.5.1", "2.6.0")]
+    torch = installed(OWN, metadata_version="2.6.0", leftovers=left)
+    both = packages(**{"nvidia-nccl-cu13": "2.27.5"})
+    answer = ask(SLUG, torch, VENV, UBUNTU, NO_VARIABLES, both, nvml(RTX_4090))
+    first, second, install = commands(answer)
+    assert first == second == f"{PYTHON} -m pip uninstall -y torch nvidia-nccl-cu13"
+    assert "torch==2.6.0" in install
+
+
 def test_the_user_site_over_a_conda_environment() -> None:
     answer = hit(judge(installed(IN_USER_SITE, OWN), CONDA))
     assert "2.4.1+cu121" in answer.headline

@@ -110,3 +110,9 @@ def test_a_jetson_wheel_on_a_server_is_wrong() -> None:
 def test_an_ordinary_mismatch_is_not_called_a_jetson_build() -> None:
     build = torch_of("2.7.0+cu128", "12.8", arch_list=CU128)
     fine(ask(SLUG, build, nvml("NVIDIA GeForce GTX 1080"), *BOX))
+
+
+def test_the_triton_of_rocm_goes_too() -> None:
+    found = packages(**{"pytorch-triton-rocm": "3.1.0", "triton": "3.1.0"})
+    answer = hit(ask(SLUG, ROCM, nvml(RTX_4090), *BOX[:-1], found))
+    assert "uninstall -y torch pytorch-triton-rocm triton" in answer.fixes[0].commands[0]

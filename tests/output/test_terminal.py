@@ -402,3 +402,10 @@ def test_the_command_that_verifies_a_fix_is_not_cut_off() -> None:
     page = Page(80)
     page.write(fixes([Fix(text="Do it.", verify=verify)]))
     assert verify in page.text()
+
+
+def test_what_self_tests_rule_out_is_a_note() -> None:
+    page = terminal.render(test_machines.reported("selftest-outweighs-tables"))
+    said = "Note Ruled out by self-tests that passed (device-placement and cublas-matmul): Driver"
+    assert said in " ".join(page.split())
+    assert "Ruled out" not in terminal.render(test_machines.reported("r470-cu121"))

@@ -6,6 +6,7 @@ from each import each
 from gpucheck.tables.wheel_names import (
     cuda_of,
     is_kept_compatible,
+    overwritten_by,
     stem,
     wheel_for_cuda,
     wheel_of_file,
@@ -62,3 +63,17 @@ def test_which_wheels_stay_compatible() -> None:
     assert is_kept_compatible("nvidia-cudnn-cu13")
     assert not is_kept_compatible("nvidia-cusparselt-cu12")
     assert not is_kept_compatible("triton")
+
+
+@each(
+    ("major", "installed", "found"),
+    [
+        ("12", "nvidia-cudnn-cu13 nvidia-cublas nvidia-nvshmem-cu12", "nvidia-cudnn-cu13"),
+        ("13", "nvidia-cusparselt-cu12 nvidia-curand-cu12", "nvidia-cusparselt-cu12"),
+        ("12", "nvidia-curand-cu11 nvidia-cublas-cu11", "nvidia-curand-cu11"),
+        ("13", "pytorch-triton-rocm triton", "pytorch-triton-rocm triton"),
+        ("13", "triton numpy", ""),
+    ],
+)
+def test_which_wheels_the_new_ones_overwrite(major: str, installed: str, found: str) -> None:
+    assert overwritten_by(major, installed.split()) == found.split()

@@ -13,6 +13,7 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.known_packages import Form, KnownPackages
+from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
 
 
@@ -28,6 +29,7 @@ class ExtensionFixes(Derived):
         known: KnownPackages,
         gpus: Gpus,
         tools: BuildTools,
+        releases: TorchReleases,
     ) -> None:
         self._torch = torch
         self._packages = packages
@@ -36,6 +38,7 @@ class ExtensionFixes(Derived):
         self._known = known
         self._gpus = gpus
         self._tools = tools
+        self._releases = releases
 
     def refit(self, package: str, version: str) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
@@ -48,7 +51,7 @@ class ExtensionFixes(Derived):
             or self._made_for_torch(package, torch)
             or own
             or self._from_source(package, version, torch)
-            or Fix(text=self._in_words(package, version, torch), verify=self._python.verify())
+            or self._in_words(package, version, torch)
         )
 
     def _is_application(self, package: str) -> bool:
@@ -61,12 +64,16 @@ class ExtensionFixes(Derived):
         row = self._known.known(package)
         return () if row is None else row.pypi
 
-    def _in_words(self, package: str, version: str, torch: str) -> str:
+    def _in_words(self, package: str, version: str, torch: str) -> Fix:
+        verify = self._python.verify()
         if not version:
-            return say(
-                "Recompile {package} against torch {torch}, from a clean build folder.",
-                package=package,
-                torch=torch,
+            return Fix(
+                text=say(
+                    "Recompile {package} against torch {torch}, from a clean build folder.",
+                    package=package,
+                    torch=torch,
+                ),
+                verify=verify,
             )
         release = say(
             "Install the release of {package} that was built for torch {torch}: its installation "
@@ -75,13 +82,31 @@ class ExtensionFixes(Derived):
             torch=torch,
         )
         if "source" not in self._on_pypi(package):
-            return in_turn((release, say("Or compile it from its source against this torch.")))
+            from_source = say("Or compile it from its source against this torch.")
+            return Fix(text=in_turn((release, from_source)), verify=verify)
+        if self._tools.compiles_cuda() is False:
+            no_tools = say(
+                "Compiling it against this torch needs a CUDA toolkit with a C++ compiler, which "
+                "this machine lacks."
+            )
+            return Fix(text=in_turn((release, no_tools)), verify=verify)
         compiling = say(
-            "Or compile it against this torch: pip does this with --no-build-isolation and "
-            "--no-binary {package}.",
-            package=package,
+            "Or compile it against this torch with this command. This needs a CUDA toolkit and a "
+            "C++ compiler, and can take an hour."
         )
-        return in_turn((release, compiling))
+        return Fix(
+            text=in_turn((release, compiling)),
+            commands=(*self._python.get_pip(), self._compile(package, version)),
+            verify=verify,
+        )
+
+    def _compile(self, package: str, version: str) -> str:
+        """Return the command that compiles a release here, of which PyPI has wheels as well."""
+        return self._python.pip(
+            "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
+            "--no-build-isolation", "--no-binary", package,
+            f"{package}=={version.partition('+')[0]}",
+        )  # fmt: skip
 
     def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
         """Return the fixes that provide code for these GPUs, or avoid the package."""
@@ -103,11 +128,7 @@ class ExtensionFixes(Derived):
             commands=(
                 self._python.variable("TORCH_CUDA_ARCH_LIST", ";".join(capabilities)),
                 *self._python.get_pip(),
-                self._python.pip(
-                    "install", "--force-reinstall", "--no-deps", "--no-cache-dir",
-                    "--no-build-isolation", "--no-binary", name,
-                    f"{name}=={version.partition('+')[0]}",
-                ),
+                self._compile(name, version),
             )
             if version and "source" in self._on_pypi(name)
             else (),
@@ -172,6 +193,20 @@ class ExtensionFixes(Derived):
             pinned = [version for version in fitting if self._is_pinned(package, version)]
             if not pinned:
                 return None
+            if (of_pypi := self._other_cuda_on_pypi(torch)) is not None:
+                return Fix(
+                    text=say(
+                        "Install {package} {version}, which was built for torch {torch}, in a "
+                        "build for CUDA {cuda}. PyPI has it for {of_pypi}: the installation page "
+                        "of {package} names the index of the others.",
+                        package=package,
+                        version=pinned[-1],
+                        torch=torch.partition("+")[0],
+                        cuda=self._torch.cuda,
+                        of_pypi=of_pypi,
+                    ),
+                    verify=self._python.verify(),
+                )
             words = [f"{package}=={pinned[-1]}"]
             text = say(
                 "Install {package} {version}, which was built for torch {torch}.",
@@ -180,6 +215,16 @@ class ExtensionFixes(Derived):
                 torch=torch.partition("+")[0],
             )
         return self._install(text, words, package)
+
+    def _other_cuda_on_pypi(self, torch: str) -> str | None:
+        """Return for which CUDA PyPI's wheel for this torch was compiled, if it is another one.
+
+        A project compiles for the torch of PyPI; that of Linux, since PyPI has no CUDA build of
+        torch for Windows.
+        """
+        default = self._releases.default_build(torch, "linux_x86_64") or ""
+        theirs, ours = default[:-1].removeprefix("cu"), (self._torch.cuda or "").partition(".")[0]
+        return None if not theirs.isdecimal() or not ours or theirs == ours else f"CUDA {theirs}"
 
     def _is_pinned(self, package: str, version: str) -> bool:
         """Whether a release requires exactly one torch: a range proves nothing about its code."""

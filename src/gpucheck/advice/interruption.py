@@ -25,7 +25,14 @@ COLLECT = "sudo nvidia-bug-report.sh"
 ENDS_PROCESS = say(
     "This ends the process, even if it belongs to somebody else. The first command shows its owner."
 )
-ENDS_WSL = say("This ends everything that runs in WSL: save your work first.")
+ENDS_WSL = say(
+    "This ends everything that runs in WSL, in all its distributions (Docker Desktop uses one, "
+    "too): save your work first."
+)
+CONVERTS = say(
+    "This ends everything that runs in the distribution, and the conversion may take long: save "
+    "your work first."
+)
 STOPS_OTHERS = say("This interrupts everyone who uses this machine. Ask them first.")
 RESTART_STOPS_OTHERS = say("The restart interrupts everyone who uses this machine. Ask them first.")
 ENDS_CONTAINER = say(
@@ -129,6 +136,8 @@ class Interruption(Derived):
         interrupting = [command for command in fix.commands if class_of(command) == "interrupts"]
         if interrupting and all(command.startswith("kill ") for command in interrupting):
             return (ENDS_PROCESS,) if fix.commands[0].startswith("ps ") else ()
+        if any("--set-version" in command for command in interrupting):
+            return (CONVERTS,)
         if fix.restart == "wsl" or any(command.startswith("wsl") for command in interrupting):
             return (ENDS_WSL,)
         if fix.restart == "container":

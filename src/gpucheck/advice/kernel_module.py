@@ -287,7 +287,8 @@ class ModuleFixes(Derived):
                     text=say(
                         'If the first command says "Key was rejected by service", enrol the key '
                         "that signs modules here: choose a password, restart, and enter it under "
-                        "Enroll MOK."
+                        "Enroll MOK. That menu is only on the machine's own screen or its "
+                        "remote console (BMC), because it runs before the network is up."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

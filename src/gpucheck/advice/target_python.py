@@ -14,12 +14,14 @@ from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import Sentence, in_turn, say
+from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables.torch_companions import Package
+from gpucheck.tables.wheel_names import overwritten_by
 
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
 _REQUIREMENT = r"([A-Za-z0-9][\w.-]{0,100})([=<>!~][=<>!~\w.,*+]{1,100})"
+_CUDA_BUILD = r"cu([0-9]{2})[0-9]"
 _NOT_BY_PIP = say(
     "pip may not change this Python because another program manages it, so use a virtual "
     "environment."
@@ -90,11 +92,14 @@ class Python(Derived):
         """Whether uv installs into the target."""
         return self._interpreter.has_pip is False and self._interpreter.kind == "uv"
 
-    def remove_torch(self) -> tuple[str, ...]:
+    def remove_torch(self, build: str = "") -> tuple[str, ...]:
         """Return the commands that uninstall torch and its companions.
 
         They must run first: for pip, ``2.6.0+cpu`` already satisfies ``torch==2.6.0``. Without
         ``--force`` conda would also remove every package that depends on them.
+
+        Args:
+            build: the build that comes next, such as cu126; "" if it is the same one.
         """
         commands = []
         from_conda = self._from_conda()
@@ -104,8 +109,15 @@ class Python(Derived):
                 self.quoted(["conda", "remove", "-y", "--force", "-p", prefix, *from_conda])
             )
         if self._torch.installer != "conda" and self._torch.installed:
-            commands.append(self.pip("uninstall", "-y", *self.torch_family()))
+            words = (*self.torch_family(), *self._in_the_way(build))
+            commands.append(self.pip("uninstall", "-y", *words))
         return tuple(commands)
+
+    def _in_the_way(self, build: str) -> list[str]:
+        """Return the installed wheels whose files the wheels of another build would overwrite."""
+        match = re.fullmatch(_CUDA_BUILD, build)
+        installed = (d.project or "" for d in self._packages.distributions or ())
+        return overwritten_by(match[1], dict.fromkeys(installed)) if match else []
 
     def _from_conda(self) -> list[str]:
         """Return which packages of PyTorch conda has installed in the target's environment."""
@@ -166,6 +178,10 @@ class Python(Derived):
             return ntpath.join("gpu-env", "Scripts", "python.exe")
         return "~/gpu-env/bin/python"
 
+    def run_there(self) -> Sentence:
+        """Say that programs run in the new virtual environment only with its Python."""
+        return say("Then start your programs with {python}.", python=self.new_python())
+
     def quoted(self, words: Sequence[str]) -> str:
         """Return the words as one command line for this machine's shell; "" if it has none.
 
@@ -191,21 +207,30 @@ class Python(Derived):
             return ("set PYTHONNOUSERSITE=", command)
         return (f"env -u PYTHONNOUSERSITE {command}",)
 
-    def install(self, text: str, arguments: Sequence[str], *, remove: bool = True) -> Fix:
+    def install(
+        self, text: str, arguments: Sequence[str], *, remove: bool = True, build: str = ""
+    ) -> Fix:
         """Return the fix that installs with these pip arguments, ``install`` first.
 
         Args:
             text: what the fix does, in words.
             arguments: the arguments of pip.
             remove: whether to uninstall torch and its companions first.
+            build: the build of torch that this installs, such as cu126; "" if it is the same one.
         """
         if self.is_closed():
             return Fix(
-                text=in_turn((text, self.why_closed())),
+                text=in_turn((text, self.why_closed(), self.run_there())),
                 commands=self.new_environment(arguments),
                 verify=f"gpucheck --python {self.new_python()}",
             )
-        before = (*self.get_pip(), *(self.remove_torch() if remove else ()))
+        before = (*self.get_pip(), *(self.remove_torch(build) if remove else ()))
+        if remove and (others := self._in_the_way(build)):
+            text = in_turn((text, say(
+                "Uninstall {packages} as well, whose files the new PyTorch's wheels would "
+                        "overwrite.",
+                        packages=in_series(others),
+            )))  # fmt: skip
         if remove and self._from_conda():
             text = in_turn((text, _BY_PIP))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())

@@ -78,11 +78,24 @@ class TorchFixes(Derived):
         found = self._recommended()
         if found is None or found.best is None:
             return None
-        what, more = _what(found.best), self._more(found)
+        what, more = self._anew(found.best), self._more(found)
         if self._is_of_ngc():
             return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
         text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
-        return self._python.install(text, self._requirement(found.best))
+        return self._python.install(text, self._requirement(found.best), build=found.best.build)
+
+    def _anew(self, offer: Offer) -> Sentence:
+        """Return the build to install, told apart from the installed one if their numbers agree."""
+        version, _, local = (self._torch.version or "").partition("+")
+        same = released(version) == released(offer.torch) and self._torch.cuda == offer.cuda
+        if not same or local == offer.build or not offer.cuda:
+            return _what(offer)
+        return say(
+            "PyTorch's own build of {torch} for CUDA {cuda} ({build}) instead of the installed one",
+            torch=offer.torch,
+            cuda=offer.cuda,
+            build=offer.build,
+        )
 
     def for_older_drivers(self) -> tuple[Fix, ...]:
         """Return what to install instead where the driver is unknown and may be an older one."""
@@ -99,6 +112,7 @@ class TorchFixes(Derived):
                     build=_what(choice.offer),
                 ),
                 self._requirement(choice.offer),
+                build=choice.offer.build,
             )
             for before, choice in itertools.pairwise(found.by_driver)
         )
@@ -186,7 +200,9 @@ class TorchFixes(Derived):
             if self._packages.find("numpy"):
                 commands += (self._python.install_there("install", self._numpy_for(best)),)
         return Fix(
-            text=in_turn((text, _make_environment(best), *mirror, _BY_THE_SYSTEM)),
+            text=in_turn(
+                (text, _make_environment(best), *mirror, _BY_THE_SYSTEM, self._python.run_there())
+            ),
             commands=commands,
             verify=f"gpucheck --python {inside}",
         )
@@ -257,6 +273,17 @@ class TorchFixes(Derived):
     def _more(self, found: Recommendation) -> list[str]:
         """Return what else the user must know: GPUs that are left out, and the required driver."""
         sentences = list(found.left_out)
+        release = (self._torch.version or "").partition("+")[0]
+        mine = released(release) if self._torch.installed else None
+        if mine is not None and found.best is not None and released(found.best.torch) != mine:
+            sentences.append(
+                say(
+                    "gpucheck knows no build of {release} that fits this machine, so {torch} "
+                    "replaces it.",
+                    release=release,
+                    torch=found.best.torch,
+                )
+            )
         gpus = self._facts.gpus()
         if gpus is not None and gpus.unclear:
             sentences.append(left_aside(gpus.unclear))

@@ -168,12 +168,15 @@ class Recommending:
             self._notes.append(_NGC)
             return python.new_environment(arguments), ""
         executable = target.get(Interpreter).executable or ""
-        fix = python.install("", arguments)
+        fix = python.install("", arguments, build=offer.build)
         verify = fix.verify if executable else ""
         if self._wish.tool != "uv":
             return (*fix.commands, *self._rest(python)), verify
         verify = "" if python.is_closed() else verify
-        return (*_uv_commands(arguments, python, executable), *self._rest(python)), verify
+        return (
+            *_uv_commands(arguments, python, executable, offer.build),
+            *self._rest(python),
+        ), verify
 
     def _rest(self, python: "Python") -> tuple[str, ...]:
         """Return the command for the other packages of ``--like``."""
@@ -303,7 +306,9 @@ class Recommending:
         return requirement(offer, wanted, self._tables, indexes, name_index=False)
 
 
-def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) -> tuple[str, ...]:
+def _uv_commands(
+    arguments: Sequence[str], python: "Python", executable: str, build: str
+) -> tuple[str, ...]:
     from gpucheck.advice.target_python import for_uv  # noqa: PLC0415
 
     if not executable:
@@ -313,7 +318,7 @@ def _uv_commands(arguments: Sequence[str], python: "Python", executable: str) ->
             python.quoted(["uv", "venv", "--python", executable, "gpu-env"]),
             python.quoted(["uv", "pip", "install", "--python", "gpu-env", *for_uv(arguments[1:])]),
         )
-    return (*python.remove_torch(), python.pip(*arguments))
+    return (*python.remove_torch(build), python.pip(*arguments))
 
 
 def _is_of_ngc(snapshot: "Snapshot") -> bool:

@@ -59,6 +59,8 @@ class Diagnosis(msgspec.Struct, frozen=True):
     checks: tuple[Check, ...]
     blamed: Blamed = {}
     """The GPUs that the findings name."""
+    ruled_out: tuple[str, ...] = ()
+    """What checks found, and something else disproves: with the reason."""
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -115,10 +117,13 @@ def combine(
     checks: dict[str, Check] = {}
     found: dict[str, _Found] = {}
     blamed: dict[str, tuple[tuple[str, OnGpu], ...]] = {}
+    ruled_out: list[str] = []
     for slug, result in results.items():
         left = _left(rules[slug], result, others.get(slug, ()), refutation)
         if isinstance(left, Check):
             checks[slug] = left
+            if isinstance(result, Claim):
+                ruled_out.append(left.reason)
         else:
             is_unknown = isinstance(result, Check) and result.outcome is Outcome.UNKNOWN
             fixes = _fixes(rules[slug], left[0], snapshot, tables, exact=is_unknown)
@@ -136,7 +141,7 @@ def combine(
         msgspec.structs.replace(claimed.finding, silenced_by=suppressed.get(slug))
         for slug, claimed in ordered
     )
-    return Diagnosis(tuple(findings), tuple(checks.values()), blamed)
+    return Diagnosis(tuple(findings), tuple(checks.values()), blamed, tuple(ruled_out))
 
 
 class Refutation(Derived):

@@ -50,6 +50,8 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """Who has to act; None for a machine, whose findings say it themselves."""
     gpus: tuple[GpuVerdict, ...] = ()
     """What to do with each GPU of a machine; first those of ``nvml.gpus``, in their order."""
+    ruled_out: tuple[str, ...] = ()
+    """What checks found and self-tests, or a text, disprove; the reasons of these checks."""
 
     @property
     def standing(self) -> tuple[Finding, ...]:
@@ -165,4 +167,5 @@ def make_report(
         snapshot=snapshot,
         about=about,
         gpus=gpu_verdicts(diagnosis.findings, diagnosis.blamed, diagnosis.checks, snapshot),
+        ruled_out=diagnosis.ruled_out,
     )

@@ -157,8 +157,8 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
         return (given,)
     again = Fix(
         text=say(
-            "Restart this container: it lost the GPU when `systemctl daemon-reload` was run on the "
-            "host."
+            "Restart this container: it had the GPU and lost it, probably because "
+            "`systemctl daemon-reload` was run on the host."
         ),
         restart="container",
     )
@@ -203,8 +203,9 @@ def _open_up(node: DeviceNode, system: System) -> tuple[Fix, ...]:
         fixes.append(
             Fix(
                 text=say(
-                    "Add this user to the group of the file, unless that is root (it is often "
-                    "video, render or vglusers), then log in again."
+                    "Add this user to the group of the file (it is often video, render or "
+                    "vglusers), then log in again. If the first command prints root, the second "
+                    "one does nothing: use the other fix (gpucheck -v)."
                 ),
                 commands=(
                     group,

@@ -116,7 +116,11 @@ def _refused(seen: tuple[str, ...], torch: TorchBuild, update: DriverFixes) -> H
             cuda=torch.cuda,
         ),
         evidence=(*seen, "torch.cuda"),
-        fixes=(update.install(reason=say("for PyTorch builds of CUDA {cuda}", cuda=torch.cuda)),),
+        fixes=(
+            update.install(
+                reason=say("which also runs PyTorch builds of CUDA {cuda}", cuda=torch.cuda)
+            ),
+        ),
         confidence=Confidence.LIKELY,
     )
 
@@ -273,7 +277,7 @@ def _release(driver: DriverState) -> str | None:
 def _fixes(
     update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
 ) -> tuple[Fix, ...]:
-    newer = update.install(oldest, say("for PyTorch builds of CUDA {cuda}", cuda=cuda))
+    newer = update.install(oldest, say("which also runs PyTorch builds of CUDA {cuda}", cuda=cuda))
     older_build = reinstall.install_for(say("the driver you have"))
     if older_build is None:
         return (newer,)

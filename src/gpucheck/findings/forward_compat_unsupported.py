@@ -144,7 +144,10 @@ def _newer_driver(torch: TorchBuild, drivers: CudaDrivers, update: DriverFixes) 
         return update.install(None, say("it needs no cuda-compat"))
     return update.install(
         oldest,
-        say("for PyTorch builds of CUDA {cuda}; it needs no cuda-compat", cuda=torch.cuda),
+        say(
+            "which also runs PyTorch builds of CUDA {cuda} and needs no cuda-compat",
+            cuda=torch.cuda,
+        ),
     )
 
 

@@ -35,6 +35,7 @@ from gpucheck.facts.kernel_log import KernelLog, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
+from gpucheck.findings.witnesses.age import with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import in_turn, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
@@ -73,7 +74,6 @@ _SLUG = "gpu-hardware-fault"
 _OFF_THE_BUS = 79  # Xid 79: the GPU has fallen off the bus
 _LONG_AGO = 24 * 3600.0  # chosen: a GPU that answers a day later is no emergency
 _MASK = "CUDA_VISIBLE_DEVICES"
-_HOUR, _MINUTE = 3600, 60  # seconds
 
 
 @RULE.check
@@ -268,7 +268,7 @@ def _hit_xid(  # the event and what it is compared with
     index = None if at is None else gpu_index(gpus, at)
     contained = row is not None and not row.is_fatal
     return Hit(
-        headline=_with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
+        headline=with_age(headline, ago) if ago else headline,  # 0: "just now" was assumed
         evidence=(f"kernel_log.xids.{place}.xid", f"kernel_log.xids.{place}.message"),
         fixes=_again() if contained else _fixes(index, around, update),
         severity=Severity.WARNING if old else Severity.ERROR,
@@ -280,14 +280,6 @@ def _named(event: XidEvent, row: XidRow | None) -> str:
     if row is None:
         return f"Xid {event.xid}"
     return say("Xid {xid} ({name})", xid=event.xid, name=phrase(row.short_name))
-
-
-def _with_age(headline: str, seconds: float) -> str:
-    if seconds >= 2 * _HOUR:
-        hours = int(seconds // _HOUR)
-        return say("{headline}, {hours} hours ago", headline=headline, hours=hours)
-    minutes = max(int(seconds // _MINUTE), 1)
-    return say("{headline}, {minutes} min ago", headline=headline, minutes=minutes)
 
 
 def _again() -> tuple[Fix, ...]:

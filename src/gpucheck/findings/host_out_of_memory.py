@@ -20,6 +20,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.kernel_log import KernelLog, OomKill
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
+from gpucheck.findings.witnesses.age import with_age
 from gpucheck.language import say
 
 RULE = Rule(
@@ -29,6 +30,7 @@ RULE = Rule(
     family="runtime",
 )
 
+_SEE_KILLS = "sudo dmesg -T | grep -i 'killed process' | tail -3"
 _RECENT = 3600.0
 """Seconds. Whoever lost a program looks for the cause soon; the log reaches back to the boot."""
 # The kernel shows thread names; PyTorch's are pt_main_thread and pt_data_worker.
@@ -67,12 +69,14 @@ def _headline(last: OomKill, kills: int) -> str:
         why = say("its container or job reached its memory limit")
     elif last.scope == "host":
         why = say("the machine ran out of memory")
-    killed = say(
+    killed: str = say(
         "The kernel killed {process} (pid {pid}) because {why}",
         process=last.process_name,
         pid=last.pid,
         why=why,
     )
+    if last.seconds_ago:  # 0: "just now" was assumed
+        killed = with_age(killed, last.seconds_ago)
     if kills == 1:
         return killed
     return say("{killed} ({kills} such kills since boot)", killed=killed, kills=kills)
@@ -96,11 +100,13 @@ def _fix(kill: OomKill) -> Fix:
     if kill.scope == "cgroup":
         text = say(
             "Let the program use less memory (fewer DataLoader workers, no copy of the data in "
-            "each), or raise the limit of the container or job (docker --memory, sbatch --mem)."
+            "each), or raise the limit of the container or job (docker --memory, sbatch --mem). "
+            "Then run the program again: there must be no newer kill."
         )
-        return Fix(text=text, verify="cat /sys/fs/cgroup/memory.max")
+        return Fix(text=text, verify=_SEE_KILLS)
     text = say(
         "Let the program use less memory (fewer DataLoader workers, no copy of the data in each), "
-        "or use a machine with more memory."
+        "or use a machine with more memory. Then run the program again: there must be no newer "
+        "kill."
     )
-    return Fix(text=text, verify="free -h")
+    return Fix(text=text, verify=_SEE_KILLS)

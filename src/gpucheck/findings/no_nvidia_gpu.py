@@ -17,6 +17,8 @@ without a GPU is fine.
 Fix: run on a machine with a GPU; or install the CPU build, which is far smaller.
 """
 
+import re
+
 from gpucheck.advice import TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
@@ -60,6 +62,9 @@ RULE = Rule(
         commands=("gpucheck preflight --device cpu",),
     ),
 )
+
+
+_OF_LAPTOPS = r"Laptop|Mobile|Max-Q|\bMX[0-9]|[0-9]M\b"
 
 
 @RULE.check
@@ -168,6 +173,17 @@ def _none(pci: Pci, *, in_container: bool) -> str:
         )
     if in_container:
         return say("this container shows no NVIDIA GPU")
+    if pci.former_gpus and pci.adapters:
+        return say(
+            "Windows sees no NVIDIA GPU now, only {adapters}; it has seen {gpus} here before",
+            adapters=listed(pci.adapters),
+            gpus=listed(pci.former_gpus),
+        )
+    if pci.former_gpus:
+        return say(
+            "Windows sees no NVIDIA GPU now; it has seen {gpus} here before",
+            gpus=listed(pci.former_gpus),
+        )
     if pci.adapters:
         return say(
             "this machine has no NVIDIA GPU, only {adapters}",
@@ -191,12 +207,21 @@ def _find_one(pci: Pci, system: System) -> Fix:
             restart="machine",
         )
     if pci.former_gpus:
+        gpus = listed(pci.former_gpus)
+        if re.search(_OF_LAPTOPS, gpus):
+            return Fix(
+                text=say(
+                    "If this machine still has {gpus}, switch it on: many laptops have a mode "
+                    "without it (Eco mode, integrated graphics only), which the program of their "
+                    "maker changes. If not, run on a machine with an NVIDIA GPU.",
+                    gpus=gpus,
+                )
+            )
         return Fix(
             text=say(
-                "Run on a machine with an NVIDIA GPU. Windows has seen {gpus} here before: if this "
-                "machine still has it, plug it in, or switch it on. Some laptops have a mode "
-                "without it (Eco mode, integrated graphics only).",
-                gpus=listed(pci.former_gpus),
+                "If this machine still has {gpus}, plug it in, or switch it on. If not, run on a "
+                "machine with an NVIDIA GPU.",
+                gpus=gpus,
             )
         )
     text: str = say("Run on a machine with an NVIDIA GPU.")

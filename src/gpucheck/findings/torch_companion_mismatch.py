@@ -33,7 +33,7 @@ from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
-from gpucheck.language import in_series, say
+from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables.torch_companions import Package, TorchCompanions
 from gpucheck.tables.versions import minor, released
 
@@ -290,25 +290,44 @@ def _fix(  # what a command for one package is made of
     local = version.partition("+")[2]
     index = ["--index-url", reinstall.index_of(local)] if _is_index(local) else []
     return Fix(
-        text=say(
-            "Install {name} {right}, which belongs to torch {version}, from the same index.",
-            name=name,
-            right=right,
-            version=version,
-        )
-        if index
-        else say(
-            "Install {name} {right}, which belongs to torch {version}.",
-            name=name,
-            right=right,
-            version=version,
-        ),
+        text=_install(name, right, version, again=right == _plain(distribution.version or "")),
         commands=(
             *python.get_pip(),
             python.pip("uninstall", "-y", name),
             python.pip("install", f"{name}=={right}", *index),
         ),
         verify=python.verify(),
+    )
+
+
+def _install(name: str, right: str, version: str, *, again: bool) -> Sentence:
+    """Say which build is installed; ``again``: the installed one is another of this version."""
+    if again and _is_index(version.partition("+")[2]):
+        return say(
+            "Reinstall {name} {right} from the index of torch {version}: the installed build of "
+            "this release is for another PyTorch.",
+            name=name,
+            right=right,
+            version=version,
+        )
+    if again:
+        return say(
+            "Reinstall {name} {right}: the installed build of this release is for another PyTorch.",
+            name=name,
+            right=right,
+        )
+    if _is_index(version.partition("+")[2]):
+        return say(
+            "Install {name} {right}, which belongs to torch {version}, from the same index.",
+            name=name,
+            right=right,
+            version=version,
+        )
+    return say(
+        "Install {name} {right}, which belongs to torch {version}.",
+        name=name,
+        right=right,
+        version=version,
     )
 
 

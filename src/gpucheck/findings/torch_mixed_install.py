@@ -28,6 +28,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice import Python, TorchFixes
+from gpucheck.advice.recommender import Offer
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
@@ -189,7 +190,7 @@ def _overwritten(
             metadata=torch.metadata_version,
         ),
         evidence=("torch.version", "torch.metadata_version"),
-        fixes=(_removing_each(fix or again.once(), python, torch),),
+        fixes=(_removing_each(fix or again.once(), python, torch, reinstall.offer()),),
     )
 
 
@@ -336,18 +337,19 @@ def _recorded_twice(
             other=others[0],
         ),
         evidence=("torch.version", "torch.leftovers"),
-        fixes=(_removing_each(fix or again.once(), python, torch),),
+        fixes=(_removing_each(fix or again.once(), python, torch, reinstall.offer()),),
         severity=Severity.WARNING,
     )
 
 
-def _removing_each(fix: Fix, python: Python, torch: TorchBuild) -> Fix:
+def _removing_each(fix: Fix, python: Python, torch: TorchBuild, offer: Offer | None) -> Fix:
     """Return the fix with a removal for each version.
 
     pip removes one at a time. After a single removal the files are gone and the other version's
     metadata are not, so pip would install nothing: "Requirement already satisfied".
     """
-    removal, times = python.remove_torch(), max(1, len(torch.recorded))
+    removal = python.remove_torch(offer.build if offer else "")
+    times = max(1, len(torch.recorded))
     commands = [
         again
         for command in fix.commands

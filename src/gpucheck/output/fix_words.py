@@ -13,6 +13,8 @@ _REACH: dict[CommandClass, str] = {
     "interrupts": say("interrupts others"),
 }
 
+_GATED = ("machine", "wsl")
+"""What ends the work of others when it restarts, so that its command stands apart."""
 _THEN = say("Then, if that is fine:")
 """What stands between two blocks of commands."""
 
@@ -50,7 +52,7 @@ def _together(fix: Fix) -> list[tuple[str, ...]]:
     classes = fix.classes if len(fix.classes) == len(fix.commands) else ()
     for at, command in enumerate(fix.commands):
         looked = classes[at - 1 : at + 1] == ("reads", "interrupts")
-        if not found or looked or (classes and restart_of((command,)) == "machine"):
+        if not found or looked or (classes and restart_of((command,)) in _GATED):
             found.append([])
         found[-1].append(command)
     return [tuple(commands) for commands in found]

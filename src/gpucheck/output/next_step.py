@@ -1,5 +1,6 @@
 """What to do next where the verdict is unknown: no report leaves its reader without a step."""
 
+from gpucheck.advice.interruption import COLLECT
 from gpucheck.engine import Report
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.interpreter import Interpreter
@@ -48,14 +49,17 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     if system.os == "windows":
         text = say(
             "Run this in PowerShell. If it lists no device, this PC has no NVIDIA GPU that is "
-            "switched on, and PyTorch runs on the CPU. If it lists one, install its driver from "
-            "https://www.nvidia.com/drivers and run gpucheck again."
+            "switched on, and PyTorch runs on the CPU. If it lists one whose problem is "
+            "CM_PROB_DISABLED, enable it in the Device Manager; for any other, install the driver "
+            "from https://www.nvidia.com/drivers. Then run gpucheck again."
         )
-        return text, "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
+        listing = "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
+        return text, f"{listing} | select FriendlyName, Problem"
     if system.wsl:
         text = say(
             "Run this in PowerShell. If it lists the GPU, run wsl --update and wsl --shutdown "
-            "there; if not, install the NVIDIA driver of Windows. Then run gpucheck again."
+            "there, which ends everything that runs in WSL; if not, install the NVIDIA driver of "
+            "Windows. Then run gpucheck again."
         )
         return text, "nvidia-smi"
     text = say(
@@ -80,9 +84,11 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
         )
         return text, "ldconfig -p | grep libcuda", "nvidia-smi"
     text = say(
-        "The kernel's log says why a driver does not answer; a restart usually brings it back. If "
-        "nvidia-smi lists the GPU, run gpucheck as the user, and in the container, whose programs "
-        "use it."
+        "The kernel's log says why a driver does not answer. If nvidia-smi lists the GPU, run "
+        "gpucheck as the user, and in the container, whose programs use it. If not, a restart "
+        "usually helps; it interrupts everyone who uses this machine and erases the traces, so "
+        "first collect the driver's bug report with {collect}.",
+        collect=COLLECT,
     )
     return text, "sudo dmesg | grep -iE 'nvrm|xid' | tail", "timeout -k 5 30 nvidia-smi"
 

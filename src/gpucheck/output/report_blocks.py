@@ -4,7 +4,7 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.snapshot import ProbeRun, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.output.blocks import Box, Items, Section, Words, more_about
 from gpucheck.output.fix_words import fixes
 from gpucheck.output.next_step import next_step
@@ -61,7 +61,10 @@ def questions(report: Report) -> tuple[Section, ...]:
 
 def examined(report: Report, *, has_checks: bool = False) -> list[tuple[str, str]]:
     """Return what was looked at, each line with its name; ``has_checks`` of :func:`reach`."""
-    notes = [(say("Note"), note) for note in other_targets(report.snapshot)]
+    # With every check, each has its reason; elsewhere nothing else says that the tables object.
+    refuted = report.ruled_out if report.snapshot.origin != "pasted" and not has_checks else ()
+    outweighed = [Sentence.at_start(why) for why in refuted if isinstance(why, Sentence)]
+    notes = [(say("Note"), note) for note in (*other_targets(report.snapshot), *outweighed)]
     tested = (say("Tested"), reach(report, has_checks=has_checks))
     return [("Python", target(report.snapshot)), *notes, tested]
 

@@ -161,9 +161,10 @@ def recorded(snapshot: Snapshot) -> str:
         return ""
     found = snapshot.get(Recorded)
     if found.taken is None:
-        return say("Not this one: it was recorded, and nobody noted when.")
+        return say("Not this one: it was recorded (time unknown). Run its commands there.")
     noted = say(
-        "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}.",
+        "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}. Run its "
+        "commands there.",
         version=clean(found.gpucheck or ""), tables=clean(found.tables or ""),
         taken=clean(found.taken),
     )  # fmt: skip

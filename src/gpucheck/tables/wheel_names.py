@@ -1,6 +1,7 @@
 """The names of NVIDIA's wheels: which library is in which wheel, and for which CUDA."""
 
 import re
+from collections.abc import Collection
 
 _SUFFIX = r"-cu([0-9]{2})\Z"
 _WHEELS = {
@@ -19,6 +20,15 @@ _KEPT_COMPATIBLE = (
 """Wheels whose newer releases are compatible with older ones of the same major version."""
 _UNNUMBERED_FROM = 13
 """From this CUDA on, the wheels of CUDA's own libraries have no number in their names."""
+_ONE_PLACE = ("nvidia-cudnn", "nvidia-cusparselt", "nvidia-nccl", "nvidia-nvshmem")
+"""Wheels that write the same files for every CUDA."""
+_ONE_PLACE_BEFORE_13 = ("nvidia-curand", "nvidia-cusolver", "nvidia-nvtx")
+"""Wheels of CUDA's own libraries whose sonames CUDA 11 and 12 share."""
+_TRITON_FOLDER = (
+    "triton", "pytorch-triton", "pytorch-triton-rocm", "pytorch-triton-xpu", "triton-rocm",
+    "triton-xpu",
+)  # fmt: skip
+"""Wheels that write the folder ``triton``; CUDA builds of PyTorch require the first one."""
 _LIBRARY = r"lib([A-Za-z0-9]+)(?:[_-][A-Za-z0-9_-]+)?\.so"
 
 
@@ -52,3 +62,18 @@ def wheel_for_cuda(wheel: str, major: str) -> str:
 def is_kept_compatible(project: str) -> bool:
     """Whether newer releases of a wheel are compatible with older ones of the same major."""
     return stem(project) in _KEPT_COMPATIBLE
+
+
+def overwritten_by(major: str, projects: Collection[str]) -> list[str]:
+    """Return the projects whose files the wheels of a PyTorch for a CUDA major overwrite.
+
+    If they are removed after that, the files of the new wheels are gone.
+    """
+    before = _ONE_PLACE_BEFORE_13 if int(major) < _UNNUMBERED_FROM else ()
+    found = [
+        project
+        for project in projects
+        if cuda_of(project) not in {"", major} and stem(project) in (*_ONE_PLACE, *before)
+    ]
+    tritons = [project for project in projects if project in _TRITON_FOLDER]
+    return found + (tritons if set(tritons) - {"triton"} else [])
