@@ -29,7 +29,10 @@ _GUIDES_FIRST = (
 """What most readers look for; the other guides follow by name."""
 _WINGS = ("describe", "preflight", "programs", "selftests", "triage")
 """The folders of guides."""
-_OF_PROJECT = ("architecture", "glossary", "evidence", "verified-on", "machines", "translations")
+_OF_PROJECT = (
+    "architecture", "glossary", "evidence", "images/screens/README", "verified-on", "machines",
+    "translations",
+)  # fmt: skip
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
 _TRANSLATED = ROOT / "docs/zh"
 """The guides in Chinese, under the names of the English ones."""
