@@ -1,6 +1,5 @@
 """What to do next where the verdict is unknown: no report leaves its reader without a step."""
 
-from gpucheck.advice.interruption import COLLECT
 from gpucheck.engine import Report
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.interpreter import Interpreter
@@ -70,6 +69,8 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
 
 
 def _see_the_driver(report: Report) -> tuple[str, ...]:
+    from gpucheck.advice.interruption import COLLECT  # noqa: PLC0415  # rarely needed
+
     if report.snapshot.get(System).os == "windows":
         text = say(
             "If this lists the GPU, run gpucheck again. If not, restart Windows, then install the "
