@@ -226,11 +226,12 @@ class Python(Derived):
             )
         before = (*self.get_pip(), *(self.remove_torch(build) if remove else ()))
         if remove and (others := self._in_the_way(build)):
-            text = in_turn((text, say(
+            also = say(
                 "Uninstall {packages} as well, whose files the new PyTorch's wheels would "
-                        "overwrite.",
-                        packages=in_series(others),
-            )))  # fmt: skip
+                "overwrite.",
+                packages=in_series(others),
+            )
+            text = in_turn((text, also))
         if remove and self._from_conda():
             text = in_turn((text, _BY_PIP))
         return Fix(text=text, commands=(*before, self.pip(*arguments)), verify=self.verify())
