@@ -12,6 +12,7 @@ pytestmark = pytest.mark.exhaustive
 
 ALSO_RIGHT = {
     "dropped-gpu-r590-gtx1080": "kernel-module-not-loaded",  # nvidia-smi says no more than that
+    "windows-optimus-switched-off": "kernel-module-not-loaded",
     "forward-compat-on-geforce": "driver-too-old",  # nobody speaks of the cuda-compat library
     "torch-through-pythonpath": "torch-cpu-only",  # nor of the way by which this torch came
 }

@@ -285,10 +285,9 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        'If the first command says "Key was rejected by service", enrol the key '
+                        'If modprobe says "Key was rejected by service", enrol the key '
                         "that signs modules here: choose a password, restart, and enter it under "
-                        "Enroll MOK. That menu is only on the machine's own screen or its "
-                        "remote console (BMC), because it runs before the network is up."
+                        "Enroll MOK, on the machine's own screen or remote console (BMC)."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

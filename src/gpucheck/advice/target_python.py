@@ -227,8 +227,7 @@ class Python(Derived):
         before = (*self.get_pip(), *(self.remove_torch(build) if remove else ()))
         if remove and (others := self._in_the_way(build)):
             also = say(
-                "Uninstall {packages} as well, whose files the new PyTorch's wheels would "
-                "overwrite.",
+                "Uninstall {packages} too: the new wheels would overwrite their files.",
                 packages=in_series(others),
             )
             text = in_turn((text, also))

@@ -54,7 +54,7 @@ def render(
     page.labelled(VERDICTS[report.verdict], first_line(report), column=_COLUMN, style=style)
     if _says_nothing(report):
         _resembled(page, report)
-        return page.text()
+        return _ended(page, report) if leads(report) else page.text()
     if quiet:
         for slug in report.root_causes:
             page.words(slug, indent=_COLUMN)
