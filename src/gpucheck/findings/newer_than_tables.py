@@ -1,9 +1,9 @@
 """Something here is newer than this gpucheck knows.
 
 gpucheck judges with tables of drivers, GPUs, CUDA versions, PyTorch releases and the numbers of
-Xids and SXids. It does not guess about anything that appeared after the tables were made: every check that needs a missing row says
-"unknown", and the others continue. This finding only tells you so; nothing is wrong with the
-machine.
+Xids and SXids. It does not guess about anything that appeared after the tables were made: every
+check that needs a missing row says "unknown", and the others continue. This finding only tells you
+so; nothing is wrong with the machine.
 
 Symptoms: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
 nightly build or your own build of a coming PyTorch version is never in the tables.
