@@ -17,8 +17,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.kernel_log import KernelLog, SxidEvent, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.findings.form import Judgement
@@ -155,7 +155,7 @@ def test_unknown() -> None:
 
 
 def of_switch(
-    sxid: int, fatal: bool | None, ago: float | None = 60.0, link: int | None = 33
+    sxid: int, *, fatal: bool | None, ago: float | None = 60.0, link: int | None = 33
 ) -> KernelLog:
     event = SxidEvent(
         sxid=sxid, pci_address="0000:84:00.0", link=link, fatal=fatal, message=f"SXid {sxid}",
@@ -177,14 +177,15 @@ CUDA_STARTS = CudaDriver(init_code=0)
         (31999, True, "no working NVLink"),  # one that the table has not, but calls itself fatal
     ],
 )
-def test_a_fatal_error_of_an_nvswitch(sxid: int, fatal: bool | None, words: str) -> None:
-    found = hit(judge(HOST, gpu(), of_switch(sxid, fatal)))
+def test_a_fatal_error_of_an_nvswitch(sxid: int, *, fatal: bool | None, words: str) -> None:
+    found = hit(judge(HOST, gpu(), of_switch(sxid, fatal=fatal)))
     assert f"SXid {sxid}" in found.headline
     assert words in found.headline
     assert "link 33 of the NVSwitch at PCI 0000:84:00.0" in found.headline
     assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.LIKELY)
     assert "sudo nvidia-smi --gpu-reset" in commands(found)
     assert found.evidence == ("kernel_log.sxids.0.sxid", "kernel_log.sxids.0.message")
+    assert [(where, on_gpu.word) for where, on_gpu in found.gpus] == [("nvml.gpus.0", "drain")]
 
 
 def test_the_worst_of_several_is_reported() -> None:
@@ -222,7 +223,7 @@ def test_an_error_that_stalls_a_gpu_is_a_warning() -> None:
     ],
 )  # fmt: skip
 def test_other_errors_of_an_nvswitch_are_silent(
-    sxid: int, fatal: bool | None, ago: float | None
+    sxid: int, *, fatal: bool | None, ago: float | None
 ) -> None:
     quiet(judge(HOST, gpu(), CUDA_STARTS, of_switch(sxid, fatal=fatal, ago=ago)))
 

@@ -143,15 +143,15 @@ SWITCH = "nvidia-nvswitch0: SXid (PCI:0000:84:00.0): "
         (f"{SWITCH}10003, Fatal, unhandled interrupt in _service(812)", 10003, "0000:84:00.0",
          None, True),
         (f"{SWITCH}26006, SOE HALTED", 26006, "0000:84:00.0", None, None),
-        ("[Jul 09 2024 18:14:07] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on "
-         "fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61", 12028,
+        (("[Jul 09 2024 18:14:07] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on "
+         "fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61"), 12028,
          "0000:86:00.0", 61, False),
-        ("nv-fabricmanager[5183]: detected NVSwitch fatal error 20034 on NodeId 0 on NVSwitch pci "
-         "bus id 00000000:08:00.0 physical id 3 port 60", 20034, "0000:08:00.0", 60, True),
+        (("nv-fabricmanager[5183]: detected NVSwitch fatal error 20034 on NodeId 0 on NVSwitch pci "
+         "bus id 00000000:08:00.0 physical id 3 port 60"), 20034, "0000:08:00.0", 60, True),
     ],
 )  # fmt: skip
 def test_forms_of_an_sxid(
-    text: str, number: int, address: str, link: int | None, fatal: bool | None
+    text: str, *, number: int, address: str, link: int | None, fatal: bool | None
 ) -> None:
     sxid = messages.parse_sxid(text)
 

@@ -16,7 +16,8 @@ DIAGNOSIS = {
     "DCGM Diagnostic": {
         "test_categories": [
             {"category": "Deployment", "tests": [
-                {"name": "software", "results": [{"entity_group": "GPU", "entity_id": 0, "status": "Pass"}]}]},
+                {"name": "software", "results": [
+                    {"entity_group": "GPU", "entity_id": 0, "status": "Pass"}]}]},
             {"category": "Hardware", "tests": [
                 {"name": "memory", "results": [
                     {"entity_group": "GPU", "entity_id": 0, "status": "Pass"},
@@ -47,22 +48,22 @@ FAULTS = {
     "gpu-hardware-fault": (
         f"[ 1533.1] {SWITCH}22003, Fatal, Link 60 MINION HALT",
         f"[ 1533.1] {SWITCH}24007, Fatal, Link 44 sourcetrack timeout error (First)",
-        "[Jul 23 2024 07:53:55] [ERROR] [tid 841] detected NVSwitch fatal error 20034 on fid 0 on "
-        "NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33",
+        ("[Jul 23 2024 07:53:55] [ERROR] [tid 841] detected NVSwitch fatal error 20034 on fid 0 on "
+        "NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 33"),
         "[  212.1] NVRM: Xid (0000:03:00): 48, An uncorrectable double bit error",  # the old form
         "[  212.1] NVRM: _issueRpcAndWait: rpcSendMessage failed with status 0x0f for fn 78!",
         "[  212.1] NVRM: _issueRpcAndWait: rpcRecvPoll timedout for fn 76 sequence 12!",
-        "[  212.1] NVRM: _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting "
-        "GSP\n[  212.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:1854)",
-        "[  212.1] NVRM: kgspHealthCheck_TU102: ****************************** GSP-CrashCat "
-        "Report *******************************",
+        ("[  212.1] NVRM: _kgspBootGspRm: unexpected WPR2 already up, cannot proceed with booting "
+        "GSP\n[  212.1] NVRM: GPU 0000:01:00.0: RmInitAdapter failed! (0x62:0x40:1854)"),
+        ("[  212.1] NVRM: kgspHealthCheck_TU102: ****************************** GSP-CrashCat "
+        "Report *******************************"),
         "[  212.1] NVRM: kgspHealthCheckHeartbeat_IMPL: GSP RM heartbeat timed out",
-        "[  212.1] NVRM: kgspDumpMailbox_GH100: Fatal GSP-FMC Error: version=0x1, partition=0x2, "
-        "error code=0x1a, additional info=0x0",
-        "[  212.1] NVRM: gpuHandleSanityCheckRegReadError_GM107: Possible bad register read: "
-        "addr: 0x110100,  regvalue: 0xbadf5620,  error code: Unknown SYS_PRI_ERROR_CODE",
-        "[  212.1] watchdog: BUG: soft lockup - CPU#17 stuck for 26s! [python:4410]\n"
-        "[  212.1] RIP: 0010:_nv042345rm+0x12/0x40 [nvidia]",
+        ("[  212.1] NVRM: kgspDumpMailbox_GH100: Fatal GSP-FMC Error: version=0x1, partition=0x2, "
+        "error code=0x1a, additional info=0x0"),
+        ("[  212.1] NVRM: gpuHandleSanityCheckRegReadError_GM107: Possible bad register read: "
+        "addr: 0x110100,  regvalue: 0xbadf5620,  error code: Unknown SYS_PRI_ERROR_CODE"),
+        ("[  212.1] watchdog: BUG: soft lockup - CPU#17 stuck for 26s! [python:4410]\n"
+        "[  212.1] RIP: 0010:_nv042345rm+0x12/0x40 [nvidia]"),
         json.dumps(DIAGNOSIS),
         json.dumps(DIAGNOSIS, indent=2),
         DIAGNOSIS_TABLE.format(result="Fail - GPU: 2"),
@@ -74,8 +75,8 @@ FAULTS = {
         ),
     ),
     "gpu-fallen-off-bus": (
-        "[  212.1] nvidia 0000:01:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), "
-        "type=Transaction Layer, (Receiver ID)",
+        ("[  212.1] nvidia 0000:01:00.0: PCIe Bus Error: severity=Uncorrected (Fatal), "
+        "type=Transaction Layer, (Receiver ID)"),
         "[  212.1] NVRM: Xid (0000:03:00): 79, GPU has fallen off the bus.",
         NODE.format(
             type="SysLogsXIDError", status="True",
@@ -84,55 +85,55 @@ FAULTS = {
         ),
     ),
     "nvlink-down": (
-        "[   41.2] NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask "
-        "failed!",
-        "[   41.2] NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link "
-        "mask!",
+        ("[   41.2] NVRM: knvlinkDiscoverPostRxDetLinks_GH100: Getting peer0's postRxDetLinkMask "
+        "failed!"),
+        ("[   41.2] NVRM: knvlinkUpdatePostRxDetectLinkMask_IMPL: Failed to update Rx Detect Link "
+        "mask!"),
     ),
     "application-bug": (
-        "[Thu Oct 10 03:06:53 2024] pt_main_thread[2536443]: segfault at 7f797fe00000 ip "
-        "00007f7c7ac69996 sp 00007f7c12fd7c30 error 4 in libnccl.so.2[7f7c7ac00000+d3d3000]",
-        "[  921.5] python3[4410]: segfault at 8 ip 00007f3b7c2b11aa sp 00007ffd2a7e1d20 error 4 "
-        "in libcuda.so.550.54.15[7f3b7c000000+4d0000] likely on CPU 12 (core 6, socket 0)",
-        "[  921.5] traps: pt_main_thread[3536] general protection fault ip:7f1d2c5b1f3c "
-        "sp:7ffc7f1d3f48 error:0 in libtorch_cuda.so[7f1d20000000+30000000]",
+        ("[Thu Oct 10 03:06:53 2024] pt_main_thread[2536443]: segfault at 7f797fe00000 ip "
+        "00007f7c7ac69996 sp 00007f7c12fd7c30 error 4 in libnccl.so.2[7f7c7ac00000+d3d3000]"),
+        ("[  921.5] python3[4410]: segfault at 8 ip 00007f3b7c2b11aa sp 00007ffd2a7e1d20 error 4 "
+        "in libcuda.so.550.54.15[7f3b7c000000+4d0000] likely on CPU 12 (core 6, socket 0)"),
+        ("[  921.5] traps: pt_main_thread[3536] general protection fault ip:7f1d2c5b1f3c "
+        "sp:7ffc7f1d3f48 error:0 in libtorch_cuda.so[7f1d20000000+30000000]"),
     ),
     "nccl-infiniband": (
-        "[  212.1] nvidia-peermem nv_get_p2p_free_callback:139 ERROR detected invalid context, "
-        "skipping further processing",
-        "[   20.1] mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected insufficient "
-        "power on the PCIe slot (27W).",
-        "[   20.1] mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High "
-        "Temperature",
-        "[  212.1] mlx5_core 0000:5c:00.0: poll_health:825:(pid 0): device's health compromised - "
-        "reached miss count",
-        "[  212.1] mlx5_core 0000:5c:00.0: wait_func:1151:(pid 712): ENABLE_HCA(0x104) timeout. "
-        "Will cause a leak of a command resource",
+        ("[  212.1] nvidia-peermem nv_get_p2p_free_callback:139 ERROR detected invalid context, "
+        "skipping further processing"),
+        ("[   20.1] mlx5_core 0000:5c:00.0: mlx5_pcie_event:299:(pid 268269): Detected "
+        "insufficient power on the PCIe slot (27W)."),
+        ("[   20.1] mlx5_core 0000:5c:00.0: Port module event[error]: module 0, Cable error, High "
+        "Temperature"),
+        ("[  212.1] mlx5_core 0000:5c:00.0: poll_health:825:(pid 0): device's health compromised - "
+        "reached miss count"),
+        ("[  212.1] mlx5_core 0000:5c:00.0: wait_func:1151:(pid 712): ENABLE_HCA(0x104) timeout. "
+        "Will cause a leak of a command resource"),
     ),
     "kernel-module-not-loaded": (
         "[   12.1] nvidia: disagrees about version of symbol module_layout",
-        "[   12.1] NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\n"
-        "[   12.1] NVRM: BAR0 is 0M @ 0x0 (PCI:0000:01:00.0)",
-        "[   12.1] NVRM: Can't find an IRQ for your NVIDIA card!\n"
-        "[   12.1] NVRM: Please check your BIOS settings.",
+        ("[   12.1] NVRM: This PCI I/O region assigned to your NVIDIA device is invalid:\n"
+        "[   12.1] NVRM: BAR0 is 0M @ 0x0 (PCI:0000:01:00.0)"),
+        ("[   12.1] NVRM: Can't find an IRQ for your NVIDIA card!\n"
+        "[   12.1] NVRM: Please check your BIOS settings."),
     ),
     "driver-dropped-gpu": (
-        "[   12.1] NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2bb1)\n"
+        ("[   12.1] NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:2bb1)\n"
         "[   12.1] NVRM: installed in this system is not supported by the\n"
-        "[   12.1] NVRM: NVIDIA 550.54.15 driver release.",
+        "[   12.1] NVRM: NVIDIA 550.54.15 driver release."),
     ),
     "not-gpu-related": (
-        "slurmstepd: error: *** JOB 123456 ON node07 CANCELLED AT 2026-05-01T12:00:00 DUE TO TIME "
-        "LIMIT ***",
-        "torchrun train.py\n[  212.1] blk_update_request: I/O error, dev sdb, sector 1234\n"
-        "[  212.1] EXT4-fs (sdb1): Remounting filesystem read-only",
+        ("slurmstepd: error: *** JOB 123456 ON node07 CANCELLED AT 2026-05-01T12:00:00 DUE TO TIME "
+        "LIMIT ***"),
+        ("torchrun train.py\n[  212.1] blk_update_request: I/O error, dev sdb, sector 1234\n"
+        "[  212.1] EXT4-fs (sdb1): Remounting filesystem read-only"),
     ),
     "extension-abi-mismatch": (
         "CUDA SETUP: Loading binary /opt/env/bitsandbytes/libbitsandbytes_cpu.so...",
     ),
     "wrong-result": (
-        "#  Rank  0 Group  0 Pid   4410 on  node7 device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"
-        "# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 229.7",
+        ("#  Rank  0 Group  0 Pid   4410 on  node7 device  0 [0000:1b:00] NVIDIA H100 80GB HBM3\n"
+        "# Out of bounds values : 12 FAILED\n# Avg bus bandwidth    : 229.7"),
     ),
 }  # fmt: skip
 BOOT = """\

@@ -67,6 +67,8 @@ _REPLACE = OnGpu(
     say("a row remapping has failed, which is NVIDIA's criterion for replacing a GPU (RMA policy)"),
 )
 _BY_XID = OnGpu("drain", say("NVIDIA's Xid catalogue asks for a reset or a restart"))
+# nvidia-smi resets the NVSwitches with all GPUs at once, so all of them have to be idle.
+_BY_SXID = OnGpu("drain", say("a fatal error of an NVSwitch needs a reset of all GPUs together"))
 _OLD = OnGpu(
     "watch", say("its Xid is old or of unknown time, and it answers: it may have been reset since")
 )
@@ -148,7 +150,9 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
         hit = _hit_xid(newest, nvml, log.xids or [], xids, around, update)
         return msgspec.structs.replace(hit, gpus=named)
     if of_switch := nvswitches.hit(around, update):
-        return msgspec.structs.replace(of_switch, gpus=named)
+        every = range(len(gpus)) if of_switch.severity is Severity.ERROR else ()
+        drained = ((f"nvml.gpus.{at}", _BY_SXID) for at in every)
+        return msgspec.structs.replace(of_switch, gpus=(*named, *drained))
     if nvml.gpus == []:
         return NotApplicable(say("NVML lists no GPU"))
     known(nvml.gpus, "nvml.gpus")

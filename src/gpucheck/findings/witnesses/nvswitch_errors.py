@@ -40,16 +40,15 @@ class NvswitchErrors(Derived):
         row = self._sxids.sxid(event.sxid or 0)
         doubtful = self._is_old(event) or self._may_be_a_reset(row)
         mild = doubtful or not self._is_fatal(event)
-        headline = say(
-            "The kernel's log has {sxid} of {nvswitch}: {impact}",
-            sxid=_named(event, row),
-            nvswitch=_where(event),
-            impact=self._impact(event, row),
-        )
+        what = say("{sxid} of {nvswitch}", sxid=_named(event, row), nvswitch=_where(event))
         ago = event.seconds_ago
         path = f"kernel_log.sxids.{worst[1]}"
         return Hit(
-            headline=with_age(headline, ago) if ago else headline,
+            headline=say(
+                "{what}: {impact}",
+                what=with_age(what, ago) if ago else what,
+                impact=self._impact(event, row),
+            ),
             evidence=(f"{path}.sxid", f"{path}.message"),
             fixes=self._fixes(event, row, around, update),
             severity=Severity.WARNING if mild else Severity.ERROR,
