@@ -260,3 +260,4 @@ def test_an_xid_that_the_tables_lack_is_named() -> None:
     assert report.verdict == "unknown"
     (found,) = (found for found in report.findings if found.slug == "newer-than-tables")
     assert "Xid 210" in found.headline
+    assert found.confidence is Confidence.POSSIBLE

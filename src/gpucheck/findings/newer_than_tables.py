@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.base import or_none
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
@@ -60,6 +60,10 @@ def check(
                 names=in_series([name for name, _ in news]),
             ),
             evidence=tuple(facts),
+            # A number in a log may be garbled; nothing else of the machine is newer then.
+            confidence=Confidence.POSSIBLE
+            if all(fact.startswith("kernel_log.") for fact in facts)
+            else Confidence.CERTAIN,
             fixes=(
                 Fix(
                     text=say(

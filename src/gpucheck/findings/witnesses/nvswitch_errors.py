@@ -140,7 +140,7 @@ _AGAIN = Fix(
 _PARTITIONS = Fix(
     text=say(
         "The Fabric Manager was given partitions that do not allow this traffic: compare them with "
-        "the GPUs that the program uses, then start it again."
+        "the GPUs that the program uses."
     ),
     commands=("journalctl -u nvidia-fabricmanager --no-pager -n 30",),
 )
