@@ -34,7 +34,7 @@ def refusal(*args: str) -> str:
         (("driver-too-old",), "To read about this finding: gpucheck explain driver-too-old"),
         (("DRIVER_TOO_OLD",), "To read about this finding: gpucheck explain driver-too-old"),
         (("tables", "shw"), "No such command 'shw'. Did you mean show?"),
-        (("tables", "show", "xids"), "Did you mean xid?"),
+        (("tables", "show", "xids"), "Did you mean sxid or xid?"),
         (("tables", "show", "xid", "xidd=79"), "Did you mean xid?"),
         (("explain", "driver-to-old"), "Did you mean driver-too-old?"),
         (("explain", "nonsense"), "See gpucheck list."),

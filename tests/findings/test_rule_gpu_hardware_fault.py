@@ -17,8 +17,9 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.kernel_log import KernelLog, SxidEvent, XidEvent
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.findings.form import Judgement
 
@@ -151,3 +152,82 @@ def test_a_log_that_could_not_be_read() -> None:
 def test_unknown() -> None:
     with pytest.raises(UnknownFactError, match=r"nvml\.gpus"):
         judge(HOST, QUIET_LOG)
+
+
+def of_switch(
+    sxid: int, *, fatal: bool | None, ago: float | None = 60.0, link: int | None = 33
+) -> KernelLog:
+    event = SxidEvent(
+        sxid=sxid, pci_address="0000:84:00.0", link=link, fatal=fatal, message=f"SXid {sxid}",
+        seconds_ago=ago,
+    )  # fmt: skip
+    return KernelLog(xids=[], sxids=[event], fallen_off_bus=[], nvrm=[])
+
+
+CUDA_STARTS = CudaDriver(init_code=0)
+
+
+@each(
+    ("sxid", "fatal", "words"),
+    [
+        (24007, True, "no working NVLink"),
+        (22003, True, "whole NVLink fabric"),
+        (10003, None, "whole NVLink fabric"),
+        (20034, True, "bad contact"),
+        (31999, True, "no working NVLink"),  # one that the table has not, but calls itself fatal
+    ],
+)
+def test_a_fatal_error_of_an_nvswitch(sxid: int, *, fatal: bool | None, words: str) -> None:
+    found = hit(judge(HOST, gpu(), of_switch(sxid, fatal=fatal)))
+    assert f"SXid {sxid}" in found.headline
+    assert words in found.headline
+    assert "link 33 of the NVSwitch at PCI 0000:84:00.0" in found.headline
+    assert (found.severity, found.confidence) == (Severity.ERROR, Confidence.LIKELY)
+    assert "sudo nvidia-smi --gpu-reset" in commands(found)
+    assert found.evidence == ("kernel_log.sxids.0.sxid", "kernel_log.sxids.0.message")
+    assert [(where, on_gpu.word) for where, on_gpu in found.gpus] == [("nvml.gpus.0", "drain")]
+
+
+def test_the_worst_of_several_is_reported() -> None:
+    events = [
+        *(of_switch(20034, fatal=True).sxids or ()),
+        *(of_switch(23001, fatal=True).sxids or ()),
+        *(of_switch(12028, fatal=False).sxids or ()),
+    ]
+    found = hit(judge(HOST, gpu(), KernelLog(xids=[], sxids=events, fallen_off_bus=[], nvrm=[])))
+    assert "SXid 23001 (NXBAR_TILE_INGRESS_BUFFER_OVERFLOW)" in found.headline
+
+
+@each(
+    ("sxid", "ago"),
+    [(24007, 3 * 24 * 3600.0), (24007, None), (20034, 60.0)],
+)
+def test_an_nvswitch_that_may_have_been_reset_is_a_warning(sxid: int, ago: float | None) -> None:
+    found = hit(judge(HOST, gpu(), CUDA_STARTS, of_switch(sxid, fatal=True, ago=ago)))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.POSSIBLE)
+
+
+def test_an_error_that_stalls_a_gpu_is_a_warning() -> None:
+    found = hit(judge(HOST, gpu(), CUDA_STARTS, of_switch(12028, fatal=False)))
+    assert (found.severity, found.confidence) == (Severity.WARNING, Confidence.LIKELY)
+    assert "Start the program again" in found.fixes[0].text
+    routing = hit(judge(HOST, gpu(), CUDA_STARTS, of_switch(11004, fatal=False)))
+    assert "partitions" in routing.fixes[0].text
+
+
+@each(
+    ("sxid", "fatal", "ago"),
+    [
+        (11012, False, 60.0), (22013, False, 60.0), (20001, False, 60.0), (10005, None, 60.0),
+        (19084, False, 60.0), (31999, None, 60.0), (12028, False, 3 * 24 * 3600.0),
+    ],
+)  # fmt: skip
+def test_other_errors_of_an_nvswitch_are_silent(
+    sxid: int, *, fatal: bool | None, ago: float | None
+) -> None:
+    quiet(judge(HOST, gpu(), CUDA_STARTS, of_switch(sxid, fatal=fatal, ago=ago)))
+
+
+def test_in_a_container_the_host_restarts() -> None:
+    found = hit(judge(DOCKER, gpu(), of_switch(24007, fatal=True)))
+    assert "--gpu-reset" not in commands(found)

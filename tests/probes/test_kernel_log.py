@@ -125,9 +125,62 @@ def test_other_lines_of_the_driver(tmp_path: Path) -> None:
     )
 
     assert log.nvrm is not None
-    assert len(log.nvrm) == 4
+    assert len(log.nvrm) == 3
     assert log.nvrm[0].startswith("NVRM: API mismatch")
-    assert "SXid" in log.nvrm[-1]
+    assert [event.sxid for event in log.sxids or ()] == [12028]
+
+
+SWITCH = "nvidia-nvswitch0: SXid (PCI:0000:84:00.0): "
+
+
+@each(
+    ("text", "number", "address", "link", "fatal"),
+    [
+        (f"{SWITCH}24007, Fatal, Link 44 sourcetrack timeout error (First)", 24007,
+         "0000:84:00.0", 44, True),
+        (f"{SWITCH}11012, Correctable, Link 32 ingress header ECC", 11012, "0000:84:00.0", 32,
+         False),
+        (f"{SWITCH}10003, Fatal, unhandled interrupt in _service(812)", 10003, "0000:84:00.0",
+         None, True),
+        (f"{SWITCH}26006, SOE HALTED", 26006, "0000:84:00.0", None, None),
+        (("[Jul 09 2024 18:14:07] [ERROR] [tid 12727] detected NVSwitch non-fatal error 12028 on "
+         "fid 0 on NVSwitch pci bus id 00000000:86:00.0 physical id 3 port 61"), 12028,
+         "0000:86:00.0", 61, False),
+        (("nv-fabricmanager[5183]: detected NVSwitch fatal error 20034 on NodeId 0 on NVSwitch pci "
+         "bus id 00000000:08:00.0 physical id 3 port 60"), 20034, "0000:08:00.0", 60, True),
+    ],
+)  # fmt: skip
+def test_forms_of_an_sxid(
+    text: str, *, number: int, address: str, link: int | None, fatal: bool | None
+) -> None:
+    sxid = messages.parse_sxid(text)
+
+    assert sxid is not None
+    assert (sxid.number, sxid.address, sxid.link, sxid.fatal) == (number, address, link, fatal)
+
+
+@each(
+    "text",
+    [
+        f"{SWITCH}24007, Severity 1 Engine instance 44 Sub-engine instance 00",
+        f"{SWITCH}24007, Data {{0x00000044, 0x00000001}}",
+        "nvidia-nvswitch0: open (major=510)",
+        "detected NVSwitch fatal error many on fid 0",
+        "SXid (" + "(" * 5000,
+    ],
+)
+def test_what_is_no_sxid(text: str) -> None:
+    assert messages.parse_sxid(text) is None
+
+
+def test_an_sxid_on_this_machine(tmp_path: Path) -> None:
+    log = log_of(tmp_path, f"{SWITCH}10003, Fatal, unhandled interrupt in _service(812)")
+
+    assert log.sxids is not None
+    (event,) = log.sxids
+    assert (event.sxid, event.pci_address, event.fatal) == (10003, "0000:84:00.0", True)
+    assert event.seconds_ago == 998.0
+    assert event.problem("link") == "the message does not say"
 
 
 def test_floods_are_cut_and_keep_the_rare_event(tmp_path: Path) -> None:

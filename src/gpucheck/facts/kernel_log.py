@@ -16,6 +16,21 @@ class XidEvent(Facts, frozen=True, kw_only=True):
     """Includes time during which the machine was suspended."""
 
 
+class SxidEvent(Facts, frozen=True, kw_only=True):
+    """One SXid message: an error of an NVSwitch."""
+
+    sxid: int | None = None
+    pci_address: str | None = None
+    """That of the NVSwitch, in the form of ``pci.gpus``."""
+    link: int | None = None
+    """The port of the NVSwitch."""
+    fatal: bool | None = None
+    """What the message calls it."""
+    message: str | None = None
+    seconds_ago: float | None = None
+    """Includes time during which the machine was suspended."""
+
+
 class OomKill(Facts, frozen=True, kw_only=True):
     """A process that the kernel killed because memory had run out."""
 
@@ -36,8 +51,10 @@ class KernelLog(Section, frozen=True, kw_only=True):
 
     xids: list[XidEvent] | None = None
     """Oldest first; the newest 20 of the same Xid on the same GPU."""
+    sxids: list[SxidEvent] | None = None
+    """Oldest first; the newest 20 of the same SXid of the same NVSwitch."""
     fallen_off_bus: list[str] | None = None
     """PCI addresses of GPUs that have fallen off the bus according to the log."""
     nvrm: list[str] | None = None
-    """Other lines of the driver (``NVRM:``, NVSwitch SXids), newest last, 50 at most."""
+    """Other lines of the driver (``NVRM:``), newest last, 50 at most."""
     oom_kills: list[OomKill] | None = None

@@ -1,17 +1,20 @@
-"""A GPU reports a hardware fault.
+"""A GPU or an NVSwitch reports a hardware fault.
 
 When it is reported: any of these counts.
 - The GPU has had uncorrected ECC errors since the driver was loaded, and no remapping covers them.
 - A row remapping failed (the card has no spare rows left).
 - The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
   ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
+- The kernel log has a fatal SXid: an error of an NVSwitch, which resets together with the GPUs.
 - A program fails, and the kernel log has a contained memory error (94), which ended it.
 - NVML reports "GPU requires reset".
 
 Symptoms: programs fail with "CUDA error: uncorrectable ECC error encountered" (214) or
 "uncorrectable NVLink error" (220), or hang.
 
-Corrected errors are not a fault, nor are Xids that a program causes itself (13, 31, 43 ...). On a
+Corrected errors are not a fault, nor are Xids that a program causes itself (13, 31, 43 ...), nor
+SXids that are not fatal; one that stalls a GPU (12028) is a warning. SXid 20034 also follows when a
+GPU at the other end of a link was reset, so it is only a warning where CUDA starts. On a
 GPU that answers, an Xid from long ago or from an unknown time is only a warning: a reset may have
 cleared it since.
 
@@ -36,6 +39,7 @@ from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.age import with_age
+from gpucheck.findings.witnesses.nvswitch_errors import NvswitchErrors
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import in_turn, phrase, say, say_many
 from gpucheck.tables.cuda_errors import CudaErrors
@@ -44,7 +48,7 @@ from gpucheck.tables.xids import XidRow, Xids
 
 RULE = Rule(
     __name__,
-    title=say("a GPU reports a hardware fault"),
+    title=say("a GPU or an NVSwitch reports a hardware fault"),
     severity=Severity.ERROR,
     family="driver",
     concern="hardware",
@@ -63,6 +67,8 @@ _REPLACE = OnGpu(
     say("a row remapping has failed, which is NVIDIA's criterion for replacing a GPU (RMA policy)"),
 )
 _BY_XID = OnGpu("drain", say("NVIDIA's Xid catalogue asks for a reset or a restart"))
+# nvidia-smi resets the NVSwitches with all GPUs at once, so all of them have to be idle.
+_BY_SXID = OnGpu("drain", say("a fatal error of an NVSwitch needs a reset of all GPUs together"))
 _OLD = OnGpu(
     "watch", say("its Xid is old or of unknown time, and it answers: it may have been reset since")
 )
@@ -89,6 +95,7 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
     tests: SelfTests,
     says: SelfTestSays,
     environment: Environment,
+    nvswitches: NvswitchErrors,
 ) -> Judgement:
     """Look at what each GPU reports about itself, then at the kernel's log."""
     gpus = nvml.gpus or []
@@ -142,6 +149,10 @@ def check(  # noqa: PLR0913, PLR0917  # NVML, CUDA and the log, and the tables o
         newest = min(fatal, key=lambda event: event.seconds_ago or 0.0)
         hit = _hit_xid(newest, nvml, log.xids or [], xids, around, update)
         return msgspec.structs.replace(hit, gpus=named)
+    if of_switch := nvswitches.hit(around, update):
+        every = range(len(gpus)) if of_switch.severity is Severity.ERROR else ()
+        drained = ((f"nvml.gpus.{at}", _BY_SXID) for at in every)
+        return msgspec.structs.replace(of_switch, gpus=(*named, *drained))
     if nvml.gpus == []:
         return NotApplicable(say("NVML lists no GPU"))
     known(nvml.gpus, "nvml.gpus")

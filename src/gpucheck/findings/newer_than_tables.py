@@ -1,9 +1,9 @@
 """Something here is newer than this gpucheck knows.
 
-gpucheck judges with tables of drivers, GPUs, CUDA versions and PyTorch releases. It does not guess
-about anything that appeared after the tables were made: every check that needs a missing row says
-"unknown", and the others continue. This finding only tells you so; nothing is wrong with the
-machine.
+gpucheck judges with tables of drivers, GPUs, CUDA versions, PyTorch releases and the numbers of
+Xids and SXids. It does not guess about anything that appeared after the tables were made: every
+check that needs a missing row says "unknown", and the others continue. This finding only tells you
+so; nothing is wrong with the machine.
 
 Symptoms: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
 nightly build or your own build of a coming PyTorch version is never in the tables.
@@ -16,7 +16,8 @@ from collections.abc import Iterator
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.base import or_none
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.claims import Fix, Severity
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.kernel_log import KernelLog
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.language import in_series, say
@@ -24,8 +25,10 @@ from gpucheck.tables import Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.sxids import Sxids
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
+from gpucheck.tables.xids import Xids
 
 RULE = Rule(
     __name__,
@@ -38,9 +41,16 @@ _News = tuple[str, tuple[str, ...]]
 
 
 @RULE.check
-def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) -> Judgement:
+def check(
+    driver: DriverState, gpus: Gpus, torch: TorchBuild, log: KernelLog, tables: Tables
+) -> Judgement:
     """Ask each table whether it covers the versions found here."""
-    news = [*_driver(driver, tables), *_gpus(gpus, tables), *_torch(torch, tables)]
+    news = [
+        *_driver(driver, tables),
+        *_gpus(gpus, tables),
+        *_torch(torch, tables),
+        *_log(log, tables),
+    ]
     if news:
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
@@ -50,6 +60,10 @@ def check(driver: DriverState, gpus: Gpus, torch: TorchBuild, tables: Tables) ->
                 names=in_series([name for name, _ in news]),
             ),
             evidence=tuple(facts),
+            # A number in a log may be garbled; nothing else of the machine is newer then.
+            confidence=Confidence.POSSIBLE
+            if all(fact.startswith("kernel_log.") for fact in facts)
+            else Confidence.CERTAIN,
             fixes=(
                 Fix(
                     text=say(
@@ -117,3 +131,18 @@ def _is_newer(version: str, known_versions: list[tuple[int, ...]]) -> bool:
     if parsed is None or newest is None:
         return False
     return compare(parsed[:2], newest[:2]) > 0
+
+
+def _log(log: KernelLog, tables: Tables) -> Iterator[_News]:
+    """Errors of GPUs and NVSwitches that the tables do not have, each once."""
+    numbers = {
+        f"Xid {event.xid}": f"kernel_log.xids.{at}.xid"
+        for at, event in enumerate(log.xids or ())
+        if event.xid is not None and tables.get(Xids).xid(event.xid) is None
+    } | {
+        f"SXid {event.sxid}": f"kernel_log.sxids.{at}.sxid"
+        for at, event in enumerate(log.sxids or ())
+        if event.sxid is not None and tables.get(Sxids).sxid(event.sxid) is None
+    }
+    for name, fact in numbers.items():
+        yield name, (fact,)

@@ -1,4 +1,4 @@
-"""Reads single messages of the kernel log: Xids, lost GPUs, processes killed for memory."""
+"""Reads single messages of the kernel log: Xids, SXids, lost GPUs, processes killed for memory."""
 
 import re
 
@@ -13,6 +13,17 @@ _TIME_DIGITS = 18  # microseconds of 30,000 years
 # Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 # The brackets hold (0000:01:00) of old drivers, and (PCI:0000:01:00) of later ones.
 _XID = r"NVRM: Xid \((?P<where>[^()]{1,80})\): (?P<xid>\d{1,5})\b[, ]*(?P<text>.*)"
+# common_nvswitch.h (NVSWITCH_PRINT_SXID) and intr_nvswitch.h of NVIDIA's open kernel modules.
+_SXID = r"SXid \((?P<where>[^()]{1,80})\): (?P<sxid>\d{4,6}), (?P<text>.*)"
+_SXID_DATA = ("Severity ", "Data {")
+"""What follows the message of an SXid with the registers that belong to it."""
+_CALLED = {"Fatal": True, "Non-fatal": False, "Correctable": False}
+_LINK = r"\bLink (\d{1,3})\b"
+# The Fabric Manager writes it once more into its own log, without the words of the driver.
+_SXID_OF_MANAGER = (
+    r"detected NVSwitch (?P<called>non-fatal|fatal) error (?P<sxid>\d{4,6}) on "
+    r"(?P<where>[^\n]{0,160}?)(?: port (?P<link>\d{1,3}))?\s*$"
+)
 _ADDRESS = (
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})"
     r"(?:\.([0-7]))?(?![0-9A-Fa-f])"
@@ -48,6 +59,16 @@ class Xid(msgspec.Struct, frozen=True):
 
     number: int
     address: str
+    message: str
+
+
+class Sxid(msgspec.Struct, frozen=True):
+    """An SXid message; ``fatal`` is what it calls itself, if it does."""
+
+    number: int
+    address: str
+    link: int | None
+    fatal: bool | None
     message: str
 
 
@@ -96,6 +117,31 @@ def parse_xid(text: str) -> Xid | None:
     if found is None:
         return None
     return Xid(int(found["xid"]), _address(found["where"]), without_uuids(found["text"].strip()))
+
+
+def parse_sxid(text: str) -> Sxid | None:
+    """Parse an SXid message of the driver or of the Fabric Manager; None if it is not one."""
+    if "SXid (" in text:
+        found = re.search(_SXID, text)
+        if found is None or found["text"].startswith(_SXID_DATA):
+            return None
+        link = re.search(_LINK, found["text"])
+        called = _CALLED.get(found["text"].partition(",")[0])
+        where, port = found["where"], link[1] if link else None
+    elif "detected NVSwitch" in text:
+        found = re.search(_SXID_OF_MANAGER, text)
+        if found is None:
+            return None
+        where, port, called = found["where"], found["link"], found["called"] == "fatal"
+    else:
+        return None
+    return Sxid(
+        number=int(found["sxid"]),
+        address=_address(where),
+        link=None if port is None else int(port),
+        fatal=called,
+        message=found[0][:_LONGEST].strip(),
+    )
 
 
 def parse_oom_kill(text: str) -> Kill | None:

@@ -42,7 +42,8 @@ def test_the_kernels_log() -> None:
         "Mar  1 10:00:00 node7 kernel: NVRM: Xid (PCI:0000:81:00): 48, pid='<unknown>', "
         "An uncorrectable double bit error (DBE) has been detected\n"
         "Mar  1 10:00:00 node7 kernel: Out of memory: Killed process 4242 (python) total-vm:1kB\n"
-        "Mar  1 10:00:01 node7 kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028\n"
+        "Mar  1 10:00:01 node7 kernel: nvidia-nvswitch3: SXid (PCI:0000:c1:00.0): 12028, "
+        "Non-fatal, Link 32 egress non-posted PRIV error\n"
     )
     log = Read(text).get(KernelLog)
     assert [(event.xid, event.pci_address) for event in log.xids or ()] == [
@@ -51,7 +52,8 @@ def test_the_kernels_log() -> None:
     ]
     assert log.fallen_off_bus == ["0000:3b:00.0"]
     assert [oom_kill.process_name for oom_kill in log.oom_kills or ()] == ["python"]
-    assert any("SXid" in message for message in log.nvrm or ())
+    sxids = [(event.sxid, event.link, event.fatal) for event in log.sxids or ()]
+    assert sxids == [(12028, 32, False)]
     assert (log.xids or [])[1].source("xid") == "line 3"
 
 

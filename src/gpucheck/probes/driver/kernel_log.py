@@ -2,9 +2,10 @@
 
 import math
 from collections.abc import Callable
+from typing import TypeVar
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.facts.kernel_log import KernelLog, OomKill, SxidEvent, XidEvent
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
@@ -44,6 +45,7 @@ _NVIDIA_SIGNS = (
 _MOST_NVRM = 50  # chosen: the newest count, and a report has to stay readable
 _MOST_ALIKE = 20
 """Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
+_Event = TypeVar("_Event", XidEvent, SxidEvent)
 _MOST_KILLS = 50  # chosen likewise
 _FASTEST, _TOLERANCE = 1.0005, 1.0
 """NTP corrects the clock of the uptime by at most this, and never that of the log."""
@@ -64,6 +66,7 @@ def collect(host: Host) -> KernelLog:
         return KernelLog(problems={"*": log.complaint})
     uptime = host.line("/proc/uptime").map(_uptime)
     xids: list[XidEvent] = []
+    sxids: list[SxidEvent] = []
     nvrm: list[str] = []
     kills: dict[int, OomKill] = {}
     limits: dict[int, str] = {}
@@ -71,6 +74,8 @@ def collect(host: Host) -> KernelLog:
     for record in log.value:
         if xid := messages.parse_xid(record.text):
             xids.append(_event(xid, record, uptime, log.source))
+        elif sxid := messages.parse_sxid(record.text):
+            sxids.append(_of_switch(sxid, record, uptime, log.source))
         elif messages.speaks_of_driver(record.text):
             nvrm.append(messages.without_uuids(record.text))
         elif limit := messages.parse_reached_limit(record.text):
@@ -79,7 +84,8 @@ def collect(host: Host) -> KernelLog:
             own = _is_around(host, limits.pop(kill.pid, ""))
             kills[kill.pid] = _kill(kill, own, record, uptime, log.source)
     return KernelLog(
-        xids=_newest_of_each(xids),
+        xids=_newest_of_each(xids, lambda event: (event.xid, event.pci_address)),
+        sxids=_newest_of_each(sxids, lambda event: (event.sxid, event.pci_address)),
         fallen_off_bus=off_bus,
         nvrm=nvrm[-_MOST_NVRM:],
         oom_kills=list(kills.values())[-_MOST_KILLS:],
@@ -140,6 +146,26 @@ def _event(
     )
 
 
+def _of_switch(
+    sxid: messages.Sxid, record: messages.Record, uptime: Answer[float], source: str
+) -> SxidEvent:
+    notes = Notes()
+    notes.known("*", source)
+    for field in ("pci_address", "link", "fatal"):
+        if getattr(sxid, field if field != "pci_address" else "address") in ("", None):
+            notes.unknown(field, say("the message does not say"))
+    return SxidEvent(
+        sxid=sxid.number,
+        pci_address=sxid.address or None,
+        link=sxid.link,
+        fatal=sxid.fatal,
+        message=sxid.message,
+        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
 def _kill(
     kill: messages.Kill,
     own: Answer[bool],
@@ -177,11 +203,11 @@ def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:
     return uptime.map(lambda up: max(0.0, round(up - record.seconds, 1)))
 
 
-def _newest_of_each(events: list[XidEvent]) -> list[XidEvent]:
-    counts: dict[tuple[int | None, str | None], int] = {}
+def _newest_of_each(events: list[_Event], of: Callable[[_Event], object]) -> list[_Event]:
+    counts: dict[object, int] = {}
     kept = []
     for event in reversed(events):
-        key = (event.xid, event.pci_address)
+        key = of(event)
         counts[key] = counts.get(key, 0) + 1
         if counts[key] <= _MOST_ALIKE:
             kept.append(event)

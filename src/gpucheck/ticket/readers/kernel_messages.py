@@ -1,15 +1,19 @@
-"""dmesg and the journal: the driver's messages (NVRM, Xid, SXid), processes killed for memory."""
+"""dmesg, the journal and the Fabric Manager's log: Xids, SXids, lines of the driver, OOM kills."""
 
 import re
 
-from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.facts.drafts import Draft
+from gpucheck.facts.kernel_log import KernelLog, OomKill, SxidEvent, XidEvent
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("kernel log")
-MARKS = ("nvrm:", "nvidia-nvswitch", "out of memory: kill", "memory cgroup out of memory")
+MARKS = (
+    "nvrm:", "sxid (", "nvidia-nvswitch", "detected nvswitch", "out of memory: kill",
+    "memory cgroup out of memory",
+)  # fmt: skip
 
 _MOST = 400  # chosen: a flood repeats itself; 100 change no answer on 752 labelled tickets
 _KERNEL = re.compile(r"(?:NVRM:|nvidia-nvswitch)(.{0,400})")
@@ -20,6 +24,7 @@ def read(text: Text, machine: Machine) -> None:
     lines = [text.lines[index] for index in text.find(*MARKS, most=_MOST)]
     for at, line in enumerate(lines):
         xid = messages.parse_xid(line.text)
+        sxid = messages.parse_sxid(line.text)
         kill = messages.parse_oom_kill(line.text)
         if xid is not None:
             event = machine.item(KernelLog, "xids", XidEvent, at, line)
@@ -27,6 +32,8 @@ def read(text: Text, machine: Machine) -> None:
             event.fill("message", xid.message, line.source)
             if xid.address:
                 event.fill("pci_address", xid.address, line.source)
+        elif sxid is not None:
+            _of_switch(sxid, machine.item(KernelLog, "sxids", SxidEvent, at, line), line)
         elif kill is not None:
             oom_kill = machine.item(KernelLog, "oom_kills", OomKill, at, line)
             oom_kill.fill("pid", kill.pid, line.source)
@@ -37,6 +44,15 @@ def read(text: Text, machine: Machine) -> None:
     lost = [line for line in lines if "NVRM" in line.text]
     for address in messages.fallen_off_bus([line.text for line in lost]):
         machine.add(KernelLog, "fallen_off_bus", address, lost[-1])
+
+
+def _of_switch(sxid: messages.Sxid, event: Draft, line: Line) -> None:
+    event.fill("sxid", sxid.number, line.source)
+    event.fill("message", sxid.message, line.source)
+    known = {"pci_address": sxid.address or None, "link": sxid.link, "fatal": sxid.fatal}
+    for field, value in known.items():
+        if value is not None:
+            event.fill(field, value, line.source)
 
 
 def _message(line: Line, machine: Machine) -> None:

@@ -1,0 +1,146 @@
+"""What the SXids of the kernel's log say about the NVSwitches."""
+
+from gpucheck.advice import DriverFixes
+from gpucheck.derived.base import Derived
+from gpucheck.derived.surroundings import Surroundings
+from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.kernel_log import KernelLog, SxidEvent
+from gpucheck.facts.nvml import Nvml
+from gpucheck.findings.form import Hit
+from gpucheck.findings.witnesses.age import with_age
+from gpucheck.language import Sentence, say
+from gpucheck.tables.sxids import SxidRow, Sxids
+
+_LONG_AGO = 24 * 3600.0  # as with Xids: GPUs that answer a day later are no emergency
+_LOOK = ("nvidia-smi nvlink --status", "sudo dmesg | grep -i sxid")
+
+
+class NvswitchErrors(Derived):
+    """The worst SXid of the log that asks for something.
+
+    Fatal ones count, and those of the others that stall a GPU. The word of the message itself wins
+    over the table, because the generations of NVSwitches differ.
+    """
+
+    def __init__(self, log: KernelLog, sxids: Sxids, nvml: Nvml, cuda: CudaDriver) -> None:
+        self._events = log.sxids or []
+        self._sxids = sxids
+        gpus = nvml.gpus or []
+        self._gpus_answer = bool(gpus) and not any(gpu.lost for gpu in gpus)
+        self._cuda_starts = cuda.init_code == 0
+
+    def hit(self, around: Surroundings, update: DriverFixes) -> Hit | None:
+        """Return what to report; None if no SXid asks for anything."""
+        ranked = [(self._rank(event), at) for at, event in enumerate(self._events)]
+        worst = max(ranked, default=(0, 0))  # of several the newest
+        if not worst[0]:
+            return None
+        event = self._events[worst[1]]
+        row = self._sxids.sxid(event.sxid or 0)
+        doubtful = self._is_old(event) or self._may_be_a_reset(row)
+        mild = doubtful or not self._is_fatal(event)
+        what = say("{sxid} of {nvswitch}", sxid=_named(event, row), nvswitch=_where(event))
+        ago = event.seconds_ago
+        path = f"kernel_log.sxids.{worst[1]}"
+        return Hit(
+            headline=say(
+                "{what}: {impact}",
+                what=with_age(what, ago) if ago else what,
+                impact=self._impact(event, row),
+            ),
+            evidence=(f"{path}.sxid", f"{path}.message"),
+            fixes=self._fixes(event, row, around, update),
+            severity=Severity.WARNING if mild else Severity.ERROR,
+            confidence=Confidence.POSSIBLE if doubtful else Confidence.LIKELY,
+        )
+
+    def _rank(self, event: SxidEvent) -> int:
+        """Return 0 for an event that asks for nothing, and more for a worse one."""
+        row = self._sxids.sxid(event.sxid or 0)
+        if not self._is_fatal(event):
+            stalls = row is not None and row.impact == "gpu-stalls"
+            return 1 if stalls and not self._is_old(event) else 0
+        if row is not None and row.impact == "broken-link":
+            return 2  # it may follow from another
+        return 4 if row is not None and row.kind == "always-fatal" else 3
+
+    def _is_fatal(self, event: SxidEvent) -> bool:
+        if event.fatal is not None:
+            return event.fatal
+        row = self._sxids.sxid(event.sxid or 0)
+        return row is not None and row.kind in ("fatal", "always-fatal")
+
+    def _is_old(self, event: SxidEvent) -> bool:
+        ago = event.seconds_ago
+        return self._gpus_answer and (ago is None or ago > _LONG_AGO)
+
+    def _may_be_a_reset(self, row: SxidRow | None) -> bool:
+        """Whether a GPU at the other end was reset on purpose: CUDA starts, so no link is missed.
+
+        CUDA does not start on a GPU that is not part of the fabric (error 802).
+        """
+        return row is not None and row.impact == "broken-link" and self._cuda_starts
+
+    def _impact(self, event: SxidEvent, row: SxidRow | None) -> Sentence:
+        if row is not None and row.impact == "broken-link":
+            return say("a bad contact, or the other end of the link was reset or switched off")
+        if not self._is_fatal(event):
+            return say("the NVLink traffic of a GPU stalls, and its programs end with Xid 45")
+        if row is not None and row.kind == "always-fatal":
+            return say("the whole NVLink fabric needs a reset")
+        return say("the GPU behind this port has no working NVLink until a reset")
+
+    def _fixes(
+        self, event: SxidEvent, row: SxidRow | None, around: Surroundings, update: DriverFixes
+    ) -> tuple[Fix, ...]:
+        if not self._is_fatal(event):
+            return (_PARTITIONS if row is not None and row.recovery == "routing" else _AGAIN,)
+        if around.in_container():
+            return update.reboot(say("this resets the GPUs and the NVSwitches")), _SERVICE
+        return _RESET, _SERVICE
+
+
+def _named(event: SxidEvent, row: SxidRow | None) -> str:
+    return f"SXid {event.sxid}" if row is None else f"SXid {event.sxid} ({row.mnemonic})"
+
+
+def _where(event: SxidEvent) -> Sentence:
+    if not event.pci_address:
+        return say("an NVSwitch")
+    if event.link is None:
+        return say("the NVSwitch at PCI {address}", address=event.pci_address)
+    return say(
+        "link {link} of the NVSwitch at PCI {address}", link=event.link, address=event.pci_address
+    )
+
+
+_RESET = Fix(
+    text=say(
+        "Take the machine out of service, stop everything that uses its GPUs, and reset all GPUs "
+        "together: this resets the NVSwitches, too. If that is refused, restart the machine."
+    ),
+    commands=("sudo nvidia-smi --gpu-reset", "sudo systemctl restart nvidia-fabricmanager"),
+    restart="machine",
+)
+_SERVICE = Fix(
+    text=say(
+        "If it comes back, the contacts, the baseboard or a GPU need service. The commands show "
+        "which links are down, and the SXids for the supplier."
+    ),
+    commands=_LOOK,
+)
+_AGAIN = Fix(
+    text=say(
+        "Start the program again; in a virtual machine, restart the guest. If it comes back, reset "
+        "all GPUs together."
+    ),
+    commands=_LOOK,
+)
+_PARTITIONS = Fix(
+    text=say(
+        "The Fabric Manager was given partitions that do not allow this traffic: compare them with "
+        "the GPUs that the program uses."
+    ),
+    commands=("journalctl -u nvidia-fabricmanager --no-pager -n 30",),
+)
