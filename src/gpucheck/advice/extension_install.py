@@ -119,7 +119,7 @@ class ExtensionFixes(Derived):
         ):
             return (self._without(name, wanted),)
         if self._tools.compiles_cuda() is False:
-            return (self._newer(name, wanted),)
+            return (self._newer(name, wanted), self._otherwise(wanted))
         build = Fix(
             text=say(
                 "Compile {package} here for compute capability {capabilities}, with a CUDA toolkit "
@@ -146,6 +146,17 @@ class ExtensionFixes(Derived):
                 package=package,
                 capabilities=capabilities,
                 version=self._torch.version,
+            ),
+            verify=self._python.verify(),
+        )
+
+    def _otherwise(self, capabilities: str) -> Fix:
+        return Fix(
+            text=say(
+                "Otherwise compile it here for compute capability {capabilities}, which needs a "
+                "CUDA toolkit and a C++ compiler, or uninstall it: PyTorch's own functions, such "
+                "as torch.nn.functional.scaled_dot_product_attention, run on this GPU.",
+                capabilities=capabilities,
             ),
             verify=self._python.verify(),
         )
