@@ -104,7 +104,10 @@ def test_a_gpu_older_than_every_build_of_the_package_comes_first() -> None:
 
 def test_a_private_extension_is_compiled_again() -> None:
     found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
-    assert found.fixes[0].text.startswith("Recompile my_ext against torch 2.9.1+cu128")
+    assert found.fixes[0].text.startswith(
+        "Recompile my_ext (my_ext/_C.so) against torch 2.9.1+cu128"
+    )
+    assert "--no-build-isolation --force-reinstall --no-deps ." in found.fixes[0].text
     assert commands(found) == ""
 
 

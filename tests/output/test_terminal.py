@@ -334,7 +334,7 @@ def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:
         NvmlGpu(lost=True),
     ]
     words = areas(samples.report(Nvml(gpus=gpus)))[0].words
-    assert words == "1 x NVIDIA A100, 1 x NVIDIA GPU (lost); MIG is on, 0 instances"
+    assert words == "NVIDIA A100 and NVIDIA GPU (lost); MIG is on, 0 instances"
 
 
 def test_hostile_values_reach_the_screen_harmless() -> None:

@@ -327,9 +327,7 @@ def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
             "others hide the GPU from your programs until then."
         )
     else:
-        commands = say(
-            "The command shows its serial number and memory errors, for the supplier."
-        )
+        commands = say("The command shows its serial number and memory errors, for the supplier.")
     lasts = say("gpucheck reports this fault until the card is replaced.")
     show = "nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}"
     return (Fix(text=in_turn([replace, commands, lasts]), commands=(show, *meanwhile)),)

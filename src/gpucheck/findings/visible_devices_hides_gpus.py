@@ -30,7 +30,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import in_series, in_turn, say, say_many
 
 RULE = Rule(
     __name__,
@@ -177,15 +177,18 @@ def _fixes(
         return (everything,)
     asked = 0 if value.strip() == _ALL else len(mask.lost)
     chosen = mask.chosen or range(min(asked, count) or count)
+    name = (
+        say("Or name only GPUs that exist.") if value.strip() else say("Or name the GPUs to use.")
+    )
     if mask.kind == "uuids":
         named = ",".join(uuids[at] or "" for at in chosen)
         by_uuid = Fix(
-            text=say("Or name only GPUs that exist. The first command lists their UUIDs."),
+            text=in_turn([name, say("The first command lists their UUIDs.")]),
             commands=("nvidia-smi -L", *around.set(_VARIABLE, named)),
         )
         return everything, by_uuid
     by_index = Fix(
-        text=say("Or name only GPUs that exist."),
+        text=name,
         commands=around.set(_VARIABLE, ",".join(map(str, chosen))),
     )
     return everything, by_index
