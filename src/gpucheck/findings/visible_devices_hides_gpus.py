@@ -126,13 +126,12 @@ def check(  # the mask, the GPUs behind it, and who wants them
 def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
     shown = f'{_VARIABLE}="{value}"'
     if not seen:
-        all_hidden = (
-            say("{setting} hides both GPUs", setting=shown)
-            if count == 2  # noqa: PLR2004  # nobody says "all 2"
-            else say_many(
-                count, "{setting} hides the GPU", "{setting} hides all {count} GPUs", setting=shown
-            )
-        )
+        if count == 1:
+            all_hidden = say("{setting} hides the only GPU", setting=shown)
+        elif count == 2:  # noqa: PLR2004  # nobody says "all 2"
+            all_hidden = say("{setting} hides both GPUs", setting=shown)
+        else:
+            all_hidden = say("{setting} hides all {count} GPUs", setting=shown, count=count)
         if mask.kind == "empty":
             return all_hidden
         return say("{what}: {why}", what=all_hidden, why=mask.why)
