@@ -127,7 +127,7 @@ def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
     shown = f'{_VARIABLE}="{value}"'
     if not seen:
         if count == 1:
-            all_hidden = say("{setting} hides the only GPU", setting=shown)
+            all_hidden = say("{setting} hides the GPU", setting=shown)
         elif count == 2:  # noqa: PLR2004  # nobody says "all 2"
             all_hidden = say("{setting} hides both GPUs", setting=shown)
         else:

@@ -72,7 +72,7 @@ _PHRASES: dict[str, Sentence] = {
     "torch.wheel_tag": say("the installed wheel is tagged {value}"),
 }
 """Facts in words, by their paths without numbers of list items. ``value`` is as evidence has it."""
-_CODES: dict[str, dict[str, Sentence]] = {
+CODES: dict[str, dict[str, Sentence]] = {
     "cuda_driver.init_code": {
         "2": say("out of memory"),
         "34": say("stub library"),
@@ -132,5 +132,5 @@ def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
                 name = fact.removeprefix(_VARIABLE)
                 yield say("{name} is {value}", name=name, value=value), value
             elif phrase := _PHRASES.get(path):
-                code = _CODES.get(path, {}).get(value, "")
+                code = CODES.get(path, {}).get(value, "")
                 yield say(phrase.key, value=bracketed(value, code)), value
