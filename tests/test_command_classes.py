@@ -44,6 +44,8 @@ pytestmark = pytest.mark.every_finding
         ("printf 'x; reboot' | sudo tee /etc/x.conf", "machine"),
         ("sudo apt-get install -y gcc-14", "machine"),
         ("sudo apt-get install -y nvidia-driver-580-open", "interrupts"),
+        ("sudo apt-get install -y 'libnvidia-compute-550=550.163.01-*'", "machine"),
+        ("sudo apt-get install -y libnvidia-compute-550", "interrupts"),
         ("sudo nvidia-smi -i 0 -c DEFAULT", "machine"),
         ("sudo nvidia-smi --gpu-reset -i 0", "interrupts"),
         ("nvidia-smi && sudo reboot", "interrupts"),

@@ -310,7 +310,8 @@ def test_the_systems_python_gets_an_environment() -> None:
         VENV, executable="/usr/bin/python3", kind="system", externally_managed=True
     )
     made = fix(NO_TORCH, nvml(A100), UBUNTU, debian)
-    need, make, install = made.commands
+    update, need, make, install = made.commands
+    assert update == "sudo apt-get update"
     assert need == "sudo apt-get install -y python3-venv"
     assert make == "/usr/bin/python3 -m venv ~/gpu-env"
     assert install.startswith("~/gpu-env/bin/pip install torch==")

@@ -37,6 +37,7 @@ NO_FIX = {
     "Then restart what uses the GPUs": "programs, not the machine",
     "First collect the driver's bug report": "a caution",
     "The restart ": "a caution",
+    "Instances are gone after a reboot": "what a restart undoes",
     "Start the program again": "a program, not the machine",
     "NVIDIA's Xid catalogue asks for": "why a GPU gets no work",
     "a hardware fault that a reset or a restart may clear": "why a GPU gets no work",

@@ -51,7 +51,7 @@ def judge(*more: Section) -> Judgement:
 def test_building_without_a_compiler() -> None:
     found = hit(judge(BUILD, NONE))
     assert "there is no C compiler on PATH" in found.headline
-    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert commands(found) == "sudo apt-get update\nsudo apt-get install -y gcc g++"
     assert found.severity is Severity.ERROR
 
 
@@ -69,7 +69,7 @@ def test_building_with_a_c_compiler_alone() -> None:
 def test_building_without_the_headers_of_python() -> None:
     found = hit(judge(BUILD, with_compilers("gcc", "g++", headers=False)))
     assert "Python.h of Python 3.11.7 is missing" in found.headline
-    assert commands(found) == "sudo apt-get install -y python3.11-dev"
+    assert commands(found) == "sudo apt-get update\nsudo apt-get install -y python3.11-dev"
     moved = hit(
         judge(BUILD, with_compilers("gcc", "g++", headers=False), replace(PYTHON, base_prefix="/p"))
     )
@@ -119,14 +119,17 @@ def test_what_the_self_test_lacked() -> None:
     assert found.headline == (
         "The self-test jit could not compile on cuda:0: a C compiler is missing"
     )
-    assert commands(found) == "sudo apt-get install -y gcc g++"
+    assert commands(found) == "sudo apt-get update\nsudo apt-get install -y gcc g++"
     assert found.fixes[0].verify == "gpucheck selftest --tests jit --device cuda:0"
     assert found.severity is None, "the rule's own: an error"
 
 
 def test_the_headers_that_the_self_test_lacked() -> None:
     lacked = ran(failed("jit", "compiler-missing", data={"wanted": "Python.h"}))
-    assert commands(hit(judge(NONE, lacked))) == "sudo apt-get install -y python3.11-dev"
+    assert (
+        commands(hit(judge(NONE, lacked)))
+        == "sudo apt-get update\nsudo apt-get install -y python3.11-dev"
+    )
 
 
 def test_windows_is_told_of_visual_studio() -> None:

@@ -130,6 +130,25 @@ def test_the_log_names_the_legacy_branch() -> None:
     assert "kernel_log.nvrm" in found.evidence
 
 
+def test_a_sentence_of_the_log_goes_on_in_the_next_line() -> None:
+    lines = [
+        "NVRM: The NVIDIA GPU 0000:01:00.0 (PCI ID: 10de:1b80)",
+        "NVRM: installed in this system is supported through the",
+        "NVRM:  NVIDIA 580.xx Legacy drivers. Please visit",
+    ]
+    driver = Driver(module_loaded=False, libcuda=[libcuda("595.45.04")])
+    found = hit(judge(LINUX, HOST, on_bus(P100, bound=""), driver, KernelLog(nvrm=lines)))
+    assert "kernel_log.nvrm" in found.evidence
+    assert found.confidence is Confidence.CERTAIN
+    assert "branch 580 (the last that supports this GPU), then reboot" in found.fixes[0].text
+
+
+def test_the_branch_of_the_older_of_two_gpus_is_said_of_that_gpu() -> None:
+    found = hit(judge(LINUX, HOST, on_bus(P100, GT710), module("595.45.04"), NONE_LISTED))
+    assert "branch 470 (the last for this GPU" in found.fixes[0].text
+    assert "P100" not in found.fixes[0].text
+
+
 def test_the_installed_libraries_tell_the_release() -> None:
     driver = Driver(module_loaded=False, module_release="", libcuda=[libcuda("595.45.04")])
     found = hit(judge(LINUX, HOST, on_bus(P100, bound=""), driver))

@@ -94,9 +94,20 @@ def test_missing_symbols_are_named() -> None:
     assert "--no-build-isolation flash-attn" in commands(found)
 
 
+def test_a_gpu_older_than_every_build_of_the_package_comes_first() -> None:
+    found = hit(judge(file(symbols=(DECREF,)), more=(on_bus(("Tesla T4", "7.5")),)))
+    assert found.headline.startswith("flash-attn 2.8.3 does not support compute capability 7.5;")
+    assert "besides, it was compiled for another PyTorch" in found.headline
+    assert "pip uninstall -y flash-attn" in commands(found)
+    assert "--no-build-isolation" not in commands(found)
+
+
 def test_a_private_extension_is_compiled_again() -> None:
     found = hit(judge(file("my_ext", version="", symbols=(DECREF,))))
-    assert found.fixes[0].text.startswith("Recompile my_ext against torch 2.9.1+cu128")
+    assert found.fixes[0].text.startswith(
+        "Recompile my_ext (my_ext/_C.so) against torch 2.9.1+cu128"
+    )
+    assert "--no-build-isolation --force-reinstall --no-deps ." in found.fixes[0].text
     assert commands(found) == ""
 
 

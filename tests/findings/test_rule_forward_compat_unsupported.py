@@ -45,6 +45,16 @@ def test_the_folder_is_taken_off_the_path() -> None:
     assert found.confidence is Confidence.CERTAIN
 
 
+def test_the_folder_is_taken_off_the_path_although_the_loader_names_where_its_link_leads() -> None:
+    path = Environment(variables={"LD_LIBRARY_PATH": "/usr/local/cuda/compat:/opt/lib"})
+    link = replace(
+        libcuda(kind="compat", path="/usr/local/cuda/compat/libcuda.so.1"),
+        found_via="LD_LIBRARY_PATH",
+    )
+    found = hit(judge(REFUSED, path, Driver(libcuda=[link, libcuda()])))
+    assert found.fixes[0].commands == ("export LD_LIBRARY_PATH=/opt/lib",)
+
+
 def test_the_loader_s_first_library_is_named_where_the_loaded_one_is_unknown() -> None:
     first = Driver(libcuda=[libcuda(kind="compat", path=f"{COMPAT}/libcuda.so.1"), libcuda()])
     found = hit(judge(cuda_fails(804), first))

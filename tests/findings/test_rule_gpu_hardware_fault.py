@@ -70,7 +70,7 @@ def test_the_other_gpus_are_used_meanwhile(variables: dict[str, str] | None, oth
     )
     found = hit(judge(HOST, gpus, Environment(variables=variables)))
     assert (f"export CUDA_VISIBLE_DEVICES={others}" in commands(found)) == bool(others)
-    assert ("Until then" in found.fixes[0].text) == bool(others)
+    assert ("until then" in found.fixes[0].text) == bool(others)
 
 
 def test_uncorrected_errors_that_nothing_covers() -> None:

@@ -52,7 +52,7 @@ def test_a_python_that_pip_may_not_change_gets_an_environment() -> None:
     )
     found = packages(numpy="2.1.3", torchvision="0.16.0")
     answer = ask(SLUG, torch_of("2.1.0", "12.1"), found, debian, UBUNTU, nvml(A100), NO_VARIABLES)
-    _apt, make, install, numpy = commands(answer)
+    _update, _apt, make, install, numpy = commands(answer)
     assert make == "/usr/bin/python3 -m venv ~/gpu-env"
     assert install.startswith("~/gpu-env/bin/pip install torch==")
     assert " torchvision==" in install

@@ -30,7 +30,7 @@ def judge(value: str | None, torch: Section = TORCH) -> Judgement:
 
 def test_a_build_without_ptx() -> None:
     found = hit(judge("1"))
-    assert "in PyTorch 2.6.0+cu124 (CUDA 12.4): it has no PTX" in found.headline
+    assert "in PyTorch 2.6.0+cu124 (CUDA 12.4): this build has no PTX" in found.headline
     assert found.fixes[0].commands == ("unset CUDA_FORCE_PTX_JIT",)
 
 

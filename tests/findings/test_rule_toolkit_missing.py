@@ -7,7 +7,6 @@ from rule_facts import (
     LINUX,
     NO_TORCH,
     NO_VARIABLES,
-    commands,
     hit,
     quiet,
 )
@@ -37,7 +36,11 @@ def test_a_toolkit_that_is_not_selected_is_pointed_at() -> None:
     there = Toolkit(path="/opt/cuda-12.4", version="12.4", has_nvcc=True)
     headers = Toolkit(path="/opt/half", version="12.4", has_nvcc=False)
     found = hit(judge(BUILD, Toolkits(toolkits=[headers, there], selected=""), CUDA_TORCH))
-    assert commands(found) == "export CUDA_HOME=/opt/cuda-12.4"
+    point, install = found.fixes
+    assert point.commands == ("export CUDA_HOME=/opt/cuda-12.4",)
+    assert "but not the driver" in install.text
+    assert "cuda-toolkit-12-4" in install.text
+    assert install.commands == ("export CUDA_HOME=/usr/local/cuda-12.4",)
 
 
 def test_conda_is_told_of_its_package() -> None:

@@ -84,7 +84,8 @@ def test_a_module_for_another_python() -> None:
 
 
 def test_a_library_of_the_system() -> None:
-    assert hit(lost("libgomp.so.1")).fixes[0].commands == ("sudo apt-get install -y libgomp1",)
+    fix = hit(lost("libgomp.so.1")).fixes[0]
+    assert fix.commands == ("sudo apt-get update", "sudo apt-get install -y libgomp1")
     assert hit(lost("libgomp.so.1"), manager="dnf").fixes[0].commands == (
         "sudo dnf install -y libgomp",
     )

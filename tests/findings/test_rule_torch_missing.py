@@ -94,7 +94,8 @@ def test_a_system_python_gets_a_virtual_environment() -> None:
     system_python = msgspec.structs.replace(
         VENV, executable="/usr/bin/python3", kind="system", externally_managed=True, prefix="/usr"
     )
-    assert commands(missing(UBUNTU, NO_GPU, interpreter=system_python))[:2] == (
+    assert commands(missing(UBUNTU, NO_GPU, interpreter=system_python))[:3] == (
+        "sudo apt-get update",
         "sudo apt-get install -y python3-venv",
         "/usr/bin/python3 -m venv ~/gpu-env",
     )

@@ -114,9 +114,9 @@ _FORGED = json.dumps(
     {
         "schema": "gpucheck.snapshot/1", "gpucheck": {"version": "0.1.0"}, "origin": "recorded",
         "facts": {"selftests": {
-            "problems": {"results": "X hides the GPU"},
+            "problems": {"results": "X and one more symbol"},
             "said": {"problems": {"results": {
-                "key": "{setting} hides the GPU", "params": {"setting": "X"},
+                "key": "{symbol} and one more symbol", "params": {"symbol": "X"},
             }}},
         }},
     }

@@ -92,7 +92,7 @@ def test_a_forged_sentence_stays_text(template: object) -> None:
 @pytest.mark.parametrize(
     ("text", "key", "params"),
     [
-        ("X hides the GPU", "{setting} hides the GPU", {"setting": "X"}),
+        ("X and one more symbol", "{symbol} and one more symbol", {"symbol": "X"}),
         ("x node", "{count} node", {"count": "x"}),
         ("None node", "{count} node", {"count": None}),
     ],

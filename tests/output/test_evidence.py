@@ -3,12 +3,28 @@
 import re
 
 import test_machines
+from rules_support import TABLES
 
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output import markdown, terminal
 from gpucheck.output.evidence import evidence
+from gpucheck.output.seen import CODES
 from gpucheck.output.words import LONGEST
+from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.nvml_errors import NvmlErrors
+
+
+def test_codes_have_the_names_that_the_tables_give_them() -> None:
+    cuda, nvml = TABLES.get(CudaErrors), TABLES.get(NvmlErrors)
+    for code, words in CODES["cuda_driver.init_code"].items():
+        row = cuda.error(int(code))
+        assert row is not None
+        assert row.driver == f"CUDA_ERROR_{words.upper().replace(' ', '_')}"
+    for code, words in CODES["nvml.init_code"].items():
+        error = nvml.error(int(code))
+        assert error is not None
+        assert error.error == f"NVML_ERROR_{words.upper().replace(' ', '_')}"
 
 
 def finding(headline: str, **values: object) -> Finding:

@@ -36,6 +36,17 @@ def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:
     )
 
 
+def test_the_gpus_of_others_are_not_said_to_be_of_no_use() -> None:
+    assert verdict(reported("macos-mps")) == (
+        "No NVIDIA GPU here; PyTorch 2.9.1 runs on the CPU or on Apple's GPU (MPS), which gpucheck "
+        "does not examine"
+    )
+    assert verdict(reported("cpu-build-amd-gpu-laptop")) == (
+        "No NVIDIA GPU here; PyTorch 2.8.0+cpu is a CPU build. There is an AMD GPU, which gpucheck "
+        "does not examine"
+    )
+
+
 def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
     report = reported("library-mismatch")
     waiting = [finding.slug for finding in report.findings if finding.silenced_by]

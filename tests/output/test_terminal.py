@@ -144,10 +144,24 @@ def test_a_report_fits_one_screen(name: str) -> None:
 
 
 _LONGER = {
-    "libcuda-missing-nvml-there": 27,
+    "libcuda-missing-nvml-there": 25,
     "nvlink-six-links-down": 25,
     "secure-boot-unsigned": 26,
 }
+
+
+def test_as_many_fixes_as_fit_are_shown_and_the_others_counted() -> None:
+    text = terminal.render(test_machines.reported("cuda-build-no-gpu-vm"))
+    assert rows(text, 80) <= LINES
+    assert "Fix 2 " in text
+    assert "Fix 3 " not in text
+    assert "gpucheck -v (1 more fix)" in text
+
+
+def test_a_recorded_machine_has_commands_only_with_a_fix() -> None:
+    there = "Run its commands there."
+    assert there in terminal.render(test_machines.reported("exclusive-held"))
+    assert there not in terminal.render(test_machines.reported("gke-pod-ok"))
 
 
 def test_an_unknown_verdict_has_a_next_step() -> None:
@@ -334,7 +348,7 @@ def test_mig_and_a_lost_gpu_are_seen_in_their_area() -> None:
         NvmlGpu(lost=True),
     ]
     words = areas(samples.report(Nvml(gpus=gpus)))[0].words
-    assert words == "1 x NVIDIA A100, 1 x NVIDIA GPU (lost); MIG is on, 0 instances"
+    assert words == "NVIDIA A100 and NVIDIA GPU (lost); MIG is on, 0 instances"
 
 
 def test_hostile_values_reach_the_screen_harmless() -> None:

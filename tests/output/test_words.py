@@ -4,7 +4,7 @@ from each import each
 
 from gpucheck.language import Sentence, say, speaking, spoken
 from gpucheck.language.visible import is_visible
-from gpucheck.output.words import clean, counted, printable, shown, size
+from gpucheck.output.words import clean, counted, printable, product_named, shown, size
 
 
 @each(
@@ -77,8 +77,18 @@ def test_values_as_a_person_reads_them(value: object, field: str, words: str) ->
 
 def test_counts_and_sizes() -> None:
     assert counted(["NVIDIA T4"]) == "NVIDIA T4"
+    assert counted(["NVIDIA H100", "NVIDIA T4"]) == "NVIDIA H100 and NVIDIA T4"
+    assert counted([]) == ""
     assert counted(["A", "B", "A"]) == "2 x A, 1 x B"
     assert size(0) == "0 bytes"
+
+
+def test_products_that_share_a_device_id_are_one_gpu() -> None:
+    assert product_named("NVIDIA A2") == "NVIDIA A2"
+    assert product_named("NVIDIA A16 / NVIDIA A2") == "NVIDIA A16 or NVIDIA A2"
+    assert shown([{"product": "NVIDIA A16 / NVIDIA A2", "address": "0000:01:00.0"}]) == (
+        "NVIDIA A16 or NVIDIA A2"
+    )
 
 
 def test_phrases_of_gpucheck_among_the_facts_are_translated_and_words_of_others_are_not() -> None:

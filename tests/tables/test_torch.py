@@ -10,6 +10,13 @@ from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
 
 
+def test_of_releases_older_than_the_first_row_nothing_is_known(tables: Tables) -> None:
+    table = tables.get(TorchBuilds)
+    assert table.oldest("linux_x86_64") == "1.7"
+    assert table.oldest("linux_aarch64") == "2.4"
+    assert table.oldest("macos_arm64") is None
+
+
 def test_releases(tables: Tables) -> None:
     table = tables.get(TorchReleases)
     assert table.newest() == "2.15.0"

@@ -112,10 +112,12 @@ _RESTARTS: tuple[tuple[str, tuple[str, ...], Restart], ...] = (
     ("systemctl", ("restart",), "service"),
 )
 # nvidia-driver-pinning only fixes a version. nvidia-settings is no driver, so a bare nvidia must
-# end there.
+# end there. A pinned libnvidia-compute adds the missing libcuda of the loaded kernel module
+# (libcuda_package.py): what runs goes on.
 _DRIVER = re.compile(
     r"(?:^|[ '])(?:nvidia-driver(?!-pinning)|nvidia-open|cuda-drivers|nvidia-dkms|akmod-nvidia|"
-    r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia|nvidia-fabricmanager|nvidia(?= |$))"
+    r"kmod-nvidia|xorg-x11-drv-nvidia|nvidia-compute|libnvidia(?!-compute[-a-z0-9]{0,20}=)|"
+    r"nvidia-fabricmanager|nvidia(?= |$))"
 )
 _NO_CHANGE = ("update", "list", "search")
 _STREAMS = (["module", "reset"], ["module", "enable"])

@@ -196,7 +196,7 @@ class DriverFixes(Derived):
         opened = self.wants_open_modules()
         text = say(
             "Install {driver}, then reboot.",
-            driver=_because(self._on_linux(at_least, branch), reason),
+            driver=self._on_linux(at_least, branch, reason),
         )
         if self._pci.nvswitches:
             return Fix(text=in_turn((text, _WITH_NVSWITCHES, DRIVER_GUIDE)), restart="machine")
@@ -219,11 +219,11 @@ class DriverFixes(Derived):
         """Whether a driver is loaded that no package has: its files would stay in the way."""
         return bool(self._driver.module_loaded) and self._driver.packages == []
 
-    def _on_linux(self, at_least: str | None, branch: int | None) -> Sentence:
-        """Return the driver to install by the means of a distribution."""
+    def _on_linux(self, at_least: str | None, branch: int | None, reason: str) -> Sentence:
+        """Return the driver to install by the means of a distribution, and why."""
         driving = self._driving_all(at_least)
         if branch is not None:
-            return say("NVIDIA driver branch {branch}", branch=branch)
+            return _because(say("NVIDIA driver branch {branch}", branch=branch), reason)
         if driving and driving[-1] == self._support.last(self._capabilities()):
             return say(
                 "NVIDIA driver branch {branch} (the last for this GPU, which NVIDIA no longer "
@@ -231,10 +231,12 @@ class DriverFixes(Derived):
                 branch=driving[-1],
             )
         if at_least:
-            return say("NVIDIA driver {release} or newer", release=at_least)
-        if driving:
-            return say("NVIDIA driver branch {branch} or newer", branch=driving[0])
-        return say("the NVIDIA driver")
+            named = say("NVIDIA driver {release} or newer", release=at_least)
+        elif driving:
+            named = say("NVIDIA driver branch {branch} or newer", branch=driving[0])
+        else:
+            named = say("the NVIDIA driver")
+        return _because(named, reason)
 
     def _driving_all(self, at_least: str | None) -> list[int]:
         """Return the branches that support every GPU and are not older than a release, in order."""

@@ -40,9 +40,12 @@ class ExtensionFixes(Derived):
         self._tools = tools
         self._releases = releases
 
-    def refit(self, package: str, version: str) -> Fix:
+    def refit(self, found: CompiledPackage) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
+        package, version = found.name, found.version
         torch = self._torch.version or ""
+        if not version:
+            return self._compile_again(found, torch)
         if never := self.never_served(package, version):
             return self._without(package, never)
         own = self._with_its_own_torch(package, version)
@@ -64,17 +67,26 @@ class ExtensionFixes(Derived):
         row = self._known.known(package)
         return () if row is None else row.pypi
 
+    def _compile_again(self, found: CompiledPackage, torch: str) -> Fix:
+        """Return the fix for an extension without metadata, which was compiled where it lies."""
+        file = next(file.extension.file or "" for file in (*found.files, *found.foreign))
+        text = say(
+            "Recompile {package} ({file}) against torch {torch}, from a clean build folder.",
+            package=found.name,
+            file=file,
+            torch=torch,
+        )
+        command = self._python.pip(
+            "install", "--no-build-isolation", "--force-reinstall", "--no-deps", "."
+        )
+        example = say("In the folder of its source, for example: {command}", command=command)
+        return Fix(
+            text=in_turn([text, example]) if command else text,
+            verify=self._python.verify(),
+        )
+
     def _in_words(self, package: str, version: str, torch: str) -> Fix:
         verify = self._python.verify()
-        if not version:
-            return Fix(
-                text=say(
-                    "Recompile {package} against torch {torch}, from a clean build folder.",
-                    package=package,
-                    torch=torch,
-                ),
-                verify=verify,
-            )
         release = say(
             "Install the release of {package} that was built for torch {torch}: its installation "
             "page says which one that is.",
@@ -119,7 +131,7 @@ class ExtensionFixes(Derived):
         ):
             return (self._without(name, wanted),)
         if self._tools.compiles_cuda() is False:
-            return (self._newer(name, wanted),)
+            return (self._newer(name, wanted), self._compiled_or_not(wanted))
         build = Fix(
             text=say(
                 "Compile {package} here for compute capability {capabilities}, with a CUDA toolkit "
@@ -146,6 +158,17 @@ class ExtensionFixes(Derived):
                 package=package,
                 capabilities=capabilities,
                 version=self._torch.version,
+            ),
+            verify=self._python.verify(),
+        )
+
+    def _compiled_or_not(self, capabilities: str) -> Fix:
+        return Fix(
+            text=say(
+                "Or compile it here for compute capability {capabilities}, which needs a "
+                "CUDA toolkit and a C++ compiler, or uninstall it: PyTorch's own functions, such "
+                "as torch.nn.functional.scaled_dot_product_attention, run on this GPU.",
+                capabilities=capabilities,
             ),
             verify=self._python.verify(),
         )

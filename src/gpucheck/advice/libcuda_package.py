@@ -39,8 +39,8 @@ def add_libcuda(driver: Driver, system: System) -> Fix:
             commands=(_SHOW_MODULE,),
         )
     exactly = say(
-        "Install libcuda {release}, the release of the loaded kernel module: another one breaks "
-        "the driver.",
+        "Install libcuda {release}, the release of the loaded kernel module: any other release "
+        "breaks it.",
         release=release,
     )
     if driver.packages == []:
@@ -71,8 +71,8 @@ def _by_apt(exactly: Sentence, release: str, driver: Driver, system: System) -> 
             (
                 exactly,
                 say(
-                    "Take the package for which apt-cache lists {release}: the last command has "
-                    "{package}. If there is none, install the whole driver instead.",
+                    "Take the package for which apt-cache lists {release}: the last command "
+                    "installs {package}. If there is none, install the whole driver instead.",
                     release=release,
                     package=found.name,
                 ),

@@ -56,8 +56,8 @@ def lift_memlock(runtime: str | None, *, under_slurm: bool | None) -> Fix:
             verify=f"srun bash -c '{_SEES_MEMLOCK}'",
         )
     text = say(
-        "Raise the limit of logins, then log in again. A service needs LimitMEMLOCK=infinity, a "
-        "container --ulimit memlock=-1."
+        "Raise the limit for login sessions, then log in again. A service needs "
+        "LimitMEMLOCK=infinity, a container --ulimit memlock=-1."
     )
     return Fix(
         text=in_turn([text, _THEN_UNLIMITED]),

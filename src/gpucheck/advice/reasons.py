@@ -8,6 +8,7 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.versions import capability_numbers, numbers
 
 _PLATFORMS = {
@@ -44,7 +45,9 @@ class Reasons:
         architecture = self._architectures.architecture(card.capability)
         platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
         return say(
-            "No build for {platform} is known to have code for {gpu}, architecture {architecture}.",
+            "No build of PyTorch {oldest} or newer for {platform} is known to have code for {gpu}, "
+            "architecture {architecture}.",
+            oldest=self._offers.tables.get(TorchBuilds).oldest(self._situation.platform),
             platform=platform,
             gpu=card,
             architecture=architecture,

@@ -14,7 +14,7 @@ from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import Sentence, in_series, in_turn, say
+from gpucheck.language import Sentence, in_turn, listed, say
 from gpucheck.tables.torch_companions import Package
 from gpucheck.tables.wheel_names import overwritten_by
 
@@ -162,7 +162,7 @@ class Python(Derived):
         # Debian and Ubuntu have the venv module of their Python in a separate package.
         apart = self._system.package_manager == "apt" and self._interpreter.kind == "system"
         return (
-            *(("sudo apt-get install -y python3-venv",) if apart else ()),
+            *(("sudo apt-get update", "sudo apt-get install -y python3-venv") if apart else ()),
             f"{self.command('-m', 'venv')} ~/gpu-env",
         )
 
@@ -228,7 +228,7 @@ class Python(Derived):
         if remove and (others := self._in_the_way(build)):
             also = say(
                 "Uninstall {packages} too: the new wheels would overwrite their files.",
-                packages=in_series(others),
+                packages=listed(others),
             )
             text = in_turn((text, also))
         if remove and self._from_conda():

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived
+from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import NeededPackage, TorchBuild
@@ -15,7 +16,6 @@ from gpucheck.tables.system_packages import SystemPackages
 
 _VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"
-_COMMANDS = {"apt": "apt-get install -y", "dnf": "dnf install -y", "yum": "yum install -y"}
 
 _BY_ITS_INSTALLER = say("Reinstall this PyTorch with the program that installed it.")
 
@@ -28,6 +28,7 @@ class TorchAgain(Derived):
         python: Python,
         torch: TorchBuild,
         system: System,
+        around: Surroundings,
         indexes: PackageIndexes,
         table: SystemPackages,
     ) -> None:
@@ -35,6 +36,7 @@ class TorchAgain(Derived):
         self._python = python
         self._torch = torch
         self._system = system
+        self._around = around
         self._table = table
 
     def same(self) -> Fix:
@@ -101,5 +103,5 @@ class TorchAgain(Derived):
             )
         return Fix(
             text=say("Install {package}, which has {soname}.", package=package, soname=soname),
-            commands=(f"sudo {_COMMANDS[manager]} {package}",),
+            commands=self._around.install_packages(package),
         )

@@ -151,7 +151,8 @@ class GpuSupport(Derived):
         for at, line in enumerate(lines):
             if not any(name and name in line for name in (address, product)):
                 continue
-            words = " ".join(lines[at : at + 4])
+            words = " ".join(one.partition("NVRM:")[2] or one for one in lines[at : at + 4])
+            words = " ".join(words.split())  # a sentence is cut where a line ends, and indented
             facts = ("kernel_log.nvrm", *gpu.facts)
             if _NEEDS_OPEN in words:
                 return Unsupported(gpu=gpu, why=_OPEN_ONLY, kind="flavour", facts=facts)
@@ -168,8 +169,8 @@ class GpuSupport(Derived):
 
 
 _OPEN_ONLY = say(
-    "it works only with the open kernel modules, and the proprietary ones are installed"
+    "this GPU works only with the open kernel modules, and the proprietary ones are installed"
 )
 _PROPRIETARY_ONLY = say(
-    "it works only with the proprietary kernel modules, and the open ones are installed"
+    "this GPU works only with the proprietary kernel modules, and the open ones are installed"
 )

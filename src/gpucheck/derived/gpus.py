@@ -13,7 +13,7 @@ from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.system import System
-from gpucheck.language import say
+from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.product_names import capability_of, spellings
 
@@ -229,12 +229,15 @@ class Gpus(Derived):
             else say("an NVIDIA GPU")
         )
         name = gpu.product or device
+        label = any_of(gpu.product.split(" / ")) if gpu.product else device
         facts = [f"pci.gpus.{at}.product" if gpu.product else f"pci.gpus.{at}.device_id"]
         if gpu.compute_capability:
             facts.append(f"pci.gpus.{at}.compute_capability")
         has_address = ":" in (gpu.address or "")
         return Gpu(
-            label=say("{gpu} at {address}", gpu=name, address=gpu.address) if has_address else name,
+            label=say("{gpu} at {address}", gpu=label, address=gpu.address)
+            if has_address
+            else label,
             compute_capability=gpu.compute_capability,
             facts=tuple(facts),
             product=name,

@@ -96,9 +96,14 @@ class Surroundings(Derived):
         return self.set(variable, ":".join(kept)) if kept else self.unset(variable)
 
     def install_packages(self, *names: str) -> tuple[str, ...]:
-        """Return the command that installs packages; none for an unknown package manager."""
-        installation = _INSTALLATION.get(self._system.package_manager or "")
-        return (f"{installation} {shlex.join(names)}",) if installation and names else ()
+        """Return the commands that install packages; none for an unknown package manager."""
+        manager = self._system.package_manager or ""
+        installation = _INSTALLATION.get(manager)
+        if not installation or not names:
+            return ()
+        # apt alone installs from lists that may be missing (images) or name what is gone.
+        update = ("sudo apt-get update",) if manager == "apt" else ()
+        return (*update, f"{installation} {shlex.join(names)}")
 
     def install_gcc(self, major: int) -> tuple[str, ...]:
         """Return the command that installs a release of gcc; none if its packages are not known.

@@ -143,7 +143,7 @@ def _without_setuptools(python: Python) -> Hit:
     fix = python.install(say("Install setuptools."), ["install", "setuptools"], remove=False)
     return Hit(
         headline=say(
-            "An extension is to be compiled here, but setuptools is missing, with which PyTorch "
+            "An extension has to be compiled here, but setuptools is missing, with which PyTorch "
             "compiles extensions"
         ),
         evidence=("toolkits.setuptools", "request.purpose"),

@@ -54,8 +54,8 @@ RULE = Rule(
 
 _NOTHING = ("void", "none")
 _NEW = say(
-    "docker run makes a new container: what was installed only in this one is not in it, unless it "
-    "is in the image or in a volume."
+    "docker run makes a new container: what you installed only in this one is missing from it, "
+    "unless it is in the image or in a volume."
 )
 _CAPABILITIES = Fix(
     text=in_turn(
@@ -244,8 +244,8 @@ def _for_runtime(container: Container) -> tuple[Fix, ...]:
             Fix(
                 text=say(
                     "On the host, write the CDI file with the NVIDIA Container Toolkit "
-                    "({container_guide}), then start a new container with the GPU. What was "
-                    "installed only in this one is not in it.",
+                    "({container_guide}), then start a new container with the GPU. What you "
+                    "installed only in this one is missing from it.",
                     container_guide=CONTAINER_GUIDE,
                 ),
                 commands=(

@@ -118,9 +118,12 @@ def _fixes(found: list[Unsupported], install: DriverFixes) -> list[Fix]:
         if "only with the open" in found[0].why:
             return [install.install(None, say("with the open kernel modules"))]
         return [install.install(None, say("with the proprietary kernel modules"))]
-    last, gpu = min(branches), found[0].gpu.label
-    return [
-        install.install(
-            None, say("branch {last} is the last that supports {gpu}", last=last, gpu=gpu)
-        )
-    ]
+    last = min(branches)
+    gpu = next(unsupported.gpu.label for unsupported in found if unsupported.branch == last)
+    if install.branch() != last:
+        why = say("branch {last} is the last that supports {gpu}", last=last, gpu=gpu)
+    elif len(found) == 1:
+        why = say("the last that supports this GPU")
+    else:
+        why = say("the last that supports {gpu}", gpu=gpu)
+    return [install.install(None, why)]

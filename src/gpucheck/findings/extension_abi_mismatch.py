@@ -176,9 +176,7 @@ def _fixes(
 ) -> tuple[Fix, ...]:
     """Return one fix for each package; first, for information, that none is needed."""
     own, *others = (
-        again.of_system(why.of_system)
-        if why.of_system
-        else advice.refit(package.name, package.version)
+        again.of_system(why.of_system) if why.of_system else advice.refit(package)
         for package, why in found
     )
     if first.severity is not Severity.INFO:
@@ -201,7 +199,7 @@ def _of_other_python(
             version=known(interpreter.version, "interpreter.version"),
         ),
         evidence=(f"{file.fact}.file", "interpreter.version"),
-        fixes=(advice.refit(package.name, package.version),),
+        fixes=(advice.refit(package),),
         confidence=Confidence.LIKELY,
     )
 

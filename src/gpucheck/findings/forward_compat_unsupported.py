@@ -81,6 +81,7 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         known(cuda.init_code, "cuda_driver.init_code")
         return Fine(say("cuInit did not refuse forward compatibility"))
     path = _compat_library(cuda, driver)
+    without = _without(path, driver, around)
     evidence = (*seen, *(("cuda_driver.library",) if cuda.library else ()))
     runs = _runs(nvml.driver_release or driver.module_release, torch, drivers)
     able = _able(gpus, table, products)
@@ -88,13 +89,13 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
         return Hit(
             headline=_other_release(able.label, path),
             evidence=(*evidence, able.facts[0]),
-            fixes=(_without(path, around), or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
+            fixes=(without, or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
             confidence=Confidence.LIKELY,
         )
     return Hit(
         headline=_not_supported(path),
         evidence=evidence,
-        fixes=_fixes(path, runs, _without(path, around), _newer_driver(torch, drivers, update)),
+        fixes=_fixes(path, runs, without, _newer_driver(torch, drivers, update)),
         confidence=Confidence.CERTAIN if path else Confidence.LIKELY,
     )
 
@@ -171,13 +172,26 @@ def _compat_library(cuda: CudaDriver, driver: Driver) -> str:
     return first.path or "" if first is not None and first.kind == "compat" else ""
 
 
-def _without(path: str, around: Surroundings) -> Fix:
-    folder = posixpath.dirname(path)
-    commands = around.path_without("LD_LIBRARY_PATH", {folder}) if folder else ()
+def _without(path: str, driver: Driver, around: Surroundings) -> Fix:
+    # The loader reports where a link leads; the variable has the folder with the link.
+    by_variable = [
+        copy.path or ""
+        for copy in driver.libcuda or ()
+        if copy.kind == "compat" and copy.found_via == "LD_LIBRARY_PATH"
+    ]
+    folders = {posixpath.dirname(copy) for copy in (path, *by_variable) if copy}
+    commands = around.path_without("LD_LIBRARY_PATH", folders)
     if commands:
-        text = say(
-            "Load the driver's own libcuda: remove the cuda-compat folder from LD_LIBRARY_PATH, "
-            "here and wherever it is set."
+        text = (
+            say(
+                "Load the driver's own libcuda: remove the cuda-compat folder from "
+                "LD_LIBRARY_PATH, here and in the image, or it is back in the next container."
+            )
+            if around.in_container()
+            else say(
+                "Load the driver's own libcuda: remove the cuda-compat folder from "
+                "LD_LIBRARY_PATH, here and wherever it is set."
+            )
         )
         return Fix(text=text, commands=commands)
     return Fix(

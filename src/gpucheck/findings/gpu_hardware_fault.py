@@ -331,14 +331,17 @@ def _meanwhile(
 
 
 def _replaced(index: int | None, meanwhile: tuple[str, ...]) -> tuple[Fix, ...]:
-    text = say(
-        "Take the GPU out of service and have the card replaced. The command shows its serial "
-        "number and memory errors, for the supplier."
-    )
-    until = say("Until then, the commands after it hide the GPU from your programs.")
+    replace = say("Take the GPU out of service and have the card replaced.")
+    if meanwhile:
+        commands = say(
+            "The first command shows its serial number and memory errors, for the supplier; the "
+            "others hide the GPU from your programs until then."
+        )
+    else:
+        commands = say("The command shows its serial number and memory errors, for the supplier.")
+    lasts = say("gpucheck reports this fault until the card is replaced.")
     show = "nvidia-smi -q" if index is None else f"nvidia-smi -q -i {index}"
-    words = in_turn([text, until]) if meanwhile else text
-    return (Fix(text=words, commands=(show, *meanwhile)),)
+    return (Fix(text=in_turn([replace, commands, lasts]), commands=(show, *meanwhile)),)
 
 
 def _fixes(index: int | None, around: Surroundings, update: DriverFixes) -> tuple[Fix, ...]:

@@ -44,7 +44,7 @@ RULE = Rule(
     title=say("another process holds the GPU's memory"),
     severity=Severity.WARNING,
     family="runtime",
-    suppressed_by=("gpu-fallen-off-bus",),
+    suppressed_by=("gpu-fallen-off-bus", "compute-mode-exclusive"),
     needs_gpu=True,
 )
 

@@ -183,7 +183,8 @@ def _hit_empty(
                     "Create instances, as root. The first command lists the profiles of this GPU "
                     "with their IDs. The second command creates one instance of the whole GPU "
                     "(profile 0) with its compute instance. For smaller instances, give the IDs of "
-                    "other profiles instead of 0, separated by commas."
+                    "other profiles instead of 0, separated by commas. Instances are gone after a "
+                    "reboot: create them again."
                 ),
                 commands=(
                     f"sudo nvidia-smi mig -i {index} -lgip",

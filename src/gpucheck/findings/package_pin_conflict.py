@@ -162,7 +162,8 @@ def _replace(conflict: PinConflict, pins: PackagePins, torch: TorchBuild, python
         return _fix(python, text, wanted)
     text = say(
         "Install the {required} that the packages here require. pip then warns that torch pins "
-        "another release. Ignore that: it works with any newer release of the same major version.",
+        "another release. Ignore that: torch works with any newer release of the same major "
+        "version.",
         required=conflict.project,
     )
     return msgspec.structs.replace(_fix(python, text, wanted), verify=python.verify())

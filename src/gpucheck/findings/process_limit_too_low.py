@@ -65,8 +65,8 @@ def check(limits: LimitsOfProcess, torch: TorchBuild, cuda: CudaDriver) -> Judge
     if cuda.init_code == _OUT_OF_MEMORY:
         return Hit(
             headline=say(
-                "ulimit -v allows {limit} of virtual memory, and CUDA does not start: it finds no "
-                "memory (error 2)",
+                "ulimit -v allows {limit} of virtual memory, and CUDA does not start: it reports "
+                "out of memory (error 2)",
                 limit=in_words(limit),
             ),
             evidence=("limits.address_space_bytes", "cuda_driver.init_code"),
@@ -90,9 +90,9 @@ def check(limits: LimitsOfProcess, torch: TorchBuild, cuda: CudaDriver) -> Judge
 
 _RAISE = Fix(
     text=say(
-        "Raise the limit, in the shell and where it is set: in the file with which the shell "
-        "starts, in /etc/security/limits.conf, or in the batch system (--mem-per-cpu, h_vmem). If "
-        "this command is refused, only root can raise it."
+        "Raise the limit in this shell, and where it is set: the shell's startup file, "
+        "/etc/security/limits.conf, or the batch system (h_vmem; Slurm passes on the limit of the "
+        "shell that submits). If this command is refused, only root can raise it."
     ),
     commands=("ulimit -v unlimited",),
 )

@@ -50,7 +50,8 @@ def check(
         return Fine(say("this build of PyTorch has PTX"))
     return Hit(
         headline=say(
-            "{variable}=1 makes the driver ignore all code for GPUs in {build}: it has no PTX",
+            "{variable}=1 makes the driver ignore all code for GPUs in {build}: this build has "
+            "no PTX",
             variable=_VARIABLE,
             build=build_name(torch),
         ),
@@ -58,8 +59,8 @@ def check(
         fixes=(
             Fix(
                 text=say(
-                    "Unset {variable}. Also remove the line that sets it: in the file with which "
-                    "your shell starts, or in your job script.",
+                    "Unset {variable}. Also remove the line that sets it: in your shell's "
+                    "startup file, or in your job script.",
                     variable=_VARIABLE,
                 ),
                 commands=around.unset(_VARIABLE),

@@ -17,6 +17,7 @@ with. If nvcc is too old, code for an older GPU of the same generation works as 
 
 import re
 
+from gpucheck.advice.toolkit import ARCHIVE, ToolkitFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.build_tools import NvccTargets
 from gpucheck.derived.surroundings import Surroundings
@@ -46,14 +47,13 @@ RULE = Rule(
 )
 
 _LIST = "TORCH_CUDA_ARCH_LIST"
-_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
 # An entry of TORCH_CUDA_ARCH_LIST, as torch.utils.cpp_extension takes it.
 _ENTRY = r"([0-9]{1,2})\.([0-9])([af]?)(?:\+PTX)?"
 _MOST_ENTRIES = 64  # chosen: no GPU code is built for more targets; a variable may have any length
 
 
 @RULE.check
-def check(
+def check(  # noqa: PLR0913, PLR0917  # what is compiled for, with what, and what a fix needs
     compiling: Compiling,
     toolkits: Toolkits,
     torch: TorchBuild,
@@ -62,6 +62,7 @@ def check(
     code: TorchCode,
     nvcc: NvccTargets,
     around: Surroundings,
+    install: ToolkitFixes,
 ) -> Judgement:
     """Compare the architectures to compile for with those that nvcc knows."""
     why = compiling.cuda_code()
@@ -114,7 +115,7 @@ def check(
             reason=why.words.within(),
         ),
         evidence=("toolkits.selected_version", *facts),
-        fixes=_fixes(capability, nvcc, toolkits, torch, around, why),
+        fixes=_fixes(capability, nvcc, toolkits, torch, around, install, why),
         severity=why.severity,
         confidence=why.confidence,
     )
@@ -157,6 +158,7 @@ def _fixes(
     toolkits: Toolkits,
     torch: TorchBuild,
     around: Surroundings,
+    install: ToolkitFixes,
     why: Reason,
 ) -> tuple[Fix, ...]:
     verify = "gpucheck --for build" if why.asked else "gpucheck"
@@ -174,7 +176,10 @@ def _fixes(
         if toolkit.has_nvcc and toolkit.path and _fits(toolkit, major, capability, nvcc)
     ]
     if not fixes:
-        fixes.append(Fix(text=_install(capability, nvcc, torch, major), verify=verify))
+        if torch.cuda and nvcc.knows(torch.cuda, capability):
+            fixes.append(install.of_torch(verify))
+        else:
+            fixes.append(Fix(text=_another(capability, nvcc, major), verify=verify))
     lower = nvcc.stand_in(toolkits.selected_version or "", capability)
     if lower:
         text = say(
@@ -186,28 +191,21 @@ def _fixes(
     return tuple(fixes)
 
 
-def _install(capability: str, nvcc: NvccTargets, torch: TorchBuild, major: str) -> str:
-    if torch.cuda and nvcc.knows(torch.cuda, capability):
-        return say(
-            "Install the toolkit of CUDA {version}, which this PyTorch was built with ({archive}), "
-            "and set CUDA_HOME to it.",
-            version=torch.cuda,
-            archive=_ARCHIVE,
-        )
+def _another(capability: str, nvcc: NvccTargets, major: str) -> str:
     if major:
         return say(
             "Install a toolkit of CUDA {version} that supports compute capability {capability} "
             "({archive}), and set CUDA_HOME to it.",
             version=major,
             capability=capability,
-            archive=_ARCHIVE,
+            archive=ARCHIVE,
         )
     return say(
         "Install a toolkit of CUDA {version} or newer, which supports compute capability "
         "{capability} ({archive}), and set CUDA_HOME to it.",
         version=nvcc.first(capability),
         capability=capability,
-        archive=_ARCHIVE,
+        archive=ARCHIVE,
     )
 
 

@@ -17,6 +17,7 @@ Fix: set CUDA_HOME to the toolkit that is there, or install a toolkit of the CUD
 PyTorch was built with.
 """
 
+from gpucheck.advice.toolkit import ARCHIVE, ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
@@ -36,7 +37,6 @@ RULE = Rule(
     compat_keys=("action", "nvcc"),
 )
 
-_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
 _VERIFY = "gpucheck --for build"
 
 
@@ -47,6 +47,7 @@ def check(
     torch: TorchBuild,
     interpreter: Interpreter,
     around: Surroundings,
+    toolkit: ToolkitFixes,
 ) -> Judgement:
     """Look for the toolkit that a build would use, if something must be built."""
     why = compiling.cuda_code()
@@ -65,7 +66,7 @@ def check(
         evidence=(*why.facts, "toolkits.selected"),
         fixes=(
             *(_point_at(toolkit, around) for toolkit in usable),
-            _install(torch.cuda or "", interpreter),
+            _install(torch.cuda or "", interpreter, toolkit),
         ),
         severity=why.severity,
         confidence=why.confidence,
@@ -85,24 +86,20 @@ def _point_at(toolkit: Toolkit, around: Surroundings) -> Fix:
     )
 
 
-def _install(cuda: str, interpreter: Interpreter) -> Fix:
+def _install(cuda: str, interpreter: Interpreter, toolkit: ToolkitFixes) -> Fix:
+    if cuda and interpreter.kind != "conda":
+        return toolkit.of_torch(_VERIFY)
     if not cuda:
         text = say(
             "Install the toolkit of the CUDA release that PyTorch was built with: {archive}.",
-            archive=_ARCHIVE,
+            archive=ARCHIVE,
         )
-    elif interpreter.kind == "conda":
+    else:
         text = say(
             "Install the toolkit of CUDA {cuda}, which this PyTorch was built with: {archive}. In "
             "this conda environment it is the package cuda-toolkit of the channel nvidia, version "
             "{cuda}.",
             cuda=cuda,
-            archive=_ARCHIVE,
-        )
-    else:
-        text = say(
-            "Install the toolkit of CUDA {cuda}, which this PyTorch was built with: {archive}.",
-            cuda=cuda,
-            archive=_ARCHIVE,
+            archive=ARCHIVE,
         )
     return Fix(text=text, verify=_VERIFY)

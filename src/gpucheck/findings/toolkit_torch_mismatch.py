@@ -15,6 +15,7 @@ it is for information, and you need not do anything.
 Fix, if you compile: set CUDA_HOME to a toolkit of PyTorch's own CUDA release.
 """
 
+from gpucheck.advice.toolkit import ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
@@ -39,12 +40,14 @@ RULE = Rule(
     compat_keys=("action", "nvcc"),
 )
 
-_ARCHIVE = "https://developer.nvidia.com/cuda-toolkit-archive"
-
 
 @RULE.check
 def check(
-    compiling: Compiling, toolkits: Toolkits, torch: TorchBuild, around: Surroundings
+    compiling: Compiling,
+    toolkits: Toolkits,
+    torch: TorchBuild,
+    around: Surroundings,
+    install: ToolkitFixes,
 ) -> Judgement:
     """Compare the CUDA major version of the toolkit that a build would use with torch's."""
     if torch.installed is False:
@@ -67,7 +70,7 @@ def check(
     return Hit(
         headline=_headline(toolkits.selected or "", version, torch.cuda or "", why),
         evidence=("toolkits.selected", "toolkits.selected_version", "torch.cuda"),
-        fixes=_fixes(toolkits, torch, around) if why else (_nothing(),),
+        fixes=_fixes(toolkits, torch, around, install) if why else (_nothing(),),
         severity=why.severity if why else None,
     )
 
@@ -95,7 +98,9 @@ def _nothing() -> Fix:
     return Fix(text=say("Nothing needs to be done unless you compile CUDA extensions here."))
 
 
-def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple[Fix, ...]:
+def _fixes(
+    toolkits: Toolkits, torch: TorchBuild, around: Surroundings, install: ToolkitFixes
+) -> tuple[Fix, ...]:
     wanted = parse(torch.cuda) or (0,)
     fitting = [
         toolkit
@@ -114,13 +119,4 @@ def _fixes(toolkits: Toolkits, torch: TorchBuild, around: Surroundings) -> tuple
         )
         for toolkit in fitting
     )
-    install = Fix(
-        text=say(
-            "Install the toolkit of CUDA {cuda} beside it ({archive}), and set CUDA_HOME to it for "
-            "the build.",
-            cuda=torch.cuda,
-            archive=_ARCHIVE,
-        ),
-        verify=verify,
-    )
-    return point or (install,)
+    return point or (install.of_torch(verify),)

@@ -30,7 +30,7 @@ from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import in_series, say, say_many
+from gpucheck.language import in_series, in_turn, say, say_many
 
 RULE = Rule(
     __name__,
@@ -126,13 +126,12 @@ def check(  # the mask, the GPUs behind it, and who wants them
 def _headline(value: str, mask: Mask, seen: int, count: int) -> str:
     shown = f'{_VARIABLE}="{value}"'
     if not seen:
-        all_hidden = (
-            say("{setting} hides both GPUs", setting=shown)
-            if count == 2  # noqa: PLR2004  # nobody says "all 2"
-            else say_many(
-                count, "{setting} hides the GPU", "{setting} hides all {count} GPUs", setting=shown
-            )
-        )
+        if count == 1:
+            all_hidden = say("{setting} hides the GPU", setting=shown)
+        elif count == 2:  # noqa: PLR2004  # nobody says "all 2"
+            all_hidden = say("{setting} hides both GPUs", setting=shown)
+        else:
+            all_hidden = say("{setting} hides all {count} GPUs", setting=shown, count=count)
         if mask.kind == "empty":
             return all_hidden
         return say("{what}: {why}", what=all_hidden, why=mask.why)
@@ -177,15 +176,18 @@ def _fixes(
         return (everything,)
     asked = 0 if value.strip() == _ALL else len(mask.lost)
     chosen = mask.chosen or range(min(asked, count) or count)
+    name = (
+        say("Or name only GPUs that exist.") if value.strip() else say("Or name the GPUs to use.")
+    )
     if mask.kind == "uuids":
         named = ",".join(uuids[at] or "" for at in chosen)
         by_uuid = Fix(
-            text=say("Or name only GPUs that exist. The first command lists their UUIDs."),
+            text=in_turn([name, say("The first command lists their UUIDs.")]),
             commands=("nvidia-smi -L", *around.set(_VARIABLE, named)),
         )
         return everything, by_uuid
     by_index = Fix(
-        text=say("Or name only GPUs that exist."),
+        text=name,
         commands=around.set(_VARIABLE, ",".join(map(str, chosen))),
     )
     return everything, by_index

@@ -265,7 +265,9 @@ def _libraries(snapshot: Snapshot) -> Area:
         return Area("CUDA libraries", "unknown", _why(section, "libraries"))
     if not section.libraries:
         if snapshot.get(TorchBuild).built_for == "cuda":
-            return Area("CUDA libraries", "none", say("none where they usually are"))
+            return Area(
+                "CUDA libraries", "none", say("not found where they usually are; not checked")
+            )
         return Area("CUDA libraries", "none", say("none found"))
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]

@@ -35,7 +35,7 @@ _FENCE = re.compile(r"`{3,}")  # a fence around it must be longer
 def render(report: Report, *, redacted: bool = True) -> str:
     """Return the report as GitHub's Markdown."""
     report = public(report) if redacted else report
-    elsewhere = recorded(report.snapshot)
+    elsewhere = recorded(report)
     parts = [
         strong(VERDICTS[report.verdict], verdict(report)),
         escaped(headed(say("Machine"), elsewhere)) if elsewhere else "",

@@ -50,18 +50,29 @@ class Detail(enum.IntEnum):
     """The machine in one sentence."""
     NO_NOTES = 2
     """No note of what is no fault, and no empty lines."""
-    ONE_FIX = 3
-    """Only the first fix of the cause: half of a fix would mislead. The others are counted."""
+    FEWER_FIXES = 3
+    """Of the cause as many fixes as fit, each in full: half of a fix would mislead. The others are
+    counted. None of other findings."""
     NO_MACHINE = 4
-    """Nothing about the machine."""
+    """Only the first fix, and nothing about the machine."""
     TABLE = 5
     """Of a node: its table stands for what shows the cause and what this explains; and not which
     Python was asked."""
 
 
-def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = None) -> None:
-    """Write what stands between the verdict and the last lines; ``gpus`` is the table of a node."""
-    if elsewhere := recorded(report.snapshot):
+def write(
+    page: Page, report: Report, detail: Detail, gpus: GpuTable | None = None, *, most_fixes: int
+) -> None:
+    """Write what stands between the verdict and the last lines.
+
+    Args:
+        page: where to.
+        report: what to show.
+        detail: how much of it.
+        gpus: the table of a node.
+        most_fixes: how many fixes of the cause at most.
+    """
+    if elsewhere := recorded(report):
         page.labelled(say("Machine"), elsewhere, column=COLUMN)
     others = list(report.standing)
     cause = next((finding for finding in others if finding.slug in report.root_causes[:1]), None)
@@ -70,7 +81,7 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
         if detail < Detail.TABLE:
             _about_cause(page, report, cause)
         _gap(page, detail)
-        _fixes(page, cause.fixes, detail)
+        _fixes(page, cause.fixes, most_fixes)
         _gap(page, detail)
     _open(page, report)
     for finding in others:
@@ -87,7 +98,7 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
     examined = report_blocks.examined(report)
     for name, sentence in examined if detail < Detail.TABLE else examined[-1:]:
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
-    page.labelled(say("More"), _more(report, detail), column=COLUMN)
+    page.labelled(say("More"), _more(report, detail, most_fixes), column=COLUMN)
 
 
 def _about_cause(page: Page, report: Report, cause: Finding) -> None:
@@ -140,14 +151,12 @@ def _finding(page: Page, finding: Finding, detail: Detail) -> None:
         return
     severity = finding.severity.value
     page.labelled(term(severity), words, column=COLUMN, style=STATES[severity])
-    if detail < Detail.ONE_FIX:
-        _fixes(page, finding.fixes, detail)
+    if detail < Detail.FEWER_FIXES:
+        _fixes(page, finding.fixes, len(finding.fixes))
 
 
-def _fixes(page: Page, fixes: Sequence[Fix], detail: Detail) -> None:
-    """Write the first fix, and the others as long as there is room."""
-    shown = fixes if detail < Detail.ONE_FIX else fixes[:1]
-    for number, fix in enumerate(shown, start=1):
+def _fixes(page: Page, fixes: Sequence[Fix], most: int) -> None:
+    for number, fix in enumerate(fixes[:most], start=1):
         name = say("Fix {number}", number=number) if len(fixes) > 1 else say("Fix")
         words = in_turn([clean(fix.text, LONGEST_WORDS), _reach(fix)])
         page.labelled(name, words, column=COLUMN, style="bold")
@@ -182,11 +191,11 @@ def _machine(report: Report, gpus: GpuTable | None) -> str:
     return in_clauses(parts)
 
 
-def _more(report: Report, detail: Detail) -> str:
+def _more(report: Report, detail: Detail, most_fixes: int) -> str:
     """Return which commands show more, and how many fixes that is."""
     slugs = report.root_causes[:1]
     explained = [f"gpucheck explain {slug}" for slug in slugs]
     fixes = [fix for finding in report.causes for fix in finding.fixes]
-    hidden = len(fixes) - 1 if detail >= Detail.ONE_FIX else 0
+    hidden = len(fixes) - most_fixes if detail >= Detail.FEWER_FIXES else 0
     count = say_many(hidden, "{count} more fix", "{count} more fixes") if hidden > 0 else ""
     return in_series([bracketed("gpucheck -v", count), *explained])

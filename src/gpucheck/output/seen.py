@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_clauses, say
 from gpucheck.output.evidence import evidence
+from gpucheck.output.words import bracketed
 
 _MOST = 4  # chosen: two lines of a terminal; more is read as a list, which gpucheck -v has
 _LONGEST_VALUE = 90  # chosen: a path or a list beyond it would fill the line alone
@@ -45,7 +46,7 @@ _PHRASES: dict[str, Sentence] = {
     "kernel_log.nvrm": say("the kernel's log says {value}"),
     "limits.memlock_bytes": say("the limit of locked memory is {value}"),
     "loading.libraries.version": say("the loader takes {value}"),
-    "nvidia_smi.message": say("nvidia-smi says {value}"),
+    "nvidia_smi.message": say('nvidia-smi says "{value}"'),
     "nvml.driver_release": say("the driver is {value}"),
     "nvml.gpus": say("NVML sees {value}"),
     "nvml.gpus.compute_mode": say("the compute mode is {value}"),
@@ -71,6 +72,24 @@ _PHRASES: dict[str, Sentence] = {
     "torch.wheel_tag": say("the installed wheel is tagged {value}"),
 }
 """Facts in words, by their paths without numbers of list items. ``value`` is as evidence has it."""
+CODES: dict[str, dict[str, Sentence]] = {
+    "cuda_driver.init_code": {
+        "2": say("out of memory"),
+        "34": say("stub library"),
+        "100": say("no device"),
+        "802": say("system not ready"),
+        "803": say("system driver mismatch"),
+        "804": say("compat not supported on device"),
+        "999": say("unknown"),
+    },
+    "nvml.init_code": {
+        "4": say("no permission"),
+        "9": say("driver not loaded"),
+        "18": say("lib rm version mismatch"),
+        "999": say("unknown"),
+    },
+}
+"""The usual codes of an initialisation by NVIDIA's names (cuda.h, nvml.h), as in our tables."""
 _VARIABLE = "environment.variables."
 _LESS_THAN = {
     "pci.gpus": {"nvml.gpus", "pci.adapters"},
@@ -113,4 +132,5 @@ def _phrases(finding: Finding) -> Iterator[tuple[str, str]]:
                 name = fact.removeprefix(_VARIABLE)
                 yield say("{name} is {value}", name=name, value=value), value
             elif phrase := _PHRASES.get(path):
-                yield say(phrase.key, value=value), value
+                code = CODES.get(path, {}).get(value, "")
+                yield say(phrase.key, value=bracketed(value, code)), value

@@ -25,7 +25,7 @@ from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
 from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, counted, headed
+from gpucheck.output.words import bracketed, clean, counted, headed, product_named
 
 _OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804
@@ -155,16 +155,17 @@ def open_questions(report: Report) -> list[str]:
     ]
 
 
-def recorded(snapshot: Snapshot) -> str:
+def recorded(report: Report) -> str:
     """Return that the machine is another one, and when and by what it was recorded; "" if not."""
+    snapshot = report.snapshot
     if snapshot.origin != "recorded":
         return ""
     found = snapshot.get(Recorded)
+    there = () if report.verdict == "healthy" else (say("Run its commands there."),)
     if found.taken is None:
-        return say("Not this one: it was recorded (time unknown). Run its commands there.")
+        return in_turn([say("Not this one: it was recorded (time unknown)."), *there])
     noted = say(
-        "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}. Run its "
-        "commands there.",
+        "Not this one. It was recorded at {taken} by gpucheck {version}, tables {tables}.",
         version=clean(found.gpucheck or ""), tables=clean(found.tables or ""),
         taken=clean(found.taken),
     )  # fmt: skip
@@ -173,7 +174,7 @@ def recorded(snapshot: Snapshot) -> str:
         "This is gpucheck {version}: what that version did not ask for counts as absent.",
         version=VERSION,
     )
-    return in_turn([noted, hidden, "" if found.gpucheck == VERSION else older])
+    return in_turn([noted, *there, hidden, "" if found.gpucheck == VERSION else older])
 
 
 def target(snapshot: Snapshot) -> str:
@@ -234,7 +235,10 @@ def gpu_names(snapshot: Snapshot) -> list[str]:
     pci = snapshot.get(Pci)
     if pci.gpus:
         return [
-            gpu.product or say("NVIDIA device {id}", id=gpu.device_id or "?") for gpu in pci.gpus
+            product_named(gpu.product)
+            if gpu.product
+            else say("NVIDIA device {id}", id=gpu.device_id or "?")
+            for gpu in pci.gpus
         ]
     if pci.jetson_gpu:
         return [say("the GPU of a Jetson")]
@@ -299,7 +303,10 @@ def _healthy(report: Report) -> str:
     if _all_passed_on(snapshot):
         return _healthy_host(name, counted(gpus), is_cpu_build=torch.built_for == "cpu")
     if not gpus:
-        return _healthy_without_gpu(name, torch.built_for or "", snapshot.get(System))
+        has_amd = "amd" in (snapshot.get(Pci).other_display_vendors or ())
+        return _healthy_without_gpu(
+            name, torch.built_for or "", snapshot.get(System), has_amd=has_amd
+        )
     if torch.built_for not in (None, "cuda"):
         return say(
             "Nothing is wrong here; {torch} is not a CUDA build, so it does not use a GPU.",
@@ -332,16 +339,22 @@ def torch_itself(report: Report) -> str:
     return bracketed(say("{torch} itself can use {gpus}", torch=name, gpus=counted(gpus)), driver)
 
 
-def _healthy_without_gpu(torch: str, built_for: str, system: System) -> str:
+def _healthy_without_gpu(torch: str, built_for: str, system: System, *, has_amd: bool) -> str:
     if what := _NOT_EXAMINED.get(built_for):
         return say(
             "No NVIDIA GPU here; {torch} is a build for {what}, which gpucheck does not examine",
             torch=torch, what=what,
         )  # fmt: skip
-    if built_for == "cpu" and system.os == "macos":
+    if built_for == "cpu" and system.os == "macos" and system.machine == "arm64":
         return say(
-            "No NVIDIA GPU here; {torch} runs on the CPU. gpucheck does not examine MPS, Apple's "
-            "GPU",
+            "No NVIDIA GPU here; {torch} runs on the CPU or on Apple's GPU (MPS), which gpucheck "
+            "does not examine",
+            torch=torch,
+        )
+    if built_for == "cpu" and has_amd:
+        return say(
+            "No NVIDIA GPU here; {torch} is a CPU build. There is an AMD GPU, which gpucheck does "
+            "not examine",
             torch=torch,
         )
     if built_for == "cpu":

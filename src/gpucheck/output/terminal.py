@@ -77,7 +77,7 @@ def render(
             page.labelled(term(finding.severity.value), finding.slug, column=COLUMN)
         page.verbatim(trailer_of(report), style="dim")
         return page.text()
-    if elsewhere := recorded(report.snapshot):
+    if elsewhere := recorded(report):
         page.labelled(say("Machine"), elsewhere, column=COLUMN)
     for name, sentence in report_blocks.examined(report, has_checks=True):
         page.labelled(name, sentence, column=COLUMN, whole="gpucheck --python ")
@@ -101,12 +101,12 @@ def render(
 def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
     """Return the page with as much as fits a screen; its last level if nothing does."""
     text = ""
-    for table, detail in _levels(report):
+    for table, detail, most_fixes in _levels(report):
         page = Page(width, color=color)
         _verdict(page, report)
-        one_screen.write(page, report, detail, table)
+        one_screen.write(page, report, detail, table, most_fixes=most_fixes)
         of_selftests = report.about == "self-tests"
-        if detail < Detail.ONE_FIX or of_selftests:
+        if detail < Detail.FEWER_FIXES or of_selftests:
             _selftests(page, report, in_full=of_selftests)
         if detail < Detail.NO_AREAS and not (of_selftests and report.verdict == "healthy"):
             _areas(page, report)
@@ -117,7 +117,17 @@ def _one_screen(report: Report, width: int | None, *, color: bool) -> str:
     return text
 
 
-def _levels(report: Report) -> Iterator[tuple[GpuTable | None, Detail]]:
+def _levels(report: Report) -> Iterator[tuple[GpuTable | None, Detail, int]]:
+    """Yield what to try, the fullest page first: table, detail, and how many fixes of the cause."""
+    fixes = len(report.first.fixes) if report.first else 1
+    for table, detail in _tables(report):
+        least = fixes if detail < Detail.FEWER_FIXES else 1
+        most = fixes if detail <= Detail.FEWER_FIXES else 1
+        for most_fixes in range(most, least - 1, -1):
+            yield table, detail, most_fixes
+
+
+def _tables(report: Report) -> Iterator[tuple[GpuTable | None, Detail]]:
     """Yield which table of the GPUs to try with which detail, the fullest page first.
 
     Where GPUs differ, the table is worth more than all but the cause and its first fix. Where they

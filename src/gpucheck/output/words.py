@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any
 
-from gpucheck.language import Sentence, folded, in_series, phrase, say, say_many
+from gpucheck.language import Sentence, any_of, folded, in_series, listed, phrase, say, say_many
 from gpucheck.language.visible import is_visible, made_visible
 
 LONGEST = 300
@@ -101,13 +101,18 @@ def size(number: int) -> str:
 
 
 def counted(names: Sequence[str]) -> str:
-    """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; a single item without its count."""
-    if len(names) == 1:
-        return clean(names[0])
+    """Return ``2 x NVIDIA H100, 1 x NVIDIA T4``; without counts if each is there once."""
     kinds = Counter(names)
+    if len(kinds) == len(names) <= MOST_ITEMS:
+        return listed([clean(name) for name in names])
     some = [(kind, kinds[kind]) for kind in islice(kinds, MOST_ITEMS)]
     words = in_series([times(count, clean(kind)) for kind, count in some])
     return and_more(words, len(names) - sum(count for _kind, count in some))
+
+
+def product_named(product: str) -> str:
+    """Return the product of a GPU, or the products that share its device ID."""
+    return any_of([clean(name) for name in product.split(" / ")])
 
 
 def times(count: int, name: str) -> str:
@@ -177,6 +182,8 @@ def item(value: object) -> str:
         return _mapping(value)
     if "pid" in value and "process_name" in value:
         return _process(value)
+    if name == value.get("product"):
+        return product_named(name)
     version = value.get("version") or value.get("release")
     if version:
         return say("{name} {version}", name=shown(name), version=shown(version))

@@ -76,6 +76,11 @@ class TorchBuilds(Table, frozen=True):
         row = self.build(torch, cuda, platform)
         return row.arch_list + row.ptx if row and row.arch_list else None
 
+    def oldest(self, platform: str) -> str | None:
+        """Return the oldest release whose GPU code is known: of older ones nothing can be said."""
+        of = [row.torch for row in self.rows if row.platform == platform and row.arch_list]
+        return min(of, key=numbers, default=None)
+
     def codes(self) -> set[str]:
         """Return the code for GPUs that at least one build has: "sm_86"."""
         return {code for row in self.rows for code in row.arch_list}

@@ -54,13 +54,13 @@ class Compiling(Derived):
     def cuda_code(self) -> Reason | None:
         """Return why CUDA code is compiled with nvcc; None if it is not."""
         if self._request.purpose == "build":
-            return self._asked(say("CUDA code is to be compiled here"))
+            return self._asked(say("CUDA code has to be compiled here"))
         return self._by_package("cuda")
 
     def c_code(self) -> Reason | None:
         """Return why C or C++ code is compiled; None if it is not."""
         if self._request.purpose == "build":
-            return self._asked(say("An extension is to be compiled here"))
+            return self._asked(say("An extension has to be compiled here"))
         return self._by_package("triton", "c++")
 
     @staticmethod

@@ -55,7 +55,7 @@ def render(report: Report, note: str = "", *, redacted: bool = True) -> str:
         (name, words(sentence))
         for name, sentence in report_blocks.examined(report, has_checks=bool(report.checks))
     ]
-    elsewhere = recorded(report.snapshot)
+    elsewhere = recorded(report)
     main: list[Node] = [
         *written([Words(elsewhere, lead=say("Machine"))] if elsewhere else []),
         *written([Words(note)] if note else []),
