@@ -1,13 +1,14 @@
 """conda-forge's builds of PyTorch as offers, and the command that installs one."""
 
 from collections.abc import Collection, Iterator
+from typing import Final
 
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds
 from gpucheck.tables.torch_builds import BuildRow
 
-CHANNEL = "conda-forge"
+CHANNEL: Final = "conda-forge"
 
 
 class CondaOffers(Offers):

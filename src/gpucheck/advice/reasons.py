@@ -133,7 +133,10 @@ class Reasons:
             )
         if chosen := self._offers.companions(offer, situation):
             found.append(
-                say("It fits {packages}.", packages=in_series([str(one) for one in chosen]))
+                say(
+                    "These releases fit it: {packages}.",
+                    packages=in_series([str(one) for one in chosen]),
+                )
             )
         return tuple(found)
 

@@ -247,10 +247,15 @@ class TorchFixes(Derived):
         return self._of_release(situation)
 
     def _of_release(self, situation: Situation) -> Recommendation:
-        """Return a build of the installed release if one fits, otherwise the newest."""
+        """Return the installed build if it fits, else one of its release, else the newest."""
         recommender = Recommender(self._tables)
         if released(self._torch.version) is not None:
             release = (self._torch.version or "").partition("+")[0]
+            if self._torch.cuda and situation.channel == "pip":
+                build = "cu" + self._torch.cuda.replace(".", "")
+                here = recommender.recommend(replace(situation, torch=f"{release}+{build}"))
+                if here.best is not None:
+                    return here
             same = recommender.recommend(replace(situation, torch=release))
             if same.best is not None and released(same.best.torch) == released(release):
                 return same
