@@ -110,6 +110,11 @@ def test_no_package_of_a_set_excludes_another(wanted: tuple[str, ...]) -> None:
     assert all(len(versions) == 1 for versions in pins.values()), pins
 
 
+def test_the_help_has_every_name() -> None:
+    words = " ".join(run("recommend", "--help").stdout.split())
+    assert all(name in words.replace("- ", "-") for name in NAMES)
+
+
 def test_every_name_is_one_of_the_tables() -> None:
     table = TABLES.get(Extensions)
     of_wheels = {"pyg-lib", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv"}

@@ -121,8 +121,10 @@ class RecommendRequest(msgspec.Struct, frozen=True, kw_only=True):
         str,
         Option(
             say(
-                "Also install these, in releases that fit together: {names}.",
-                names=",".join(_COMPANIONS),
+                "Also install these, in releases that fit together: torchvision, torchaudio, "
+                "bitsandbytes, flash-attn, pyg-lib, sglang, torch-cluster, torch-scatter, "
+                "torch-sparse, torch-spline-conv, torchcodec, transformer-engine, triton, vllm, "
+                "xformers."
             ),
             "NAMES",
             flag="--with",
