@@ -13,6 +13,7 @@ ones included, one that is older and one that is newer.
    `recommend --torch` proposes it, and the other way round.
 3. Every release of PyTorch with every Python: the same.
 4. Every product name is the same GPU for both.
+5. What `recommend --tool conda` proposes, `compat` finds healthy.
 
 Each difference is printed; there must be none. ``--every N`` takes each Nth comparison.
 """
@@ -27,6 +28,7 @@ from functools import cache, partial
 from typing import NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
@@ -192,6 +194,35 @@ def proposals(every: int, system: Surroundings, capability: str) -> Found:
     return found
 
 
+def conda_proposals(every: int, system: Surroundings, capability: str) -> Found:
+    """Compare what `recommend --tool conda` proposes for one GPU with `compat`.
+
+    One way only: conda-forge's builds have PTX, which runs, and which `recommend` does not count.
+    """
+    found, count = Found(), itertools.count()
+    pythons = ("3.9", "3.10", "3.13", "3.14", "3.14t")
+    for driver, python in itertools.product(drivers(system.driver_os), pythons):
+        if next(count) % every:
+            continue
+        asked = replace(situation(system, capability, driver, python), channel="conda-forge")
+        best = recommender().recommend(asked).best
+        if best is None:
+            continue
+        found.compared += 1
+        given = {
+            **dict(system.given), "compute_capability": capability, "python": python,
+            "torch": best.torch, "torch_source": "conda-forge", "cuda": best.cuda,
+            "driver": driver.release, **({"driver_cuda": driver.cuda} if driver.cuda else {}),
+        }  # fmt: skip
+        report = judge_described(read_object(given), the_tables()).report
+        if report.verdict != HEALTHY:
+            found.differences.append(
+                f"{system.name}, {capability}, {driver}, Python {python}: recommend proposes "
+                f"{best} of conda-forge, compat says {' '.join(report.root_causes)}"
+            )
+    return found
+
+
 def builds(every: int, system: Surroundings, capability: str) -> Found:
     """Compare both answers about each kind of build on one GPU with each driver that says enough.
 
@@ -311,7 +342,12 @@ def everything(every: int, jobs: int) -> Iterator[tuple[str, Found]]:
     yield "product names", names()
     yield "Jetson boards and macOS", boards(every)
     pairs = list(itertools.product(SYSTEMS, capabilities()))
-    questions = (("Pythons", releases), ("builds", builds), ("proposals", proposals))
+    questions = (
+        ("Pythons", releases),
+        ("builds", builds),
+        ("proposals", proposals),
+        ("conda-forge", conda_proposals),
+    )
     with ProcessPoolExecutor(jobs) as pool:
         for title, question in questions:
             found = Found()

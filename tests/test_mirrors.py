@@ -252,7 +252,7 @@ def test_a_strangers_report_does_not_name_the_index_of_commands() -> None:
 
 def test_a_private_wheel_mirror_has_one_as_well() -> None:
     mirror = Request(wheel_mirror="https://wheels.acme.corp/team-x")
-    text = report_of("conda-cpu-build-mirrors", "", request=mirror)
+    text = report_of("rocm-build-on-nvidia", "", request=mirror)
     assert "acme" not in text
     assert "team-x" not in text
-    assert "/cu129" in text
+    assert "/cu128" in text

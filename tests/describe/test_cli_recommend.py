@@ -101,9 +101,20 @@ def test_tools() -> None:
         f"uv pip install torch==2.14.1 --default-index {CU126}"
     ]
     conda = as_json(*TURING_BOX, "--tool", "conda")
-    assert conda["commands"][0].startswith("python -m pip install ")
-    assert "conda channel ended with torch 2.5" in " ".join(conda["notes"])
-    assert "so there is no conda command" in " ".join(conda["notes"])
+    assert conda["commands"] == [
+        "conda install -c conda-forge pytorch-gpu=2.13.0 cuda-version=12.9"
+    ]
+    assert conda["build"]["channel"] == "conda-forge"
+    notes = " ".join(conda["notes"])
+    assert "pip has PyTorch 2.14.1 for this machine" in notes
+    assert "CONDA_OVERRIDE_CUDA=12.9" in notes
+
+
+def test_where_conda_forge_has_nothing_pip_installs() -> None:
+    kepler = ("--gpu", "K80", "--driver", "470", "--python-version", "3.9", "--os", "linux")
+    found = as_json(*kepler, "--tool", "conda")
+    assert found["commands"][0].startswith("python -m pip install torch==2.3.1 ")
+    assert "conda-forge has no build that fits, so this installs by pip:" in found["notes"]
 
 
 def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:

@@ -34,6 +34,7 @@ ANY_VALUE = {
     "cudnn_compiled": "9.1.0.70", "cudnn_runtime": "9.1.0", "cudnn_soname_needed": "libcudnn.so.9",
     "cudnn_sonames_found": "libcudnn.so.8,libcudnn.so.9",
     "nvidia_packages": "nvidia-cudnn-cu12==9.1.0.70,nvidia-nccl-cu12==2.21.5", "cuda": "12.4",
+    "packages": "vllm==0.33.0,xformers==0.0.35",
     "nccl": "2.21.5", "gpu_kind": "geforce", "nvcc": "12.4", "gcc": "13.2", "clang": "18",
     "msc_ver": "1940", "extension.name": "flash_attn", "extension.built_with_cuda": "12.4",
     "extension.code": "sm_80,compute_90", "extension.cubins": "sm_80", "container": "docker",

@@ -23,7 +23,9 @@ def the_script(monkeypatch: pytest.MonkeyPatch) -> Any:  # noqa: ANN401  # a mod
     return importlib.import_module("agreement")
 
 
-@pytest.mark.parametrize(("question", "least"), [("proposals", 300), ("builds", 700)])
+@pytest.mark.parametrize(
+    ("question", "least"), [("proposals", 300), ("builds", 700), ("conda_proposals", 70)]
+)
 def test_both_answers_agree(script: Any, question: str, least: int) -> None:  # noqa: ANN401
     found = script.Found()
     for system, capability in itertools.product(script.SYSTEMS, script.capabilities()):

@@ -121,7 +121,7 @@ def test_another_language_is_refused(run: Run) -> None:
         (("compat",), "请说明要判断什么"),
         (("compat", "driver=x", "--batch", "f"), "--batch 只从它的文件中读取信息。"),
         (("recommend", "--jetpack", "99"), "兼容性表中没有 JetPack 99。"),
-        (("recommend", "--with", "torchaudo"), "--with 只支持 torchvision 和 torchaudio，不支持"),
+        (("recommend", "--with", "torchaudo"), "--with 只支持 torchvision、torchaudio、"),
         (("schema", "reprot"), "是不是 report？"),
         (("selftest", "--device", "gpu"), "请写 cuda、cpu，或 GPU"),
         (("selftest", "--tests", "nothing"), "没有名为 'nothing' 的自检。可用的有："),

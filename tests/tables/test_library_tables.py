@@ -251,8 +251,8 @@ def test_opened_libraries_have_the_names_of_the_table_of_sonames(tables: Tables)
 
 def test_faults_of_an_nccl_that_the_table_does_not_reach(tables: Tables) -> None:
     table = tables.get(Nccl)
-    assert table.newest() == "2.30.7"
-    assert table.issues("2.31.0") is None
+    assert table.newest() == "2.32.3"
+    assert table.issues("2.33.0") is None
     assert table.issues("junk") is None
     assert {"hang", "data corruption"} <= {row.effect for row in some(table.issues("2.17.1"))}
 

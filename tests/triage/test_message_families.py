@@ -112,6 +112,8 @@ CASES = {
         ('torch 2.5.1 has requirement nvidia-nccl-cu12==2.21.5; platform_system == "Linux", but '
         "you have nvidia-nccl-cu12 2.18.1."),
         "torch 2.1.0 requires nvidia-cusparse-cu12==12.1.0.106, which is not installed.",
+        ("torch 2.1.0 requires nvidia-nccl-cu12==2.18.1, but you have nvidia-nccl-cu12 3.1.0 which "
+        "is incompatible."),
     ),
     "cuda-library-missing": (
         BITSANDBYTES.format(found="DEBUG: Possible options found for libcudart.so: set()"),
@@ -198,6 +200,19 @@ def test_each_form_names_the_cause(slug: str, text: str) -> None:
 @each("name", ORDINARY)
 def test_what_looks_like_it_names_no_fault_of_the_environment(name: str) -> None:
     assert set(triage(ORDINARY[name]).root_causes) <= {"application-bug"}
+
+
+@each("command", ["requires", "has requirement"])
+def test_a_newer_library_of_the_same_major_is_fine_whoever_says_so(command: str) -> None:
+    """As for an installed wheel: its makers keep it compatible (nvidia-wheel-mismatch)."""
+    for wheel, pinned, have in (
+        ("nvidia-cudnn-cu13", "9.24.0.43", "9.28.1.4"),
+        ("nvidia-nccl-cu13", "2.30.7", "2.32.3"),
+    ):
+        clash = f"torch 2.14.1 {command} {wheel}=={{}}, but you have {wheel} {{}} which is "
+        assert triage(f"{clash.format(pinned, have)}incompatible.").root_causes == ()
+        older = triage(f"{clash.format(have, pinned)}incompatible.").root_causes
+        assert older == ("nvidia-wheel-mismatch",)
 
 
 def test_a_gpu_with_room_is_not_held() -> None:

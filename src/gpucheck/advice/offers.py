@@ -4,7 +4,9 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from gpucheck.advice.companions import Companion, Companions
 from gpucheck.language import say
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.compilers import Compilers
@@ -20,9 +22,10 @@ from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
-Limit = Literal["torch", "python", "driver", "glibc"]
+Limit = Literal["torch", "python", "driver", "glibc", "companions"]
+Channel = Literal["pip", "conda-forge"]
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
-LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc")
+LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
 def usual_range(pythons: Sequence[str]) -> str:
@@ -57,7 +60,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     "3.13t", None if no Python limits the choice. ``driver_serves``: the driver is known to serve
     these GPUs, so no table is asked whether it can. ``hidden`` are GPUs of the machine that
     CUDA_VISIBLE_DEVICES hides; a build that fits them as well is preferred. ``driver_os`` is the
-    system of the driver, if it differs from the platform (Windows, inside WSL).
+    system of the driver, if it differs from the platform (Windows, inside WSL). ``channel`` is
+    where builds are looked for, ``companions`` the packages that have to fit as well.
     """
 
     platform: str
@@ -70,6 +74,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     glibc: str | None = None
     torch: str = ""
     driver_serves: bool = False
+    channel: Channel = "pip"
+    companions: tuple[str, ...] = ()
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -77,7 +83,7 @@ class Offer(Struct, frozen=True, kw_only=True):
 
     ``is_default``: a plain ``pip install torch`` of this release installs it. ``confirmed`` false:
     the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
-    published it without naming it in its release plan.
+    published it without naming it in its release plan. ``channel`` is who publishes it.
     """
 
     torch: str
@@ -89,6 +95,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     confirmed: bool = True
     announced: bool = True
     note: str = ""
+    channel: Channel = "pip"
+    experimental: bool = False
 
     def __str__(self) -> str:
         """Return ``torch 2.9.1 (cu128)``, as a sentence: ``say`` keeps it one."""
@@ -165,6 +173,25 @@ class Offers:
             if python is None or fits_python(release, machine)
         )
 
+    def unseen(self) -> tuple[str, ...]:
+        """Return the releases of which no table says whether their CUDA builds were published."""
+        builds = self.tables.get(TorchBuilds)
+        return tuple(
+            torch
+            for torch, release in self._releases.items()
+            if self.platform in release.pythons
+            and (rows := builds.of_release(torch, self.platform))
+            and all(row.available is None for row in rows)
+        )
+
+    def companions(self, offer: Offer, situation: Situation) -> tuple[Companion, ...] | None:
+        """Return the packages of a situation that fit an offer together; None if none do."""
+        return Companions(self.tables, situation.companions).chosen(offer, situation)
+
+    def without_companions(self, offer: Offer, situation: Situation) -> tuple[str, ...]:
+        """Return which packages of a situation have no release for an offer."""
+        return Companions(self.tables, situation.companions).lacking(offer, situation)
+
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
         machine = Machine(
@@ -202,19 +229,29 @@ class Offers:
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         builds = self.tables.get(TorchBuilds)
         for release in self._releases.values():
+            # RELEASE.md has one column of them for all platforms; the rows of Linux have it.
+            linux = builds.of_release(release.torch, "linux_x86_64")
+            experimental = {row.cuda for row in linux if row.status == "experimental"}
             for row in builds.of_release(release.torch, self.platform):
                 if row.available and (not row.releases or release.torch in row.releases):
-                    yield _offer(release, row, self.platform), row
+                    offer = _offer(release, row, self.platform)
+                    yield replace(offer, experimental=row.cuda in experimental), row
 
 
-def newest_first(offers: Collection[Offer]) -> list[Offer]:
-    """Return offers in order of preference: announced, newest torch, confirmed, newest CUDA."""
+def newest_first(offers: Collection[Offer], *, default_first: bool = False) -> list[Offer]:
+    """Return offers in order of preference: announced, newest torch, confirmed, newest CUDA.
+
+    ``default_first``: of one release, the build of PyPI comes first. Experimental ones come last:
+    PyTorch's RELEASE.md says that they may change.
+    """
     return sorted(
         offers,
         key=lambda offer: (
             offer.announced,
             numbers(offer.torch),
             offer.confirmed,
+            default_first and offer.is_default,
+            not offer.experimental,
             parse(offer.cuda) or (),
         ),
         reverse=True,

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
-from gpucheck.language import Sentence, any_of, listed, phrase, say, say_many
+from gpucheck.language import Sentence, any_of, in_series, listed, phrase, say, say_many
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
@@ -124,8 +124,23 @@ class Reasons:
             found.append(say("There is no NVIDIA GPU: this is the build for the CPU."))
         if offer.cuda and self._has_driver():
             found.append(self._runs(offer))
-        if situation.python:
+        if situation.python and offer.channel == "pip":
             found.append(say("It has wheels for Python {python}.", python=situation.python))
+        elif situation.python:
+            found.append(
+                say(
+                    "{channel} has it for Python {python}.",
+                    channel=offer.channel,
+                    python=situation.python,
+                )
+            )
+        if chosen := self._offers.companions(offer, situation):
+            found.append(
+                say(
+                    "These releases fit it: {packages}.",
+                    packages=in_series([str(one) for one in chosen]),
+                )
+            )
         return tuple(found)
 
     def _runs(self, offer: Offer) -> str:
@@ -151,6 +166,22 @@ class Reasons:
             found.append(say("Driver {release} is newer than the tables.", release=release))
         return tuple(found)
 
+    def unseen(self, best: Offer) -> tuple[str, ...]:
+        """Say which newer release is not offered because nobody has seen its builds."""
+        if not best.cuda or best.channel != "pip":
+            return ()
+        newer = [t for t in self._offers.unseen() if numbers(t) > numbers(best.torch)]
+        if not newer or self._situation.torch:
+            return ()
+        return (
+            say(
+                "torch {torch} is not offered: whether its CUDA builds for {platform} are on "
+                "PyTorch's index was not seen.",
+                torch=max(newer, key=numbers),
+                platform=_PLATFORMS.get(best.platform, best.platform),
+            ),
+        )
+
     def code_ends(self, last: Offer, newest: Offer) -> str:
         """Say where the code for the GPUs ends."""
         return say_many(
@@ -167,6 +198,12 @@ class Reasons:
 
     def would_allow(self, limit: Limit, offer: Offer) -> str:
         """Say what changing one limit would allow."""
+        if limit == "companions":
+            return say(
+                "{offer} would fit without {packages}.",
+                offer=offer,
+                packages=any_of(self._offers.without_companions(offer, self._situation)),
+            )
         return say(
             "{offer} would fit with {change}.", offer=offer, change=self._change(limit, offer)
         )
@@ -251,6 +288,13 @@ class Reasons:
         )
 
     def _exclusion(self, limit: Limit, offer: Offer) -> str:
+        if limit == "python" and offer.channel != "pip":
+            return say(
+                "{channel} has no torch {torch} for Python {python}",
+                channel=offer.channel,
+                torch=offer.torch,
+                python=self._situation.python,
+            )
         if limit == "python":
             return say(
                 "torch {torch} has no wheel for Python {python}",
@@ -269,6 +313,12 @@ class Reasons:
                 glibc=self._situation.glibc,
                 needed=offer.glibc,
             )
+        if limit == "companions":
+            return say(
+                "the tables have no release of {packages} for {offer}",
+                packages=any_of(self._offers.without_companions(offer, self._situation)),
+                offer=offer,
+            )
         return say(
             "--torch {asked} excludes torch {torch}",
             asked=self._situation.torch,
@@ -283,6 +333,8 @@ class Reasons:
             return say("driver {release} or newer", release=needed) if needed else _NEWER_DRIVER
         if limit == "glibc":
             return say("a system or container with glibc {glibc} or newer", glibc=offer.glibc)
+        if limit == "companions":
+            return say("other packages")
         return say("a --torch that matches it")
 
     def _nearest_python(self, offer: Offer) -> str:

@@ -6,9 +6,12 @@ from itertools import combinations
 from msgspec import Struct
 from msgspec.structs import replace
 
+from gpucheck.advice.companions import Companion
+from gpucheck.advice.conda_offers import CondaOffers
 from gpucheck.advice.offers import (
     LIMITS,
     Card,
+    Channel,
     Limit,
     Offer,
     Offers,
@@ -26,7 +29,8 @@ __all__ = ["Card", "Offer", "Recommendation", "Recommender", "Situation", "Speci
 
 _MOST_ALTERNATIVES = 4  # chosen: one a minor version; older ones are rarely wanted
 _MOST_STEPS = 3  # chosen: each is an offer for an older driver, and the reader has to pick one
-_LIMITS_OF_MACHINES: tuple[Limit, ...] = ("python", "driver", "glibc")
+_TOLD: tuple[Limit, ...] = ("python", "driver", "glibc", "companions")
+"""The limits of which it is said what more they would allow; the user knows ``--torch``."""
 
 
 class ForDriver(Struct, frozen=True):
@@ -39,7 +43,8 @@ class ForDriver(Struct, frozen=True):
 class Recommendation(Struct, frozen=True, kw_only=True):
     """The best offer, None if nothing fits.
 
-    ``reasons`` say why this one, or what excludes what. ``would_fit`` are the offers that a change
+    ``reasons`` say why this one, or what excludes what. ``companions`` are the releases of the
+    packages that were wished for. ``would_fit`` are the offers that a change
     would allow, in the order of the reasons that name it. ``driver_update`` is the newer release
     that a newer driver would allow, ``driver_needed`` the driver release that it requires.
     ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
@@ -50,6 +55,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
 
     best: Offer | None
     reasons: tuple[str, ...]
+    companions: tuple[Companion, ...] = ()
     notes: tuple[str, ...] = ()
     alternatives: tuple[Offer, ...] = ()
     would_fit: tuple[Offer, ...] = ()
@@ -66,7 +72,7 @@ class Recommender:
 
     def __init__(self, tables: Tables) -> None:
         self._tables = tables
-        self._offers: dict[str, Offers] = {}
+        self._offers: dict[tuple[str, Channel], Offers] = {}
 
     def recommend(self, situation: Situation) -> Recommendation:
         """Return the newest build that fits, with reasons, or the reasons why none does.
@@ -74,7 +80,7 @@ class Recommender:
         Raises:
             SpecifierError: ``situation.torch`` is not a specifier.
         """
-        offers = self.offers(situation.platform)
+        offers = self.offers(situation.platform, situation.channel)
         seen = replace(situation, hidden=())
         if not situation.hidden:
             return _Search(offers, seen).result()
@@ -86,11 +92,12 @@ class Recommender:
             return fits_seen
         return replace(fits_seen, left_out=(left_out(offers, fits_seen.best, situation.hidden),))
 
-    def offers(self, platform: str) -> Offers:
-        """Return the offers for a platform."""
-        if platform not in self._offers:
-            self._offers[platform] = Offers(self._tables, platform)
-        return self._offers[platform]
+    def offers(self, platform: str, channel: Channel = "pip") -> Offers:
+        """Return the offers for a platform: wheels, or the builds of conda-forge."""
+        if (platform, channel) not in self._offers:
+            kind = Offers if channel == "pip" else CondaOffers
+            self._offers[platform, channel] = kind(self._tables, platform)
+        return self._offers[platform, channel]
 
 
 class _Search:
@@ -113,6 +120,11 @@ class _Search:
                 o for o in self._all if o.torch in releases and build in ("", o.build)
             ),
             "glibc": frozenset(o for o in self._all if runs_on_glibc(o, situation.glibc)),
+            "companions": frozenset(
+                o
+                for o in self._all
+                if not situation.companions or offers.companions(o, situation) is not None
+            ),
         }
 
     def result(self) -> Recommendation:
@@ -132,7 +144,7 @@ class _Search:
         undriven = self._reasons.undriven()
         if undriven:
             return self._with_another_driver(undriven, runnable)
-        fitting = newest_first(self._fitting(runnable))
+        fitting = self._sorted(self._fitting(runnable))
         if not fitting:
             return self._nothing(runnable)
         return self._something(fitting, runnable)
@@ -153,6 +165,13 @@ class _Search:
                 among &= self._meets[limit]
         return among
 
+    def _sorted(self, offers: Collection[Offer]) -> list[Offer]:
+        """Return offers in order of preference.
+
+        The other packages of PyPI are compiled and tested beside the torch of PyPI.
+        """
+        return newest_first(offers, default_first=bool(self._situation.companions))
+
     def _no_code(self) -> tuple[str, ...]:
         """Return which GPU no build supports, or that the GPUs have no build in common."""
         cards = self._situation.cards
@@ -167,8 +186,9 @@ class _Search:
         newest = newest_first(self._all)[0]
         if _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
             reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
+        reasons += self._reasons.unseen(best)
         update, needed = None, None
-        for limit in _LIMITS_OF_MACHINES:
+        for limit in _TOLD:
             freed = self._freed(runnable, (limit,))
             if freed is None or not _newer(freed, best):
                 continue
@@ -177,6 +197,7 @@ class _Search:
                 update, needed = freed, self._reasons.driver_for(freed)
         return Recommendation(
             best=best,
+            companions=self._offers.companions(best, self._situation) or (),
             reasons=tuple(reasons),
             notes=self._reasons.caveats(best),
             alternatives=_one_a_minor(fitting)[:_MOST_ALTERNATIVES],
@@ -235,7 +256,7 @@ class _Search:
         if "driver" in limits and self._situation.cards:
             # If no driver supports the GPUs, changing the driver is not possible.
             found = frozenset(o for o in found if self._reasons.driver_for(o) is not None)
-        return next(iter(newest_first(found)), None)
+        return next(iter(self._sorted(found)), None)
 
 
 def _newer(left: Offer, right: Offer) -> bool:

@@ -5,6 +5,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
+from gpucheck.advice.conda_offers import CHANNEL, conda_install
+from gpucheck.advice.offers import Offer
 from gpucheck.derived import Derived
 from gpucheck.derived.pinned_wheels import meets
 from gpucheck.derived.windows_shells import in_either, set_in_cmd
@@ -20,6 +22,7 @@ from gpucheck.tables.wheel_names import overwritten_by
 
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")
+_CONDA_TORCH = ("pytorch", "libtorch", "pytorch-gpu", "pytorch-cpu")
 _REQUIREMENT = r"([A-Za-z0-9][\w.-]{0,100})([=<>!~][=<>!~\w.,*+]{1,100})"
 _CUDA_BUILD = r"cu([0-9]{2})[0-9]"
 _NOT_BY_PIP = say(
@@ -125,6 +128,34 @@ class Python(Derived):
             return []
         conda = [line.split()[0] for line in self._packages.conda_packages or () if line.strip()]
         return [name for name in conda if name in _CONDA_NAMES]
+
+    def is_of_conda_forge(self) -> bool:
+        """Whether conda installed this torch from conda-forge, and may install another one here."""
+        torch = self._torch
+        if torch.installer != "conda" or self.is_closed() or len(torch.recorded or ()) > 1:
+            return False
+        return any(name in _CONDA_TORCH for name in self._of_conda_forge())
+
+    def conda_companions(self) -> tuple[str, ...]:
+        """Return torchvision and torchaudio, as far as they are of conda-forge."""
+        found = self._of_conda_forge()
+        return tuple(name for name in COMPANIONS if name in found)
+
+    def _of_conda_forge(self) -> list[str]:
+        listed = (line.split() for line in self._packages.conda_packages or ())
+        return [words[0] for words in listed if words and words[-1] == CHANNEL]
+
+    def conda_environment(self) -> str:
+        """Return the folder of the conda environment that is the target; "" if it is none."""
+        return (self._interpreter.prefix or "") if self._interpreter.kind == "conda" else ""
+
+    def install_by_conda(self, text: str, offer: Offer) -> Fix:
+        """Return the fix in which conda replaces its own torch by a build of conda-forge."""
+        again = self._torch.cuda == offer.cuda and self._torch.version == offer.torch
+        words = conda_install(
+            offer, self.conda_companions(), prefix=self._interpreter.prefix or "", again=again
+        )
+        return Fix(text=text, commands=(self.quoted(words),), verify=self.verify())
 
     def torch_family(self) -> list[str]:
         """Return torch and its installed companions."""
@@ -245,6 +276,13 @@ class Python(Derived):
         return self.quoted(["gpucheck", "--python", executable]) or "gpucheck"
 
 
+_FOR_UV = {
+    "--index-url": ("--default-index",),  # uv ignores --index-url where UV_DEFAULT_INDEX is set
+    # Otherwise uv takes a package from the first index that has any release of it.
+    "--extra-index-url": ("--index-strategy", "unsafe-best-match", "--index"),
+}
+
+
 def for_uv(arguments: Sequence[str]) -> list[str]:
-    """Return arguments of pip for uv, which ignores --index-url where UV_DEFAULT_INDEX is set."""
-    return ["--default-index" if word == "--index-url" else word for word in arguments]
+    """Return arguments of pip for uv."""
+    return [new for word in arguments for new in _FOR_UV.get(word, (word,))]

@@ -5,6 +5,8 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
+from gpucheck.advice.companions import Companion
+from gpucheck.advice.conda_offers import CHANNEL
 from gpucheck.advice.offers import usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
@@ -82,13 +84,19 @@ class TorchFixes(Derived):
         if self._is_of_ngc():
             return Fix(text=in_turn((_use(what, why), *more, _OF_NGC)))
         text = in_turn((_install(what, why), *more, *self._mirror_sentences(found.best)))
-        return self._python.install(text, self._requirement(found.best), build=found.best.build)
+        return self._installing(text, found.best)
+
+    def _installing(self, text: str, offer: Offer) -> Fix:
+        """Return the fix that installs a build with the program that its channel is for."""
+        if offer.channel != "pip":
+            return self._python.install_by_conda(text, offer)
+        return self._python.install(text, self._requirement(offer), build=offer.build)
 
     def _anew(self, offer: Offer) -> Sentence:
         """Return the build to install, told apart from the installed one if their numbers agree."""
         version, _, local = (self._torch.version or "").partition("+")
         same = released(version) == released(offer.torch) and self._torch.cuda == offer.cuda
-        if not same or local == offer.build or not offer.cuda:
+        if not same or local == offer.build or not offer.cuda or offer.channel != "pip":
             return _what(offer)
         return say(
             "PyTorch's own build of {torch} for CUDA {cuda} ({build}) instead of the installed one",
@@ -103,7 +111,7 @@ class TorchFixes(Derived):
         if found is None or found.best is None or self._is_of_ngc():
             return ()
         return tuple(
-            self._python.install(
+            self._installing(
                 say(
                     "Or, if the driver is {release} or newer but older than {newer}: install "
                     "{build}.",
@@ -111,8 +119,7 @@ class TorchFixes(Derived):
                     newer=before.driver,
                     build=_what(choice.offer),
                 ),
-                self._requirement(choice.offer),
-                build=choice.offer.build,
+                choice.offer,
             )
             for before, choice in itertools.pairwise(found.by_driver)
         )
@@ -231,9 +238,24 @@ class TorchFixes(Derived):
             return None
         if not situation.cards and not without_gpu:
             return None
+        if self._python.is_of_conda_forge():
+            by_conda = self._of_release(
+                replace(situation, channel=CHANNEL, companions=self._python.conda_companions())
+            )
+            if by_conda.best is not None:
+                return by_conda
+        return self._of_release(situation)
+
+    def _of_release(self, situation: Situation) -> Recommendation:
+        """Return the installed build if it fits, else one of its release, else the newest."""
         recommender = Recommender(self._tables)
         if released(self._torch.version) is not None:
             release = (self._torch.version or "").partition("+")[0]
+            if self._torch.cuda and situation.channel == "pip":
+                build = "cu" + self._torch.cuda.replace(".", "")
+                here = recommender.recommend(replace(situation, torch=f"{release}+{build}"))
+                if here.best is not None:
+                    return here
             same = recommender.recommend(replace(situation, torch=release))
             if same.best is not None and released(same.best.torch) == released(release):
                 return same
@@ -241,8 +263,13 @@ class TorchFixes(Derived):
 
     def _newest(self) -> Offer | None:
         """Return the newest build that fits, whatever release is installed."""
-        situation = self._facts.situation()
-        return None if situation is None else Recommender(self._tables).recommend(situation).best
+        found, situation = self._recommended(), self._facts.situation()
+        if situation is None or found is None or found.best is None:
+            return None
+        wider = replace(
+            situation, channel=found.best.channel, companions=self._python.conda_companions()
+        )
+        return Recommender(self._tables).recommend(wider).best
 
     def _requirement(self, offer: Offer, *, elsewhere: bool = False) -> list[str]:
         """Return pip's arguments that install this build and the installed companions.
@@ -292,12 +319,12 @@ class TorchFixes(Derived):
                 say("It needs driver {release} or newer.", release=found.oldest_driver)
             )
         if found.best is not None:
-            if self._facts.python() is None:
+            if self._facts.python() is None and found.best.channel == "pip":
                 pythons = Recommender(self._tables).offers(found.best.platform).pythons(found.best)
                 sentences.append(
                     say("It has wheels for Python {python}.", python=usual_range(pythons))
                 )
-            wanted = self._python.torch_family()
+            wanted = self._python.torch_family() if found.best.channel == "pip" else ()
             sentences += companion_doubts(found.best, wanted, self._tables)
         return sentences
 
@@ -314,10 +341,17 @@ def requirement(
     indexes: PackageIndexes,
     *,
     name_index: bool,
+    others: Collection[Companion] = (),
 ) -> list[str]:
     """Return pip's arguments that install a build and those of the wanted packages it has.
 
-    ``name_index``: name the index even if PyPI has this very build.
+    Args:
+        offer: the build, one of pip's.
+        wanted: torchvision, torchaudio, or both.
+        tables: the compatibility tables.
+        indexes: where the packages of this user come from.
+        name_index: name the index even if PyPI has this very build.
+        others: further packages; those that come as source are left out.
     """
     companions = tables.get(TorchCompanions)
     words = [f"torch=={offer.torch}"]
@@ -325,9 +359,17 @@ def requirement(
         if package in wanted:
             version = companions.companion_for(offer.torch, package)
             words.append(f"{package}=={version}" if version else package)
+    words += [other.requirement() for other in others if not other.from_source]
+    pages = dict.fromkeys(other.index for other in others if other.index)
+    links = [word for page in pages for word in ("--find-links", page)]
     if offer.is_default and not name_index:
-        return ["install", *words]
-    return ["install", *words, "--index-url", indexes.of_build(offer.build)]
+        return ["install", *words, *links]
+    index = indexes.of_build(offer.build)
+    if any(not other.index and not other.from_source for other in others):
+        # They and what they need are on PyPI alone, so the version of torch names the build.
+        words[0] += f"+{offer.build}"
+        return ["install", *words, "--extra-index-url", index, *links]
+    return ["install", *words, "--index-url", index, *links]
 
 
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:

@@ -28,6 +28,7 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import Tables
+from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.jetpack import Jetpacks
 
@@ -155,7 +156,7 @@ def describe(given: Given, tables: Tables) -> Described:
     describe_torch(given, drafts, tables)
     describe_extension(given, drafts, tables)
     _python(given, drafts)
-    _packages(given, drafts)
+    _packages(given, drafts, tables)
     describe_libraries(given, drafts, tables)
     _toolkits(given, drafts)
     _surroundings(given, drafts)
@@ -241,8 +242,8 @@ def _python(given: Given, drafts: Drafts) -> None:
     draft.fill("implementation", "cpython", say("assumed"))
 
 
-def _packages(given: Given, drafts: Drafts) -> None:
-    names = ("numpy", "torchvision", "torchaudio", "triton", "nvidia_packages")
+def _packages(given: Given, drafts: Drafts, tables: Tables) -> None:
+    names = ("numpy", "torchvision", "torchaudio", "triton", "nvidia_packages", "packages")
     spoken_of = [name for name in names if name in given]
     if not spoken_of:
         return
@@ -253,6 +254,10 @@ def _packages(given: Given, drafts: Drafts) -> None:
             distribution = Draft()
             distribution.fill("project", project.lower().replace("_", "-"), _source(given, name))
             distribution.fill("version", version, _source(given, name))
+            row = tables.get(ExtensionTable).release(project, version)
+            if row is not None and row.torch:
+                says = say("the tables: the metadata of the release")
+                distribution.fill("requirements", {"torch": row.torch, **row.requires}, says)
             found.append(distribution.build(Distribution))
     sources = in_series([_source(given, name) for name in spoken_of])
     drafts.of(Packages).fill("distributions", found, sources)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
+from gpucheck.advice.companions import NAMES
 from gpucheck.interface.errors import UsageError
 from gpucheck.interface.request import Option
 from gpucheck.interface.words import meant, printable, with_hint, words_of
@@ -15,7 +16,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables import Tables
     from gpucheck.tables.jetpack import JetpackRow
 
-_COMPANIONS = ("torchvision", "torchaudio")
+FAMILY = ("torchvision", "torchaudio")
+_COMPANIONS = (*FAMILY, *NAMES)
 # 3.13t is the build without a GIL, which has wheels of its own.
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 
@@ -116,7 +118,17 @@ class RecommendRequest(msgspec.Struct, frozen=True, kw_only=True):
     glibc: Glibc = None
     jetpack: JetPack = None
     companions: Annotated[
-        str, Option(say("Also install these: torchvision,torchaudio."), "NAMES", flag="--with")
+        str,
+        Option(
+            say(
+                "Also install these, in releases that fit together: torchvision, torchaudio, "
+                "bitsandbytes, flash-attn, pyg-lib, sglang, torch-cluster, torch-scatter, "
+                "torch-sparse, torch-spline-conv, torchcodec, transformer-engine, triton, vllm, "
+                "xformers."
+            ),
+            "NAMES",
+            flag="--with",
+        ),
     ] = ""
     tool: Tool = "pip"
     wheel_mirror: str = ""
@@ -124,7 +136,8 @@ class RecommendRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 def companions(names: str) -> tuple[str, ...]:
     """Return the companions of ``--with``."""
-    wanted = tuple(name.strip() for name in names.split(",") if name.strip())
+    words = (name.strip().lower().replace("_", "-") for name in names.split(","))
+    wanted = tuple(dict.fromkeys(word for word in words if word))
     for name in wanted:
         if name not in _COMPANIONS:
             refused = say(
@@ -160,7 +173,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
         raise UsageError(say("{file} cannot be read: {why}", file=file, why=why)) from error
     except lock.LockError as error:
         raise UsageError(say("{file}: {why}", file=file, why=words_of(error))) from error
-    found = ",".join(project for project in _COMPANIONS if project in locked.pins)
+    found = ",".join(project for project in FAMILY if project in locked.pins)
     return msgspec.structs.replace(wish, torch=locked.torch, companions=wish.companions or found)
 
 

@@ -104,6 +104,9 @@ def as_json(shown: Shown) -> dict[str, Any]:
         "commands": list(shown.commands),
         "verify": shown.verify,
         "build": None if shown.missing else _offer(answer.best),
+        "companions": [
+            {"package": chosen.package, "version": chosen.version} for chosen in answer.companions
+        ],
         "reasons": list(answer.reasons),
         "notes": [*shown.notes, *answer.left_out, *answer.notes],
         "missing": builtins(shown.missing),

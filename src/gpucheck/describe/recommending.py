@@ -1,6 +1,6 @@
 """The logic of ``recommend``: from what the user asks to the command that installs it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -14,6 +14,7 @@ from gpucheck.describe.recommend_machine import (
     unless,
 )
 from gpucheck.describe.recommend_options import (
+    FAMILY,
     RecommendRequest,
     board,
     cards,
@@ -28,6 +29,7 @@ from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice import Python
+    from gpucheck.advice.companions import Companion
     from gpucheck.advice.recommender import Offer, Recommendation, Situation
     from gpucheck.advice.situations import Cards, MachineFacts
     from gpucheck.describe.recommendation import Missing, Shown
@@ -37,11 +39,8 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 
-_CONDA = say(
-    "PyTorch's own conda channel ended with torch 2.5, and no table of gpucheck says which GPUs "
-    "the builds of conda-forge have code for, so there is no conda command: this installs by pip, "
-    "inside the activated conda environment."
-)
+_IN_CONDA = say("Run it in the activated conda environment.")
+_NOT_OF_CONDA = say("conda-forge has no build that fits, so this installs by pip:")
 _NGC = say(
     "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
     "are made for it. A new virtual environment leaves it untouched."
@@ -74,6 +73,7 @@ class Recommending:
         self._board = board(wish, tables)
         self._described = any(getattr(wish, option) for option in _DESCRIBING)
         self._notes: list[str] = []
+        self._situation_asked: Situation | None = None
 
     def shown(self) -> "Shown":
         """Return the recommendation with everything that is shown about it."""
@@ -111,6 +111,7 @@ class Recommending:
                 yours=yours,
             )
         commands, verify = self._commands(answer.best, self._target(snapshot))
+        self._notes.extend(self._of_source(answer))
         return Shown(
             answer=answer,
             commands=commands if all(commands) else (),  # "": no shell here can be given it
@@ -154,7 +155,6 @@ class Recommending:
         from gpucheck.tables.versions import released  # noqa: PLC0415
 
         python: Python = supply(Python, target, self._tables)
-        arguments = self._arguments(offer, python, target)
         torch = target.get(TorchBuild)
         if (
             torch.installed
@@ -162,21 +162,72 @@ class Recommending:
             and released(torch.version) == released(offer.torch)
         ):
             self._notes.append(say("This build is already installed."))
-        if self._wish.tool == "conda":
-            self._notes.append(_CONDA)
+        if offer.channel != "pip":
+            return self._by_conda(offer, python)
+        arguments = self._arguments(offer, python, target)
         if _is_of_ngc(target):
             self._notes.append(_NGC)
             return python.new_environment(arguments), ""
         executable = target.get(Interpreter).executable or ""
         fix = python.install("", arguments, build=offer.build)
         verify = fix.verify if executable else ""
-        if self._wish.tool != "uv":
-            return (*fix.commands, *self._rest(python)), verify
-        verify = "" if python.is_closed() else verify
-        return (
-            *_uv_commands(arguments, python, executable, offer.build),
-            *self._rest(python),
-        ), verify
+        commands = fix.commands
+        if self._wish.tool == "uv":
+            verify = "" if python.is_closed() else verify
+            commands = _uv_commands(arguments, python, executable, offer.build)
+        return (*commands, *self._compiled(offer, python), *self._rest(python)), verify
+
+    def _by_conda(self, offer: "Offer", python: "Python") -> tuple[tuple[str, ...], str]:
+        """Return the commands with which conda installs an offer, and the one that verifies it."""
+        from gpucheck.advice.conda_offers import conda_install  # noqa: PLC0415
+
+        prefix = python.conda_environment()
+        if not prefix:
+            self._notes.append(_IN_CONDA)
+        if offer.cuda and self._described:
+            self._notes.append(
+                say(
+                    "On a host without a driver, such as a login node, conda needs "
+                    "CONDA_OVERRIDE_CUDA={cuda} in its environment.",
+                    cuda=offer.cuda,
+                )
+            )
+        wanted = dict.fromkeys((*self._companions, *python.conda_companions()))
+        install = python.quoted(conda_install(offer, tuple(wanted), prefix=prefix))
+        # What pip or another channel installed has the same files.
+        before = () if python.is_of_conda_forge() else python.remove_torch(offer.build)
+        return (*before, install), python.verify() if prefix else ""
+
+    def _compiled(self, offer: "Offer", python: "Python") -> tuple[str, ...]:
+        """Return the command for the packages whose setup needs the torch that is now there."""
+        wanted = [chosen.requirement() for chosen in self._chosen(offer) if chosen.from_source]
+        if not wanted:
+            return ()
+        words = ("install", "--no-build-isolation", *wanted)
+        if self._wish.tool == "uv" and not python.by_uv():
+            return (python.quoted(["uv", "pip", *words]),)
+        return (python.install_there(*words) if python.is_closed() else python.pip(*words),)
+
+    def _chosen(self, offer: "Offer") -> "tuple[Companion, ...]":
+        """Return the packages of ``--with``, beside those of every torch, that fit an offer."""
+        from gpucheck.advice.companions import Companions  # noqa: PLC0415
+
+        assert self._situation_asked is not None  # noqa: S101  # an offer answers a situation
+        others = Companions(self._tables, self._others())
+        return others.chosen(offer, self._situation_asked) or ()
+
+    def _others(self) -> tuple[str, ...]:
+        return tuple(name for name in self._companions if name not in FAMILY)
+
+    def _of_source(self, answer: "Recommendation") -> Iterator[str]:
+        """Yield what there is to know about packages that come as source."""
+        for chosen in answer.companions:
+            if chosen.from_source:
+                yield say(
+                    "{package} comes as source: its setup fetches the wheel that its project made "
+                    "for this torch, or compiles it with a CUDA toolkit and a C++ compiler.",
+                    package=chosen.package,
+                )
 
     def _rest(self, python: "Python") -> tuple[str, ...]:
         """Return the command for the other packages of ``--like``."""
@@ -249,11 +300,12 @@ class Recommending:
 
         recommender = Recommender(self._tables)
         try:
-            answer = recommender.recommend(situation)
+            answer = self._recommended(situation)
         except SpecifierError as error:
             raise UsageError(say("--torch: {error}.", error=words_of(error))) from error
         if answer.best is not None and situation.python is None and self._described:
-            pythons = recommender.offers(situation.platform).pythons(answer.best)
+            offers = recommender.offers(situation.platform, answer.best.channel)
+            pythons = offers.pythons(answer.best)
             self._notes.append(
                 say(
                     "Assumed, as no Python was named: one that torch {torch} has wheels for, which "
@@ -266,6 +318,34 @@ class Recommending:
         if not missing or (answer.best is None and not lacking & DECISIVE):
             return answer, ()  # the missing fact could only exclude more
         return unless(answer, lacking), missing
+
+    def _recommended(self, situation: "Situation") -> "Recommendation":
+        """Return what fits: of conda-forge if conda is to install it and there is such a build."""
+        from gpucheck.advice.conda_offers import CHANNEL  # noqa: PLC0415
+        from gpucheck.advice.recommender import Recommender  # noqa: PLC0415
+
+        recommender = Recommender(self._tables)
+        self._situation_asked = replace(situation, companions=self._others())
+        by_pip = recommender.recommend(self._situation_asked)
+        if self._wish.tool != "conda":
+            return by_pip
+        by_conda = recommender.recommend(
+            replace(situation, channel=CHANNEL, companions=self._companions)
+        )
+        if by_conda.best is None:
+            if by_pip.best is not None:
+                self._notes += [_NOT_OF_CONDA, *by_conda.reasons, _IN_CONDA]
+            return by_pip
+        if by_pip.best is not None and _is_newer(by_pip.best, by_conda.best):
+            self._notes.append(
+                say(
+                    "pip has PyTorch {torch} for this machine; of conda-forge gpucheck knows no "
+                    "newer one than {conda}.",
+                    torch=by_pip.best.torch,
+                    conda=by_conda.best.torch,
+                )
+            )
+        return by_conda
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
         from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415
@@ -303,7 +383,9 @@ class Recommending:
 
         wanted = (*self._companions, *python.torch_family())
         self._notes.extend(companion_doubts(offer, wanted, self._tables))
-        return requirement(offer, wanted, self._tables, indexes, name_index=False)
+        return requirement(
+            offer, wanted, self._tables, indexes, name_index=False, others=self._chosen(offer)
+        )
 
 
 def _uv_commands(
@@ -319,6 +401,12 @@ def _uv_commands(
             python.quoted(["uv", "pip", "install", "--python", "gpu-env", *for_uv(arguments[1:])]),
         )
     return (*python.remove_torch(build), python.pip(*arguments))
+
+
+def _is_newer(left: "Offer", right: "Offer") -> bool:
+    from gpucheck.tables.versions import numbers  # noqa: PLC0415
+
+    return numbers(left.torch) > numbers(right.torch)
 
 
 def _is_of_ngc(snapshot: "Snapshot") -> bool:

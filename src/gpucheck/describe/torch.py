@@ -1,13 +1,16 @@
 """The PyTorch build that the user describes, with the facts that follow from its release."""
 
+from gpucheck.advice.conda_offers import CHANNEL
 from gpucheck.describe.keys import Given, GivenError
 from gpucheck.facts.drafts import Draft, Drafts
 from gpucheck.facts.extensions import Extension, Extensions
 from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
+from gpucheck.tables.conda_builds import CondaBuilds
 from gpucheck.tables.cuda_sonames import CudaSonames
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_releases import TorchReleases
@@ -77,6 +80,9 @@ class _Build:
         source_given = self._given.get("torch_source")
         installer = _source(self._given, "torch_source") if source_given else say("assumed: PyPI")
         draft.fill("installer", _INSTALLERS.get(self._where, "pip"), installer)
+        if self._where == CHANNEL:
+            line = f"pytorch {self._version} {CHANNEL}"
+            self._drafts.of(Packages).fill("conda_packages", [line], installer)
         self._built_for()
         if draft.fields.get("built_for") == "cuda" and draft.fields.get("cuda"):
             self._content()
@@ -85,9 +91,10 @@ class _Build:
 
     def _wheel_platform(self) -> str:
         system = self._drafts.of(System).fields
-        if system["os"] != "linux":
-            return str(system["os"])
-        return f"linux_{system['machine']}"
+        on_arm = system["os"] == "windows" and system.get("machine") in ("aarch64", "arm64")
+        if system["os"] == "linux" or on_arm:  # PyPI has no wheel for Windows on ARM
+            return f"{system['os']}_{system['machine']}"
+        return str(system["os"])
 
     def _built_for(self) -> None:
         local = self._version.partition("+")[2]
@@ -145,7 +152,9 @@ class _Build:
             self._draft.fill("arch_list", [], source)
 
     def _content(self) -> None:
-        """Note what the tables have about an official PyTorch wheel."""
+        """Note what the tables have about an official PyTorch wheel, or a build of conda-forge."""
+        if self._where == CHANNEL and self._version:
+            self._content_of_conda()
         if self._where not in _OF_PYTORCH or not self._version:
             return
         draft, cuda = self._draft, self._draft.fields["cuda"]
@@ -176,6 +185,20 @@ class _Build:
         if jetson and row.confirmed:
             # On a Jetson board, server wheels are judged by their content.
             draft.fill("arch_list", list(row.arch_list), source)
+
+    def _content_of_conda(self) -> None:
+        draft = self._draft
+        row = self._tables.get(CondaBuilds).build(
+            self._version, draft.fields["cuda"], self._platform
+        )
+        if row is not None:
+            source = say(
+                "the tables: conda-forge's build of torch {version} for CUDA {cuda} on {platform}",
+                version=self._version,
+                cuda=row.cuda,
+                platform=self._platform,
+            )
+            draft.fill("arch_list", [*row.arch_list, *row.ptx], source)
 
     def _wheel_tag(self) -> None:
         if self._platform != "linux_x86_64":

@@ -42,6 +42,7 @@ RULE = Rule(
     severity=Severity.WARNING,
     family="torch",
     suppressed_by=("torch-missing", "torch-mixed-install", "extension-abi-mismatch"),
+    compat_keys=("packages",),
 )
 
 _MOST_FACTS = 8  # chosen: the evidence of all conflicts together; the headline counts the rest

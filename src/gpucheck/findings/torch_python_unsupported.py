@@ -6,7 +6,7 @@ none)" and "No matching distribution found for torch".
 Causes: PyTorch publishes wheels only for 64-bit CPython, and each release supports only a few
 Python versions. A Python that has just been released has no wheels for months, and one past its end
 of life gets no new ones. There are no wheels for PyPy, for 32-bit Pythons and for systems with musl
-in place of glibc (Alpine Linux).
+in place of glibc (Alpine Linux), and none on PyPI for Windows on ARM.
 
 When it is reported: a PyTorch that is installed anyway (from conda-forge, a distribution or your
 own build) is not judged here.
@@ -34,6 +34,7 @@ RULE = Rule(
     compat_keys=("python",),
 )
 
+_WINDOWS_ON_ARM = "https://docs.pytorch.org/TensorRT/getting_started/windows_arm64.html"
 _BITS = 64  # PyTorch has wheels for 64-bit Pythons only
 
 
@@ -94,7 +95,10 @@ def _described(
     platform = _platform(system)
     if platform is None and system.jetson and "+cu" in (torch.version or ""):
         platform = f"linux_{system.machine}"  # PyTorch's own wheel for ARM servers
-    if torch.path is not None or torch.installer != "pip" or platform is None:
+    described = torch.path is None and torch.installer == "pip"
+    if described and _is_windows_on_arm(system) and releases.release(torch.version or ""):
+        return _no_wheel_for_windows_on_arm(torch)
+    if not described or platform is None:
         return Fine(say("torch is installed"))
     pythons = releases.pythons(torch.version or "", platform)
     if pythons is None and system.os == "macos" and releases.release(torch.version or ""):
@@ -128,6 +132,28 @@ def _platform(system: System) -> str | None:
         return wheel_platform(system)
     processor = "arm64" if system.machine in ("arm64", "aarch64") else system.machine
     return f"macos_{processor}" if processor in ("arm64", "x86_64") else None
+
+
+def _is_windows_on_arm(system: System) -> bool:
+    return system.os == "windows" and (system.machine or "").lower() in ("arm64", "aarch64")
+
+
+def _no_wheel_for_windows_on_arm(torch: TorchBuild) -> Hit:
+    return Hit(
+        headline=say(
+            "torch {version} has no wheel on PyPI for Windows on ARM", version=torch.version
+        ),
+        evidence=("system.machine", "torch.version"),
+        fixes=(
+            Fix(
+                text=say(
+                    "NVIDIA publishes development builds of PyTorch for the GPUs of such machines; "
+                    "this page names their index: {page}",
+                    page=_WINDOWS_ON_ARM,
+                )
+            ),
+        ),
+    )
 
 
 def _no_wheel_for_mac(torch: TorchBuild, system: System) -> Hit:

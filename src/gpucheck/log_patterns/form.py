@@ -27,7 +27,10 @@ _COMMON = frozenset(
 _ENDS = re.compile(r"^[a-z]+|[a-z]+$")
 
 NamedCondition = Literal[
-    "memory-held-by-others", "memory-held-by-a-process", "fewer-workers-than-expected"
+    "memory-held-by-others",
+    "memory-held-by-a-process",
+    "fewer-workers-than-expected",
+    "not-a-newer-wheel",
 ]
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from gpucheck.log_patterns.form import NamedCondition
+from gpucheck.tables.versions import at_least, parse
+from gpucheck.tables.wheel_names import is_kept_compatible
 
 _UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _HELD = 0.3
@@ -48,6 +50,14 @@ def _fewer_workers(values: Mapping[str, str]) -> bool:
     return int(values["count"]) < int(values["world"])
 
 
+def _not_a_newer_wheel(values: Mapping[str, str]) -> bool:
+    """Whether a wheel is not what torch pins, nor a newer one that its makers keep compatible."""
+    have, pinned = parse(values.get("have")), parse(values.get("pinned"))
+    if have is None or pinned is None or not is_kept_compatible(values.get("wheel") or ""):
+        return True
+    return have[0] != pinned[0] or not at_least(have, pinned)
+
+
 def _asks_for_more_than_all(values: Mapping[str, str]) -> bool:
     """Whether more is requested at once than the GPU has: then other processes do not matter."""
     asked, total = _bytes(values, "asked"), _bytes(values, "total")
@@ -71,4 +81,5 @@ _CONDITIONS: dict[NamedCondition, Callable[[Mapping[str, str]], bool]] = {
     "memory-held-by-others": _held_by_others,
     "memory-held-by-a-process": _held_by_a_process,
     "fewer-workers-than-expected": _fewer_workers,
+    "not-a-newer-wheel": _not_a_newer_wheel,
 }

@@ -166,6 +166,13 @@ class Choice(msgspec.Struct, kw_only=True):
     commands: list[str]
 
 
+class CompanionRelease(msgspec.Struct, kw_only=True):
+    """A package of ``--with``; ``version`` is "" where its page of wheels decides."""
+
+    package: str
+    version: str
+
+
 class Recommendation(msgspec.Struct, kw_only=True):
     """What to install."""
 
@@ -176,6 +183,7 @@ class Recommendation(msgspec.Struct, kw_only=True):
     commands: list[str]
     verify: str
     build: Offer | None
+    companions: list[CompanionRelease]
     reasons: list[str]
     notes: list[str]
     missing: list[recommendation.Missing]

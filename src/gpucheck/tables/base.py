@@ -18,6 +18,15 @@ Specifier = Annotated[
     ),
 ]
 """A column that ``packaging`` reads as a specifier: ``>=2.1,<2.5``."""
+_RELEASE = rf"{_VERSION}(?:\.?[a-z]{{1,4}}[0-9]{{1,9}})?"
+Requirement = Annotated[
+    str,
+    Meta(
+        pattern=rf"\A(?:(?:\A|, ?)(?:==|!=|~=|[<>]=?) ?{_RELEASE}(?:\.\*)?)+\Z",
+        max_length=200,
+    ),
+]
+"""A specifier that may name pre-releases and post-releases: ``==0.7.2.post1``."""
 Branch = Annotated[str, Meta(pattern=r"\A[0-9]{1,4}\Z")]
 """The number of a driver branch."""
 Major = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}\Z")]
@@ -32,9 +41,7 @@ Code = Annotated[str, Meta(pattern=r"\A(?:sm|compute)_[0-9]{2,4}[af]?\Z")]
 """Code for a GPU: ``sm_90a``, ``compute_120``."""
 Build = Annotated[str, Meta(pattern=r"\A[a-z]{2,9}[0-9.]{0,9}\Z")]
 """A build of PyTorch: ``cpu``, ``cu128``."""
-Release = Annotated[
-    str, Meta(pattern=rf"\A{_VERSION}(?:\.?[a-z]{{1,4}}[0-9]{{1,9}})?\Z", max_length=64)
-]
+Release = Annotated[str, Meta(pattern=rf"\A{_RELEASE}\Z", max_length=64)]
 """A release as package indexes write it: ``0.0.27.post2``."""
 AtLeast = Annotated[str, Meta(pattern=rf"\A{_VERSION}\+?\Z", max_length=64)]
 """A release, or with a plus this and all newer ones: ``12.0+``."""

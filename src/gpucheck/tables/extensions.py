@@ -4,14 +4,18 @@ import re
 from functools import cached_property
 from typing import ClassVar
 
+import msgspec
+
 from gpucheck.tables.base import (
     Address,
     AtLeast,
     Build,
     CapabilityText,
     Major,
+    Platform,
     Project,
     Release,
+    Requirement,
     Row,
     Specifier,
     Table,
@@ -29,6 +33,9 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     `torch` is what its metadata requires ("==2.7.1"). `built_for_torch` and `built_with_cuda` are
     the releases that its own build makes wheels for, `cuda` and `cudnn` what it needs at run time
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
+    `platforms`, `python` and `glibc` are those of its wheels on PyPI: a row without platforms says
+    too little to recommend its release. `from_source`: PyPI has the source, whose setup needs the
+    installed torch. `requires` are its requirements of other packages that pin what others pin.
     """
 
     package: Words
@@ -39,6 +46,11 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     cuda: tuple[AtLeast, ...] = ()
     cudnn: tuple[AtLeast, ...] = ()
     capability_from: CapabilityText | None = None
+    platforms: tuple[Platform, ...] = ()
+    python: Specifier | None = None
+    glibc: VersionText | None = None
+    from_source: bool = False
+    requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
@@ -94,6 +106,15 @@ class Extensions(Table, frozen=True):
         plain = _plain(package)
         rows = [row for row in self._releases() if _plain(row.package) == plain]
         return tuple(r.version for r in rows if self.fits_torch(package, r.version, torch))
+
+    def of_package(self, package: str) -> list[ExtensionRow]:
+        """Return the releases of a package that can be recommended, the newest first."""
+        # Imported late: packaging takes milliseconds to import, and few questions need it.
+        from packaging.version import Version  # noqa: PLC0415
+
+        plain = _plain(package)
+        rows = [r for r in self._releases() if _plain(r.package) == plain and r.platforms]
+        return sorted(rows, key=lambda row: Version(row.version), reverse=True)
 
     def newest_for_cuda(self, package: str, major: str) -> str | None:
         """Return the newest release of a package in the table that is built for a CUDA major."""

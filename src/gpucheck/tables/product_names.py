@@ -14,6 +14,9 @@ _VARIANT = r"[0-9]{1,3}GB|PCIE|NVL|SXM[0-9]?|HBM[0-9]E?"
 
 _VGPU = r"(?:GRID |NVIDIA )?(.+?)-(?:[0-9]-)?[0-9]{1,3}[ABCQ](?: ?ME)?"
 """A virtual GPU: its GPU, then a profile of gigabytes and kind (``A100-40C``, ``A100-1-5C``)."""
+_MAX_Q = " WITH MAX-Q DESIGN"
+_MOBILE = (" Mobile / Max-Q", " Mobile")
+"""What pci.ids calls the GPU of a laptop. Max-Q is the same GPU with a lower limit of power."""
 _BOARD = r"([AHV][12]00)[A-Z]{1,3}"
 """The boards of one GPU as names of virtual GPUs tell them apart: ``A100DX``, ``V100D``."""
 
@@ -26,6 +29,10 @@ def spellings(name: str) -> Iterator[str]:
     """
     name = name.partition(" MIG ")[0]
     yield from _completed(name)
+    if name.upper().endswith(_MAX_Q):
+        plain = name[: -len(_MAX_Q)]
+        yield from _completed(plain)
+        yield from (f"{plain}{mobile}" for mobile in _MOBILE)
     if virtual := re.fullmatch(_VGPU, name):
         board = re.fullmatch(_BOARD, virtual[1])
         yield from _completed(board[1] if board else re.sub(r"RTX(?=[0-9A])", "RTX ", virtual[1]))

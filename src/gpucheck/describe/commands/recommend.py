@@ -24,6 +24,8 @@ _EXIT = {"command": 0, "nothing-fits": 1, "unknown": 3}  # docs/architecture.md,
         "gpucheck recommend",
         "gpucheck recommend --torch 2.6 --with torchvision --tool uv",
         'gpucheck recommend --gpu "RTX 5090" --driver 580',
+        "gpucheck recommend --with vllm,torchcodec",
+        "gpucheck recommend --gpu V100 --driver 580 --tool conda",
         "gpucheck recommend --gpu 4090 --gpu A6000 --driver 570 --os windows",
     ),
 )

@@ -1,0 +1,160 @@
+"""Packages beside torch: the newest releases that fit a build, and each other, together."""
+
+import itertools
+from collections.abc import Collection, Iterator
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from gpucheck.tables import Tables
+from gpucheck.tables.extensions import ExtensionRow, Extensions
+from gpucheck.tables.torch_pins import TorchPins
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
+
+if TYPE_CHECKING:  # offers.py imports this module
+    from packaging.specifiers import SpecifierSet
+
+    from gpucheck.advice.offers import Offer, Situation
+
+NAMES = (
+    "bitsandbytes", "flash-attn", "pyg-lib", "sglang", "torch-cluster", "torch-scatter",
+    "torch-sparse", "torch-spline-conv", "torchcodec", "transformer-engine", "triton", "vllm",
+    "xformers",
+)  # fmt: skip
+"""What ``--with`` knows beside torchvision and torchaudio, which every torch has."""
+_MOST_SETS = 10_000  # chosen: three packages with twenty releases each; a table has fewer
+
+
+class Companion(Struct, frozen=True, kw_only=True):
+    """A release of a package that fits a build.
+
+    ``version`` is "" where the page of wheels ``index`` decides. ``from_source``: its setup needs
+    the installed torch, and compiles or fetches the wheel that was made for it. ``extras`` are
+    those that the package has for this CUDA.
+    """
+
+    package: str
+    version: str = ""
+    extras: str = ""
+    index: str = ""
+    from_source: bool = False
+    requires: dict[str, str] = {}
+
+    def requirement(self) -> str:
+        """Return the requirement for pip: ``vllm==0.33.0``."""
+        return f"{self.package}{self.extras}" + (f"=={self.version}" if self.version else "")
+
+    def __str__(self) -> str:
+        """Return the name and the version, as people write them."""
+        return f"{self.package} {self.version}".rstrip()
+
+
+class Companions:
+    """The releases that fit, from one set of tables."""
+
+    def __init__(self, tables: Tables, wanted: Collection[str]) -> None:
+        self._tables = tables
+        self._extensions = tables.get(Extensions)
+        self._wanted = tuple(dict.fromkeys(wanted))
+
+    def chosen(self, offer: "Offer", situation: "Situation") -> tuple[Companion, ...] | None:
+        """Return the newest releases that fit a build and each other; None if none do."""
+        fitting = [list(self._fitting(name, offer, situation)) for name in self._wanted]
+        sets = itertools.islice(itertools.product(*fitting), _MOST_SETS)
+        return next((found for found in sets if _agree(found, offer)), None)
+
+    def lacking(self, offer: "Offer", situation: "Situation") -> tuple[str, ...]:
+        """Return which packages have no release for a build; if each has, all that disagree."""
+        none = tuple(n for n in self._wanted if not any(self._fitting(n, offer, situation)))
+        return none or self._wanted
+
+    def _fitting(self, name: str, offer: "Offer", situation: "Situation") -> Iterator[Companion]:
+        """Yield the releases of one package that fit, the newest first."""
+        if name == "triton":
+            pin = self._tables.get(TorchPins).pin(offer.torch, offer.platform, name)
+            if pin is not None:
+                yield Companion(package=name, version=pin.specifier.lstrip("=~"))
+            return
+        index = self._extensions.wheels(name, offer.torch, offer.build)
+        # PyTorch Geometric makes no wheels for ARM servers and for Python without a GIL.
+        if index is not None and offer.platform != "linux_aarch64" and not _is_free(situation):
+            yield Companion(package=name, index=index)
+        for row in self._extensions.of_package(name):
+            if self._fits(row, offer, situation):
+                yield Companion(
+                    package=name, version=row.version, extras=_extras(row, offer),
+                    from_source=row.from_source, requires=row.requires,
+                )  # fmt: skip
+
+    def _fits(self, row: ExtensionRow, offer: "Offer", situation: "Situation") -> bool:
+        """Whether a release runs beside a build on this machine, as far as the table says."""
+        cuda = offer.cuda.partition(".")[0]
+        majors = {entry.partition(".")[0].removesuffix("+") for entry in row.cuda}
+        return (
+            offer.platform in row.platforms
+            and (not majors or cuda in majors)
+            and self._is_for_torch(row, offer.torch)
+            and _is_for_python(row, situation.python)
+            and _is_for_glibc(row, situation.glibc)
+            and all(
+                _is_for_gpu(row, card.capability) for card in (*situation.cards, *situation.hidden)
+            )
+        )
+
+    def _is_for_torch(self, row: ExtensionRow, torch: str) -> bool:
+        if row.torch is None:  # its project makes wheels for the releases that it names
+            return numbers(torch)[:2] in {numbers(built)[:2] for built in row.built_for_torch}
+        return bool(self._extensions.fits_torch(row.package, row.version, torch))
+
+
+def _agree(found: Collection[Companion], offer: "Offer") -> bool:
+    """Whether no package of a set requires another release of a second one, or of a third."""
+    have = {companion.package: companion.version for companion in found}
+    needs = [(project, need) for one in found for project, need in one.requires.items()]
+    pins: dict[str, str] = {}
+    for project, need in needs:
+        pinned = need.removeprefix("==") if need.startswith("==") else ""
+        there = have.get(project) or (offer.torch if project == "torch" else pins.get(project, ""))
+        if there and not _specifier(need).contains(there, prereleases=True):
+            return False
+        if pinned:
+            pins[project] = pinned
+    return all(
+        _specifier(need).contains(pins[project], prereleases=True)
+        for project, need in needs
+        if project in pins
+    )
+
+
+def _extras(row: ExtensionRow, offer: "Offer") -> str:
+    """Return the extras of Transformer Engine: its PyTorch part, and the core for this CUDA."""
+    if row.package != "transformer-engine":
+        return ""
+    return f"[pytorch,core_cu{offer.cuda.partition('.')[0]}]"
+
+
+def _is_for_python(row: ExtensionRow, python: str | None) -> bool:
+    if python is None:
+        return True
+    return not python.endswith("t") and _specifier(row.python or "").contains(python)
+
+
+def _is_free(situation: "Situation") -> bool:
+    return (situation.python or "").endswith("t")
+
+
+def _is_for_glibc(row: ExtensionRow, glibc: str | None) -> bool:
+    have, need = parse(glibc), parse(row.glibc)
+    return have is None or need is None or at_least(have, need)
+
+
+def _is_for_gpu(row: ExtensionRow, capability: str) -> bool:
+    device, lowest = capability_numbers(capability), capability_numbers(row.capability_from)
+    return device is None or lowest is None or at_least(device, lowest)
+
+
+def _specifier(text: str) -> "SpecifierSet":
+    # Imported late: packaging takes milliseconds to import, and few questions need it.
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    return SpecifierSet(text)

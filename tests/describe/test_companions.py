@@ -1,0 +1,146 @@
+"""``recommend --with`` and ``compat packages=``: packages beside torch that fit together."""
+
+import json
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from each import each
+from rules_support import TABLES
+
+from gpucheck import cli
+from gpucheck.advice.companions import NAMES
+from gpucheck.advice.recommender import Card, Recommender, Situation
+from gpucheck.describe.judge import judge_described
+from gpucheck.describe.keys import read_words
+from gpucheck.tables.extensions import Extensions
+
+RECOMMENDER = Recommender(TABLES)
+INDEX = "https://download.pytorch.org/whl/"
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(cli.gpucheck, [*arguments])
+
+
+def commands(*options: str) -> list[str]:
+    """Return the commands for a Linux host with Python 3.12, without ``python -m pip install``."""
+    where = ("--os", "linux", "--arch", "x86_64", "--python-version", "3.12", "--format", "json")
+    found: dict[str, Any] = json.loads(run("recommend", *where, *options).stdout)
+    return [line.removeprefix("python -m pip install ") for line in found["commands"]]
+
+
+@each(
+    ("gpu", "driver", "wanted", "expected"),
+    [
+        ("RTX 4090", "580", "vllm", ["torch==2.14.0 vllm==0.33.0"]),
+        ("RTX 4090", "550", "vllm", ["torch==2.10.0 vllm==0.19.1"]),
+        ("RTX 4090", "580", "sglang", ["torch==2.14.1 sglang==0.5.23"]),
+        ("RTX 4090", "580", "SGLang,torchcodec",
+         ["torch==2.14.1 sglang==0.5.23 torchcodec==0.17.0"]),
+        ("RTX 4090", "580", "torchcodec,torchvision",
+         ["torch==2.15.0 torchvision==0.29.2 torchcodec==0.16.0"]),
+        ("RTX 4090", "550", "flash_attn",
+         ["torch==2.8.0", "--no-build-isolation flash-attn==2.8.3.post1"]),
+        ("RTX 4090", "580", "torch-scatter,torch-sparse",
+         [("torch==2.12.1 torch-scatter torch-sparse "
+          "--find-links https://data.pyg.org/whl/torch-2.12.0+cu130.html")]),
+        ("RTX 4090", "580", "xformers",
+         ["torch==2.14.1+cu126 xformers==0.0.35 --extra-index-url " + INDEX + "cu126"]),
+        ("RTX 4090", "580", "triton", ["torch==2.15.0 triton==3.9.0"]),
+        ("RTX 4090", "580", "transformer-engine",
+         ["torch==2.15.0",
+          "--no-build-isolation 'transformer-engine[pytorch,core_cu13]==2.20.2'"]),
+    ],
+)  # fmt: skip
+def test_the_newest_set_that_fits(gpu: str, driver: str, wanted: str, expected: list[str]) -> None:
+    assert commands("--gpu", gpu, "--driver", driver, "--with", wanted) == expected
+
+
+@each(
+    ("options", "why"),
+    [
+        (("--gpu", "T4", "--driver", "580", "--with", "flash-attn"), "no release of flash-attn"),
+        (("--gpu", "T4", "--driver", "580", "--with", "transformer-engine"), "transformer-engine"),
+        (("--gpu", "RTX 5090", "--driver", "580", "--torch", "2.15", "--with", "vllm"),
+         "no release of vllm for torch 2.15.0"),
+    ],
+)  # fmt: skip
+def test_why_none_exists(options: tuple[str, ...], why: str) -> None:
+    where = ("--os", "linux", "--arch", "x86_64", "--python-version", "3.12")
+    done = run("recommend", *where, *options)
+    assert done.exit_code == 1
+    assert why in " ".join(done.stdout.split())
+
+
+def test_windows_has_no_vllm_and_it_is_said_what_would_fit() -> None:
+    done = run("recommend", "--gpu", "RTX 4090", "--driver", "581", "--os", "windows", "--with",
+               "vllm")  # fmt: skip
+    assert done.exit_code == 1
+    assert "would fit with other packages" in " ".join(done.stdout.split())
+
+
+def test_uv_may_take_torch_from_another_index_than_the_rest() -> None:
+    (line,) = commands("--gpu", "RTX 4090", "--driver", "580", "--with", "xformers", "--tool", "uv")
+    assert line == (
+        "uv pip install torch==2.14.1+cu126 xformers==0.0.35 --index-strategy unsafe-best-match "
+        f"--index {INDEX}cu126"
+    )
+
+
+@each("wanted", [("vllm", "sglang"), ("vllm", "xformers"), ("sglang", "torchcodec")])
+def test_no_package_of_a_set_excludes_another(wanted: tuple[str, ...]) -> None:
+    from packaging.specifiers import SpecifierSet  # noqa: PLC0415
+
+    found = RECOMMENDER.recommend(
+        Situation(
+            platform="linux_x86_64", python="3.12", cards=(Card("H100", "9.0"),), driver="580.95",
+            companions=wanted,
+        )
+    )  # fmt: skip
+    have = {chosen.package: chosen.version for chosen in found.companions}
+    assert set(have) == set(wanted)
+    pins: dict[str, set[str]] = {}
+    for chosen in found.companions:
+        for project, need in chosen.requires.items():
+            if project in have:
+                assert SpecifierSet(need).contains(have[project]), (chosen, project)
+            if need.startswith("=="):
+                pins.setdefault(project, set()).add(need)
+    assert all(len(versions) == 1 for versions in pins.values()), pins
+
+
+def test_the_help_has_every_name() -> None:
+    words = " ".join(run("recommend", "--help").stdout.split())
+    assert all(name in words.replace("- ", "-") for name in NAMES)
+
+
+def test_every_name_is_one_of_the_tables() -> None:
+    table = TABLES.get(Extensions)
+    of_wheels = {"pyg-lib", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv"}
+    for name in set(NAMES) - {"triton"}:
+        assert table.of_package(name) or name in of_wheels, name
+    for name in of_wheels:
+        assert table.wheels(name, "2.10.0", "cu128"), name
+
+
+@each(
+    ("words", "slug"),
+    [
+        (("torch=2.15.0", "packages=vllm==0.33.0"), "package-pin-conflict"),
+        (("torch=2.15.0", "packages=torchcodec==0.9.1"), "package-pin-conflict"),
+        (("torch=2.8.0", "packages=vllm==0.11.0,xformers==0.0.32.post2"), "package-pin-conflict"),
+        (("torch=2.14.0", "packages=vllm==0.33.0,torchcodec==0.16.0"), ""),
+        (("torch=2.14.0", "packages=unknown==1.0"), ""),
+    ],
+)
+def test_compat_judges_packages(words: tuple[str, ...], slug: str) -> None:
+    report = judge_described(read_words(["os=linux", *words]), TABLES).report
+    assert report.root_causes == ((slug,) if slug else ())
+
+
+@pytest.mark.parametrize("name", ["torchtext", "vlm"])
+def test_an_unknown_package_is_refused(name: str) -> None:
+    done = run("recommend", "--gpu", "T4", "--with", name)
+    assert done.exit_code == 2
+    assert "--with knows torchvision" in done.stderr

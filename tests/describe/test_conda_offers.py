@@ -1,0 +1,149 @@
+"""conda-forge's builds: the commands of ``recommend``, those of fixes, and ``compat``."""
+
+import json
+from typing import Any
+
+from click.testing import CliRunner
+from each import each
+from rules_machines import RTX_5090, UBUNTU, VENV, nvml, torch_of
+from rules_support import TABLES, snapshot
+from test_machines import reported
+
+from gpucheck import cli
+from gpucheck.advice.torch_install import TorchFixes
+from gpucheck.describe.judge import judge_described
+from gpucheck.describe.keys import read_words
+from gpucheck.engine import supply
+from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.tables.conda_builds import CondaBuilds
+from gpucheck.tables.torch_releases import TorchReleases
+
+FORGE = Packages(
+    distributions=[Distribution(project="torchvision", version="0.21.0", installer="conda")],
+    conda_packages=[
+        "pytorch 2.8.0 cuda129_generic_py312_h1_200 conda-forge",
+        "torchvision 0.23.0 cuda129_py312_h1 conda-forge",
+    ],
+)
+CONDA = torch_of("2.8.0", "12.9", installer="conda")
+
+
+def recommended(*options: str) -> dict[str, Any]:
+    words = ["recommend", *options, "--tool", "conda", "--format", "json"]
+    found: dict[str, Any] = json.loads(CliRunner().invoke(cli.gpucheck, words).stdout)
+    return found
+
+
+@each(
+    ("gpu", "driver", "os", "arch", "python", "torch", "cuda"),
+    [
+        ("RTX 5090", "580", "linux", "x86_64", "3.12", "2.13.0", "13.0"),
+        ("RTX 3090", "550", "linux", "x86_64", "3.11", "2.13.0", "12.9"),
+        ("V100", "580", "linux", "x86_64", "3.12", "2.13.0", "12.9"),
+        ("GTX 1080", "580", "linux", "x86_64", "3.12", "2.13.0", "12.9"),
+        ("RTX 4090", "581.29", "windows", "x86_64", "3.13", "2.13.0", "13.0"),
+        ("GTX 1060", "576", "windows", "x86_64", "3.12", "2.13.0", "12.8"),
+        ("GH200", "580", "linux", "aarch64", "3.12", "2.13.0", "13.0"),
+        ("RTX 4090", "580", "linux", "x86_64", "3.9", "2.7.1", "12.9"),
+    ],
+)
+def test_the_command_names_the_cuda(
+    gpu: str, driver: str, os: str, arch: str, python: str, torch: str, cuda: str
+) -> None:
+    found = recommended(
+        "--gpu", gpu, "--driver", driver, "--os", os, "--arch", arch, "--python-version", python
+    )
+    assert found["commands"] == [
+        f"conda install -c conda-forge pytorch-gpu={torch} cuda-version={cuda}"
+    ]
+
+
+def test_an_old_c_library_excludes_what_is_compiled_for_a_newer_one() -> None:
+    box = ("--gpu", "RTX 4090", "--driver", "580", "--os", "linux", "--python-version", "3.12")
+    assert recommended(*box, "--glibc", "2.17")["build"]["build"] == "cuda129"
+    assert recommended(*box, "--glibc", "2.28")["build"]["build"] == "cuda130"
+
+
+def test_without_a_gpu_it_is_the_build_for_the_cpu() -> None:
+    (command,) = recommended("--gpu", "none", "--os", "linux")["commands"]
+    assert command == "conda install -c conda-forge pytorch-cpu=2.13.0"
+
+
+def test_a_companion_that_conda_forge_has_for_an_older_torch() -> None:
+    box = ("--gpu", "RTX 4090", "--driver", "580", "--os", "linux", "--python-version", "3.12")
+    (newest,) = recommended(*box, "--with", "torchvision")["commands"]
+    assert newest.endswith("pytorch-gpu=2.13.0 cuda-version=13.0 torchvision")
+    (older,) = recommended(*box, "--with", "torchvision,torchaudio")["commands"]
+    assert older.endswith("pytorch-gpu=2.10.0 cuda-version=13.0 torchvision torchaudio")
+
+
+def test_a_package_of_pip_alone_is_installed_by_pip() -> None:
+    box = ("--gpu", "RTX 4090", "--driver", "580", "--os", "linux", "--python-version", "3.12")
+    found = recommended(*box, "--with", "vllm")
+    assert found["commands"] == ["python -m pip install torch==2.14.0 vllm==0.33.0"]
+    assert any("conda-forge has no build that fits" in note for note in found["notes"])
+
+
+def fix(*sections: Any) -> tuple[str, ...]:  # noqa: ANN401  # sections
+    advice: TorchFixes = supply(TorchFixes, snapshot(UBUNTU, VENV, *sections), TABLES)
+    found = advice.install()
+    assert found is not None
+    return found.commands
+
+
+def test_where_conda_forge_installed_torch_conda_replaces_it() -> None:
+    cpu = torch_of("2.8.0", installer="conda")
+    assert fix(cpu, FORGE, nvml(RTX_5090)) == (
+        (
+            "conda install -y -p /home/ada/venv -c conda-forge pytorch-gpu=2.8.0 cuda-version=12.9 "
+            "torchvision"
+        ),
+    )
+    (again,) = fix(CONDA, FORGE, nvml(RTX_5090))
+    assert "--force-reinstall" in again
+
+
+@each(
+    ("installer", "channel"),
+    [("pip", "conda-forge"), ("conda", "pytorch"), ("conda", "main")],
+)
+def test_where_pip_or_another_channel_did_the_fix_stays_one_of_pip(
+    installer: str, channel: str
+) -> None:
+    packages = Packages(distributions=[], conda_packages=[f"pytorch 2.5.1 py312_0 {channel}"])
+    commands = fix(torch_of("2.5.1", installer=installer), packages, nvml(RTX_5090))
+    assert " -m pip install torch==" in commands[-1]
+    assert not any(command.startswith("conda install") for command in commands)
+
+
+def test_a_recorded_environment_whose_solver_took_the_build_for_the_cpu() -> None:
+    (cause,) = reported("conda-cpu-build-with-gpu").causes
+    assert cause.fixes[0].commands == (
+        (
+            "conda install -y -p /home/ana/miniforge3/envs/train -c conda-forge pytorch-gpu=2.8.0 "
+            "cuda-version=12.9"
+        ),
+    )
+
+
+@each(
+    ("cuda", "gpu", "cause"),
+    [
+        ("13.0", "V100", "gpu-too-old-for-torch"),
+        ("12.9", "V100", ""),
+        ("13.0", "RTX 5090", ""),
+    ],
+)
+def test_compat_knows_the_code_in_the_builds(cuda: str, gpu: str, cause: str) -> None:
+    words = ["os=linux", "torch=2.13.0", "torch_source=conda-forge", f"cuda={cuda}", f"gpu={gpu}"]
+    report = judge_described(read_words([*words, "driver=580.95.05"]), TABLES).report
+    assert report.root_causes == ((cause,) if cause else ())
+
+
+def test_each_row_is_of_a_release_that_there_is() -> None:
+    known = {row.torch for row in TABLES.get(TorchReleases).rows}
+    for row in TABLES.get(CondaBuilds).rows:
+        assert row.build == "cuda" + row.cuda.replace(".", "")
+        assert row.releases
+        assert set(row.releases) <= known
+        assert all(release.startswith(f"{row.torch}.") for release in row.releases)
