@@ -29,6 +29,7 @@ from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
+from gpucheck.ticket.complaints import is_only_printed
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
@@ -76,7 +77,7 @@ def judge(text: Text, tables: Tables) -> Report:
         again = (
             _judged(joined_reading, tables)
             for joined_reading in joined
-            if not joined_reading.says_the_same(reading)
+            if not joined_reading.says_the_same(reading) and not _loses(joined_reading, reading)
         )
         report = next(
             (joined_report for joined_report in again if _names_more(joined_report, report)), report
@@ -87,11 +88,11 @@ def judge(text: Text, tables: Tables) -> Report:
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     """Return a report without a cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    examined = reading.recognised or pasted.failure is not None
+    examined = reading.recognised or pasted.failure is not None or pasted.ended_well is not None
     if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
         return report
     leads = leads_of(reading.text.lower, doubts_only=report.verdict != "unknown")
-    if not leads:
+    if not leads or is_only_printed(reading.text):
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
@@ -101,6 +102,11 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
 def _is_settled(report: Report, reading: Reading) -> bool:
     """Whether a cause is named by more than the exception that the text is about."""
     return bool(report.root_causes) and (bool(reading.matches) or reading.failure is None)
+
+
+def _loses(joined: Reading, reading: Reading) -> bool:
+    """Whether joining lines hid the exception, and no message explains more than it did."""
+    return reading.failure is not None and joined.failure is None and not joined.matches
 
 
 def _names_more(report: Report, than: Report) -> bool:
@@ -143,7 +149,8 @@ def _open_questions(
 ) -> tuple[OpenQuestion, ...]:
     """Return what keeps the text from being called healthy; () if nothing does."""
     pasted = snapshot.get(Pasted)
-    if not recognised and pasted.failure is None and (pasted.complaint or not pasted.tells):
+    shows = pasted.tells or pasted.ended_well or pasted.cut_off
+    if not recognised and pasted.failure is None and (pasted.complaint or not shows):
         return (
             _question(
                 say("Does the text say anything about PyTorch, CUDA or a GPU?"),
@@ -198,7 +205,8 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
 def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     """Return what is open because an inventory lacks facts."""
     torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
-    if snapshot.get(Pasted).tells or torch.built_for not in (None, "cuda"):
+    pasted = snapshot.get(Pasted)
+    if pasted.tells or pasted.ended_well or torch.built_for not in (None, "cuda"):
         return ()
     if nvml.gpus and (torch.built_for == "cuda" or nvml.init_code == 0):
         return ()  # the driver lists its GPUs: all that such an output can show is in order
