@@ -61,7 +61,16 @@ _ROWS: tuple[Row, ...] = (
             *("lsblk", "lsmod", "lspci", "nvcc", "nvidia-bug-report.sh", "nvidia-smi", "printf"),
             *("ps", "py-spy", "ss", "stat", "tail", "tr", "uname", "where", "which", "gpucheck"),
             *("findstr", "tasklist", "get-nettcpconnection", "get-winevent", "resolve-dnsname"),
-            *("all_reduce_perf", "test", "dpkg", "rpm", "apt-cache", "docker-compose", "hostname"),
+            *(
+                "all_reduce_perf",
+                "rocminfo",
+                "test",
+                "dpkg",
+                "rpm",
+                "apt-cache",
+                "docker-compose",
+                "hostname",
+            ),
         )
     ),
     # What changes the machine for all who use it.

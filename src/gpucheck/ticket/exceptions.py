@@ -59,7 +59,7 @@ _WITHOUT_CLASS = (
         "ArgumentError",
         re.compile(
             r"\b[\w.-]{2,60}: error: (?:argument -\S{1,80}: \S|unrecognized arguments: \S"
-            r"|the following arguments are required: \S).{0,200}"
+            r"|the following arguments are required: \S)[^`]{0,200}"
         ),
     ),
 )
