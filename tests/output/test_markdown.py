@@ -4,6 +4,7 @@ import msgspec
 import pytest
 import report_samples as samples
 from each import each
+from markdown_support import outside_code
 
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
@@ -102,8 +103,7 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
     )
     text = markdown.render(report)
     assert "\x1b" not in text
-    outside = re.sub(r"(?ms)^(`{3,})sh$.*?^\1$", "", text)
-    outside = re.sub(r"(?<![\\`])(`+)(?!`)[^\n]*?(?<!`)\1(?!`)", "", outside)
+    outside = outside_code(text)
     assert "@everyone" not in outside
     assert "</details>" not in outside
     assert "\n## fake" not in text

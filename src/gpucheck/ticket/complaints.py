@@ -6,11 +6,14 @@ not used, or that an installation fails, may be right although no line shows why
 
 import re
 
+from gpucheck.facts.pasted import Pasted
+from gpucheck.language import say
 from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 
+COLLECT_ENV = "python -m torch.utils.collect_env"
 _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
@@ -126,6 +129,7 @@ _STANDS_STILL = re.compile(
     re.IGNORECASE,
 )
 """What people say of a program that prints no error."""
+_INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _WITHOUT_A_VOICE = PRINTED | {Role.INFO, Role.OTHER}
 _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
@@ -173,6 +177,23 @@ def tells_something(text: Text) -> bool:
     if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
         return False
     return not any(map(_claims, asking))
+
+
+def asked_about(pasted: Pasted) -> str:
+    """Return what would show more: a command, or a sentence."""
+    complaint = pasted.complaint or ""
+    if _INSTALLS.search(complaint):
+        return say(
+            "the command that installs it with its complete output, and the output of `nvidia-smi`"
+        )
+    if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
+        return say("the command that you run, with its complete output up to the error")
+    if _STANDS_STILL.search(complaint):
+        return say(
+            "the output of `nvidia-smi` while the program runs, and that of "
+            "`python -m torch.utils.collect_env`"
+        )
+    return COLLECT_ENV
 
 
 def is_only_printed(text: Text) -> bool:

@@ -64,6 +64,7 @@ _WITHOUT_CLASS = (
     ),
 )
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+_GOES_ON = re.compile(r"\s?[,;.!?\u3002]\s?(?=[\u4e00-\u9fff])")
 _OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
 """Words that many programs begin a message with; above them stands no traceback of Python."""
@@ -186,12 +187,22 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     return Raised(
         exception=found[1],
-        message=quote((found[2] or "").strip().strip("`"), _LONGEST_MESSAGE),
+        message=quote(_without_prose((found[2] or "").strip().strip("`")), _LONGEST_MESSAGE),
         more=" ".join(_below(text, index))[:_LONGEST_MESSAGE] if at_start else "",
         line=line,
         index=index,
         frames=tuple(frames),
         quoted=at_start is None,
+    )
+
+
+def _without_prose(message: str) -> str:
+    """Return a message of a program without the Chinese sentence that goes on behind it."""
+    found = _GOES_ON.search(message)
+    return (
+        message[: found.start()]
+        if found is not None and message[: found.start()].isascii()
+        else message
     )
 
 

@@ -29,7 +29,7 @@ from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
-from gpucheck.ticket.complaints import is_only_printed
+from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
@@ -39,7 +39,6 @@ from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
 
-_COLLECT_ENV = "python -m torch.utils.collect_env"
 _NVIDIA_SMI = "nvidia-smi"
 
 
@@ -156,7 +155,7 @@ def _open_questions(
                 say("Does the text say anything about PyTorch, CUDA or a GPU?"),
                 "pasted.readers",
                 say("no format and no message was recognised"),
-                _COLLECT_ENV,
+                asked_about(pasted),
             ),
         )
     if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
@@ -177,7 +176,7 @@ def _open_questions(
         return open_already
     if pasted.leads and not recognised and pasted.failure is None:
         reason = say("no line shows a fault, but many texts in such words are about one")
-        return (_question(say("What fails?"), "pasted.leads", reason, _COLLECT_ENV),)
+        return (_question(say("What fails?"), "pasted.leads", reason, asked_about(pasted)),)
     return ()
 
 
@@ -186,7 +185,7 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     pasted = snapshot.get(Pasted)
     if pasted.failure is not None:
         reason = say("the text shows an exception of the environment, but no known cause")
-        return (_question(say("What causes it?"), "pasted.failure", reason, _COLLECT_ENV),)
+        return (_question(say("What causes it?"), "pasted.failure", reason, asked_about(pasted)),)
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
         fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
         reason = say("the text says that CUDA is not available, but not why")
@@ -198,7 +197,8 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
     if pasted.complaint is not None:
         reason = say("the text says that something in the environment fails, but no line shows why")
-        return (_question(say("What fails?"), "pasted.complaint", reason, _COLLECT_ENV),)
+        asked = asked_about(pasted)
+        return (_question(say("What fails?"), "pasted.complaint", reason, asked),)
     return ()
 
 
@@ -211,7 +211,7 @@ def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     if nvml.gpus and (torch.built_for == "cuda" or nvml.init_code == 0):
         return ()  # the driver lists its GPUs: all that such an output can show is in order
     fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
-    command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
+    command = COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
     question, reason = say("Does PyTorch work with this GPU?"), say("the text does not say")
     return (_question(question, fact, reason, command),)
 

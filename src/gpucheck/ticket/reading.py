@@ -90,7 +90,7 @@ def read(text: Text, tables: Tables) -> Reading:
     if not matches and failure is None:
         _fill_open(machine, text, tells=tells)
     if failed is not None:
-        machine.fill(Pasted, "gpu_error", quote(failed.text), failed)
+        machine.fill(Pasted, "gpu_error", quote(failed.quoted), failed)
     return Reading(
         text=text,
         own=own,
@@ -113,7 +113,7 @@ def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
     found = {"cut_off": cut_off(text), "complaint": complaint, "ended_well": ended_well(text)}
     for field, line in found.items():
         if line is not None:
-            machine.fill(Pasted, field, quote(line.text), line)
+            machine.fill(Pasted, field, quote(line.quoted), line)
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
