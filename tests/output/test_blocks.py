@@ -4,6 +4,7 @@ import re
 
 import pytest
 from html_support import Markup
+from markdown_support import outside_code
 from preflight_samples import HOSTILE
 
 from gpucheck.language import speaking
@@ -56,8 +57,7 @@ def test_nothing_takes_effect_on_a_terminal(block: Block) -> None:
 def test_nothing_acts_as_markdown(block: Block) -> None:
     text = "\n\n".join(markdown.written([block]))
     assert "n1" in text
-    outside = re.sub(r"(?ms)^(`{3,})sh$.*?^\1$", "", text)
-    outside = re.sub(r"(?<!\\)`[^`\n]*`", "", outside)
+    outside = outside_code(text)
     assert not re.search(r"<b>|(?<!\\)`|\x1b|@all\b|(?<!\\)\]\(|(?<!\\)\|", outside)
 
 

@@ -65,7 +65,9 @@ HOSTILE = [
 WORDS = [*HOSTILE, *map(Sentence, HOSTILE), *(Sentence("{x}", {"x": word}) for word in HOSTILE)]
 """Each as text, as a template, and as the parameter of one: none of the types is trusted."""
 _SGR = re.compile(r"\x1b\[[0-9;]{1,8}m")
-_LITERAL = re.compile(r"(?ms)^(`{3,})sh$.*?^\1$|\\.|(`+)[^`\n]*\2")
+_LITERAL = re.compile(
+    r"(?ms)^(`{3,})sh$.*?^\1$|\\.|(?<!`)(`+)(?!`)(?:(?!(?<!`)\2(?!`))[^\n])*(?<!`)\2(?!`)"
+)
 """What Markdown takes literally: a block of code, an escaped character, a span of code."""
 _SAMPLE = re.compile(r'[a-z_]+(\{([a-z_]+="([^"\\\n]|\\["\\n])*",?)*\})? [-+0-9.eInfNa]+( [0-9]+)?')
 

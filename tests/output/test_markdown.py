@@ -4,9 +4,11 @@ import msgspec
 import pytest
 import report_samples as samples
 from each import each
+from markdown_support import outside_code
 
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
+from gpucheck.language import say
 from gpucheck.output import markdown
 from gpucheck.output.fix_words import fixes
 from gpucheck.output.html import parts
@@ -26,6 +28,9 @@ from gpucheck.output.markdown import block, code, escaped, written
         ("GH-12", "GH-&#8203;12"),
         ("https://evil.example", "https&#58;//evil.example"),
         ("www.evil.example", "www&#46;evil.example"),
+        ("https://nvidia.com.evil.example/x", "https&#58;//nvidia.com.evil.example/x"),
+        ("https://nvidia.com@evil.example", "https&#58;//nvidia.com@&#8203;evil.example"),
+        ("https://nvidia.com:80@evil.example", "https&#58;//nvidia.com:80@&#8203;evil.example"),
         ("[a](b)", "\\[a\\](b)"),
         ("`x` *y* _z_ ~w~ $q$", "\\`x\\` \\*y\\* \\_z\\_ \\~w\\~ \\$q\\$"),
         ("a\n\n# b", "a # b"),
@@ -36,8 +41,21 @@ def test_untrusted_text_is_no_markup(text: str, safe: str) -> None:
     assert escaped(text) == safe
 
 
+def test_code_and_pages_in_sentences_of_ours_are_not_escaped() -> None:
+    ours = say("Run `wsl --shutdown` for {what}. See https://docs.nvidia.com/x_y/.", what="`x` *y*")
+    assert escaped(ours) == (
+        "Run `wsl --shutdown` for \\`x\\` \\*y\\*. See <https://docs.nvidia.com/x_y/>."
+    )
+    assert escaped(say("{all}", all=ours)) == escaped(ours)
+    assert escaped(say("Look at `@all [x](y)`.")) == "Look at \\`@&#8203;all \\[x\\](y)\\`."
+    assert escaped("见 https://pytorch.org/get-started/locally/。") == (
+        "见 <https://pytorch.org/get-started/locally/>。"
+    )
+
+
 def test_code_cannot_be_left() -> None:
-    assert code("a`b\nc") == "`a'b c`"
+    assert code("a`b\nc") == "`` a`b c ``"
+    assert code("``` # x") == "```` ``` # x ````"
     assert code("") == "(nothing)"
     assert block(("echo 1",)) == "```sh\necho 1\n```"
     assert block(("echo ````\n# x", "b")) == "`````sh\necho ```` # x\nb\n`````"
@@ -85,8 +103,7 @@ def test_a_hostile_finding_stays_in_its_place() -> None:
     )
     text = markdown.render(report)
     assert "\x1b" not in text
-    outside = re.sub(r"(?ms)^(`{3,})sh$.*?^\1$", "", text)
-    outside = re.sub(r"(?<!\\)`[^`\n]*`", "", outside)
+    outside = outside_code(text)
     assert "@everyone" not in outside
     assert "</details>" not in outside
     assert "\n## fake" not in text

@@ -15,7 +15,8 @@ from gpucheck.facts.system import System
 FOLDER = Path(__file__).parent / "printed"
 TEXTS = {path.stem: path.read_text() for path in sorted(FOLDER.glob("*.txt"))}
 TELL_NOTHING = (
-    "help_query_gpu", "help_query_gpu_r384", "help_query_gpu_r610", "kernel_jetson", "tegrastats",
+    "help_query_gpu", "help_query_gpu_r384", "help_query_gpu_r610", "jetson_release",
+    "kernel_jetson", "tegrastats",
 )  # fmt: skip
 """They show no GPU that a driver serves: whether PyTorch works there is open."""
 MIB = 2**20

@@ -1,11 +1,14 @@
 """The exact command in place of a message's fix, where the facts of the text allow one."""
 
+from gpucheck.advice.driver import DriverFixes
 from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.engine.supply import supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.findings import driver_too_old
 from gpucheck.findings.form import Rule
 from gpucheck.tables import Tables
+from gpucheck.tables.cuda_drivers import CudaDrivers
 
 
 def exact_fix(
@@ -13,10 +16,16 @@ def exact_fix(
 ) -> tuple[Fix, ...]:
     """Return the fix that names the build to install, else the fixes as they are.
 
-    A message that brings a fix of its own knows better than the facts what is to be done.
+    A message that brings a fix of its own knows better than the facts what is to be done. Nobody
+    is told to update a driver where the GPU has no newer one.
     """
-    if not rule.another_torch_mends or not _are_of_any_message(rule.slug, fixes):
+    by_driver = rule.slug == driver_too_old.RULE.slug
+    if not (rule.another_torch_mends or by_driver) or not _are_of_any_message(rule.slug, fixes):
         return fixes
+    if by_driver:
+        drivers: DriverFixes = supply(DriverFixes, snapshot, tables)
+        ended = drivers.conflict(tables.get(CudaDrivers).oldest_of_newest())
+        return (Fix(text=ended),) if ended else fixes
     advice: TorchFixes = supply(TorchFixes, snapshot, tables)
     found = advice.install()
     return fixes if found is None else (found,)

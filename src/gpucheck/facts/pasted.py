@@ -81,8 +81,10 @@ class Pasted(Section, frozen=True, kw_only=True):
     failure: Failed | None = None
     cut_off: str | None = None
     """The head of a traceback whose end, with the exception, is missing."""
+    ended_well: str | None = None
+    """A line in which a program says that it has done its work."""
     tells: bool | None = None
-    """Whether somebody describes something in it; a mere list of facts does not."""
+    """Whether somebody asks or describes something in it; a list of facts does not."""
     own_verdict: str | None = None
     """The verdict of a gpucheck report in the text: ``healthy``, ``broken`` ..."""
     signs: list[Sign] | None = None

@@ -11,7 +11,12 @@ Part = str | int | float | None
 _PLAIN = (str, int, float, type(None))
 
 
-_NAMES = frozenset(("Python", "Windows", "Docker", "Linux", "Ubuntu", "Slurm", "Kubernetes"))
+_NAMES = frozenset(
+    (
+        *("Python", "Windows", "Docker", "Linux", "Ubuntu", "Slurm", "Kubernetes", "Jetson"),
+        *("Dask", "Gloo", "Gradle", "Poetry", "Ray", "Rust", "Triton", "Xid", "Secure"),
+    )
+)
 """Of the words that sentences begin with, those that keep their capital."""
 
 _HAN = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
@@ -180,7 +185,8 @@ def _changed(part: Part, change: Callable[[str], str]) -> Part:
 
 def _within(words: str) -> str:
     first = words.split(" ", 1)[0]
-    if first not in _NAMES and (first[1:].islower() or len(first) == 1):
+    name = first.removesuffix("s").removesuffix("'") if "'" in first else first
+    if name not in _NAMES and (first[1:].islower() or len(first) == 1):
         words = words[:1].lower() + words[1:]
     return words.removesuffix(".")
 

@@ -29,6 +29,7 @@ _ENDS = re.compile(r"^[a-z]+|[a-z]+$")
 NamedCondition = Literal[
     "memory-held-by-others",
     "memory-held-by-a-process",
+    "fits-into-what-is-free",
     "fewer-workers-than-expected",
     "not-a-newer-wheel",
 ]
@@ -195,6 +196,8 @@ class Message(_Strict, frozen=True, kw_only=True):
     """It counts in a line that only informs, too: it states what is installed."""
     distinct: str = ""
     """A named group that must be found with two different values: ranks or nodes that differ."""
+    same: tuple[str, ...] = ()
+    """Named groups that must be equal in the lines that differ."""
     fixes: tuple[MessageFix, ...] = msgspec.field(default=(), name="fix")
     """What to do, if this message says more than its finding."""
     fixes_of: str | None = None

@@ -216,6 +216,13 @@ def _matches(slug: str, message: Message, text: Text) -> list[Match]:
         values = {name: value for name, value in match.groupdict().items() if value}
         if message.when is None or holds(message.when, values):
             found.append(Match(slug, message, line, values, index))
-    if message.distinct and len({match.values[message.distinct] for match in found}) == 1:
-        return []
-    return found
+    return _differing(found, message) if message.distinct else found
+
+
+def _differing(found: list[Match], message: Message) -> list[Match]:
+    """Return the lines that agree in the groups ``same`` and differ in the group ``distinct``."""
+    values: dict[tuple[str | None, ...], set[str]] = {}
+    keys = [tuple(map(match.values.get, message.same)) for match in found]
+    for key, match in zip(keys, found, strict=True):
+        values.setdefault(key, set()).add(match.values[message.distinct])
+    return [match for key, match in zip(keys, found, strict=True) if len(values[key]) > 1]

@@ -45,6 +45,12 @@ def _held_by_a_process(values: Mapping[str, str]) -> bool:
     return held > _CONTEXT and own < _OWN * held
 
 
+def _fits_into_what_is_free(values: Mapping[str, str]) -> bool:
+    """Whether less is requested than is free: it lies in several pieces."""
+    asked, free = _bytes(values, "asked"), _bytes(values, "free")
+    return asked is not None and free is not None and asked <= free
+
+
 def _fewer_workers(values: Mapping[str, str]) -> bool:
     """Whether fewer workers came than the world has."""
     return int(values["count"]) < int(values["world"])
@@ -80,6 +86,7 @@ def _size(number: str, unit: str) -> float:
 _CONDITIONS: dict[NamedCondition, Callable[[Mapping[str, str]], bool]] = {
     "memory-held-by-others": _held_by_others,
     "memory-held-by-a-process": _held_by_a_process,
+    "fits-into-what-is-free": _fits_into_what_is_free,
     "fewer-workers-than-expected": _fewer_workers,
     "not-a-newer-wheel": _not_a_newer_wheel,
 }

@@ -24,6 +24,13 @@ class Line(msgspec.Struct, frozen=True, gc=False):
     text: str
     speaker: str = ""
     file: str = ""
+    typed: str = ""
+    """The text with the punctuation of its language, if that was replaced."""
+
+    @property
+    def quoted(self) -> str:
+        """What a quote of the line shows."""
+        return self.typed or self.text
 
     @property
     def source(self) -> str:

@@ -9,7 +9,7 @@ import msgspec
 from gpucheck.engine import Report
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Finding
-from gpucheck.language import in_series, say, spoken
+from gpucheck.language import Sentence, in_series, say, spoken
 from gpucheck.output import blocks, report_blocks
 from gpucheck.output.blocks import Block, Box, Line, Words
 from gpucheck.output.fix_words import with_colon
@@ -26,9 +26,18 @@ _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 _REFERS = re.compile(r"@(?=\w)|#(?=[0-9])|(?<=GH)-(?=[0-9])", re.IGNORECASE)
 # GitHub makes a link of a bare address as well.
 _LINKS = re.compile(r"(?<=[a-z]):(?=//)|(?<=www)\.", re.IGNORECASE)
+# Pages to which only their owners lead anybody. A link to a tracker would be a reference there.
+_OF_NOBODY_ELSE = re.compile(
+    r"https://(?:[a-z0-9-]{1,40}\.){0,4}(?:nvidia\.com|pytorch\.org|nixos\.org|ray\.io|aka\.ms)"
+    r"(?:/[\w./#?=%-]{0,200}[\w/#])?(?![\w@:/-]|\.\w)",
+    re.ASCII,
+)
+_SPAN = re.compile(r"(?<!`)`[\w ./=:,+\"'-]{1,200}`(?!`)", re.ASCII)
+"""Code in a sentence of ours; what it may hold takes no effect anywhere."""
 _NO_WIDTH = "&#8203;"
 """Trackers look for mentions and issue numbers after entities have become characters: an entity for
 the sign itself changes nothing, a space of no width behind it does."""
+_BACKTICKS = re.compile(r"`+")
 _FENCE = re.compile(r"`{3,}")  # a fence around it must be longer
 
 
@@ -55,17 +64,39 @@ def render(report: Report, *, redacted: bool = True) -> str:
 def escaped(text: str, limit: int = LONGEST_WORDS) -> str:
     """Return untrusted text, escaped so that it is shown literally.
 
-    Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning.
+    Markup, tables, HTML, mentions, issue numbers and bare links lose their meaning. Code in the
+    templates of sentences, and pages of NVIDIA and of PyTorch, keep theirs.
     """
-    harmless = _SPECIAL.sub(_literal, clean(spoken(text), limit))
+    spans = "|".join(re.escape(span) for span in sorted(_spans(text)))
+    kept = re.compile(f"({_OF_NOBODY_ELSE.pattern}{'|' if spans else ''}{spans})", re.ASCII)
+    parts = kept.split(clean(spoken(text), limit))
+    return "".join(
+        (f"<{part}>" if part[0] == "h" else part) if at % 2 else _harmless(part)
+        for at, part in enumerate(parts)
+    )
+
+
+def _harmless(text: str) -> str:
+    harmless = _SPECIAL.sub(_literal, text)
     harmless = _REFERS.sub(lambda found: found[0] + _NO_WIDTH, harmless)
     return _LINKS.sub(lambda found: f"&#{ord(found[0])};", harmless)
 
 
+def _spans(text: object) -> set[str]:
+    """Return the code in the template of a sentence, and of the phrases in it."""
+    if not isinstance(text, Sentence):
+        return set()
+    return set(_SPAN.findall(text.key)).union(*map(_spans, text.params.values()))
+
+
 def code(text: str, limit: int = LONGEST_WORDS) -> str:
-    """Return untrusted text as inline code."""
-    inner = clean(spoken(text), limit).replace("`", "'")
-    return f"`{inner}`" if inner else escaped(say("(nothing)"))
+    """Return untrusted text as inline code, between more backticks than it has in a row."""
+    inner = clean(spoken(text), limit)
+    if not inner:
+        return escaped(say("(nothing)"))
+    longest = max(map(len, _BACKTICKS.findall(inner)), default=0)
+    fence, space = "`" * (longest + 1), " " if longest else ""
+    return f"{fence}{space}{inner}{space}{fence}"
 
 
 def strong(lead: str, text: str, limit: int = LONGEST_WORDS) -> str:

@@ -55,6 +55,11 @@ class CudaDrivers(Table, frozen=True):
         row = self._needed(cuda)
         return None if row is None else _driver(row, os)
 
+    def oldest_of_newest(self) -> str | None:
+        """Return the oldest Linux driver release that runs programs of the newest CUDA major."""
+        majors = [row for row in self.rows if isinstance(row, MinorCompatibilityRow)]
+        return max(majors, key=lambda row: parse(row.cuda) or ()).linux
+
     def least_driver_cuda(self, cuda: str) -> str | None:
         """Return the lowest CUDA version the driver must report for cudart `cuda` not to fail (35).
 

@@ -103,7 +103,7 @@ def _sign(match: Match, text: Text) -> Sign:
     return Sign(
         slug=match.slug,
         signature=match.message.name,
-        text=quote(match.line.text),
+        text=quote(match.line.quoted),
         role=role_of(text, match.index).value if match.index >= 0 else None,
         values=match.values,
         sources={"*": match.line.source},
@@ -115,7 +115,7 @@ def _failed(failure: Failure) -> Failed:
     return Failed(
         exception=raised.exception,
         message=quote(raised.message),
-        text=quote(unlogged(raised.line.text)),
+        text=quote(unlogged(raised.line.quoted)),
         about=failure.about.value,
         alone=not raised.quoted,
         frame=f"{place.file}:{place.line} {place.function}".strip() if place else None,

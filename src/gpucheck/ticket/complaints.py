@@ -6,10 +6,14 @@ not used, or that an installation fails, may be right although no line shows why
 
 import re
 
+from gpucheck.facts.pasted import Pasted
+from gpucheck.language import say
 from gpucheck.log_patterns.matcher import names_a_part
 from gpucheck.log_patterns.roles import PRINTED, Role, role_of
+from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 
+COLLECT_ENV = "python -m torch.utils.collect_env"
 _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
@@ -49,7 +53,9 @@ _COMPLAINT = re.compile(
 )
 _BY_ITSELF = re.compile(
     r"爆显存|显存(?:不足|溢出|不够)|\bOOM\b|out of (?:gpu |cuda |video )?memory"
-    r"|\bundefined symbol\b|\bonly us\w{1,4} (?:the )?cpu\b",
+    r"|\bundefined symbol\b|\bonly us\w{1,4} (?:the )?cpu\b"
+    r"|\bno (?:cuda|nvidia|gpus?)\b[^.\n]{0,40}"
+    r"\b(?:detected|found|available|recogni[sz]ed|visible)\b",
     re.IGNORECASE,
 )
 _LITERALS = (
@@ -62,7 +68,10 @@ _LITERALS = (
 # Chinese marks end a sentence without a blank behind them.
 _SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
 _WHY = re.compile(
-    r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为什么|怎么(?:办|解决)|如何解决", re.IGNORECASE
+    r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为(?:什么|啥)|怎么(?:办|解决)|如何解决"
+    r"|\bwarum\b|\bwieso\b|\bpourquoi\b|\bpor qué\b|\b\u043f\u043e\u0447\u0435\u043c\u0443\b"
+    r"|なぜ|どうして",
+    re.IGNORECASE,
 )
 _WISH = re.compile(
     r"\[?(?:feature|feat|rfc|doc\w{0,12}|roadmap|proposal|performance|perf|discussion|misc|question)"
@@ -75,20 +84,54 @@ _FACT = re.compile(
 """An answer in a report on the environment: it is read as a fact."""
 _TITLE = 3
 """Lines at the beginning that may be the title."""
-# Four words or six Chinese characters in a row: less is a title or a label of a program.
+# Four words or six characters of Chinese or Japanese in a row: less is a title or a label.
 _PROSE = re.compile(
-    r"[^:{}=/]{0,80}?\b(?:[A-Za-z'-]{1,20},? ){3}[a-z'-]{1,20}\b"
-    r"|[^\n]{0,80}?(?:[\u4e00-\u9fff][^\n]{0,3}){6}"
+    r"[^:{}=/]{0,80}?\b(?:[^\W\d_][\w'-]{0,19},? ){3}[^\W\d_][\w'-]{0,19}\b"
+    r"|[^\n]{0,80}?(?:[\u3041-\u30fa\u4e00-\u9fff][^\n]{0,3}){6}"
     r"|\[(?:feature|rfc|doc\w{0,12}|usage|question|bug|perf\w{0,12}|misc|install\w{0,8}|model)\]",
     re.IGNORECASE,
 )
-_WORD = re.compile(r"\b[a-z'-]{2,20}\b|[\u4e00-\u9fff]{2}")
+_WORD = re.compile(
+    r"[\u3041-\u30fa\u4e00-\u9fff]{2}|[a-z\u00df-\u024f\u0400-\u04ff'-]{2,20}", re.IGNORECASE
+)
 _ENOUGH, _BEGINNING = 16, 4000
-"""Words within so many characters that make more of a text than an exclamation."""
+"""Words within so many characters of a line that make more of a text than an exclamation."""
 _ASKS = re.compile(
-    rf"^[# *]{{0,6}}(?:{_WISH.pattern})|\w ?\?(?:\s|$)|请问|能否|是否|如何|怎么|有没有",
+    rf"^[# *]{{0,6}}(?:{_WISH.pattern})|\w ?\?(?:\s|$)|请问|能否|是否|如何|怎么|有没有"
+    r"|[吗么呢]\s{0,4}$|可以[^\n]{1,40}不\s{0,4}$",
     re.IGNORECASE,
 )
+_CLAUSE = re.compile(r"[,;.!](?=\s|$)|\u3002|(?<=\?)\s")
+_A_CLAIM, _A_QUESTION = 3, 4
+"""Chosen: words of a clause that claims something ("Thanks a lot" does not), and of a question."""
+_OF_THE_FIELD = (
+    "model",
+    "train",
+    "fine-tun",
+    "finetun",
+    "inference",
+    "python",
+    "模型",
+    "训练",
+    "推理",
+)
+"""A long text without any of these, and without a question, is about something else."""
+_ADDRESS = re.compile(r"https?://\S{1,300}")
+_INTRODUCES = re.compile(
+    r":\s{0,4}$|\b(?:nvidia-smi|output|below|here (?:is|are)|this is|attached)\b"
+    r"|如下|以下|下面|这是",
+    re.IGNORECASE,
+)
+"""It only says what is pasted beside it."""
+_STANDS_STILL = re.compile(
+    r"\bslow\w{0,5}\b|\bhangs?\b|\bstuck\b|freez|\bfroze|not respond"
+    r"|卡住|卡死|不动|没反应|[很太好特极]慢",
+    re.IGNORECASE,
+)
+"""What people say of a program that prints no error."""
+_INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
+_ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
+_WITHOUT_A_VOICE = PRINTED | {Role.INFO, Role.OTHER}
 _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
 
@@ -113,18 +156,84 @@ def is_wish(text: Text) -> bool:
 
 
 def tells_something(text: Text) -> bool:
-    """Whether somebody asks, wishes or tells something of PyTorch, CUDA, GPUs or their programs.
+    """Whether somebody asks, wishes or describes something, not only claims it in a few words.
 
-    An inventory of facts alone does not.
+    Of what is claimed in a few words nothing can be examined. An inventory of facts tells nothing.
     """
-    if names_a_part(text):
-        return any(
-            _PROSE.match(line.text) and role_of(text, index) not in PRINTED
-            for index, line in enumerate(text.lines)
+    if is_wish(text):
+        return True
+    asking = [line.text for line in text.lines if _ASKS.search(line.text)]
+    named = names_a_part(text)
+    if not (asking or named or text.held(_OF_THE_FIELD)):
+        return False
+    words = 0
+    for index, line in enumerate(text.lines):
+        said = _ADDRESS.sub("", line.text) if "://" in line.text else line.text
+        if _PROSE.match(said) and role_of(text, index) not in PRINTED:
+            words += len(_WORD.findall(said, 0, _BEGINNING))
+            if words >= _ENOUGH:
+                return True
+    asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
+    if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
+        return False
+    return not any(map(_claims, asking))
+
+
+def asked_about(pasted: Pasted) -> str:
+    """Return what would show more: a command, or a sentence."""
+    complaint = pasted.complaint or ""
+    if _INSTALLS.search(complaint):
+        return say(
+            "the command that installs it with its complete output, and the output of `nvidia-smi`"
         )
-    return (
-        any(_ASKS.search(line.text) for line in text.lines)
-        or len(_WORD.findall(text.lower, 0, _BEGINNING)) >= _ENOUGH
+    if COLLECT_ENV.rpartition(".")[2] in (pasted.readers or ()):
+        return say("the command that you run, with its complete output up to the error")
+    if _STANDS_STILL.search(complaint):
+        return say(
+            "the output of `nvidia-smi` while the program runs, and that of "
+            "`python -m torch.utils.collect_env`"
+        )
+    return COLLECT_ENV
+
+
+def is_only_printed(text: Text) -> bool:
+    """Whether programs printed every line, whatever the state of things: nobody says anything."""
+    return all(
+        role_of(text, index) in _WITHOUT_A_VOICE
+        for index, line in enumerate(text.lines)
+        if line.text.strip()
+    )
+
+
+def short_complaint(text: Text, *, beside_gpus: bool) -> Line | None:
+    """Return the first line in which a person says in a few words that something is wrong.
+
+    ``beside_gpus``: the text shows the GPUs of a driver that works. What else people say beside
+    that, without a question, is what they think is wrong.
+    """
+    for index, line in enumerate(text.lines):
+        said = line.text[:_LONGEST]
+        wrong = _STANDS_STILL.search(said) is not None or (
+            beside_gpus and (_WHY.search(said) or _ON_CPU.search(said) or _is_stated(said))
+        )
+        if wrong and role_of(text, index) in _ROLES:
+            return line
+    return None
+
+
+def _is_stated(line: str) -> bool:
+    """Whether a line is a sentence that states something; indented lines are of a listing."""
+    return not line[:1].isspace() and _PROSE.match(line) is not None and _claims(line)
+
+
+def _claims(line: str) -> bool:
+    """Whether a line states something, also beside a question: "it is slow, is that normal?"."""
+    return any(
+        not (clause.endswith("?") or is_statement(clause))
+        and _ASKS.search(clause) is None
+        and _INTRODUCES.search(clause) is None
+        and len(_WORD.findall(clause)) >= _A_CLAIM
+        for clause in map(str.strip, _CLAUSE.split(line[:_BEGINNING]))
     )
 
 

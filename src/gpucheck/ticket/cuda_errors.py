@@ -162,7 +162,7 @@ def _is_named_in(line: str, row: CudaErrorRow) -> bool:
 
 def _named(line: Line, row: CudaErrorRow) -> Line:
     words = f"{line.text} [{row.runtime}: {row.message}]"
-    return msgspec.structs.replace(line, text=words)
+    return msgspec.structs.replace(line, text=words, typed="")
 
 
 def _row(line: str, errors: CudaErrors) -> CudaErrorRow | None:

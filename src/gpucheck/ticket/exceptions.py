@@ -23,7 +23,10 @@ _MOST_FRAMES, _MOST_ABOVE, _MOST_BELOW = 60, 240, 3
 # The longest out-of-memory message of 752 labelled tickets has 596 characters. A quarter of it
 # changes no answer there, but what is quoted would end within its figures.
 _LONGEST_MESSAGE = 600
-_WORDS = ("error", "exception", "interrupt", "exit:", "stopiteration", "timeout:")
+_WORDS = (
+    "error", "exception", "interrupt", "exit:", "stopiteration", "timeout:", "has no attribute '",
+    "' is not defined",
+)  # fmt: skip
 # Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 # Names that end like an exception of Python, with the modules before them.
 _CLASS = (
@@ -41,8 +44,27 @@ _LOGGED = re.compile(
 # After what quotes and loggers write before a line, at most 12 of it; "E " is pytest's.
 _AT_START = re.compile(rf"(?:[\s|+>.`*#]|E(?=\s)){{0,12}}({_CLASS})\b`?(?:\s?:\s?(.*))?$")
 # A class within a sentence needs a colon and a message behind it.
-_WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*])({_CLASS})`?\s?: ?(\S.*)$")
+_WITHIN = re.compile(rf"(?:^|[\s`'\"(\[:,>*\u4e00-\u9fff])({_CLASS})`?\s?: ?(\S.*)$")
+# What Python says by itself, and argparse, where somebody leaves out the class before it.
+_WITHOUT_CLASS = (
+    (
+        "AttributeError",
+        re.compile(
+            r"\b(?:module|type object) '[\w.]{1,100}' has no attribute '\w{1,80}'"
+            r"|'\w{1,80}' object has no attribute '\w{1,80}'"
+        ),
+    ),
+    ("NameError", re.compile(r"\bname '\w{1,80}' is not defined")),
+    (
+        "ArgumentError",
+        re.compile(
+            r"\b[\w.-]{2,60}: error: (?:argument -\S{1,80}: \S|unrecognized arguments: \S"
+            r"|the following arguments are required: \S)[^`]{0,200}"
+        ),
+    ),
+)
 _JOINED = re.compile(rf"(?<![\w.'\"(])({_CLASS}): (\S[^.]{{3,160}})")
+_GOES_ON = re.compile(r"\s?[,;.!?\u3002]\s?(?=[\u4e00-\u9fff])")
 _OF_JAVA = re.compile(r"(?:javax?|sun|scala|android|org\.apache|com\.\w{1,40})\.")
 _OF_NO_LANGUAGE = frozenset(["Error", "Errors", "Exception", "Exit", "Timeout", "Interrupt"])
 """Words that many programs begin a message with; above them stands no traceback of Python."""
@@ -152,7 +174,9 @@ def _raised(text: Text, index: int) -> Raised | None:
     if len(line.text) > (_LONG if at_start is None else _WHOLE_TICKET):
         return None if role in PRINTED else _in_long_line(line, index)
     found = at_start or _WITHIN.search(line.text)
-    if found is None or _HEADER in line.text.lower():
+    if found is None:
+        return _without_class(text, index)
+    if _HEADER in line.text.lower():
         return None
     frames = _above(text, index)
     said_little = not found[2] or found[1] in _OF_NO_LANGUAGE
@@ -163,12 +187,39 @@ def _raised(text: Text, index: int) -> Raised | None:
         return None
     return Raised(
         exception=found[1],
-        message=quote((found[2] or "").strip().strip("`"), _LONGEST_MESSAGE),
+        message=quote(_without_prose((found[2] or "").strip().strip("`")), _LONGEST_MESSAGE),
         more=" ".join(_below(text, index))[:_LONGEST_MESSAGE] if at_start else "",
         line=line,
         index=index,
         frames=tuple(frames),
         quoted=at_start is None,
+    )
+
+
+def _without_prose(message: str) -> str:
+    """Return a message of a program without the Chinese sentence that goes on behind it."""
+    found = _GOES_ON.search(message)
+    return (
+        message[: found.start()]
+        if found is not None and message[: found.start()].isascii()
+        else message
+    )
+
+
+def _without_class(text: Text, index: int) -> Raised | None:
+    """Return the exception whose words alone stand in a line."""
+    line = text.lines[index]
+    for name, words in _WITHOUT_CLASS:
+        found = words.search(line.text)
+        if found is not None and not is_code(text, index):
+            return _quoted(name, found[0], line, index)
+    return None
+
+
+def _quoted(name: str, message: str, line: Line, index: int) -> Raised:
+    """Return an exception that stands within a line of more than itself."""
+    return Raised(
+        exception=name, message=message, more="", line=line, index=index, frames=(), quoted=True
     )
 
 
@@ -182,16 +233,7 @@ def _in_long_line(line: Line, index: int) -> Raised | None:
     ]
     if not every:
         return None
-    found = every[-1]
-    return Raised(
-        exception=found[1],
-        message=found[2].strip(),
-        more="",
-        line=line,
-        index=index,
-        frames=(),
-        quoted=True,
-    )
+    return _quoted(every[-1][1], every[-1][2].strip(), line, index)
 
 
 def _below(text: Text, index: int) -> Iterator[str]:

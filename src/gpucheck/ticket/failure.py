@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.log_patterns.roles import Role, role_of_line
-from gpucheck.log_patterns.text import Text
+from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.exceptions import Frame, Raised, chains, raised_in
 
 _TORCH = re.compile(
@@ -61,6 +61,20 @@ _PROGRESS = re.compile(
 )
 _MOST_PROGRESS, _LONGEST_PROGRESS = 400, 400
 """Lines with one of the words that are looked at, from the end, and characters of each."""
+
+_ENDED_WELL = re.compile(
+    r"\btrain_runtime\b|\b100%\|[^|]{0,200}\|"
+    r"|\b(?:training|run|evaluation|job|inference|fine-?tuning|startup)\b.{0,20}"
+    r"\b(?:completed?|finished|done|succeeded)\b"
+    r"|\b(?:saved|saving) (?:the |final )?(?:model|checkpoint|weights)\b|^\W{0,4}done[.!]?\s{0,4}$"
+    r"|\" 200 OK|训练(?:已)?(?:完成|结束)",
+    re.IGNORECASE,
+)
+_OF_ALL = re.compile(
+    r"\b(?:steps?|epochs?|iter\w{0,8})\W{1,3}(\d{1,9}) ?/ ?(\d{1,9})\b", re.IGNORECASE
+)
+_AT_THE_END = 12
+"""Lines, chosen: after their last step programs print a summary."""
 
 
 class About(enum.Enum):
@@ -286,3 +300,16 @@ def last_progress(text: Text) -> int:
         if _PROGRESS.search(text.lines[index].text[:_LONGEST_PROGRESS]):
             return index
     return -1
+
+
+def ended_well(text: Text) -> Line | None:
+    """Return the last line in which a program says that it has done its work, or serves requests.
+
+    Only what stands near the end counts: of a program that went on nobody knows how it ended.
+    """
+    for line in reversed(text.lines[-_AT_THE_END:]):
+        said = line.text[:_LONGEST_PROGRESS]
+        step = _OF_ALL.search(said)
+        if _ENDED_WELL.search(said) or (step is not None and step[1] == step[2]):
+            return line
+    return None

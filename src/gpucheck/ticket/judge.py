@@ -29,6 +29,7 @@ from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
+from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
@@ -38,7 +39,6 @@ from gpucheck.ticket.reading import Reading, read
 from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
 
-_COLLECT_ENV = "python -m torch.utils.collect_env"
 _NVIDIA_SMI = "nvidia-smi"
 
 
@@ -76,7 +76,7 @@ def judge(text: Text, tables: Tables) -> Report:
         again = (
             _judged(joined_reading, tables)
             for joined_reading in joined
-            if not joined_reading.says_the_same(reading)
+            if not joined_reading.says_the_same(reading) and not _loses(joined_reading, reading)
         )
         report = next(
             (joined_report for joined_report in again if _names_more(joined_report, report)), report
@@ -87,11 +87,11 @@ def judge(text: Text, tables: Tables) -> Report:
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     """Return a report without a cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    examined = reading.recognised or pasted.failure is not None
+    examined = reading.recognised or pasted.failure is not None or pasted.ended_well is not None
     if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
         return report
     leads = leads_of(reading.text.lower, doubts_only=report.verdict != "unknown")
-    if not leads:
+    if not leads or is_only_printed(reading.text):
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
@@ -101,6 +101,11 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
 def _is_settled(report: Report, reading: Reading) -> bool:
     """Whether a cause is named by more than the exception that the text is about."""
     return bool(report.root_causes) and (bool(reading.matches) or reading.failure is None)
+
+
+def _loses(joined: Reading, reading: Reading) -> bool:
+    """Whether joining lines hid the exception, and no message explains more than it did."""
+    return reading.failure is not None and joined.failure is None and not joined.matches
 
 
 def _names_more(report: Report, than: Report) -> bool:
@@ -143,13 +148,14 @@ def _open_questions(
 ) -> tuple[OpenQuestion, ...]:
     """Return what keeps the text from being called healthy; () if nothing does."""
     pasted = snapshot.get(Pasted)
-    if not recognised and pasted.failure is None and (pasted.complaint or not pasted.tells):
+    shows = pasted.tells or pasted.ended_well or pasted.cut_off
+    if not recognised and pasted.failure is None and (pasted.complaint or not shows):
         return (
             _question(
                 say("Does the text say anything about PyTorch, CUDA or a GPU?"),
                 "pasted.readers",
                 say("no format and no message was recognised"),
-                _COLLECT_ENV,
+                asked_about(pasted),
             ),
         )
     if any(finding.severity is not Severity.INFO for finding in diagnosis.standing):
@@ -170,7 +176,7 @@ def _open_questions(
         return open_already
     if pasted.leads and not recognised and pasted.failure is None:
         reason = say("no line shows a fault, but many texts in such words are about one")
-        return (_question(say("What fails?"), "pasted.leads", reason, _COLLECT_ENV),)
+        return (_question(say("What fails?"), "pasted.leads", reason, asked_about(pasted)),)
     return ()
 
 
@@ -179,7 +185,7 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     pasted = snapshot.get(Pasted)
     if pasted.failure is not None:
         reason = say("the text shows an exception of the environment, but no known cause")
-        return (_question(say("What causes it?"), "pasted.failure", reason, _COLLECT_ENV),)
+        return (_question(say("What causes it?"), "pasted.failure", reason, asked_about(pasted)),)
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
         fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
         reason = say("the text says that CUDA is not available, but not why")
@@ -191,19 +197,21 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
         return (_question(say("What failed?"), "pasted.cut_off", reason, end),)
     if pasted.complaint is not None:
         reason = say("the text says that something in the environment fails, but no line shows why")
-        return (_question(say("What fails?"), "pasted.complaint", reason, _COLLECT_ENV),)
+        asked = asked_about(pasted)
+        return (_question(say("What fails?"), "pasted.complaint", reason, asked),)
     return ()
 
 
 def _of_facts(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     """Return what is open because an inventory lacks facts."""
     torch, nvml = snapshot.get(TorchBuild), snapshot.get(Nvml)
-    if snapshot.get(Pasted).tells or torch.built_for not in (None, "cuda"):
+    pasted = snapshot.get(Pasted)
+    if pasted.tells or pasted.ended_well or torch.built_for not in (None, "cuda"):
         return ()
     if nvml.gpus and (torch.built_for == "cuda" or nvml.init_code == 0):
         return ()  # the driver lists its GPUs: all that such an output can show is in order
     fact = "torch.built_for" if torch.built_for is None else "nvml.gpus"
-    command = _COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
+    command = COLLECT_ENV if torch.built_for is None else _NVIDIA_SMI
     question, reason = say("Does PyTorch work with this GPU?"), say("the text does not say")
     return (_question(question, fact, reason, command),)
 

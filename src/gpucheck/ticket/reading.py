@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
+from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
 from gpucheck.log_patterns.form import Strength
@@ -13,11 +14,16 @@ from gpucheck.log_patterns.matcher import Match, names_a_part, search
 from gpucheck.log_patterns.roles import SILENT, Role, role_of, role_of_line
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.ticket.complaints import first_complaint_of_environment, is_wish, tells_something
+from gpucheck.ticket.complaints import (
+    first_complaint_of_environment,
+    is_wish,
+    short_complaint,
+    tells_something,
+)
 from gpucheck.ticket.completion import complete, known_facts
 from gpucheck.ticket.cuda_errors import first_complaint, first_gpu_error, with_names
 from gpucheck.ticket.exceptions import cut_off
-from gpucheck.ticket.failure import Failure, failure_of, last_progress
+from gpucheck.ticket.failure import Failure, ended_well, failure_of, last_progress
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
 from gpucheck.ticket.owner import accuses
@@ -80,16 +86,11 @@ def read(text: Text, tables: Tables) -> Reading:
     failed = first_gpu_error(text)
     if failed is None and not matches:
         failed = first_complaint(text)
+    tells = tells_something(text)
     if not matches and failure is None:
-        head = cut_off(text)
-        if head is not None:
-            machine.fill(Pasted, "cut_off", quote(head.text), head)
-        complaint = first_complaint_of_environment(text)
-        if complaint is not None:
-            quoted = quote(complaint.text)
-            machine.fill(Pasted, "complaint", quoted, complaint)
+        _fill_open(machine, text, tells=tells)
     if failed is not None:
-        machine.fill(Pasted, "gpu_error", quote(failed.text), failed)
+        machine.fill(Pasted, "gpu_error", quote(failed.quoted), failed)
     return Reading(
         text=text,
         own=own,
@@ -98,9 +99,21 @@ def read(text: Text, tables: Tables) -> Reading:
         sections=machine.sections(),
         found=found,
         failure=failure,
-        tells=tells_something(text),
+        tells=tells,
         matches=(*matches, *(own.matches if own is not None else ())),
     )
+
+
+def _fill_open(machine: Machine, text: Text, *, tells: bool) -> None:
+    """Fill in what decides about a text in which no message and no exception was found."""
+    gpus = bool(machine.items(Nvml, "gpus"))
+    complaint = first_complaint_of_environment(text)
+    if complaint is None and not tells:
+        complaint = short_complaint(text, beside_gpus=gpus)
+    found = {"cut_off": cut_off(text), "complaint": complaint, "ended_well": ended_well(text)}
+    for field, line in found.items():
+        if line is not None:
+            machine.fill(Pasted, field, quote(line.quoted), line)
 
 
 def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:

@@ -9,9 +9,12 @@ from msgspec.structs import replace
 from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence
+from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
-from gpucheck.language import Language, Sentence, say, speaking, spoken
+from gpucheck.language import Language, Sentence, in_turn, say, speaking, spoken
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line
 from gpucheck.output.blocks import Words
@@ -20,26 +23,30 @@ from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
+from gpucheck.ticket.complaints import COLLECT_ENV, asked_about
 from gpucheck.ticket.owner import accuses
 
 _QUOTED, _FIXES = 3, 2  # chosen: a reply is read by the reporter, who knows the ticket
-_COLLECT_ENV = "python -m torch.utils.collect_env"
-_TO_SEND = {
-    "driver": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'", _COLLECT_ENV),
-    "cluster": (_COLLECT_ENV, "NCCL_DEBUG=INFO torchrun SCRIPT"),
+_DRIVER_SAYS: dict[str, tuple[str, ...]] = {
+    "macos": (),
+    "windows": ("nvidia-smi",),
+    "wsl": ("nvidia-smi", "wsl.exe --version"),
+    "jetson": ("cat /etc/nv_tegra_release", "sudo dmesg | grep -iE 'nvgpu|nvrm'"),
+    "": ("nvidia-smi", "sudo dmesg | grep -iE 'nvrm|xid|nvidia'"),
 }
+"""What shows more about a driver, by platform."""
 _THANKS = say("Thank you for the report.")
 _OTHERWISE = say("If that does not help, please send the complete output of:")
 _SEND = say("Please send the complete output of:")
 _UNKNOWN = say("What you sent does not show the cause yet.")
-_HEALTHY = say(
-    "What you sent shows a working environment: PyTorch, CUDA and the GPU are in order there. The "
-    "failure is most likely in the program or library itself."
+_WORKS = say("What you sent shows no fault: PyTorch can use CUDA and the GPU there.")
+_OF_PROGRAM = say("If something fails there, the program or a library is most likely the cause.")
+_DRIVER_WORKS = say(
+    "What you sent shows no fault: the driver finds its GPU. Whether PyTorch can use it is not "
+    "shown."
 )
-_NOTHING = say(
-    "Nothing in what you sent shows a fault of the environment: of the driver, CUDA, the "
-    "installation of PyTorch or the GPU."
-)
+_NOTHING = say("Nothing in what you sent shows a fault of the driver, CUDA, PyTorch or the GPU.")
+_IF_NOT = say("If something does not work, please send its complete output, and that of:")
 
 # Chosen: people write their prose first; 750 change no answer on 752 labelled tickets.
 _MOST_PROSE = 3000
@@ -75,18 +82,30 @@ def _reply(report: Report) -> str:
     parts = [spoken(_THANKS)]
     if report.root_causes:
         parts += _cause(report)
+    elif report.verdict == "healthy":
+        parts += [escaped(in_turn(_healthy(report))), *_if_not(report)]
     else:
-        parts.append(spoken(_no_cause(report)))
-        if report.verdict != "healthy":
-            parts += _what_to_send(report)
+        parts += [spoken(_UNKNOWN), *_what_to_send(report)]
     parts.append(code(trailer(report.verdict, report.root_causes, spoken(_THANKS))))
     return "\n\n".join(parts) + "\n"
 
 
-def _no_cause(report: Report) -> Sentence:
-    if report.verdict != "healthy":
-        return _UNKNOWN
-    return _HEALTHY if worked(report) else _NOTHING
+def _healthy(report: Report) -> tuple[Sentence, ...]:
+    """Return what is in order, as far as the text shows it."""
+    snapshot = report.snapshot
+    if snapshot.get(Pasted).cuda_available or snapshot.get(Pasted).own_verdict == "healthy":
+        return _WORKS, _OF_PROGRAM
+    if worked(report) or (snapshot.get(Nvml).gpus and snapshot.get(Nvml).init_code == 0):
+        return (_DRIVER_WORKS,)
+    return (_NOTHING,)
+
+
+def _if_not(report: Report) -> list[str]:
+    """Ask for what would show a fault that the text does not show."""
+    wanted = asked_about(report.snapshot.get(Pasted))
+    if isinstance(wanted, Sentence):
+        return [escaped(say("If something does not work, please send {what}.", what=wanted))]
+    return [spoken(_IF_NOT), block((wanted,))]
 
 
 def _cause(report: Report) -> list[str]:
@@ -104,7 +123,7 @@ def _cause(report: Report) -> list[str]:
     for other in others:
         also = say("It may also be: {cause} ({finding}).", cause=_named(other), finding=other.slug)
         parts.append(_as_code(also, other))
-    send = _to_send(first)
+    send = _to_send(first, report)
     return [*parts, spoken(_OTHERWISE), block(send)] if send else parts
 
 
@@ -120,7 +139,12 @@ def _sentence(finding: Finding) -> Sentence:
 
 def _named(finding: Finding) -> str:
     """Return the headline without its word about confidence, which the sentence already has."""
-    return headline(replace(finding, confidence=Confidence.CERTAIN))
+    words = headline(replace(finding, confidence=Confidence.CERTAIN))
+    if not isinstance(words, Sentence):
+        return words
+    begins = words.key[1:].partition("}")[0] if words.key.startswith("{") else ""
+    is_ours = not begins or isinstance(words.params.get(begins), Sentence)
+    return words.within() if is_ours else words  # the name of a package keeps its capitals
 
 
 def _as_code(sentence: Sentence, finding: Finding) -> str:
@@ -129,20 +153,33 @@ def _as_code(sentence: Sentence, finding: Finding) -> str:
     return f"{before}{code(finding.slug)}{after}" if slug else after
 
 
-def _to_send(finding: Finding) -> tuple[str, ...]:
+def _to_send(finding: Finding, report: Report) -> tuple[str, ...]:
     """Return the most informative output to ask for if the fix did not help, by area."""
     rule = all_rules().get(finding.slug)
     if rule is not None and not accuses(rule.slug):
         return ()  # a report on the environment would not tell more
     family = rule.family if rule is not None else ""
-    return _TO_SEND.get(family, (_COLLECT_ENV,))
+    read = report.snapshot.get(Pasted).readers or ()
+    environment = () if COLLECT_ENV.rpartition(".")[2] in read else (COLLECT_ENV,)
+    if family == "driver":
+        return (*_DRIVER_SAYS[_platform(report.snapshot.get(System))], *environment)
+    return (*environment, "NCCL_DEBUG=INFO torchrun SCRIPT") if family == "cluster" else environment
+
+
+def _platform(system: System) -> str:
+    """Return by which commands a driver is asked there."""
+    if system.jetson:
+        return "jetson"
+    if system.wsl:
+        return "wsl"
+    return system.os if system.os in ("windows", "macos") else ""
 
 
 def _what_to_send(report: Report) -> list[str]:
     """Ask for what would decide: words (a Sentence) in a sentence, a command in a block."""
     # Only of a text the reasons are ours: a saved machine brings its own, of anybody.
     asked = report.open_questions if report.snapshot.origin == "pasted" else ()
-    wanted = next(filter(None, map(_asked_for, asked)), _COLLECT_ENV)
+    wanted = next(filter(None, map(_asked_for, asked)), COLLECT_ENV)
     if isinstance(wanted, Sentence):
         return [escaped(say("Please send {what}.", what=wanted))]
     return [spoken(_SEND), block((wanted,))]

@@ -29,9 +29,13 @@ _PUNCTUATION = {
 }
 _WITH_BLANK = {"\uff1a": ": ", "\uff0c": ", "}
 """Full-width punctuation also replaces a blank."""
+_MARKS = "\uff0c\uff1b\uff01\uff1f"
+"""Comma, semicolon, exclamation and question mark, which a quote keeps. Not the colon: redaction
+knows names and secrets by what stands before them."""
 _MOJIBAKE = ("ï¼\x9a", "ï¼š", "£º")
 """The colon of Chinese texts, in UTF-8 and in GBK, decoded as Latin-1."""
 _PLAIN = {**_CONTROL, **_PUNCTUATION}
+_TYPED = {odd: plain for odd, plain in _PLAIN.items() if chr(odd) not in _MARKS}
 _ORDINARY = bytes(code for code in range(128) if code not in _CONTROL)
 """The bytes of an ASCII block in which nothing has to be replaced."""
 # Only tags that trackers and mails write: <string> and <module> are Python's.
@@ -91,12 +95,10 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
     block = _without_margins(block.replace("\r\n", "\n"), first)
     if "\x1b" in block:
         block = _ESCAPES.sub("", block)
+    typed: list[str] = []
     if not block.isascii() or block.encode("ascii").translate(None, _ORDINARY):
-        for odd in _MOJIBAKE:
-            block = block.replace(odd, ":")
-        for odd, plain in _WITH_BLANK.items():
-            block = block.replace(f"{odd} ", odd).replace(odd, plain)
-        block = block.translate(_PLAIN)
+        typed = block.split("\n") if any(mark in block for mark in _MARKS) else []
+        block = _plain(block)
     if "&" in block and _ENTITY.search(block):
         block = html.unescape(block)
     if "</" in block or "<br" in block:
@@ -113,7 +115,35 @@ def clean(block: str, first: int, file: str = "") -> list[Line]:
             lines.append(_line(number, text, file))
         else:
             lines.append(Line(number, text[:LONGEST_LINE].rstrip(), "", file))
-    return lines
+    if not typed:
+        return lines
+    # A character reference may stand for the end of a line: then there are more than were typed.
+    return [
+        _with_marks(line, typed[line.number - first]) if line.number - first < len(typed) else line
+        for line in lines
+    ]
+
+
+def _plain(text: str) -> str:
+    """Return a text with ordinary punctuation."""
+    for odd in _MOJIBAKE:
+        text = text.replace(odd, ":")
+    for odd, plain in _WITH_BLANK.items():
+        text = text.replace(f"{odd} ", odd).replace(odd, plain)
+    return text.translate(_PLAIN)
+
+
+def _with_marks(line: Line, typed: str) -> Line:
+    """Return a line with what a quote of it shows, if its marks were replaced, and nothing else."""
+    if not any(mark in typed for mark in _MARKS):
+        return line
+    plain = _plain(typed).rstrip()
+    prefix = len(plain) - len(line.text)
+    if not plain.endswith(line.text) or not typed[:prefix].isascii():
+        return line
+    colon = next(iter(_WITH_BLANK))
+    shown = typed[prefix:].replace(f"{colon} ", colon).replace(colon, _WITH_BLANK[colon])
+    return msgspec.structs.replace(line, typed=shown.translate(_TYPED).rstrip())
 
 
 def _without_margins(block: str, first: int) -> str:
