@@ -25,6 +25,8 @@ async function run() {
       runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"] });
     const dark = frame.contentWindow.matchMedia("(prefers-color-scheme: dark)").matches;
     said.push({ name: frame.title, dark: dark, passes: found.passes.length,
+      wider: page.documentElement.scrollWidth > frame.contentWindow.innerWidth,
+      unseen: [...page.images].filter((one) => !one.naturalWidth).map((one) => one.src),
       violations: found.violations.map((one) => ({ id: one.id,
         nodes: one.nodes.slice(0, 3).map((node) => node.html + " " + node.failureSummary) })) });
   }
@@ -59,7 +61,8 @@ def opened(file: Path, folder: Path, *, dark: bool = False, seconds: int = 300) 
     scheme = 0 if dark else 1
     command = (
         browser(), "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run",
-        "--disable-background-networking", f"--user-data-dir={folder / 'profile'}",
+        "--disable-background-networking", "--allow-file-access-from-files",
+        f"--user-data-dir={folder / 'profile'}",
         f"--blink-settings=preferredColorScheme={scheme}", "--window-size=1280,900",
         "--virtual-time-budget=600000", "--dump-dom", file.as_uri(),
     )  # fmt: skip
@@ -73,11 +76,22 @@ def opened(file: Path, folder: Path, *, dark: bool = False, seconds: int = 300) 
 def examined(
     pages: dict[str, str], folder: Path, *, dark: bool, width: int = 1280
 ) -> list[dict[str, object]]:
-    """Return what axe says of each page; its policy is left out, which forbids other scripts."""
+    """Return what axe says of each page; its policy is left out, which forbids other scripts.
+
+    Args:
+        pages: the text of each page, or its address (``file://``) if it has styles beside it.
+        folder: where the browser may write.
+        dark: whether the reader prefers dark pages.
+        width: that of the window, in CSS pixels.
+    """
     frames = "".join(
         f'<iframe title="{escape(name)}" width="{width}" height="900" '
-        f'srcdoc="{escape(_POLICY.sub("", text))}"></iframe>'
-        for name, text in pages.items()
+        + (
+            f'src="{escape(page)}"></iframe>'
+            if page.startswith("file://")
+            else f'srcdoc="{escape(_POLICY.sub("", page))}"></iframe>'
+        )
+        for name, page in pages.items()
     )
     runner = folder / "runner.html"
     runner.write_text(

@@ -94,6 +94,7 @@ def _settings(language: Language, url: str) -> dict[str, object]:
         "templates_path": [str(_TOOLS / "docs_site" / "templates")],
         "html_static_path": [str(_TOOLS / "docs_site" / "static")],
         "html_css_files": ["site.css"],
+        "html_js_files": ["scrolling.js"],
         "html_baseurl": address if url else "",
         "site_url": url,
         "html_copy_source": False,

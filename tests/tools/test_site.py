@@ -10,7 +10,7 @@ from each import each
 from language.english_left import english_left
 
 from gpucheck.findings import all_rules
-from gpucheck.language import Language
+from gpucheck.language import Language, speaking
 from gpucheck.log_patterns.loading import all_messages
 
 _FENCED = re.compile(r"^(`{3,})(?:text|sh)\n(?P<lines>.*?)\n\1$", re.MULTILINE | re.DOTALL)
@@ -52,6 +52,8 @@ def test_titles_are_words_and_names_keep_their_letters() -> None:
     titles = {slug: findings.title(rule) for slug, rule in all_rules().items()}
     assert titles["driver-missing"] == "No driver is installed for a GPU"
     assert titles["cudnn-runtime-failure"].startswith("cuDNN ")
+    with speaking("zh"):
+        assert findings.title(all_rules()["memlock-too-low"]).startswith("memlock ")
     assert not set(titles.values()) & set(titles)
 
 

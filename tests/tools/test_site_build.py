@@ -70,6 +70,20 @@ def test_two_builds_of_the_whole_site_are_the_same_and_have_every_page(tmp_path:
     assert "No driver is installed for a GPU</a>" in tree.partition("</aside>")[0]
 
 
+def test_what_the_theme_lacks_is_mended() -> None:
+    body = (
+        '<a>Skip to content</a><aside class="sidebar-drawer"><aside class="toc-drawer no-toc">'
+        '<th class="head"><p></p></th><code><span class="pre">--gpus</span></code>'
+    )
+    english, chinese = (extension.mended(body, language) for language in ("en", "zh"))
+    assert english == (
+        '<a>Skip to content</a><aside aria-label="Pages" class="sidebar-drawer">'
+        '<aside aria-label="On this page" class="toc-drawer no-toc">'
+        '<td></td><code><span class="pre whole">--gpus</span></code>'
+    )
+    assert "<a>跳到正文</a>" in chinese
+
+
 def _one_page(monkeypatch: pytest.MonkeyPatch, home: str, page: str) -> None:
     """Let a site have two pages."""
 

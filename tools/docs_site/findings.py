@@ -5,11 +5,11 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from docs_site.markdown import block, code, plain, prose
-from docs_site.words import words
+from docs_site.words import Words, words
 from gpucheck.facts.claims import Confidence
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
-from gpucheck.language import Language, speaking, spoken
+from gpucheck.language import Language, current_language, speaking, spoken
 from gpucheck.language.paragraphs import parts
 from gpucheck.log_patterns.form import FindingMessages, Message, compiled, headline
 from gpucheck.log_patterns.loading import all_messages
@@ -79,9 +79,10 @@ def title(rule: Rule) -> str:
 
 
 def _at_start(text: str) -> str:
-    """Return a text with a capital letter; names such as cuDNN keep theirs."""
+    """Return a text with a capital letter; names keep theirs, and Chinese has none."""
     first = text.partition(" ")[0]
-    return text[0].upper() + text[1:] if first.isalpha() and first.islower() else text
+    is_word = first.isalpha() and first.islower() and current_language() == "en"
+    return text[0].upper() + text[1:] if is_word and first != "gpucheck" else text
 
 
 def _sorted(rule: Rule, shown: Sequence[str]) -> tuple[list[str], list[str], list[str]]:
@@ -153,7 +154,8 @@ def _related(rule: Rule, language: Language) -> Iterator[str]:
         if slugs:
             yield f"{own[name]}\n"
             for slug in slugs:
-                yield f"- [{plain(title(all_rules()[slug]))}]({slug}.md) ({code(slug)})"
+                link = f"[{plain(title(all_rules()[slug]))}]({slug}.md)"
+                yield f"- {own['aside'].format(of=link, aside=code(slug))}"
             yield ""
 
 
@@ -166,7 +168,7 @@ def index(language: Language) -> str:
         for family in FAMILIES:
             rules = [rule for rule in by_title if rule.family == family]
             parts.append(f"## {plain(own['family'].format(family=spoken(term(family))))}\n")
-            parts += [_entry(rule) for rule in rules]
+            parts += [_entry(rule, own) for rule in rules]
             parts.append("")
         # One list, because the sidebar shows no families.
         names = "\n".join(rule.slug for rule in by_title)
@@ -179,6 +181,7 @@ def _place(rule: Rule) -> bytes:
     return title(rule).casefold().encode("gb18030")
 
 
-def _entry(rule: Rule) -> str:
-    severity = spoken(term(rule.severity.value))
-    return f"- [{plain(title(rule))}]({rule.slug}.md) ({code(rule.slug)}, {plain(severity)})"
+def _entry(rule: Rule, own: Words) -> str:
+    link = f"[{plain(title(rule))}]({rule.slug}.md)"
+    aside = own["comma"].join((code(rule.slug), plain(spoken(term(rule.severity.value)))))
+    return f"- {own['aside'].format(of=link, aside=aside)}"

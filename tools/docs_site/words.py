@@ -9,9 +9,13 @@ WORDS: dict[Language, Words] = {
         "findings": "Findings",
         "guides": "Guides",
         "project": "Project",
+        "pages": "Pages",
+        "contents": "On this page",
         "examples": "Files in {folder}",
         "about": "All findings of gpucheck, by family. `gpucheck explain NAME` prints these pages.",
         "other": "中文",
+        "aside": "{of} ({aside})",
+        "comma": ", ",
         "family": "Family: {family}",
         "fix": "Fix",
         "meaning": "What it means",
@@ -48,12 +52,16 @@ WORDS: dict[Language, Words] = {
         "findings": "问题一览",
         "guides": "文档",
         "project": "项目",
+        "pages": "全部页面",
+        "contents": "本页目录",
         "examples": "{folder} 中的文件",
         "about": (
             "gpucheck 能找出的全部问题，按类别排列。`gpucheck --lang zh explain 名称` "
             "显示同样的内容。"
         ),
         "other": "English",
+        "aside": "{of}（{aside}）",
+        "comma": "，",
         "family": "类别：{family}",
         "fix": "解决办法",
         "meaning": "含义",
@@ -85,6 +93,18 @@ WORDS: dict[Language, Words] = {
         "description": "{title}：原因、gpucheck 如何识别、报错信息和解决办法",
     },
 }
+
+THEME_IN_CHINESE = {
+    "Toggle site navigation sidebar": "打开或关闭导航栏",
+    "Toggle table of contents sidebar": "打开或关闭本页目录",
+    "Toggle Light / Dark / Auto color theme": "切换浅色、深色或自动配色",
+    "Toggle navigation of ": "展开或收起：",
+    "Skip to content": "跳到正文",
+    "Back to top": "回到顶部",
+    r"Made with (<a [^>]{1,99}>Sphinx</a>) and <a [^>]{1,99}>@pradyunsg</a>'s"
+    r"\s{1,99}(<a [^>]{1,99}>Furo</a>)": r"由 \1 和 \2 生成",
+}
+"""What furo says in English in every language, as patterns."""
 
 
 def words(language: Language) -> Words:
