@@ -24,8 +24,8 @@ ONLY_ON_LINUX = {
     "shm-too-small", "system-library-too-old", "wsl-driver-problem",
 }  # fmt: skip
 """Findings about what Windows does not have: NCCL, modules of the kernel, containers, WSL."""
-ALONE = {"torch-import-broken", "not-gpu-related"}
-"""Findings with one such fix: LD_PRELOAD, the limit on open files."""
+ALONE = {"torch-import-broken", "not-gpu-related", "torch-rocm-or-other-build"}
+"""Findings with one such fix: LD_PRELOAD, the limit on open files, the device files of ROCm."""
 REPORT = """PyTorch version: 2.9.1+cu128
 Is debug build: False
 CUDA used to build PyTorch: 12.8

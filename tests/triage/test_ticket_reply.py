@@ -74,3 +74,67 @@ def test_a_build_of_unknown_version_is_named_without_none() -> None:
 def test_a_condition_of_an_image_ends_before_its_comma() -> None:
     words = "requirement error: unsatisfied condition: cuda>=12.8, please update your driver"
     assert "cuda&gt;=12.8, which" in reply(triage(f"nvidia-container-cli: {words}"))
+
+
+SMI = K40M.partition("\n\n")[0].replace("470.256.02", "570.172.08").replace("11.4", "12.8")
+SMI = SMI.replace("Tesla K40m ", "NVIDIA A100").replace("11441MiB", "81920MiB")
+
+
+def test_only_what_was_seen_is_said_to_work() -> None:
+    table = reply(triage(SMI))
+    assert "the driver finds its GPU. Whether PyTorch can use it is not shown." in table
+    torch = reply(triage("PyTorch version: 2.6.0+cu124\nIs CUDA available: True\n"))
+    assert "PyTorch can use CUDA and the GPU there." in torch
+    asked = reply(triage("How do I train on several GPUs? Is there an example for two cards?"))
+    assert "works" not in asked
+    assert "driver finds" not in asked
+    assert all("please send" in answer for answer in (table, torch, asked))
+
+
+def test_what_was_sent_is_not_asked_for_again() -> None:
+    environment = "PyTorch version: 2.6.0+cu124\nIs CUDA available: True\nOS: Ubuntu 24.04\n"
+    assert "collect_env" not in reply(triage(environment))
+    assert "the command that you run, with its complete output" in reply(triage(environment))
+    failed = "RuntimeError: Found no NVIDIA driver on your system\n"
+    assert "collect_env" in reply(triage(failed))
+
+
+def test_a_driver_is_asked_by_the_commands_of_its_platform() -> None:
+    failed = "RuntimeError: Failed to initialize NVML: Driver/library version mismatch\n"
+    assert "dmesg" in reply(triage(failed))
+    assert "dmesg" not in reply(triage(f"{failed}OS: Microsoft Windows 11 Pro\n"))
+    wsl = "Linux pc 5.15.153.1-microsoft-standard-WSL2 x86_64 GNU/Linux\n"
+    assert "wsl.exe --version" in reply(triage(failed + wsl))
+    mac = "OS: macOS 15.5 (arm64)\nAssertionError: Torch not compiled with CUDA enabled\n"
+    assert triage(mac).root_causes[0] == "no-nvidia-gpu"
+    assert "nvidia-smi\n" not in reply(triage(mac))
+
+
+def test_who_cannot_install_and_who_waits_are_asked_for_something_else() -> None:
+    assert "the command that installs it" in reply(triage("torch 装不上"))
+    assert "安装时所用的命令" in reply(triage("pip install of torch fails"), "zh")
+    assert "`nvidia-smi` while the program runs" in reply(triage("My GPU is slow, please help"))
+
+
+def test_a_quote_keeps_its_punctuation() -> None:
+    said = "[rank0]: 提示：Torch not compiled with CUDA enabled，怎么解决？急！"
+    assert "`line 1: 提示: Torch not compiled with CUDA enabled，怎么解决？急！`" in reply(
+        triage(said)
+    )
+    kernel = "IndexKernel.cu:92: operator(): block: [0,0,0], Assertion `index >= 0` failed."
+    assert f"`` line 1: {kernel} ``" in reply(triage(f"torch\n{kernel}".partition("\n")[2]))
+
+
+def test_a_message_ends_where_a_chinese_sentence_begins() -> None:
+    report = triage("报错RuntimeError: The first array is empty，请问怎么解决，谢谢！")
+    assert report.causes[0].headline.endswith("RuntimeError: The first array is empty")
+
+
+def test_a_cause_within_a_sentence_begins_with_a_small_letter_unless_it_is_a_name() -> None:
+    sentences = {
+        "log> nvrm: xid (pci:0000:3b:00): 79, GPU has fallen off the bus.": "The cause is: Xid 79",
+        "AssertionError: Torch not compiled with CUDA enabled": "likely: this PyTorch is",
+        "ValueError: torch is too small": "cause is: the program fails",
+    }
+    for text, begins in sentences.items():
+        assert begins in reply(triage(text))

@@ -135,7 +135,7 @@ def test_an_empty_text_is_called_empty(empty: str) -> None:
 def test_cuda_that_is_not_available_for_no_visible_reason_is_unknown() -> None:
     report = triage(HEALTHY.replace("available: True", "available: False"))
     assert report.verdict == "unknown"
-    assert "ask for: gpucheck" in report.open_questions[0].reason
+    assert "torch.cuda.init()" in report.open_questions[0].reason
 
 
 @pytest.mark.parametrize(

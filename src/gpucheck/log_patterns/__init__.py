@@ -61,9 +61,10 @@ numbers of the match; these are the functions in ``named_conditions.py``.
 **Other keys of a message.** ``stands = true``: facts that look fine do not refute it. ``severity``
 is "error" where it is not given. ``elsewhere = true``: it counts only in a text that says nothing
 about PyTorch, CUDA or a GPU. ``code = true``: it counts in source code, too. ``distinct`` is a
-named group that must be found with two different values. ``[[message.fix]]`` is what to do where
-the message says more than the finding, ``fixes_of`` the name of another message with the same
-fixes; ``{group}`` in a command stands for a named group, which must match digits only.
+named group that must be found with two different values, in lines that agree in the groups of
+``same``. ``[[message.fix]]`` is what to do where the message says more than the finding,
+``fixes_of`` the name of another message with the same fixes; ``{group}`` in a command stands for a
+named group, which must match digits only.
 
 A wheel has the same values in one JSON file, which the build hook writes; an editable install and
 the source tree read the TOML.

@@ -40,6 +40,8 @@ from gpucheck.ticket.settled import settled_with, silent_rules
 from gpucheck.ticket.unwrap import unwrapped
 
 _NVIDIA_SMI = "nvidia-smi"
+_FIRST_USE = 'python -c "import torch; torch.cuda.init()"'
+"""It prints why CUDA does not start, where is_available says only that it does not."""
 
 
 def triage(text: str | bytes, tables: Tables | None = None) -> Report:
@@ -95,7 +97,10 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
-    return judge_saved(report.snapshot.with_section(pasted), tables)
+    snapshot = report.snapshot.with_section(pasted)
+    if report.verdict == "unknown":  # leads add nothing to a judgement that is open already
+        return msgspec.structs.replace(report, snapshot=snapshot)
+    return judge_saved(snapshot, tables)
 
 
 def _is_settled(report: Report, reading: Reading) -> bool:
@@ -169,7 +174,7 @@ def _open_questions(
     if pasted.gpu_error is not None:
         reason = say("the text reports a failure of the GPU or of CUDA, but not its cause")
         question = say("What fails on the GPU?")
-        return (_question(question, "pasted.gpu_error", reason, "gpucheck"),)
+        return (_question(question, "pasted.gpu_error", reason, asked_about(pasted)),)
     if pasted.cuda_available or snapshot.get(CudaDriver).init_code == 0:
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
@@ -189,7 +194,7 @@ def _of_failure(snapshot: Snapshot) -> tuple[OpenQuestion, ...]:
     if pasted.cuda_available is False and snapshot.get(TorchBuild).built_for in ("cuda", None):
         fact, question = "pasted.cuda_available", say("Why is CUDA not available?")
         reason = say("the text says that CUDA is not available, but not why")
-        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else "gpucheck"
+        command = _NVIDIA_SMI if snapshot.get(Nvml).driver_release is None else _FIRST_USE
         return (_question(question, fact, reason, command),)
     if pasted.cut_off is not None:
         reason = say("the traceback is cut off before its last line, which says what failed")
