@@ -88,7 +88,16 @@ def test_uv_may_take_torch_from_another_index_than_the_rest() -> None:
     )
 
 
-@each("wanted", [("vllm", "sglang"), ("vllm", "xformers"), ("sglang", "torchcodec")])
+def test_two_that_exclude_each_other_are_no_set() -> None:
+    """Pip says of these that it is impossible: they pin two releases of outlines_core."""
+    done = run("recommend", "--gpu", "H100", "--driver", "580", "--os", "linux", "--arch", "x86_64",
+               "--python-version", "3.12", "--with", "vllm,sglang")  # fmt: skip
+    assert done.exit_code == 1
+    words = " ".join(done.stdout.split())
+    assert "the releases of vllm and sglang for torch 2.13.0 (cu130) exclude each other" in words
+
+
+@each("wanted", [("vllm", "bitsandbytes"), ("vllm", "xformers"), ("sglang", "torchcodec")])
 def test_no_package_of_a_set_excludes_another(wanted: tuple[str, ...]) -> None:
     from packaging.specifiers import SpecifierSet  # noqa: PLC0415
 

@@ -64,9 +64,8 @@ class Companions:
         return next((found for found in sets if _agree(found, offer)), None)
 
     def lacking(self, offer: "Offer", situation: "Situation") -> tuple[str, ...]:
-        """Return which packages have no release for a build; if each has, all that disagree."""
-        none = tuple(n for n in self._wanted if not any(self._fitting(n, offer, situation)))
-        return none or self._wanted
+        """Return which packages have no release for a build, whatever the others need."""
+        return tuple(n for n in self._wanted if not any(self._fitting(n, offer, situation)))
 
     def _fitting(self, name: str, offer: "Offer", situation: "Situation") -> Iterator[Companion]:
         """Yield the releases of one package that fit, the newest first."""

@@ -189,7 +189,10 @@ class Offers:
         return Companions(self.tables, situation.companions).chosen(offer, situation)
 
     def without_companions(self, offer: Offer, situation: Situation) -> tuple[str, ...]:
-        """Return which packages of a situation have no release for an offer."""
+        """Return which packages of a situation have no release for an offer.
+
+        Where each of them has one, these disagree with each other.
+        """
         return Companions(self.tables, situation.companions).lacking(offer, situation)
 
     def cuda_for(self, situation: Situation) -> frozenset[str]:

@@ -199,10 +199,11 @@ class Reasons:
     def would_allow(self, limit: Limit, offer: Offer) -> str:
         """Say what changing one limit would allow."""
         if limit == "companions":
+            lacking = self._offers.without_companions(offer, self._situation)
             return say(
                 "{offer} would fit without {packages}.",
                 offer=offer,
-                packages=any_of(self._offers.without_companions(offer, self._situation)),
+                packages=any_of(lacking or self._situation.companions),
             )
         return say(
             "{offer} would fit with {change}.", offer=offer, change=self._change(limit, offer)
@@ -314,9 +315,15 @@ class Reasons:
                 needed=offer.glibc,
             )
         if limit == "companions":
+            if lacking := self._offers.without_companions(offer, self._situation):
+                return say(
+                    "the tables have no release of {packages} for {offer}",
+                    packages=any_of(lacking),
+                    offer=offer,
+                )
             return say(
-                "the tables have no release of {packages} for {offer}",
-                packages=any_of(self._offers.without_companions(offer, self._situation)),
+                "the releases of {packages} for {offer} exclude each other",
+                packages=listed(self._situation.companions),
                 offer=offer,
             )
         return say(

@@ -240,7 +240,10 @@ class _Search:
                 if (freed := self._freed(runnable, limits)) is not None
             ]
             if changes:
-                reasons = [self._reasons.excludes(limits, freed) for limits, freed in changes]
+                reasons = [
+                    self._reasons.excludes(limits, self._telling(runnable, limits) or freed)
+                    for limits, freed in changes
+                ]
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
                 if not runnable & self._meets["torch"]:
                     reasons.insert(0, self._reasons.no_code_admitted())
@@ -249,6 +252,17 @@ class _Search:
                 would = tuple(freed for _limits, freed in changes)
                 return Recommendation(best=None, reasons=tuple(reasons), would_fit=would)
         return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+
+    def _telling(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
+        """Return the newest offer for which there is each package, so that they exclude each other.
+
+        None if that is not why an offer does not fit.
+        """
+        if tuple(limits) != ("companions",):
+            return None
+        found = newest_first(self._fitting(runnable, ignored=limits), default_first=True)
+        lacking = self._offers.without_companions
+        return next((offer for offer in found if not lacking(offer, self._situation)), None)
 
     def _freed(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
         """Return the best offer once these limits are changed, None if that cannot help."""
