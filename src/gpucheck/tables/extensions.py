@@ -29,6 +29,8 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     `torch` is what its metadata requires ("==2.7.1"). `built_for_torch` and `built_with_cuda` are
     the releases that its own build makes wheels for, `cuda` and `cudnn` what it needs at run time
     ("12" is all of 12, "12.0+" this and newer), `capability_from` the lowest compute capability.
+    `pypi_build` is the build of torch for which the wheel on PyPI was compiled, and
+    `torch_index_builds` those that PyTorch's own index has a wheel for.
     """
 
     package: Words
@@ -39,6 +41,17 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     cuda: tuple[AtLeast, ...] = ()
     cudnn: tuple[AtLeast, ...] = ()
     capability_from: CapabilityText | None = None
+    pypi_build: Build | None = None
+    torch_index_builds: tuple[Build, ...] = ()
+
+    def build_for(self, cuda: str) -> str:
+        """Return the build of torch whose index has this release for a CUDA major; "" if none."""
+        builds = [build for build in self.torch_index_builds if _major_of(build) == cuda]
+        return max(builds, default="")
+
+    def is_for_other_cuda_on_pypi(self, cuda: str) -> bool:
+        """Whether PyPI's wheel is known to be for another CUDA major than this one."""
+        return self.pypi_build is not None and _major_of(self.pypi_build) != cuda
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
@@ -147,6 +160,11 @@ class Extensions(Table, frozen=True):
 
     def _releases(self) -> list[ExtensionRow]:
         return [row for row in self.rows if isinstance(row, ExtensionRow)]
+
+
+def _major_of(build: str) -> str:
+    """Return the CUDA major of a build: 13 of cu130."""
+    return build.removeprefix("cu")[:-1]
 
 
 def _plain(package: str) -> str:
