@@ -260,7 +260,7 @@ class Group:
             )
         else:
             detail = say(
-                "all ranks began the {what}, and none finished it within {seconds:.0f} s",
+                "every process began the {what}, and none finished it within {seconds:.0f} s",
                 what=what,
                 seconds=limit,
             )
