@@ -21,7 +21,7 @@ from gpucheck.tables.versions import minor
 class ExtensionFixes(Derived):
     """How to replace a compiled package that does not fit torch."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # torch, the machine and the tables
         self,
         torch: TorchBuild,
         packages: Packages,
@@ -226,7 +226,10 @@ class ExtensionFixes(Derived):
 
         None where PyPI has it as well.
         """
-        row, cuda = self._table.release(package, version), (self._torch.cuda or "").partition(".")[0]
+        row, cuda = (
+            self._table.release(package, version),
+            (self._torch.cuda or "").partition(".")[0],
+        )
         if row is None or not row.is_for_other_cuda_on_pypi(cuda):
             return None
         if not (build := row.build_for(cuda)):
@@ -239,9 +242,14 @@ class ExtensionFixes(Derived):
             cuda=cuda,
             torch=torch.partition("+")[0],
         )
-        index = self._indexes.of_build(build)
-        return self._install(
-            text, ["--no-deps", f"{package}=={version}", "--index-url", index], package
+        command = self._python.pip(
+            "install", "--force-reinstall", "--no-deps", f"{package}=={version}",
+            "--index-url", self._indexes.of_build(build),
+        )  # fmt: skip
+        return Fix(
+            text=text,
+            commands=(*self._python.get_pip(), command),
+            verify=self._python.verify(),
         )
 
     def _other_cuda_on_pypi(self, torch: str) -> str | None:

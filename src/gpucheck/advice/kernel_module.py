@@ -285,10 +285,10 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        "Run modprobe first: if it succeeds, that is all. If it says \"Key was "
-                        'rejected by service", enrol the key that signs modules here: choose a '
-                        "password, restart, and enter it under Enroll MOK, on the machine's own "
-                        "screen or remote console (BMC)."
+                        'If modprobe succeeds, that is all. If it says "Key was rejected by '
+                        'service", enrol the key that signs modules here: choose a password, '
+                        "restart, and enter it under Enroll MOK on its own screen (or BMC "
+                        "console)."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

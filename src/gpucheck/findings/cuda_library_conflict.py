@@ -55,9 +55,7 @@ _WAYS = {
 
 
 @RULE.check
-def check(
-    torch: TorchBuild, loading: Loading, advice: CopyFixes, wheels: WheelFixes
-) -> Judgement:
+def check(torch: TorchBuild, loading: Loading, advice: CopyFixes, wheels: WheelFixes) -> Judgement:
     """Report copies of libraries that lack what other libraries need of them."""
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))

@@ -164,8 +164,9 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
         return (given,)
     again = Fix(
         text=say(
-            "Restart this container on its host (docker restart CONTAINER): it had the GPU and lost "
-            "it, probably because `systemctl daemon-reload` was run there."
+            "Restart this container on its host ({command}): it had the GPU and lost it, probably "
+            "because `systemctl daemon-reload` was run there.",
+            command=f"{'podman' if container.runtime == 'podman' else 'docker'} restart CONTAINER",
         ),
         restart="container",
     )

@@ -74,7 +74,7 @@ _OF_LAPTOPS = r"Laptop|Mobile|Max-Q|\bMX[0-9]|[0-9]M\b"
 
 
 @RULE.check
-def check(  # the request, the bus, the driver and torch
+def check(  # noqa: PLR0913, PLR0917  # the request, the bus, the driver and torch
     request: Request,
     gpus: Gpus,
     nvml: Nvml,

@@ -48,9 +48,9 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     if system.os == "windows":
         text = say(
             "Run this in PowerShell (ignore audio devices). If it lists no GPU, this PC has none "
-            "of NVIDIA that is switched on, and PyTorch runs on the CPU. If it lists one whose problem is "
-            "CM_PROB_DISABLED, enable it in the Device Manager; for any other, install the driver "
-            "from https://www.nvidia.com/drivers. Then run gpucheck again."
+            "of NVIDIA that is switched on, and PyTorch runs on the CPU. If it lists one whose "
+            "problem is CM_PROB_DISABLED, enable it in the Device Manager; for any other, install "
+            "the driver from https://www.nvidia.com/drivers. Then run gpucheck again."
         )
         listing = "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
         return text, f"{listing} | select FriendlyName, Problem"

@@ -76,9 +76,16 @@ def _undecided(report: Report) -> str:
 def headline(finding: Finding) -> str:
     """Return the headline of a finding, with a word if the cause is not certain."""
     words = clean(finding.headline, 600)
-    if finding.confidence is Confidence.CERTAIN:
+    if finding.confidence is Confidence.CERTAIN or _is_observed(finding):
         return words
     return bracketed(words, term(finding.confidence.value))
+
+
+def _is_observed(finding: Finding) -> bool:
+    """Whether the headline is a fact of a machine; in a text it may be about another one."""
+    rule = all_rules().get(finding.slug)
+    by_text = any(fact.fact.startswith("pasted.") for fact in finding.evidence)
+    return rule is not None and rule.observes and not by_text
 
 
 def reach(report: Report, *, has_checks: bool = False) -> str:
