@@ -15,8 +15,11 @@ from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvml import Nvml, NvmlGpu
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import System
+from gpucheck.language import say, speaking, spoken
 from gpucheck.machine import LiveHost, RecordedHost, RecordingHost, read_machine
 from gpucheck.machine.base import Identity
+from gpucheck.machine.candidates import TargetWish
+from gpucheck.machine.target import find
 from gpucheck.output.machine_folder import RecordError, write
 from gpucheck.output.redact import Redaction
 
@@ -173,6 +176,33 @@ def test_what_hung_or_crashed_was_not_absent(
     )
     for answer in (host.nvml(), host.cuinit(), host.worker()):
         assert (answer.value, answer.problem, answer.missing) == (None, why, False)
+
+
+def test_a_sentence_of_ours_is_read_back_in_the_language_of_the_reader(tmp_path: Path) -> None:
+    silent = say("no answer in {stage} after {seconds:.0f} s", stage="nvmlInit", seconds=30.0)
+    why = say("timed-out: {problem}", problem=silent)
+    snapshot = Snapshot(
+        {"nvml": Nvml(problems={"*": why})},
+        ProbeRuns((ProbeRun(name="nvml", status="timed-out", problem=silent),)),
+        tables="1",
+        origin="live",
+    )
+    recording = RecordingHost(LiveHost())
+    find(recording, TargetWish(python="/nonexistent/python"))
+    folder = tmp_path / "machine"
+    write(folder, recording, [recording.recorded()], snapshot, expect={}, redaction=None)
+    host = RecordedHost(folder)
+    assert host.made is not None
+    target = find(host, TargetWish()).value
+    assert target is not None
+    words = (host.nvml().problem, host.made.failed["nvml"].words, target.detail)
+    assert words[:2] == (why, silent)
+    with speaking("zh"):
+        assert [spoken(each) for each in words] == [
+            "超时：nvmlInit：30 秒后仍没有响应",  # noqa: RUF001  # Chinese
+            "nvmlInit：30 秒后仍没有响应",  # noqa: RUF001
+            "--python：/nonexistent/python 不存在",  # noqa: RUF001
+        ]
 
 
 def test_no_path_leaves_the_folder(tmp_path: Path) -> None:

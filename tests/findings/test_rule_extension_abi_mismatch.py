@@ -124,6 +124,20 @@ def test_a_release_that_is_bound_to_this_torch_is_offered() -> None:
     assert "xformers==0.0.30" in commands(found)
 
 
+def test_a_release_that_pypi_has_for_another_cuda_is_in_the_index_of_pytorch() -> None:
+    """0.0.35 requires torch 2.10 or newer: the release fits, only its CUDA does not."""
+    other_cuda = file("xformers", version="0.0.35", libraries=("libcudart.so.12",), cuda="12")
+    torch = replace(TORCH, version="2.15.0+cu132", cuda="13.2")
+    (fix,) = hit(judge(other_cuda, torch=torch)).fixes
+    assert "the build of xformers 0.0.35 for CUDA 13" in fix.text
+    assert fix.commands[-1].endswith(
+        "install --force-reinstall --no-deps xformers==0.0.35 --index-url "
+        "https://download.pytorch.org/whl/cu130"
+    )
+    torch = replace(TORCH, version="2.9.1+cu118", cuda="11.8")
+    assert "whl/cu" not in commands(hit(judge(other_cuda, torch=torch)))  # nobody built it
+
+
 def test_wheels_made_for_this_torch_are_offered() -> None:
     torch = replace(TORCH, version="2.6.0+cu124", cuda="12.4")
     found = hit(judge(file("torch-scatter", version="2.1.2", symbols=(DECREF,)), torch=torch))
@@ -223,7 +237,7 @@ def test_the_part_for_torch_of_a_package_that_does_without_is_mentioned() -> Non
     found = hit(judge(file("open3d", symbols=(DECREF,), optional=True, name="open3d/torch_ops.so")))
     assert found.severity is Severity.INFO
     assert "open3d/torch_ops.so, which was compiled for another PyTorch" in found.headline
-    assert "requires no PyTorch" in found.headline
+    assert "works without PyTorch" in found.headline
     assert found.fixes[0].text.startswith("Nothing needs to be done")
 
 

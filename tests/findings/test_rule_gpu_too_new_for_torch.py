@@ -98,7 +98,7 @@ def test_an_old_gpu_is_not_too_new() -> None:
 
 def test_each_gpu_is_judged_and_the_others_are_named() -> None:
     answer = hit(judge(TORCH, nvml(A100, RTX_5090)))
-    assert "1 of 2 visible GPUs" in answer.headline
+    assert "GPU 0 (NVIDIA A100-SXM4-80GB) still works" in answer.headline
     assert f"GPU 0 ({A100}) still works" in answer.headline
     assert answer.evidence[2:] == ("nvml.gpus.1.device_name", "nvml.gpus.1.compute_capability")
     assert answer.fixes[-1].commands == (

@@ -79,7 +79,7 @@ def test_several_gpus_of_one_model_are_counted() -> None:
 
 def test_each_gpu_is_judged() -> None:
     answer = hit(judge(CU130, nvml(P100, A100)))
-    assert "1 of 2 visible GPUs" in answer.headline
+    assert "GPU 1 (NVIDIA A100-SXM4-80GB) still works" in answer.headline
     assert f"GPU 1 ({A100}) still works" in answer.headline
     assert "cu126" in answer.fixes[0].commands[-1]
     assert answer.fixes[1].commands[-1] == "export CUDA_VISIBLE_DEVICES=1"

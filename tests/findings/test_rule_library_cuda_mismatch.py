@@ -83,7 +83,7 @@ def test_onnxruntime_for_cuda_13_beside_cuda_12() -> None:
 
 def test_an_older_cudnn_is_another_major_too() -> None:
     answer = hit(judge(onnxruntime("libcudnn.so.8", version="1.18.0"), torch=CU12))
-    assert "needs libcudnn.so.8, not found on this machine" in answer.headline
+    assert "libcudnn.so.8 is not on this machine" in answer.headline
     assert "pip install onnxruntime-gpu==1.26.0" in commands(answer)
 
 
@@ -138,7 +138,7 @@ def test_a_library_that_only_a_part_needs(soname: str) -> None:
 
 def test_a_library_of_the_same_cuda_that_torch_does_not_bring() -> None:
     answer = hit(judge(onnxruntime("libcurand.so.10", version="1.31.1", cuda="13")))
-    assert "needs libcurand.so.10, not found on this machine" in answer.headline
+    assert "libcurand.so.10 is not on this machine" in answer.headline
     assert commands(answer) == "/env/bin/python -m pip install nvidia-curand"
     assert "onnxruntime.preload_dlls()" in answer.fixes[0].text
     cu12 = hit(judge(onnxruntime("libcurand.so.10", "libcusparse.so.12"), torch=CU12))

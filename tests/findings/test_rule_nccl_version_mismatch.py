@@ -25,8 +25,8 @@ def judge(
 def test_an_older_minor_release_that_lacks_functions() -> None:
     answer = hit(judge(nccl("2.21.5"), wheels(nccl_functions_missing=["ncclGroupSimulateEnd"])))
     assert answer.headline == (
-        "PyTorch 2.9.1+cu128 was built with NCCL 2.27.5, but would load the older NCCL 2.21.5 from "
-        f"{NCCL_PATH}; it lacks ncclGroupSimulateEnd"
+        f"import torch fails: NCCL 2.21.5 from {NCCL_PATH} is older than 2.27.5, with which "
+        "PyTorch 2.9.1+cu128 was built, and lacks ncclGroupSimulateEnd"
     )
     assert (answer.severity, answer.confidence) == (None, Confidence.CERTAIN)
     assert "nvidia_wheels.nccl_functions_missing" in answer.evidence

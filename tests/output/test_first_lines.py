@@ -32,7 +32,7 @@ def test_can_use_is_said_only_where_build_driver_and_gpu_allow_it(name: str) -> 
 def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:
     assert verdict(reported("vfio-passthrough-host")) == (
         "This host passes NVIDIA GeForce RTX 3090 through to virtual machines; "
-        "PyTorch 2.9.1+cpu is a CPU build, which is right for this host."
+        "PyTorch 2.9.1+cpu is a CPU build, which is right for this host"
     )
 
 
@@ -54,3 +54,29 @@ def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
     assert "This also explains" not in terminal.render(report, verbose=1)
     hangs = terminal.render(reported("nccl-p2p-hangs"), verbose=1)
     assert "This also explains: selftest" in hangs
+
+
+def test_a_job_with_some_of_the_gpus_is_told_how_many_and_by_which_variable() -> None:
+    assert "can use 1 of 8 GPUs (CUDA_VISIBLE_DEVICES=3): NVIDIA A100-SXM4-80GB (driver" in (
+        verdict(reported("slurm-one-of-eight"))
+    )
+
+
+def test_behind_what_was_seen_stands_no_doubt() -> None:
+    """The confidence is that it is the cause; that it happened is a fact."""
+    assert verdict(reported("selftest-cudnn-fails")).endswith("CUDNN_STATUS_INTERNAL_ERROR")
+    assert verdict(reported("oom-kill-in-kernel-log")).endswith("1 min ago")
+    assert verdict(reported("secure-boot-unsigned")).endswith("(likely)")
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("python-not-found", "does not exist"),
+        ("target-python-too-old", "is Python 3.6.9"),
+        ("nothing-readable", "within 8 s"),
+    ],
+)
+def test_the_reason_of_an_open_question_is_said_once(name: str, reason: str) -> None:
+    page, _, _ = terminal.render(reported(name)).partition("The recorded machine")
+    assert page.count(reason) == 1

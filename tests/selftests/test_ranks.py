@@ -27,7 +27,7 @@ def states(results: list[SelfTest]) -> list[tuple[int, str, str]]:
 
 
 def waits(at: int, *named: int) -> SelfTest:
-    detail = f"rank {named[0]} did not enter the all-reduce" if named else "no rank left it"
+    detail = f"rank {named[0]} did not enter the all-reduce" if named else "none finished it"
     return rank(at, "failed", "collective-timeout", detail=detail, data={"ranks": list(named)})
 
 

@@ -34,6 +34,10 @@ _FROM_INSTALLER = say(
     "The installed driver belongs to no package. If it came from NVIDIA's .run installer, remove "
     "it first: sudo nvidia-uninstall"
 )
+_BY_INSTALLER = say(
+    "It is the last branch for this GPU: download it for Linux from {page}, and run its installer.",
+    page=DRIVER_PAGE,
+)
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
@@ -213,7 +217,11 @@ class DriverFixes(Derived):
             if opened
             else say("Use its proprietary kernel modules.")
         )
-        return Fix(text=in_turn((text, flavour, _GUIDE)), restart="machine")
+        # NVIDIA's guide and its repositories have the current branches, and not every release.
+        is_last = branch == self._support.last(self._capabilities())
+        return Fix(
+            text=in_turn((text, flavour, _BY_INSTALLER if is_last else _GUIDE)), restart="machine"
+        )
 
     def _may_be_from_installer(self) -> bool:
         """Whether a driver is loaded that no package has: its files would stay in the way."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.derived.build_tools import BuildTools
@@ -20,7 +21,7 @@ from gpucheck.tables.versions import minor
 class ExtensionFixes(Derived):
     """How to replace a compiled package that does not fit torch."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917  # torch, the machine and the tables
         self,
         torch: TorchBuild,
         packages: Packages,
@@ -30,6 +31,7 @@ class ExtensionFixes(Derived):
         gpus: Gpus,
         tools: BuildTools,
         releases: TorchReleases,
+        indexes: PackageIndexes,
     ) -> None:
         self._torch = torch
         self._packages = packages
@@ -39,6 +41,7 @@ class ExtensionFixes(Derived):
         self._gpus = gpus
         self._tools = tools
         self._releases = releases
+        self._indexes = indexes
 
     def refit(self, found: CompiledPackage) -> Fix:
         """Return the fix that adapts a package to the installed torch."""
@@ -51,7 +54,7 @@ class ExtensionFixes(Derived):
         own = self._with_its_own_torch(package, version)
         return (
             (own if self._is_application(package) else None)
-            or self._made_for_torch(package, torch)
+            or self._made_for_torch(package, version, torch)
             or own
             or self._from_source(package, version, torch)
             or self._in_words(package, version, torch)
@@ -201,7 +204,7 @@ class ExtensionFixes(Derived):
             verify=self._python.verify(),
         )
 
-    def _made_for_torch(self, package: str, torch: str) -> Fix | None:
+    def _made_for_torch(self, package: str, version: str, torch: str) -> Fix | None:
         """Return the release, or the index of wheels, that the tables have for this torch."""
         index = self._table.wheels(package, torch, self._build())
         if index is not None:
@@ -213,9 +216,11 @@ class ExtensionFixes(Derived):
             )
         else:
             fitting = self._table.for_torch(package, torch)
-            pinned = [version for version in fitting if self._is_pinned(package, version)]
+            pinned = [release for release in fitting if self._is_pinned(package, release)]
             if not pinned:
-                return None
+                return self._built_for_cuda(package, version, torch) if version in fitting else None
+            if (built := self._built_for_cuda(package, pinned[-1], torch)) is not None:
+                return built
             if (of_pypi := self._other_cuda_on_pypi(torch)) is not None:
                 return Fix(
                     text=say(
@@ -238,6 +243,37 @@ class ExtensionFixes(Derived):
                 torch=torch.partition("+")[0],
             )
         return self._install(text, words, package)
+
+    def _built_for_cuda(self, package: str, version: str, torch: str) -> Fix | None:
+        """Return how to install a release of which PyTorch's index has the build for this CUDA.
+
+        None where PyPI has it as well.
+        """
+        row, cuda = (
+            self._table.release(package, version),
+            (self._torch.cuda or "").partition(".")[0],
+        )
+        if row is None or not row.is_for_other_cuda_on_pypi(cuda):
+            return None
+        if not (build := row.build_for(cuda)):
+            return None
+        text = say(
+            "Install the build of {package} {version} for CUDA {cuda}: the release fits torch "
+            "{torch}, but PyPI has it for another CUDA only.",
+            package=package,
+            version=version,
+            cuda=cuda,
+            torch=torch.partition("+")[0],
+        )
+        command = self._python.pip(
+            "install", "--force-reinstall", "--no-deps", f"{package}=={version}",
+            "--index-url", self._indexes.of_build(build),
+        )  # fmt: skip
+        return Fix(
+            text=text,
+            commands=(*self._python.get_pip(), command),
+            verify=self._python.verify(),
+        )
 
     def _other_cuda_on_pypi(self, torch: str) -> str | None:
         """Return for which CUDA PyPI's wheel for this torch was compiled, if it is another one.

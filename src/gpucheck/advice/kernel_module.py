@@ -285,9 +285,9 @@ class ModuleFixes(Derived):
             fixes=(
                 Fix(
                     text=say(
-                        'If modprobe says "Key was rejected by service", enrol the key '
-                        "that signs modules here: choose a password, restart, and enter it under "
-                        "Enroll MOK, on the machine's own screen or remote console (BMC)."
+                        'Done if modprobe succeeds. If it says "Key was rejected by service", '
+                        "enrol the key that signs modules here: choose a password, restart, and "
+                        "enter it under Enroll MOK, on its screen or remote console (BMC)."
                     ),
                     commands=(_LOAD, f"sudo mokutil --import {key}", _REBOOT),
                 ),

@@ -7,6 +7,7 @@ from gpucheck.advice.target_python import Python
 from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
+from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import in_turn, listed, say
 
@@ -16,15 +17,22 @@ _OF_THE_SYSTEM = ("/lib", "/usr/lib")
 class WheelFixes(Derived):
     """How to restore the nvidia-* wheels that torch was released with."""
 
-    def __init__(self, python: Python, torch: TorchBuild, elsewhere: TorchFixes) -> None:
+    def __init__(
+        self, python: Python, torch: TorchBuild, packages: Packages, elsewhere: TorchFixes
+    ) -> None:
         self._python = python
         self._torch = torch
+        self._packages = packages
         self._elsewhere = elsewhere
 
     def pinned(self, start: str) -> str:
         """Return the project that torch pins whose name has this prefix; "" if it pins none."""
         pins = self._torch.pins or {}
         return next((project for project in pins if project.startswith(start)), "")
+
+    def is_absent(self, project: str) -> bool:
+        """Whether a wheel is known not to be installed."""
+        return self._packages.distributions is not None and self._packages.find(project) is None
 
     def reinstall(self, projects: Sequence[str], remove: Sequence[str] = ()) -> Fix:
         """Return the fix that reinstalls these wheels, in the versions that torch pins.
@@ -39,9 +47,13 @@ class WheelFixes(Derived):
                 say("This PyTorch needs its own {packages}.", packages=listed(projects))
             )
         pins = self._torch.pins or {}
-        text: str = say(
-            "Reinstall {packages} in the version that this PyTorch requires.",
-            packages=listed(projects),
+        names = listed(projects)
+        text: str = (
+            say("Install {packages} in the version that this PyTorch requires.", packages=names)
+            if all(map(self.is_absent, projects))
+            else say(
+                "Reinstall {packages} in the version that this PyTorch requires.", packages=names
+            )
         )
         if remove:
             removal = say(

@@ -258,7 +258,7 @@ class Python(Derived):
         before = (*self.get_pip(), *(self.remove_torch(build) if remove else ()))
         if remove and (others := self._in_the_way(build)):
             also = say(
-                "Uninstall {packages} too: the new wheels would overwrite their files.",
+                "Uninstall {packages} too: the new build brings its own.",
                 packages=listed(others),
             )
             text = in_turn((text, also))

@@ -18,7 +18,7 @@ from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.versions import at_least, capability_numbers, parse
+from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 Trouble = Literal["too-new", "too-old", "ptx-refused", "cudnn", ""]
 
@@ -77,6 +77,27 @@ class TorchCode(Derived):
             UnknownFactError: neither has them.
         """
         return tuple(self._torch.arch_list or ()) or self._from_table()
+
+    def other_cuda_for(self, capability: str) -> str:
+        """Return the newest CUDA of which this release has a build for a GPU that this lacks.
+
+        "" if this build has code for it, if no build has, and if that is unknown.
+        """
+        platform = wheel_platform(self._system)
+        try:
+            codes = self.codes()
+        except UnknownFactError:
+            return ""
+        if platform is None or self._rules.covers(codes, capability, None) is not Runs.NO:
+            return ""
+        version = self._torch.version or ""
+        fitting = [
+            numbers(row.cuda)
+            for row in self._builds.of_release(version, platform)
+            if self._builds.available(version, row.cuda, platform)
+            and self._rules.covers(row.arch_list, capability, None) is Runs.CUBIN
+        ]
+        return ".".join(map(str, max(fitting))) if fitting else ""
 
     def facts(self) -> tuple[str, ...]:
         """Return the paths of the facts that contain the codes."""
@@ -229,9 +250,10 @@ def has_code(gpus: list[Gpu]) -> Sentence:
 
 
 def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
-    """Return the names of these GPUs with their capabilities, and how many of how many.
+    """Return the names of these GPUs with their capabilities, and which others work.
 
-    If they are all of the visible GPUs, the models and their numbers say it.
+    If they are all of the visible GPUs, the models and their numbers say it. A sentence ends with
+    it.
     """
     if len(judged) > 1 and len(gpus) == len(judged) and all(gpu.product for gpu in gpus):
         return _models(gpus)
@@ -254,10 +276,8 @@ def some_of(gpus: list[Gpu], judged: list[CodeOnGpu]) -> str:
         )
     return say_many(
         len(working),
-        "{some} of {all} visible GPUs ({gpus}; {working} still works)",
-        "{some} of {all} visible GPUs ({gpus}; {working} still work)",
-        some=len(gpus),
-        all=len(judged),
+        "{gpus}; {working} still works",
+        "{gpus}; {working} still work",
         gpus=names,
         working=in_series(working),
     )

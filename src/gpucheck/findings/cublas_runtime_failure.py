@@ -40,6 +40,7 @@ RULE = Rule(
         "gpu-memory-held",
     ),
     preflight=InPreflight(exit_class=1, breaks_node=False),
+    observes=True,
 )
 
 _AGAIN = "gpucheck selftest --tests cublas-matmul"

@@ -26,6 +26,7 @@ pins.
 """
 
 from gpucheck.advice.library_path import CopyFixes
+from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
@@ -54,7 +55,7 @@ _WAYS = {
 
 
 @RULE.check
-def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
+def check(torch: TorchBuild, loading: Loading, advice: CopyFixes, wheels: WheelFixes) -> Judgement:
     """Report copies of libraries that lack what other libraries need of them."""
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
@@ -88,9 +89,9 @@ def check(torch: TorchBuild, loading: Loading, advice: CopyFixes) -> Judgement:
                 "Replace {path} with the release that this PyTorch was built with.", path=first.path
             )
         )
-        return Hit(headline=_headline(first, None), evidence=tuple(evidence), fixes=(fix,))
+        return Hit(headline=_headline(first, None, wheels), evidence=tuple(evidence), fixes=(fix,))
     return Hit(
-        headline=_headline(first, copy),
+        headline=_headline(first, copy, wheels),
         evidence=(*evidence, fact),
         fixes=(advice.instead_of(copy),),
     )
@@ -134,14 +135,19 @@ def _other_runtime(
     return None
 
 
-def _way(copy: LoadedLibrary) -> Sentence | None:
+def _way(copy: LoadedLibrary, wheels: WheelFixes) -> Sentence | None:
     """Return in words why this copy is loaded; None if it is the expected one."""
     if copy.found_via == "LD_LIBRARY_PATH" and copy.passed_over == []:
+        wheel = wheels.pinned(wheel_of_file(copy.soname) or " ")
+        if wheel and wheels.is_absent(wheel):
+            return say(
+                "{wheel} is not installed, and LD_LIBRARY_PATH leads to this copy", wheel=wheel
+            )
         return say("LD_LIBRARY_PATH leads to this copy, and the loader finds no other")
     return _WAYS.get(copy.found_via or "")
 
 
-def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
+def _headline(lack: MissingVersion, copy: LoadedLibrary | None, wheels: WheelFixes) -> Sentence:
     version = copy.version if copy is not None else None
     # "12" of libcudart.so.12 is no release: the name has said it already
     library = f"{lack.library} {version}" if version and "." in version else lack.library
@@ -152,7 +158,7 @@ def _headline(lack: MissingVersion, copy: LoadedLibrary | None) -> Sentence:
         version=lack.version,
         needed_by=lack.needed_by,
     )
-    way = _way(copy) if copy is not None else None
+    way = _way(copy, wheels) if copy is not None else None
     if way is not None:
         lacking = say("{lacking}; {way}", lacking=lacking, way=way)
     if lack.fatal:

@@ -16,6 +16,8 @@ the next older or newer build, and report the problem to PyTorch with the output
 Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutions become slower.
 """
 
+from msgspec.structs import replace
+
 from gpucheck.advice import TorchFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
@@ -23,7 +25,7 @@ from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
-from gpucheck.language import Sentence, say
+from gpucheck.language import Sentence, in_turn, say
 
 RULE = Rule(
     __name__,
@@ -47,6 +49,7 @@ RULE = Rule(
         "gpu-memory-held",
     ),
     preflight=InPreflight(exit_class=1, breaks_node=False),
+    observes=True,
 )
 
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"
@@ -104,7 +107,9 @@ def _again(torch: TorchBuild, wheels: WheelFixes, reinstall: TorchFixes) -> Fix 
     project, offer = wheels.pinned(_PROJECT), reinstall.offer()
     here = ((torch.version or "").partition("+")[0], torch.cuda)
     if project and offer is not None and (offer.torch, offer.cuda) == here:
-        return wheels.reinstall([project])
+        again = wheels.reinstall([project])
+        damaged = say("The files that are here may be damaged.")
+        return replace(again, text=in_turn((again.text, damaged)))
     return reinstall.install(say("it brings the cuDNN that it was built with"))
 
 

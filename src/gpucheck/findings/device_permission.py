@@ -31,7 +31,7 @@ from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import say
+from gpucheck.language import say, say_many
 
 RULE = Rule(
     __name__,
@@ -77,8 +77,15 @@ def check(
     forbidden = [at for at in refused if all_nodes[at].opens == "EPERM"]
     if forbidden and slurm_gave_none(environment) and not request.gpus:
         return Fine(say("Slurm gave this job no GPU, and keeps the GPUs of other jobs from it"))
-    at = (forbidden or refused)[0]
-    path = all_nodes[at].path
+    at, *more = forbidden or refused
+    path: str = all_nodes[at].path or ""
+    if more:
+        path = say_many(
+            len(more),
+            "{path} and {count} more device file",
+            "{path} and {count} more device files",
+            path=path,
+        )
     evidence = (f"device_nodes.nodes.{at}.path", f"device_nodes.nodes.{at}.opens")
     if forbidden:
         return Hit(
@@ -157,8 +164,9 @@ def _grant_container(container: Container, nodes: list[DeviceNode]) -> tuple[Fix
         return (given,)
     again = Fix(
         text=say(
-            "Restart this container: it had the GPU and lost it, probably because "
-            "`systemctl daemon-reload` was run on the host."
+            "Restart this container on its host ({command}): it had the GPU and lost it, probably "
+            "because `systemctl daemon-reload` was run there.",
+            command=f"{'podman' if container.runtime == 'podman' else 'docker'} restart CONTAINER",
         ),
         restart="container",
     )

@@ -210,7 +210,8 @@ def _for_torch(  # driver, torch and tables
     return Hit(
         headline=_older(name, oldest, cuda),
         evidence=(*evidence, "torch.cuda", "torch.version"),
-        fixes=_fixes(update, reinstall, oldest, cuda),
+        # Windows is the user's own PC, where a newer driver is a download and keeps this PyTorch.
+        fixes=_fixes(update, reinstall, oldest, cuda, driver_first=os == "windows"),
     )
 
 
@@ -275,10 +276,19 @@ def _release(driver: DriverState) -> str | None:
 
 
 def _fixes(
-    update: DriverFixes, reinstall: TorchFixes, oldest: str | None, cuda: str
+    update: DriverFixes,
+    reinstall: TorchFixes,
+    oldest: str | None,
+    cuda: str,
+    *,
+    driver_first: bool,
 ) -> tuple[Fix, ...]:
-    newer = update.install(oldest, say("which also runs PyTorch builds of CUDA {cuda}", cuda=cuda))
+    newer = update.install(oldest, say("which also runs PyTorch for CUDA {cuda}", cuda=cuda))
     older_build = reinstall.install_for(say("the driver you have"))
     if older_build is None:
         return (newer,)
-    return (older_build,) if update.conflict(oldest) else (older_build, or_else(newer))
+    if update.conflict(oldest):
+        return (older_build,)
+    if driver_first:
+        return newer, or_else(older_build)
+    return older_build, or_else(newer)

@@ -95,7 +95,7 @@ def check(  # torch, the GPUs and the ways out
         )
     return Hit(
         headline=say(
-            "cuDNN {cudnn}, which PyTorch {version} brings, has dropped {gpus}: convolutions fail",
+            "Convolutions fail: cuDNN {cudnn}, which PyTorch {version} brings, has dropped {gpus}",
             cudnn=torch.cudnn,
             version=torch.version or "",
             gpus=some_of(without_cudnn, judged),

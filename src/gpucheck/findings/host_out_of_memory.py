@@ -28,6 +28,7 @@ RULE = Rule(
     title=say("a process was killed because the machine's memory ran out"),
     severity=Severity.ERROR,
     family="runtime",
+    observes=True,
 )
 
 _SEE_KILLS = "sudo dmesg -T | grep -i 'killed process' | tail -3"

@@ -40,7 +40,7 @@ from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import in_series, listed, say, say_many
+from gpucheck.language import Sentence, in_series, listed, say, say_many
 from gpucheck.tables.cuda_sonames import CudaSonames
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.known_packages import KnownPackages
@@ -174,7 +174,10 @@ def _nowhere(file: File) -> list[str]:
 
 def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) -> Hit:
     first = found[0]
-    headline = say("{needs}; {brings}", needs=_needs(first), brings=_brings(torch))
+    if first.cuda and first.cuda == (torch.cuda or "").partition(".")[0]:
+        headline = _is_lost(first)
+    else:
+        headline = say("{needs}; {brings}", needs=_needs(first), brings=_brings(torch))
     for lack in found[1:_MOST_NAMED]:
         headline = say(
             "{headline}; {package} lacks {library}",
@@ -190,16 +193,32 @@ def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) ->
     )
 
 
+def _is_lost(lack: _Lack) -> Sentence:
+    """Return what is not there of the very CUDA that torch is built for."""
+    return say_many(
+        len(lack.names),
+        "{package} cannot load its GPU code: {libraries} is not on this machine",
+        "{package} cannot load its GPU code: {libraries} are not on this machine",
+        package=lack.package.title,
+        libraries=_libraries(lack),
+    )
+
+
+def _libraries(lack: _Lack) -> str:
+    libraries, more = lack.names[0], len(lack.names) - 1
+    if not more:
+        return libraries
+    return say_many(
+        more,
+        "{library} and {count} more library",
+        "{library} and {count} more libraries",
+        library=libraries,
+    )
+
+
 def _needs(lack: _Lack) -> str:
     """Return what a package needs and what is not there."""
-    libraries, more = lack.names[0], len(lack.names) - 1
-    if more:
-        libraries = say_many(
-            more,
-            "{library} and {count} more library",
-            "{library} and {count} more libraries",
-            library=libraries,
-        )
+    libraries = _libraries(lack)
     if not lack.cuda:
         return say(
             "{package} cannot load its GPU code: it needs {libraries}, not found on this machine",

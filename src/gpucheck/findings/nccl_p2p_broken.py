@@ -99,9 +99,15 @@ def _hit(passing: list[PassedWithout]) -> Hit:
             for control in passing[:3]
             for fact in (f"{control.path}.detail", f"{control.path}.data.control")
         ),
-        fixes=(_for_now(say("Switch peer-to-peer off for NCCL. This makes NCCL slower.")), _CAUSE),
+        fixes=(_for_now(_AROUND), _CAUSE),
         confidence=Confidence.CERTAIN if first.again else Confidence.LIKELY,
     )
+
+
+_AROUND = say(
+    "Work around it: switch peer-to-peer off for NCCL, which then is slower. The other fix "
+    "(gpucheck -v) looks for the cause."
+)
 
 
 def _for_now(text: str) -> Fix:

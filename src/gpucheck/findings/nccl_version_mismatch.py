@@ -88,15 +88,23 @@ def check(
         )
     lacking = wheels.nccl_functions_missing
     works = lacking == []
-    headline = say(
-        "{torch} was built with NCCL {pinned}, but would load the older {nccl}",
-        torch=named(torch),
-        pinned=pinned,
-        nccl=placed(f"NCCL {version}", copy),
-    )
+    nccl_here = placed(f"NCCL {version}", copy)
     if lacking:
-        functions = in_series(lacking[:_MOST_NAMES])
-        headline = say("{headline}; it lacks {functions}", headline=headline, functions=functions)
+        headline = say(
+            "import torch fails: {nccl} is older than {pinned}, with which {torch} was built, and "
+            "lacks {functions}",
+            nccl=nccl_here,
+            pinned=pinned,
+            torch=named(torch),
+            functions=in_series(lacking[:_MOST_NAMES]),
+        )
+    else:
+        headline = say(
+            "{torch} was built with NCCL {pinned}, but would load the older {nccl}",
+            torch=named(torch),
+            pinned=pinned,
+            nccl=nccl_here,
+        )
     return Hit(
         headline=headline,
         evidence=(

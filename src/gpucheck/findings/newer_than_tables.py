@@ -55,7 +55,7 @@ def check(
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
             headline=say(
-                "The tables of {date} are older than this and cannot judge it: {names}",
+                "Newer than gpucheck's tables of {date}, which say nothing about it: {names}",
                 date=tables.date,
                 names=in_series([name for name, _ in news]),
             ),

@@ -19,9 +19,12 @@ Fix: run on a machine with a GPU; or install the CPU build, which is far smaller
 
 import re
 
+from msgspec.structs import replace
+
 from gpucheck.advice import TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
+from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.nvml import Nvml
@@ -31,6 +34,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_turn, listed, say, say_many
+from gpucheck.tables.gpu_products import GpuProducts
 
 RULE = Rule(
     __name__,
@@ -64,11 +68,13 @@ RULE = Rule(
 )
 
 
+_MEMORY = r" [0-9]{1,2} ?GB\Z"
+"""Ends names such as GTX 1060 6GB; the product without it has the same code."""
 _OF_LAPTOPS = r"Laptop|Mobile|Max-Q|\bMX[0-9]|[0-9]M\b"
 
 
 @RULE.check
-def check(  # the request, the bus, the driver and torch
+def check(  # noqa: PLR0913, PLR0917  # the request, the bus, the driver and torch
     request: Request,
     gpus: Gpus,
     nvml: Nvml,
@@ -77,6 +83,8 @@ def check(  # the request, the bus, the driver and torch
     system: System,
     around: Surroundings,
     reinstall: TorchFixes,
+    code: TorchCode,
+    products: GpuProducts,
 ) -> Judgement:
     """Report a missing GPU, but only if somebody wants to use one."""
     if request.gpus == 0:
@@ -118,7 +126,7 @@ def check(  # the request, the bus, the driver and torch
         ),
         evidence=("torch.built_for", *evidence),
         fixes=(
-            _find_one(pci, system),
+            _and_its_build(_find_one(pci, system), pci, code, products),
             only_builds,
             *((or_else(cpu_build),) if cpu_build else ()),
         ),
@@ -192,6 +200,20 @@ def _none(pci: Pci, *, in_container: bool) -> str:
     return say("this machine has no NVIDIA GPU")
 
 
+def _and_its_build(find: Fix, pci: Pci, code: TorchCode, products: GpuProducts) -> Fix:
+    """Add that a GPU which was here before needs another build, or it leads to the next fault."""
+    names = [re.sub(_MEMORY, "", name) for name in pci.former_gpus or ()]
+    former = filter(None, map(products.capability, names))
+    cuda = next(filter(None, map(code.other_cuda_for, former)), "")
+    if not cuda:
+        return find
+    also = say(
+        "This PyTorch has no code for that GPU, which also needs the build for CUDA {cuda}.",
+        cuda=cuda,
+    )
+    return replace(find, text=in_turn((find.text, also)))
+
+
 def _find_one(pci: Pci, system: System) -> Fix:
     if system.os == "macos":
         return Fix(
@@ -212,8 +234,8 @@ def _find_one(pci: Pci, system: System) -> Fix:
             return Fix(
                 text=say(
                     "If this machine still has {gpus}, switch it on: many laptops have a mode "
-                    "without it (Eco mode, integrated graphics only), which the program of their "
-                    "maker changes. If not, run on a machine with an NVIDIA GPU.",
+                    "without it (Eco mode, integrated graphics only), which the maker's own "
+                    "software changes. If not, run on a machine with an NVIDIA GPU.",
                     gpus=gpus,
                 )
             )

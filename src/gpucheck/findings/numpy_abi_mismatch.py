@@ -71,14 +71,20 @@ def check(
         )
     return Hit(
         headline=say(
-            "NumPy {version} is installed, but torch {release} was compiled for NumPy 1",
+            "NumPy {version} is installed, but torch {release} was compiled for NumPy 1: .numpy() "
+            "and torch.from_numpy() fail",
             version=version,
             release=release,
         ),
         evidence=("torch.version", f"packages.distributions.{at}.version"),
         fixes=(
             _older_numpy(python, reinstall),
-            Fix(text=say("Or upgrade to a PyTorch release that works with NumPy 2.")),
+            Fix(
+                text=say(
+                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2.",
+                    release=releases.first_with_numpy2("windows" if os == "windows" else "linux"),
+                )
+            ),
         ),
     )
 

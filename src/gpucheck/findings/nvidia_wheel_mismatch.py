@@ -292,14 +292,14 @@ def _same_files(others: tuple[str, ...], pinned: str, shared: SharedLibrary) -> 
     """Say that several wheels own the same files, and whose are there now."""
     if shared.owner == pinned:
         return say(
-            "{others} and {pinned}, which PyTorch requires, write the same files: those of "
+            "{others} and {pinned}, the one that PyTorch requires, write the same files: those of "
             "{pinned} are there now, and removing either wheel removes them",
             others=in_series(others),
             pinned=pinned,
         )
     return say(
-        "{others} and {pinned}, which PyTorch requires, write the same files, and gpucheck cannot "
-        "tell whose {library} is there",
+        "{others} and {pinned}, the one that PyTorch requires, write the same files, and gpucheck "
+        "cannot tell whose {library} is there",
         others=in_series(others),
         pinned=pinned,
         library=shared.library,

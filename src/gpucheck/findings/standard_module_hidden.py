@@ -52,10 +52,7 @@ def check(interpreter: Interpreter, torch: TorchBuild, system: System, python: P
         evidence=tuple(f"interpreter.hiding_modules.{at}" for at, _ in enumerate(found)),
         fixes=(
             Fix(
-                text=say(
-                    "Rename it and adapt the code that imports it, or start your program from "
-                    "another folder."
-                ),
+                text=say("Rename this file, and change the code that imports it."),
                 commands=tuple(_rename(path, system, python) for path in found),
                 verify=python.verify(),
             ),

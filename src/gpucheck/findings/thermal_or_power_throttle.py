@@ -157,6 +157,7 @@ def _fix(why: str) -> Fix:
         text = say("Check the cooling, and the power supply with its cables.")
     else:
         text = say(
-            "Check the cooling: dust, fans, the air flow around the card, the room temperature."
+            "Check the cooling: dust, the fans of the card or of the server, the air flow around "
+            "the card, the room temperature."
         )
     return Fix(text=text, verify=verify)

@@ -119,15 +119,9 @@ def _shadowed(
         evidence=(f"torch.installs.{installs.index(own)}",),
         fixes=(
             Fix(
-                text=say(
-                    "Rename your file and adapt the code that imports it, or start your program "
-                    "from another folder."
-                )
+                text=say("Rename this file, and change the code that imports it.")
                 if is_file
-                else say(
-                    "Rename your folder and adapt the code that imports it, or start your program "
-                    "from another folder."
-                ),
+                else say("Rename this folder, and change the code that imports it."),
                 commands=(python.quoted(move),),
             ),
         ),
@@ -285,8 +279,8 @@ def _keep_one(
     return (
         Fix(
             text=say(
-                "Exclude the user site from this environment. Also add the line where you set up "
-                "your environment."
+                "Keep Python's user folder (the user site) out of this environment. Also add the "
+                "line to your shell's startup file or your job script."
             ),
             commands=(python.variable("PYTHONNOUSERSITE", "1"),),
             verify=python.verify(),
@@ -311,8 +305,7 @@ def _without_entry(folder: str, python: Python, environment: Environment) -> Fix
     return Fix(
         text=say(
             "If you want the torch of the environment, take {folder} off PYTHONPATH. Also change "
-            "the line that sets it: in the file with which your shell starts, or in your job "
-            "script.",
+            "the line that sets it, in your shell's startup file or your job script.",
             folder=folder,
         ),
         commands=(python.variable("PYTHONPATH", separator.join(rest)),),

@@ -105,8 +105,8 @@ def _wsl_1(environment: Environment) -> Hit:
         convert = Fix(
             text=say(
                 "Convert this distribution to WSL 2 in PowerShell: find its name in the list, then "
-                "run wsl.exe --set-version with this name and the number 2. This ends everything "
-                "that runs in the distribution, and may take long: save your work first."
+                "run wsl.exe --set-version NAME 2. This ends everything that runs in the "
+                "distribution, and may take long: save your work first."
             ),
             commands=(listing,),
         )

@@ -25,6 +25,7 @@ from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.snapshot import refuse_too_many_entries
 from gpucheck.language import say
+from gpucheck.language.read_back import said_again
 from gpucheck.machine.base import Identity, Limits, RegistryValue, Space, Stat
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
@@ -56,6 +57,7 @@ class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     out: str = ""
     err: str = ""
     problem: str = ""
+    said: dict[str, Any] = {}
 
 
 class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -82,6 +84,12 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Literal["crashed", "timed-out"]
     problem: Annotated[str, msgspec.Meta(max_length=2000)]
+    said: dict[str, Any] = {}
+
+    @property
+    def words(self) -> str:
+        """The problem; a sentence if one of ours was noted."""
+        return said_again(self.problem, self.said.get("problem"))
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,7 @@ from gpucheck.facts import Answer
 from gpucheck.facts.answer import NOT_RECORDED
 from gpucheck.facts.device_nodes import OpenResult
 from gpucheck.language import say
+from gpucheck.language.read_back import said_again, with_sentences
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
     READ_LIMIT,
@@ -215,7 +216,7 @@ class RecordedHost(Host):
         if found is None:
             return Answer(None, words, _NOT_FOUND, missing=True)
         if found.problem:
-            return Answer(None, words, found.problem)
+            return Answer(None, words, said_again(found.problem, found.said.get("problem")))
         return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
 
     def nvml(self) -> Answer[dict[str, Any]]:
@@ -315,8 +316,10 @@ def _raw(
 ) -> Answer[dict[str, Any]]:
     if raw is None:
         return Answer(None, source, absent, missing=True)
+    raw = with_sentences(raw)
     if "problem" in raw:
-        return Answer(None, source, str(raw["problem"]))
+        problem = raw["problem"]
+        return Answer(None, source, problem if isinstance(problem, str) else str(problem))
     return Answer(raw, source)
 
 

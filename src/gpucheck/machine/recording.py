@@ -7,6 +7,7 @@ import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.language import Sentence, as_said
 from gpucheck.machine import registry
 from gpucheck.machine.base import (
     COMMAND_TIMEOUT,
@@ -23,6 +24,15 @@ from gpucheck.machine.live import LiveHost
 
 # Bytes of a file; chosen: what probes read of text is shorter, and a record stays small.
 _CUT = 256 * 1024
+
+
+def noted(field: str, words: str) -> dict[str, Any]:
+    """Return words under a field, and what a sentence of ours is made from, as JSON has it.
+
+    Whoever reads the record may read it in another language.
+    """
+    said = {"said": {field: as_said(words)}} if isinstance(words, Sentence) else {}
+    return {field: str(words), **said}
 
 
 class RecordingHost(Host):
@@ -176,7 +186,7 @@ class RecordingHost(Host):
         if answer.value is not None:
             self._log["commands"][" ".join(argv)] = msgspec.to_builtins(answer.value)
         elif not answer.missing:
-            self._log["commands"][" ".join(argv)] = {"problem": answer.problem}
+            self._log["commands"][" ".join(argv)] = noted("problem", answer.problem)
         return answer
 
     def nvml(self) -> Answer[dict[str, Any]]:
@@ -192,7 +202,7 @@ class RecordingHost(Host):
         if answer.value is not None:
             self._log["answers"][file] = answer.value
         elif not answer.missing:
-            self._log["answers"][file] = {"problem": answer.problem}
+            self._log["answers"][file] = noted("problem", answer.problem)
         return answer
 
     def _keep_stat(self, path: str) -> None:

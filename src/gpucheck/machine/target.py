@@ -25,6 +25,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host, RecordedHost, RecordingHost
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix
 from gpucheck.machine.exit_statuses import exit_status
+from gpucheck.machine.recording import noted
 
 ASK_LIMIT = 8.0
 """Seconds that the target interpreter may take to describe itself."""
@@ -95,7 +96,8 @@ def find(host: Host, wish: TargetWish) -> Answer[Target]:
         return host.worker().map(_recorded)
     if isinstance(host, RecordingHost):
         target = _find(host.live, wish)
-        host.keep_answer("worker.json", Answer(builtins(target), say("the target interpreter")))
+        kept = {**builtins(target), **noted("detail", target.detail)}
+        host.keep_answer("worker.json", Answer(kept, say("the target interpreter")))
     else:
         target = _find(host, wish)
     return Answer(target, target.executable or say("the target interpreter"))

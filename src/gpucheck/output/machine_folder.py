@@ -18,6 +18,7 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import RecordingHost
 from gpucheck.machine.record_folder import place_in_folder
+from gpucheck.machine.recording import noted
 from gpucheck.output.redact import Redaction
 from gpucheck.probes.torch.reading.conda import channel_in
 
@@ -80,8 +81,8 @@ def write(
             merged["ranges"].setdefault(path, []).extend(parts)
     for run in snapshot.runs.runs:
         if run.name in _ANSWERS and run.status in _FAILED:
-            why = str(snapshot.sections[run.name].problem("*"))
-            merged["answers"].setdefault(_ANSWERS[run.name], {"problem": why})
+            why = noted("problem", snapshot.sections[run.name].problem("*"))
+            merged["answers"].setdefault(_ANSWERS[run.name], why)
     machine = _Machine(host, merged, snapshot, expect, redaction)
     try:
         if os.path.exists(folder) and (not os.path.isdir(folder) or os.listdir(folder)):  # noqa: PTH110, PTH112, PTH208  # Path's may raise
@@ -193,7 +194,7 @@ class _Machine:
                 "tables": snapshot.versions.tables,
                 "redacted": self._redaction is not None,
                 "failed": {
-                    run.name: {"status": run.status, "problem": str(run.problem or "")}
+                    run.name: {"status": run.status, **noted("problem", run.problem or "")}
                     for run in snapshot.runs.runs
                     if run.status in _FAILED
                 },

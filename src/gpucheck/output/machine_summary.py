@@ -268,7 +268,7 @@ def _libraries(snapshot: Snapshot) -> Area:
             return Area(
                 "CUDA libraries", "none", say("not found where they usually are; not checked")
             )
-        return Area("CUDA libraries", "none", say("none found"))
+        return Area("CUDA libraries", "none", "")
     first = _first_of_each(section.libraries, snapshot.get(TorchBuild).cuda or "")
     main = [name for name in ("cudnn", "nccl", "cublas") if name in first]
     libraries_shown = [_library(first[name]) for name in main or list(first)[:3]]
@@ -320,7 +320,7 @@ def _toolkit(snapshot: Snapshot) -> Area:
         found = say("by {variable}", variable=phrase(clean(via))) if via else ""
         return Area("Toolkit", "ok", bracketed(described, found))
     if section.selected == "":
-        return Area("Toolkit", "none", say("none found; needed only to compile CUDA code"))
+        return Area("Toolkit", "none", say("needed only to compile CUDA code"))
     return Area("Toolkit", "unknown", _why(section, "selected"))
 
 

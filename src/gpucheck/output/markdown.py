@@ -48,7 +48,7 @@ def render(report: Report, *, redacted: bool = True) -> str:
     parts = [
         strong(VERDICTS[report.verdict], verdict(report)),
         escaped(headed(say("Machine"), elsewhere)) if elsewhere else "",
-        escaped(headed("Python", target(report.snapshot))),
+        escaped(headed("Python", target(report))),
         escaped(reach(report)),
         *written(map(partial(_finding, report), report.standing)),
         *written(report_blocks.questions(report)),

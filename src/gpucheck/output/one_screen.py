@@ -27,13 +27,13 @@ from gpucheck.output.summary import (
     recorded,
     torch_itself,
 )
-from gpucheck.output.terms import term
 from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
 
 LINES = 24
 """Lines of a terminal of the usual size (that of a VT100, which windows still open with)."""
 COLUMN = 9  # the longest verdict or severity (warning) and a gap
 _LONGEST_NAMES = 120  # chosen: GPUs of several models fill two lines at most
+_SEVERITIES = {"error": say("Error"), "warning": say("Warning")}
 _REACH: dict[CommandClass, str] = {
     "environment": say("This changes your environment."),
     "machine": say("This changes the machine."),
@@ -150,7 +150,7 @@ def _finding(page: Page, finding: Finding, detail: Detail) -> None:
         page.labelled(say("Note"), words, column=COLUMN, style=STATES["note"])
         return
     severity = finding.severity.value
-    page.labelled(term(severity), words, column=COLUMN, style=STATES[severity])
+    page.labelled(_SEVERITIES[severity], words, column=COLUMN, style=STATES[severity])
     if detail < Detail.FEWER_FIXES:
         _fixes(page, finding.fixes, len(finding.fixes))
 

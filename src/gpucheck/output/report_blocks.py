@@ -66,7 +66,7 @@ def examined(report: Report, *, has_checks: bool = False) -> list[tuple[str, str
     outweighed = [Sentence.at_start(why) for why in refuted if isinstance(why, Sentence)]
     notes = [(say("Note"), note) for note in (*other_targets(report.snapshot), *outweighed)]
     tested = (say("Tested"), reach(report, has_checks=has_checks))
-    return [("Python", target(report.snapshot)), *notes, tested]
+    return [("Python", target(report)), *notes, tested]
 
 
 def counted_checks(report: Report) -> str:

@@ -9,6 +9,7 @@ from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.cuda_driver import CudaDriver
 from gpucheck.facts.driver import Driver
+from gpucheck.facts.environment import Environment
 from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.nvidia_smi import NvidiaSmi
 from gpucheck.facts.nvml import Nvml
@@ -75,9 +76,16 @@ def _undecided(report: Report) -> str:
 def headline(finding: Finding) -> str:
     """Return the headline of a finding, with a word if the cause is not certain."""
     words = clean(finding.headline, 600)
-    if finding.confidence is Confidence.CERTAIN:
+    if finding.confidence is Confidence.CERTAIN or _is_observed(finding):
         return words
     return bracketed(words, term(finding.confidence.value))
+
+
+def _is_observed(finding: Finding) -> bool:
+    """Whether the headline is a fact of a machine; in a text it may be about another one."""
+    rule = all_rules().get(finding.slug)
+    by_text = any(fact.fact.startswith("pasted.") for fact in finding.evidence)
+    return rule is not None and rule.observes and not by_text
 
 
 def reach(report: Report, *, has_checks: bool = False) -> str:
@@ -177,26 +185,34 @@ def recorded(report: Report) -> str:
     return in_turn([noted, *there, hidden, "" if found.gpucheck == VERSION else older])
 
 
-def target(snapshot: Snapshot) -> str:
-    """Return which Python was examined and why that one."""
-    python = snapshot.get(Interpreter)
+def target(report: Report) -> str:
+    """Return which Python was examined and why that one; no reason that an open question has."""
+    python = report.snapshot.get(Interpreter)
+    told = {open_question.reason for open_question in report.open_questions}
     if python.status is None:
         why = python.problem("status") or python.problem("executable")
         return headed(term("unknown"), clean(why))
     if python.status == "not-found":
-        why = in_their_words(clean(python.problem("executable")))
-        return headed(say("no Python was found"), why)
+        none = say("no Python was found")
+        why = python.problem("executable")
+        return none if why in told else headed(none, in_their_words(clean(why)))
     if not python.executable:
         why = python.problem("executable") or term(python.status)
         return headed(say("not asked"), clean(why))
     where, chosen = clean(python.executable), phrase(clean(python.chosen_by or ""))
     if python.status == "too-old":
         old = say("{python} is too old", python=bracketed(where, chosen))
-        return headed(old, in_their_words(clean(python.problem("version"))))
+        why = python.problem("version")
+        return old if why in told else headed(old, in_their_words(clean(why)))
     if python.status != "ok":
-        why = in_their_words(python.problem("version")) or term(python.status)
+        why = python.problem("version")
         silent = say("{python} did not answer", python=bracketed(where, chosen))
-        return headed(silent, clean(why))
+        if python.status == "timed-out":
+            silent = say(
+                "{silent}; see whether it does with -V: a network disk may hang", silent=silent
+            )
+        why = clean(in_their_words(why)) or term(python.status)
+        return silent if python.problem("version") in told else headed(silent, why)
     if not python.version:
         return bracketed(say("of unknown version at {path}", path=where), chosen)
     return bracketed(say("{version} at {path}", version=clean(python.version), path=where), chosen)
@@ -323,7 +339,19 @@ def _healthy(report: Report) -> str:
             "No problem is known with {torch} on {gpus}; the driver is unknown.",
             torch=name, gpus=counted(gpus),
         )  # fmt: skip
-    return bracketed(say("{torch} can use {gpus}", torch=name, gpus=counted(gpus)), driver)
+    return bracketed(_used(name, gpus, snapshot), driver)
+
+
+def _used(torch: str, gpus: Sequence[str], snapshot: Snapshot) -> str:
+    """Return which GPUs PyTorch can use, and how many of all if a variable hides the others."""
+    mask = snapshot.get(Environment).get("CUDA_VISIBLE_DEVICES")
+    every = len(snapshot.get(Nvml).gpus or ())
+    if not mask or every <= len(gpus):
+        return say("{torch} can use {gpus}", torch=torch, gpus=counted(gpus))
+    return say(
+        "{torch} can use {count} of {all} GPUs (CUDA_VISIBLE_DEVICES={mask}): {gpus}",
+        torch=torch, count=len(gpus), all=every, mask=clean(mask, 40), gpus=counted(gpus),
+    )  # fmt: skip
 
 
 def torch_itself(report: Report) -> str:
@@ -369,11 +397,11 @@ def _healthy_host(torch: str, gpus: str, *, is_cpu_build: bool) -> str:
     if is_cpu_build:
         return say(
             "This host passes {gpus} through to virtual machines; {torch} is a CPU build, which is "
-            "right for this host.",
+            "right for this host",
             gpus=gpus, torch=torch,
         )  # fmt: skip
     return say(
-        "This host passes {gpus} through to virtual machines; nothing is wrong with {torch}.",
+        "This host passes {gpus} through to virtual machines; nothing is wrong with {torch}",
         gpus=gpus, torch=torch,
     )  # fmt: skip
 

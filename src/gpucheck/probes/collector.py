@@ -247,7 +247,7 @@ class Collector:
         while ready := lanes(self._ready()):
             for probe in itertools.chain.from_iterable(ready.values()):
                 if probe.name in failed:
-                    self._failed(probe, failed[probe.name].status, failed[probe.name].problem, 0.0)
+                    self._failed(probe, failed[probe.name].status, failed[probe.name].words, 0.0)
                     continue
                 start = time.perf_counter()
                 try:

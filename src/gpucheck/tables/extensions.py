@@ -36,6 +36,8 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     `platforms`, `python` and `glibc` are those of its wheels on PyPI: a row without platforms says
     too little to recommend its release. `from_source`: PyPI has the source, whose setup needs the
     installed torch. `requires` are its requirements of other packages that pin what others pin.
+    `pypi_build` is the build of torch for which the wheel on PyPI was compiled, and
+    `torch_index_builds` those that PyTorch's own index has a wheel for.
     """
 
     package: Words
@@ -51,6 +53,17 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     glibc: VersionText | None = None
     from_source: bool = False
     requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
+    pypi_build: Build | None = None
+    torch_index_builds: tuple[Build, ...] = ()
+
+    def build_for(self, cuda: str) -> str:
+        """Return the build of torch whose index has this release for a CUDA major; "" if none."""
+        builds = [build for build in self.torch_index_builds if _major_of(build) == cuda]
+        return max(builds, default="")
+
+    def is_for_other_cuda_on_pypi(self, cuda: str) -> bool:
+        """Whether PyPI's wheel is known to be for another CUDA major than this one."""
+        return self.pypi_build is not None and _major_of(self.pypi_build) != cuda
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
@@ -168,6 +181,11 @@ class Extensions(Table, frozen=True):
 
     def _releases(self) -> list[ExtensionRow]:
         return [row for row in self.rows if isinstance(row, ExtensionRow)]
+
+
+def _major_of(build: str) -> str:
+    """Return the CUDA major of a build: 13 of cu130."""
+    return build.removeprefix("cu")[:-1]
 
 
 def _plain(package: str) -> str:

@@ -87,6 +87,11 @@ class TorchReleases(Table, frozen=True):
             return None
         return row.numpy2_linux if platform == "linux" else row.numpy2_windows
 
+    def first_with_numpy2(self, platform: Literal["linux", "windows"]) -> str:
+        """Return the first release in the table that works with NumPy 2; "" if none does."""
+        fitting = [row.torch for row in self.rows if self.numpy2(row.torch, platform)]
+        return min(fitting, key=numbers, default="")
+
     def glibc(self, version: str) -> str | None:
         """Return the oldest glibc for PyPI's Linux x86_64 wheel, such as 2.28."""
         row = self.release(version)

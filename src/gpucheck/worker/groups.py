@@ -260,7 +260,7 @@ class Group:
             )
         else:
             detail = say(
-                "no rank left the {what} within {seconds:.0f} s; all had entered it",
+                "every process began the {what}, and none finished it within {seconds:.0f} s",
                 what=what,
                 seconds=limit,
             )

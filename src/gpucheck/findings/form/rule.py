@@ -107,6 +107,9 @@ class Rule(msgspec.Struct, eq=False):
     another_torch_mends: bool = False
     """Whether a message's fix gives way to the exact install command, where the facts allow one."""
     preflight: InPreflight = InPreflight()
+    observes: bool = False
+    """Whether the headline of its check says only what was seen, so that no doubt is shown behind
+    it: the confidence is that this is the cause of what the user asks about."""
     on_gpu: OnGpu | None = None
     """What it means for a GPU that it names, if its ``Hit`` says nothing else; None if it is no
     fault of a GPU."""

@@ -236,8 +236,8 @@ def _mentioned(file: File, fault: Fault) -> Fault:
     """Return the fault of a file that has alternatives, as information."""
     if file.extension.optional:
         words = say(
-            "has {file}, which {fault}; the package requires no PyTorch, and other files of it do "
-            "without",
+            "has {file}, which {fault}; the package works without PyTorch, and only this file "
+            "needs it",
             file=file.extension.file,
             fault=fault.words,
         )

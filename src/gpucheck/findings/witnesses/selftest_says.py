@@ -132,13 +132,18 @@ class SelfTestSays(Derived):
         return row.code if row is not None else None
 
     def meaning(self, result: SelfTest) -> str:
-        """Return the tables' explanation of the error of a result, "" if there is none."""
+        """Return the tables' explanation of the error of a result.
+
+        "" if there is none, and if the name of the status says the same.
+        """
         code = self.code(result)
         row = self._cuda_errors.error(code) if code is not None else None
         if row is not None:
             return phrase(row.meaning or "")
         named = self._library_error(result)
-        return phrase(named.meaning) if named is not None else ""
+        if named is None or named.meaning.replace(" ", "_").upper() in named.error:
+            return ""
+        return phrase(named.meaning)
 
     def _library_error(self, result: SelfTest) -> LibraryErrorRow | None:
         """Return the row of the cuDNN, cuBLAS or NCCL status of a result."""

@@ -10,7 +10,7 @@ from typing import Final
 
 import msgspec
 
-from gpucheck.language import say
+from gpucheck.language import Sentence, say
 from gpucheck.probes.loading.reading.source_values import (
     LOAD,
     MAPS,
@@ -89,6 +89,12 @@ def understand(text: str, cuda: str | None = None) -> Preloading:
         ) from error
 
 
+def _not_understood() -> Sentence:
+    return say(
+        "gpucheck cannot tell from {function} which libraries this PyTorch loads", function=LOAD
+    )
+
+
 def _understand(functions: Functions, cuda: str | None) -> Preloading:
     load = functions.get(LOAD)
     if load is None:
@@ -97,18 +103,14 @@ def _understand(functions: Functions, cuda: str | None) -> Preloading:
         )
     loading = [node for node in load.body if functions.opens(node)]
     if len(loading) != 1:
-        raise ValueError(
-            say("{function} has a form that gpucheck does not understand", function=LOAD)
-        )
+        raise ValueError(_not_understood())
     attempt = loading[0]
     if _is_opening(attempt):  # until torch 1.13.0 nothing else was loaded
         return Preloading()
     if not isinstance(attempt, ast.Try) or len(attempt.handlers) != 1 or not _is_opening(
         attempt.body[0]
     ):  # fmt: skip
-        raise ValueError(
-            say("{function} has a form that gpucheck does not understand", function=LOAD)
-        )
+        raise ValueError(_not_understood())
     after = _Reader(functions, cuda)
     after.follow([*attempt.body[1:], *attempt.orelse], {})
     handler = attempt.handlers[0].body
