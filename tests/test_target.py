@@ -72,6 +72,58 @@ def test_the_order_is_the_contracts(tmp_path: Path) -> None:
     ]
 
 
+ACTIVE_OWN = {"VIRTUAL_ENV": OWN_PREFIX, "PATH": f"{OWN_PREFIX}/bin:/usr/bin"}
+ACTIVE = f"{OWN} | the active virtual environment"
+ON_PATH = f"{SYSTEM} | the first python3 on PATH"
+IN_CONDA = f"{CONDA} | the active conda environment"
+TORCH_OF_SYSTEM = "/usr/local/lib/python3.11/dist-packages/torch/version.py"
+TORCH_OF_CONDA = "/home/user/miniforge3/envs/ml/lib/python3.11/site-packages/torch/version.py"
+TORCH_OF_FOLDER = "/home/user/project/.venv/lib/python3.11/site-packages/torch/version.py"
+
+
+@each(
+    ("torch", "order"),
+    [
+        ((), [ACTIVE, IN_CONDA, ON_PATH]),
+        ((TORCH_OF_SYSTEM,), [ON_PATH, ACTIVE, IN_CONDA]),
+        ((TORCH_OF_SYSTEM, TORCH_OF_CONDA), [IN_CONDA, ON_PATH, ACTIVE]),
+        (
+            (f"{OWN_PREFIX}/lib/python3.12/torch/version.py", TORCH_OF_SYSTEM),
+            [ACTIVE, IN_CONDA, f"{OWN} | gpucheck's own environment has torch", ON_PATH],
+        ),
+    ],
+)
+def test_gpuchecks_own_environment_without_torch_is_passed_over_for_one_with_torch(
+    tmp_path: Path, torch: tuple[str, ...], order: list[str]
+) -> None:
+    env = {**ACTIVE_OWN, "CONDA_PREFIX": EVERYTHING["CONDA_PREFIX"]}
+    door = host(tmp_path, OWN, CONDA, SYSTEM, env=env, files=dict.fromkeys(torch, ""))
+    assert chosen(door) == order
+    first = choose(door, TargetWish(), TOOL)[0]
+    assert first.is_own == (order[0] == ACTIVE)
+    assert first.passed_over == ("" if first.is_own else OWN)
+
+
+def test_an_environment_of_the_user_is_not_passed_over(tmp_path: Path) -> None:
+    env = {"VIRTUAL_ENV": "/home/user/venv", "PATH": "/home/user/venv/bin:/usr/bin"}
+    door = host(tmp_path, VENV, SYSTEM, env=env, files={TORCH_OF_SYSTEM: ""})
+    assert chosen(door)[0] == f"{VENV} | the active virtual environment"
+
+
+@each(("uid", "taken"), [(1000, True), (0, True), (1001, False)])
+def test_the_venv_of_the_folder_is_taken_if_it_is_no_strangers(
+    tmp_path: Path, uid: int, *, taken: bool
+) -> None:
+    python = "/home/user/project/.venv/bin/python"
+    folder = {"kind": "directory", "mode": 0o755, "uid": uid}
+    facts = {
+        "stat": {OWN: PROGRAM, python: PROGRAM, "/home/user/project/.venv": folder},
+        "identity": {"os": "linux", "cwd": "/home/user/project", "uid": 1000},
+    }
+    door = machine(tmp_path, host=facts, env=ACTIVE_OWN, files={TORCH_OF_FOLDER: ""})
+    assert chosen(door) == [*[f"{python} | the .venv of the current folder"] * taken, ACTIVE]
+
+
 def test_python_on_path_is_not_gpuchecks_own(tmp_path: Path) -> None:
     own = f"{OWN_PREFIX}/bin/python3"
     door = host(tmp_path, own, OWN, SYSTEM, env={"PATH": f"{OWN_PREFIX}/bin:/usr/bin"})
@@ -200,7 +252,10 @@ def test_own_interpreter_without_torch_is_no_candidate(tmp_path: Path) -> None:
     assert chosen(host(tmp_path, OWN)) == []
 
 
-def test_nothing_found_is_an_unknown_target(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_found_is_an_unknown_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # here may be a .venv
     for name in ("GPUCHECK_PYTHON", "VIRTUAL_ENV", "CONDA_PREFIX", "TORCHELASTIC_RUN_ID"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PATH", "")

@@ -129,9 +129,14 @@ def test_an_unknown_gpu_gets_no_guessed_command() -> None:
 
 
 def test_the_python_of_gpucheck_is_perhaps_not_the_one_that_is_meant() -> None:
-    own = msgspec.structs.replace(VENV, has_gpucheck=True)
-    first, second = hit(missing(UBUNTU, NO_GPU, interpreter=own)).fixes
+    active = "the active virtual environment"
+    own = msgspec.structs.replace(VENV, has_gpucheck=True, chosen_by=active)
+    answer = hit(missing(UBUNTU, NO_GPU, interpreter=own))
+    assert f"{PYTHON}, where gpucheck itself is installed" in answer.headline
+    first, second = answer.fixes
     assert "name it: gpucheck --python PATH" in first.text
     assert second.commands
     named = msgspec.structs.replace(own, chosen_by="--python")
-    assert len(hit(missing(UBUNTU, NO_GPU, interpreter=named)).fixes) == 1
+    answer = hit(missing(UBUNTU, NO_GPU, interpreter=named))
+    assert "where gpucheck itself" not in answer.headline
+    assert len(answer.fixes) == 1

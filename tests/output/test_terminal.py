@@ -25,6 +25,7 @@ from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
 from gpucheck.output.machine_summary import Area, areas
 from gpucheck.output.one_screen import LINES, rows
+from gpucheck.output.summary import target
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -100,6 +101,18 @@ def test_the_target_and_its_reason_are_always_printed() -> None:
     text = " ".join(terminal.render(failed).split())
     assert "Python /opt/py/bin/python (--python) did not answer: killed by SIGILL" in text
     assert "Python unknown" in " ".join(terminal.render(samples.unknown()).split())
+
+
+def test_an_environment_of_gpucheck_that_was_passed_over_is_named() -> None:
+    python = Interpreter(
+        status="ok", executable="/usr/bin/python3", version="3.12.3",
+        chosen_by="the first python3 on PATH", passed_over="/opt/gpucheck/bin/python",
+    )  # fmt: skip
+    found = samples.healthy().snapshot.with_section(python)
+    assert target(found) == (
+        "3.12.3 at /usr/bin/python3 (the first python3 on PATH; the active one, "
+        "/opt/gpucheck/bin/python, has gpucheck and no torch)"
+    )
 
 
 def test_what_was_not_tested_is_said() -> None:

@@ -59,6 +59,8 @@ class Interpreter(Section, frozen=True, kw_only=True):
     has_pip: bool | None = None
     has_gpucheck: bool | None = None
     """Whether gpucheck is installed there: the target may then be another Python."""
+    passed_over: Annotated[str | None, Private("path")] = None
+    """The Python of the active environment, if that is gpucheck's own without torch; else ""."""
     glibc: str | None = None
     """The result of ``platform.libc_ver()`` in the target; "" if its C library is not glibc."""
     soabi: str | None = None

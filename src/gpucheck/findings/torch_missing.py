@@ -55,7 +55,8 @@ def check(
     others = [other for other in interpreter.others or () if other.executable]
     is_named = interpreter.chosen_by == "--python"
     fixes = [_use(other, python) for other in others]
-    if interpreter.has_gpucheck and not is_named and not others:
+    is_own = bool(interpreter.has_gpucheck and not is_named and not others)
+    if is_own:
         fixes.append(_NAME_YOURS)
     if (of_this_machine := _install(gpus, request, install)) is not None:
         # Who names a Python wants PyTorch there; otherwise the right one was not activated.
@@ -63,7 +64,7 @@ def check(
     elif not others:
         fixes.append(_SEE_PAGE)
     return Hit(
-        headline=_headline(interpreter.executable, interpreter.chosen_by),
+        headline=_headline(interpreter.executable, interpreter.chosen_by, is_own=is_own),
         evidence=(
             "torch.installed",
             *(("interpreter.executable",) if interpreter.executable else ()),
@@ -96,7 +97,14 @@ def _why_silent(interpreter: Interpreter) -> str:
     return say("the target Python: {status}", status=interpreter.status)
 
 
-def _headline(python: str | None, chosen_by: str | None) -> str:
+def _headline(python: str | None, chosen_by: str | None, *, is_own: bool) -> str:
+    if python and chosen_by and is_own:
+        return say(
+            "PyTorch is not installed in {python}, where gpucheck itself is installed "
+            "({chosen_by})",
+            python=python,
+            chosen_by=phrase(chosen_by),
+        )
     if python and chosen_by:
         return say(
             "PyTorch is not installed in {python} ({chosen_by})",

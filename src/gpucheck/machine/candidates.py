@@ -16,11 +16,21 @@ from gpucheck import _about
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host, Stat
+from gpucheck.machine.paths import pattern
 
 _COMMAND_LINE_LIMIT = 64 * 1024  # bytes; only its first words are looked at
 _TORCHRUN_VARIABLES = ("RANK", "WORLD_SIZE", "MASTER_ADDR")
 _TORCHRUN_MODULES = ("torch.distributed.run", "torch.distributed.launch")
 _TORCHRUN_FILES = ("torchrun", "torchrun.exe", "torchrun-script.py")
+_SITE_FOLDERS = (
+    ("lib", "python3*", "site-packages"),
+    ("lib64", "python3*", "site-packages"),
+    ("lib", "python3*", "dist-packages"),
+    ("local", "lib", "python3*", "dist-packages"),
+    ("Lib", "site-packages"),
+)
+_ACTIVE_VENV = "the active virtual environment"
+_ACTIVE_CONDA = "the active conda environment"
 _CHOSEN_BY = (
     say("the calling Python"),
     say("the argument python"),
@@ -32,6 +42,7 @@ _CHOSEN_BY = (
     say("the first python on PATH"),
     say("the first python3.exe on PATH"),
     say("the first python.exe on PATH"),
+    say("the .venv of the current folder"),
 )
 """The values of ``chosen_by`` for the catalogues: values of facts are plain text, which is looked
 up as it is."""
@@ -66,6 +77,10 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
     chosen_by: str
     prefix: str = ""
     problem: str = ""
+    is_own: bool = False
+    """Whether gpucheck runs from it; a bundle has no environment of its own."""
+    passed_over: str = ""
+    """The active Python that it was preferred to: one of gpucheck without torch."""
 
 
 def this_process(host: Host, wish: TargetWish) -> ThisProcess:
@@ -99,12 +114,45 @@ def choose(host: Host, wish: TargetWish, this: ThisProcess | None = None) -> lis
         _named(host, env.get("GPUCHECK_PYTHON"), "$GPUCHECK_PYTHON"),
         _of_torchrun(host, this),
         _of_module(this),
-        _of_environment(host, env.get("VIRTUAL_ENV"), "the active virtual environment"),
-        _of_environment(host, env.get("CONDA_PREFIX"), "the active conda environment"),
+        _of_environment(host, env.get("VIRTUAL_ENV"), _ACTIVE_VENV),
+        _of_environment(host, env.get("CONDA_PREFIX"), _ACTIVE_CONDA),
         _own(host, this),
         _on_path(host, this),
+        _in_this_folder(host),
     )
-    return [candidate for candidate in found if candidate is not None]
+    own = "" if _about.bundle else _real(host, this.prefix)
+    candidates = [
+        msgspec.structs.replace(
+            candidate, is_own=bool(own) and _real(host, candidate.prefix) == own
+        )
+        for candidate in found
+        if candidate is not None
+    ]
+    return candidates if _own(host, this) else _with_torch_first(host, candidates)
+
+
+def _with_torch_first(host: Host, candidates: list[Candidate]) -> list[Candidate]:
+    """Pass over an environment without torch that is active because gpucheck is in it.
+
+    Whoever activates it to call gpucheck means the Python of before, or that of the project.
+    """
+    active = candidates[0] if candidates else None
+    if not active or not active.is_own or active.chosen_by not in (_ACTIVE_VENV, _ACTIVE_CONDA):
+        return candidates
+    having = [one for one in candidates if not one.problem and torch_in(host, one.prefix)]
+    if not having:
+        return candidates
+    first = msgspec.structs.replace(having[0], passed_over=active.executable)
+    return [first, *having[1:], *(one for one in candidates if one not in having)]
+
+
+def torch_in(host: Host, prefix: str) -> str | None:
+    """Return the ``torch/version.py`` of a Python, which is not run for this; None without one."""
+    for names in _SITE_FOLDERS:
+        found = host.glob(pattern(prefix, *names, "torch", "version.py")).value
+        if found:
+            return found[0]
+    return None
 
 
 def _named(host: Host, name: str | None, chosen_by: str) -> Candidate | None:
@@ -240,6 +288,17 @@ def _on_path(host: Host, this: ThisProcess) -> Candidate | None:
 def _has_store_aliases(folder: str) -> bool:
     """Whether Windows keeps aliases there; a Python in another folder of PATH is a real one."""
     return folder.lower().rstrip("\\/").endswith("microsoft\\windowsapps")
+
+
+def _in_this_folder(host: Host) -> Candidate | None:
+    """Use the project's environment if it has torch; nobody named it, so it is no stranger's."""
+    who = host.identity()
+    folder = os.path.join(who.cwd, ".venv")
+    seen = host.stat(folder).value if os.path.isabs(folder) else None
+    if seen is None or seen.uid not in (0, who.uid) or not torch_in(host, folder):
+        return None
+    found = _of_environment(host, folder, "the .venv of the current folder")
+    return None if found is None or found.problem else found
 
 
 def _bin_folders(prefix: str) -> tuple[str, ...]:

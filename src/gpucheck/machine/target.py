@@ -81,6 +81,8 @@ class Target(Reply, frozen=True, kw_only=True):
     executable: str = ""
     chosen_by: str = ""
     others: tuple[Candidate, ...] = ()
+    is_own: bool = False
+    passed_over: str = ""
 
 
 class _RawAnswer(msgspec.Struct, frozen=True):
@@ -123,6 +125,8 @@ def _find(host: Host, wish: TargetWish) -> Target:
         executable=first.executable,
         chosen_by=first.chosen_by,
         others=tuple(with_other_prefix(host, candidates[1:], taken)),
+        is_own=first.is_own,
+        passed_over=first.passed_over,
     )
 
 

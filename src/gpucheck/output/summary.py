@@ -200,6 +200,11 @@ def target(report: Report) -> str:
         why = python.problem("executable") or term(python.status)
         return headed(say("not asked"), clean(why))
     where, chosen = clean(python.executable), phrase(clean(python.chosen_by or ""))
+    if python.passed_over:
+        chosen = say(
+            "{chosen}; the active one, {own}, has gpucheck and no torch",
+            chosen=chosen, own=clean(python.passed_over),
+        )  # fmt: skip
     if python.status == "too-old":
         old = say("{python} is too old", python=bracketed(where, chosen))
         why = python.problem("version")

@@ -6,20 +6,12 @@ from gpucheck.facts import Answer, Notes
 from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
 from gpucheck.language import say
 from gpucheck.machine import Host, target
-from gpucheck.machine.candidates import Candidate, TargetWish
-from gpucheck.machine.paths import join, pattern
+from gpucheck.machine.candidates import Candidate, TargetWish, torch_in
+from gpucheck.machine.paths import join
 from gpucheck.machine.target import Description, Target
 from gpucheck.probes.torch.reading.files import version_facts
 
 DEADLINE = 10.0  # seconds to ask the target (docs/architecture.md, 1.5)
-
-_SITE_FOLDERS = (
-    ("lib", "python3*", "site-packages"),
-    ("lib64", "python3*", "site-packages"),
-    ("lib", "python3*", "dist-packages"),
-    ("local", "lib", "python3*", "dist-packages"),
-    ("Lib", "site-packages"),
-)
 
 _OF_TORCH = frozenset((
     "argparse", "ast", "asyncio", "base64", "bisect", "bz2", "calendar", "collections",
@@ -51,7 +43,7 @@ def collect(host: Host, wish: TargetWish) -> Interpreter:
         return Interpreter(problems=notes.problems)
     if taken.answer is None:
         return _silent(taken)
-    for field in ("status", "executable", "chosen_by", "others"):
+    for field in ("status", "executable", "chosen_by", "others", "passed_over"):
         notes.known(field, say("gpucheck's search for the target interpreter"))
     return _described(host, taken, taken.answer, notes)
 
@@ -101,7 +93,8 @@ def _described(host: Host, taken: Target, description: Description, notes: Notes
         externally_managed=description.externally_managed,
         locked=description.locked,
         has_pip=description.has_pip,
-        has_gpucheck=_has_gpucheck(host, description.site_packages),
+        has_gpucheck=taken.is_own or _has_gpucheck(host, description.site_packages),
+        passed_over=taken.passed_over,
         glibc=description.glibc,
         soabi=description.soabi,
         others=[o for candidate in taken.others if (o := _with_torch(host, candidate))],
@@ -134,17 +127,16 @@ def _kind(host: Host, prefix: str, notes: Notes) -> Kind:
 
 def _with_torch(host: Host, candidate: Candidate) -> OtherInterpreter | None:
     """Return the candidate if its files show that it has torch; nothing is run for this."""
-    for names in _SITE_FOLDERS:
-        found = host.glob(pattern(candidate.prefix, *names, "torch", "version.py"))
-        for path in found.value or ():
-            version = version_facts(host, path).value
-            return OtherInterpreter(
-                executable=candidate.executable,
-                chosen_by=candidate.chosen_by,
-                torch=version.version if version else None,
-                sources={"*": path},
-            )
-    return None
+    path = torch_in(host, candidate.prefix)
+    if path is None:
+        return None
+    version = version_facts(host, path).value
+    return OtherInterpreter(
+        executable=candidate.executable,
+        chosen_by=candidate.chosen_by,
+        torch=version.version if version else None,
+        sources={"*": path},
+    )
 
 
 def hiding_modules(host: Host, sys_path: Sequence[str]) -> Answer[list[str]]:
