@@ -135,7 +135,7 @@ _STANDS_STILL = re.compile(
 _INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
 _READ_BY_WORDING = 200
-"""Lines, chosen: about as many as the second reader looks at, which stops after 4,000 characters."""
+"""Lines, chosen: more than the second reader looks at, which stops after 4,000 characters."""
 _WITHOUT_A_VOICE = PRINTED | {Role.INFO, Role.OTHER}
 _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
