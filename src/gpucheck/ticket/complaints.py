@@ -5,6 +5,7 @@ not used, or that an installation fails, may be right although no line shows why
 """
 
 import re
+from collections.abc import Sequence
 
 from gpucheck.facts.pasted import Pasted
 from gpucheck.language import say
@@ -99,7 +100,7 @@ _WORD = re.compile(
 _ENOUGH, _BEGINNING = 16, 4000
 """Words within so many characters of a line that make more of a text than an exclamation."""
 _ASKS = re.compile(
-    rf"^[# *]{{0,6}}(?:{_WISH.pattern})|\w ?\?(?:\s|$)|请问|能否|是否|如何|怎么|有没有"
+    r"\w ?\?(?:\s|$)|请问|能否|是否|如何|怎么|有没有"
     r"|[吗么呢]\s{0,4}$|可以[^\n]{1,40}不\s{0,4}$",
     re.IGNORECASE,
 )
@@ -133,6 +134,8 @@ _STANDS_STILL = re.compile(
 """What people say of a program that prints no error."""
 _INSTALLS = re.compile(r"\b(?:un)?install|安装|装不上", re.IGNORECASE)
 _ON_CPU = re.compile(r"\b(?:us(?:es?|ing)|on|device)\W{1,3}(?:the |my )?cpu\b", re.IGNORECASE)
+_READ_BY_WORDING = 200
+"""Lines, chosen: more than the second reader looks at, which stops after 4,000 characters."""
 _WITHOUT_A_VOICE = PRINTED | {Role.INFO, Role.OTHER}
 _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
@@ -154,7 +157,11 @@ def first_complaint_of_environment(text: Text) -> Line | None:
 
 def is_wish(text: Text) -> bool:
     """Whether a text is by its title a wish, a proposal or a question about the documentation."""
-    return any(_WISH.match(line.text.lstrip("# *")) for line in text.lines[:_TITLE])
+    return _wishes(text.lines[:_TITLE])
+
+
+def _wishes(lines: Sequence[Line]) -> bool:
+    return any(_WISH.match(line.text.lstrip("# *")) for line in lines)
 
 
 def tells_something(text: Text) -> bool:
@@ -174,9 +181,9 @@ def tells_something(text: Text) -> bool:
                 break
     if words >= _ENOUGH and (named or text.held(_OF_THE_FIELD)):
         return True
-    asking = [line.text for line in text.lines if _ASKS.search(line.text)]
+    asking = [line.text for line in text.lines if _may_ask(line.text) and _ASKS.search(line.text)]
     if words >= _ENOUGH:
-        return bool(asking)
+        return bool(asking) or _wishes(text.lines)
     asked = sum(len(_WORD.findall(line, 0, _BEGINNING)) for line in asking)
     if asked < _A_QUESTION or (named and any(map(_WHY.search, asking))):
         return False
@@ -204,9 +211,14 @@ def is_only_printed(text: Text) -> bool:
     """Whether programs printed every line, whatever the state of things: nobody says anything."""
     return all(
         role_of(text, index) in _WITHOUT_A_VOICE
-        for index, line in enumerate(text.lines)
+        for index, line in enumerate(text.lines[:_READ_BY_WORDING])
         if line.text.strip()
     )
+
+
+def _may_ask(line: str) -> bool:
+    """Whether a line has a question mark or another script: a log has neither in most lines."""
+    return "?" in line or not line.isascii()
 
 
 def short_complaint(text: Text, *, beside_gpus: bool) -> Line | None:
