@@ -334,3 +334,19 @@ def test_the_bound_is_the_least_driver_that_is_named(bounded: Recommender) -> No
     words = why_nothing(bounded.recommend(replace(gb10, torch="2.9.1+cu128")))
     assert "is not known to support" in words
     assert "torch 2.9.1 (cu128) would fit with driver 575 or newer" in words
+
+
+V100 = Card("V100", "7.0")
+
+
+def test_volta_and_blackwell_share_builds_but_no_kernel_modules() -> None:
+    found = recommend(V100, RTX_5090, driver="580.95.05")
+    assert best(found).torch == "2.10.0"
+    assert any("only one kind can be loaded" in note for note in found.notes)
+    for other in (
+        recommend(V100, H100, driver="580.95.05"),
+        recommend(V100, RTX_5090, driver="580.95.05", platform="windows"),
+        recommend(V100, RTX_5090, driver="580.95.05", driver_os="windows"),
+        recommend(V100, RTX_5090, driver="580.95.05", driver_serves=True),
+    ):
+        assert not any("kernel modules" in note for note in other.notes)

@@ -127,20 +127,20 @@ class DriverFixes(Derived):
     def branch(self, at_least: str | None = None) -> int | None:
         """Return the long-lived driver branch that supports every GPU of this machine.
 
-        The branch is in the table, not past its end of life, and not older than ``at_least``. The
-        newest long-term branch comes first, because every distribution packages it, then the newest
-        production branch. None if there is no such branch.
+        The branch is in the table, a long-term or production one, not past its end of life, and not
+        older than ``at_least``. Of several it is the oldest, because every distribution packages
+        it: Ubuntu had no R620 three weeks after its release. None if there is no such branch.
         """
         driving = set(self._driving_all(at_least))
         today = datetime.now(tz=timezone.utc).date()
-        fitting = [
-            (row.kind == "LTSB", int(row.branch))
+        fitting = (
+            int(row.branch)
             for row in self._branches.rows
             if row.kind in ("LTSB", "PB")
             and int(row.branch) in driving
             and self._branches.is_end_of_life(row.branch, today) is False
-        ]
-        return max(fitting)[1] if fitting else None
+        )
+        return min(fitting, default=None)
 
     def conflict(self, at_least: str | None = None) -> str:
         """Return why no driver of at least this release supports every GPU; "" if one is known to.
@@ -268,8 +268,11 @@ class DriverFixes(Derived):
         closed = {None if support is None else support.proprietary for support in supports}
         return opened, closed
 
+
     def _flavours_conflict(self) -> bool:
-        return all("unsupported" in found for found in self._flavours())
+        return self._architectures.share_no_modules(
+            (gpu.compute_capability, gpu.product) for gpu in self._all_gpus()
+        )
 
     def _known_gpus(self) -> dict[str, str]:
         """Return the known compute capabilities, each by the name of one GPU that has it."""

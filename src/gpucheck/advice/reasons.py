@@ -146,7 +146,24 @@ class Reasons:
         release = self._situation.driver
         if release is not None and not self._branches.knows(release):
             found.append(say("Driver {release} is newer than the tables.", release=release))
+        if self._need_other_modules():
+            found.append(
+                say(
+                    "No driver serves all of these GPUs on Linux: some need the open kernel "
+                    "modules, others the proprietary ones, and only one kind can be loaded."
+                )
+            )
         return tuple(found)
+
+    def _need_other_modules(self) -> bool:
+        """Whether no kernel modules support all GPUs, and no driver was seen to serve them."""
+        situation = self._situation
+        on_windows = "windows" in (situation.driver_os, situation.platform)
+        named = ((card.capability, card.label) for card in situation.cards)
+        return (
+            not (on_windows or situation.driver_serves)
+            and self._architectures.share_no_modules(named)
+        )
 
     def code_ends(self, last: Offer, newest: Offer) -> str:
         """Say where the code for the GPUs ends."""

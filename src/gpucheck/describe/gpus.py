@@ -206,10 +206,9 @@ class GpuReader:
 
     def _driver_files(self) -> None:
         given, draft = self._given, self._drafts.of(Driver)
-        if given.get("kernel_module"):
-            draft.fill(
-                "module_flavour", self._first("kernel_module"), self._source("kernel_module")
-            )
+        flavour, source = self._flavour()
+        if flavour:
+            draft.fill("module_flavour", flavour, source)
         if "nvidia_module_loaded" in given:
             loaded = not self._is_absent("nvidia_module_loaded")
             draft.fill("module_loaded", loaded, self._source("nvidia_module_loaded"))
@@ -360,11 +359,25 @@ class GpuReader:
         if drives == "not-known":
             self._doubt(gpu, support)
         modules = architectures.modules(gpu.capability, gpu.name or None)
-        flavour = self._first("kernel_module")
+        flavour = self._flavour()[0]
         if modules is None or not flavour:
             return True
         allowed = modules.open if flavour == "open" else modules.proprietary
         return allowed != "unsupported"
+
+    def _flavour(self) -> tuple[str, str]:
+        """Return the kind of the kernel modules, "" if unknown, and its source.
+
+        If some GPUs need the open ones and others the proprietary ones, one kind is assumed:
+        whichever is loaded, it does not drive all of them.
+        """
+        if given := self._first("kernel_module"):
+            return given, self._source("kernel_module")
+        named = [(gpu.capability, gpu.name or None) for gpu in self._gpus or ()]
+        apart = self._tables.get(GpuArchitectures).share_no_modules(named)
+        if apart and self._first("os") not in ("windows", "wsl2") and self._first("driver"):
+            return "open", say("assumed: no kernel modules drive all of these GPUs")
+        return "", ""
 
     def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
         """Leave open whether a driver older than the GPU's first compiler supports the GPU."""
