@@ -152,6 +152,11 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("35.4.1")).cuda is None
     assert some(table.of_l4t("35.4.1")).jetpack == "5.1.2"
     assert some(table.of_l4t("36.4.4")).jetpack == "6.2.1"
+    assert some(table.of_l4t("39.2.1")).jetpack == "7.2.1"
+    assert some(table.of_jetpack("7.2")).l4t == "39.2.0"
+    assert some(table.first_with("13.2")).jetpack == "7.2"
+    assert some(table.first_with("12.6")).l4t == "36.4.0"
+    assert table.first_with("99.0") is None
     assert some(table.of_l4t("32.1.0")).cuda is None
     assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None

@@ -34,6 +34,9 @@ _FROM_INSTALLER = say(
     "The installed driver belongs to no package. If it came from NVIDIA's .run installer, remove "
     "it first: sudo nvidia-uninstall"
 )
+_OF_JETPACK = say(
+    "The driver of a Jetson is part of its JetPack: it becomes newer with a newer JetPack."
+)
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
@@ -70,6 +73,8 @@ class DriverFixes(Derived):
             at_least: the oldest acceptable release; None if any release is acceptable.
             reason: why the driver is needed.
         """
+        if self._system.jetson:
+            return Fix(text=_OF_JETPACK)
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
         if self._system.os == "windows" and not at_least and not reason:
@@ -267,7 +272,6 @@ class DriverFixes(Derived):
         opened = {None if support is None else support.open for support in supports}
         closed = {None if support is None else support.proprietary for support in supports}
         return opened, closed
-
 
     def _flavours_conflict(self) -> bool:
         return self._architectures.share_no_modules(

@@ -3,11 +3,12 @@
 from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
-from gpucheck.language import Sentence, any_of, listed, phrase, say, say_many
+from gpucheck.language import Sentence, any_of, in_series, listed, phrase, say, say_many
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.versions import capability_numbers, numbers
 
 _PLATFORMS = {
@@ -18,6 +19,8 @@ _PLATFORMS = {
 }
 
 _NEWER_DRIVER = say("a newer driver")
+_CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
+_UNIFIED_PAGE = "https://github.com/pytorch/pytorch/pull/186285"
 
 
 class Reasons:
@@ -63,16 +66,47 @@ class Reasons:
         )
 
     def jetsons(self) -> tuple[str, ...]:
-        """Say which GPUs are on Jetson boards whose PyTorch comes with their JetPack.
+        """Say which GPUs are on Jetson boards, and what their JetPack has to be.
 
-        The newer boards (Thor) take the builds for ARM servers, if these have code for them.
+        The boards of JetPack 7 take the builds for ARM servers, if these have code for them.
         """
         products = self._offers.tables.get(GpuProducts)
-        return tuple(
-            say("{gpu} is a Jetson: NVIDIA publishes its PyTorch with JetPack.", gpu=card)
+        boards = [
+            card
             for card in _one_a_capability(self._situation.cards)
             if products.is_jetson(card.capability)
-            and not self._offers.with_code_for(card.capability)
+        ]
+        found = [
+            say("{gpu} is a Jetson: NVIDIA publishes its PyTorch with JetPack.", gpu=card)
+            for card in boards
+        ]
+        return (*found, *self.newer_jetpack()) if found else ()
+
+    def newer_jetpack(self) -> tuple[str, ...]:
+        """Say which JetPack would allow the builds for ARM servers; empty if none would."""
+        row = self._offers.tables.get(Jetpacks).first_with("13.2")
+        cards = self._situation.cards
+        if row is None or not all(
+            self._offers.with_code_for(card.capability, unified=True)
+            - self._offers.for_board(self._situation.l4t)
+            for card in cards
+        ):
+            return ()
+        jetpack = row.jetpack.partition(" ")[0]
+        if self._situation.l4t is None and self._situation.driver_cuda is None:
+            return (
+                say(
+                    "Which one depends on its JetPack (--jetpack): from {jetpack} on the board "
+                    "takes PyTorch's builds for ARM servers.",
+                    jetpack=jetpack,
+                ),
+            )
+        return (
+            say(
+                "With JetPack {jetpack} or newer the board would take PyTorch's builds for ARM "
+                "servers.",
+                jetpack=jetpack,
+            ),
         )
 
     def none_admitted(self, newest: str) -> str:
@@ -146,6 +180,18 @@ class Reasons:
         release = self._situation.driver
         if release is not None and not self._branches.knows(release):
             found.append(say("Driver {release} is newer than the tables.", release=release))
+        found += [
+            say(
+                "{gpu} is not in PyTorch's list of this build. By torch's own rule ({page}) it "
+                "runs code for ARM servers from CUDA 13.2 on, and users of JetPack 7.2.1 say that "
+                "it does: likely, not certain.",
+                gpu=card,
+                page=_UNIFIED_PAGE,
+            )
+            for card in _one_a_capability(self._situation.cards)
+            if offer.cuda and offer not in self._offers.with_code_for(card.capability)
+        ]
+        found += lacking(offer)
         if self._need_other_modules():
             found.append(
                 say(
@@ -160,9 +206,8 @@ class Reasons:
         situation = self._situation
         on_windows = "windows" in (situation.driver_os, situation.platform)
         named = ((card.capability, card.label) for card in situation.cards)
-        return (
-            not (on_windows or situation.driver_serves)
-            and self._architectures.share_no_modules(named)
+        return not (on_windows or situation.driver_serves) and self._architectures.share_no_modules(
+            named
         )
 
     def code_ends(self, last: Offer, newest: Offer) -> str:
@@ -330,6 +375,20 @@ class Reasons:
     def _cards(self) -> str:
         """Return the GPUs, one of each compute capability."""
         return listed([str(card) for card in _one_a_capability(self._situation.cards)])
+
+
+def lacking(offer: Offer) -> list[str]:
+    """Say which library a wheel for boards needs that their JetPack does not bring."""
+    if not offer.lacking:
+        return []
+    return [
+        say(
+            "It needs {libraries}, which its JetPack does not bring: if importing torch fails on "
+            "it, install NVIDIA's cuDSS for aarch64-jetson ({page}).",
+            libraries=in_series(offer.lacking),
+            page=_CUDSS_PAGE,
+        )
+    ]
 
 
 def left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:

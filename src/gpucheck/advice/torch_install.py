@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from gpucheck.advice.offers import usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import COMPANIONS, Python
@@ -299,6 +300,7 @@ class TorchFixes(Derived):
                 )
             wanted = self._python.torch_family()
             sentences += companion_doubts(found.best, wanted, self._tables)
+            sentences += lacking(found.best)
         return sentences
 
     def _is_of_ngc(self) -> bool:
@@ -327,7 +329,7 @@ def requirement(
             words.append(f"{package}=={version}" if version else package)
     if offer.is_default and not name_index:
         return ["install", *words]
-    return ["install", *words, "--index-url", indexes.of_build(offer.build)]
+    return ["install", *words, "--index-url", offer.index or indexes.of_build(offer.build)]
 
 
 def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> list[str]:

@@ -134,7 +134,7 @@ class TorchCode(Derived):
         if beyond := self._beyond_compiler(gpu.compute_capability):
             return beyond
         codes = self.codes()
-        runs = self._rules.surely_covers(codes, gpu.compute_capability, self._torch.cuda)
+        runs = self._runs(codes, gpu.compute_capability)
         if runs is Runs.CUBIN:
             return "cudnn" if self._cudnn_dropped(gpu.compute_capability) else ""
         if runs is Runs.PTX:
@@ -144,6 +144,19 @@ class TorchCode(Derived):
         trouble: Trouble = "too-old" if _newest(codes) > device else "too-new"
         # A table entry about a build that nobody has opened proves nothing against a GPU.
         return trouble if self._torch.arch_list or self._is_confirmed() else None
+
+    def _runs(self, codes: tuple[str, ...], capability: str) -> Runs | None:
+        """Return how the codes run; those for servers count on a Jetson from CUDA 13.2 on.
+
+        Both the build and the board's driver have to be of that CUDA. Without the driver's it is
+        unknown.
+        """
+        sure = self._rules.surely_covers(codes, capability, self._torch.cuda)
+        if sure is not None or not self._driver.reports_cuda():
+            return sure
+        built, driven = self._torch.cuda, self._driver.cuda()
+        older = min((built, driven), key=lambda cuda: parse(cuda) or ())
+        return self._rules.covers(codes, capability, older)
 
     def _beyond_compiler(self, capability: str) -> Trouble | None:
         """Return the trouble if the compiler of the build's CUDA makes no code for the GPU.

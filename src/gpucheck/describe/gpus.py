@@ -20,6 +20,7 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.meant_products import like_product, meant_by
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.product_names import capability_of, spellings
@@ -299,7 +300,7 @@ class GpuReader:
             draft.fill("driver_release", self._first("driver"), self._source("driver"))
         if given.get("driver_cuda"):
             draft.fill("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
-        elif cuda := self._cuda_of_branch():
+        elif cuda := self._cuda_of_branch() or self._cuda_of_jetpack():
             draft.fill("cuda", *cuda)
         self._nvml_gpus(draft, code)
         if code in _OF_ONE_GPU and self._gpus == []:
@@ -314,6 +315,14 @@ class GpuReader:
         if cuda is None:
             return None
         return cuda, say("the tables: driver branch {branch}", branch=branch)
+
+    def _cuda_of_jetpack(self) -> tuple[str, str] | None:
+        """Return the CUDA of a board's JetPack, and the source of it."""
+        jetpack = self._first("jetpack")
+        row = self._tables.get(Jetpacks).of_jetpack(jetpack) if jetpack else None
+        if row is None or row.cuda is None:
+            return None
+        return row.cuda, say("the tables' row of JetPack {wanted}", wanted=jetpack)
 
     def _nvml_code(self) -> int | None:
         if "nvml_error" not in self._given:

@@ -6,13 +6,15 @@ Three builds look like PyTorch and cannot use the NVIDIA GPU of the machine:
   ``torch.cuda.is_available()`` is False; XPU builds say "Torch not compiled with CUDA enabled".
 - On a Jetson board, the general wheel for ARM servers. Its CUDA code does not run on the board's
   GPU: "no kernel image is available for execution on the device", or ``is_available()`` is False.
+  With JetPack 7 this is another matter: Thor has code in the wheels of CUDA 13, and by torch's own
+  rule Orin runs those of CUDA 13.2 and newer.
 - On a server, a wheel made for Jetson boards, which has code for their GPUs only.
 
 If the machine also has an AMD or Intel GPU, you may want a build for that one; then this is only a
 warning.
 
-Fix: replace the build by one for CUDA. For Jetson use NVIDIA's wheel or container for your JetPack
-release.
+Fix: replace the build by one for CUDA. For Jetson use the wheel or container for your JetPack
+release: NVIDIA's own up to JetPack 6, PyTorch's for CUDA 13.2 from JetPack 7.2 on.
 """
 
 from gpucheck.advice import START_PAGE, TorchFixes
@@ -75,7 +77,7 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
     if known(system.os, "system.os") != "linux":
         return Fine(say("it is a CUDA build"))
     if board.is_jetson():
-        return _server_build_on_jetson(torch, code, board, system, wheels)
+        return _server_build_on_jetson(torch, code, board, system, wheels, reinstall)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(
@@ -122,7 +124,12 @@ def _other_accelerator(
 
 
 def _server_build_on_jetson(
-    torch: TorchBuild, code: TorchCode, board: Board, system: System, wheels: JetsonWheels
+    torch: TorchBuild,
+    code: TorchCode,
+    board: Board,
+    system: System,
+    wheels: JetsonWheels,
+    reinstall: TorchFixes,
 ) -> Judgement:
     judged = code.on_gpus()
     bad = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble in ("too-new", "too-old")]
@@ -140,7 +147,8 @@ def _server_build_on_jetson(
         ),
         evidence=(*board.facts(), *code.facts(), *bad[0].facts),
         fixes=(
-            Fix(
+            reinstall.install(say("it runs on this board"))
+            or Fix(
                 text=_install_for_jetson(system, wheels),
                 commands=("cat /etc/nv_tegra_release", "python3 --version"),
             ),
@@ -150,7 +158,7 @@ def _server_build_on_jetson(
 
 def _install_for_jetson(system: System, wheels: JetsonWheels) -> str:
     """Return what to install, with the torch releases of the tables for this board's system."""
-    found = [row.torch for row in wheels.rows if system.l4t and system.l4t in row.l4t]
+    found = [row.torch for row in wheels.for_l4t(system.l4t or "")]
     if not found:
         return say(
             "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
