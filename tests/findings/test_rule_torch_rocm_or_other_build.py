@@ -113,8 +113,13 @@ def test_a_jetson_wheel_on_a_jetson_is_fine() -> None:
     fine(ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES))
 
 
+def test_a_build_of_pytorchs_index_is_known_by_its_name_on_a_jetson() -> None:
+    build = torch_of("2.11.0+cu130", "13.0")
+    hit(ask(SLUG, build, nvml(ORIN_GPU, cuda="13.2"), ORIN, VENV, NO_VARIABLES))
+
+
 def test_unread_code_on_a_jetson_is_unknown() -> None:
-    build = torch_of("2.10.0+cu128", "12.8")
+    build = torch_of("2.10.0", "12.8")
     with pytest.raises(UnknownFactError, match=r"torch\.arch_list"):
         ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES)
 

@@ -200,7 +200,7 @@ class TorchCode(Derived):
     def _from_table(self) -> tuple[str, ...]:
         version = known(self._torch.version, "torch.version")
         cuda = known(self._torch.cuda, "torch.cuda")
-        platform = wheel_platform(self._system)
+        platform = self._platform(version)
         codes = None
         if platform is not None and self._is_official(version):
             codes = self._builds.arch_list(version, cuda, platform)
@@ -217,8 +217,18 @@ class TorchCode(Derived):
         local = version.partition("+")[2]
         return self._torch.installer not in ("conda", "") and local[:2] in ("", "cu")
 
+    def _platform(self, version: str) -> str | None:
+        """Return the platform of the tables whose wheel this can be.
+
+        On a Jetson only PyTorch's index calls a wheel 2.11.0+cu130; those for boards have no such
+        name.
+        """
+        if self._system.jetson and version.partition("+")[2][:2] == "cu":
+            return "linux_aarch64"
+        return wheel_platform(self._system)
+
     def _is_confirmed(self) -> bool:
-        platform = wheel_platform(self._system)
+        platform = self._platform(self._torch.version or "")
         if platform is None or not self._torch.version or not self._torch.cuda:
             return False
         row = self._builds.build(self._torch.version, self._torch.cuda, platform)
