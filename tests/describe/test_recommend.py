@@ -350,3 +350,10 @@ def test_volta_and_blackwell_share_builds_but_no_kernel_modules() -> None:
         recommend(V100, RTX_5090, driver="580.95.05", driver_serves=True),
     ):
         assert not any("kernel modules" in note for note in other.notes)
+
+
+def test_of_a_release_newer_than_the_tables_the_way_to_newer_ones_is_said() -> None:
+    for newer in ("2.99", "==2.99.1+cu140", ">=3"):
+        assert "gpucheck tables update" in why_nothing(recommend(H100, driver="580", torch=newer))
+    for older in ("0.4", "2.4.9", "1.99"):
+        assert "update" not in why_nothing(recommend(H100, driver="580", torch=older))

@@ -3,13 +3,14 @@
 from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
-from gpucheck.language import Sentence, any_of, in_series, listed, phrase, say, say_many
+from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.versions import capability_numbers, numbers
+from gpucheck.tables.location import HOW_TO_RENEW
+from gpucheck.tables.versions import capability_numbers, numbers, released
 
 _PLATFORMS = {
     "linux_x86_64": say("Linux on x86_64"),
@@ -112,11 +113,15 @@ class Reasons:
     def none_admitted(self, newest: str) -> str:
         """Say that no release matches the request."""
         asked = self._situation.torch
-        return say(
+        none = say(
             "--torch {asked} matches no release in the tables, whose newest is {newest}.",
             asked=asked,
             newest=newest,
         )
+        wanted = released(asked.strip().lstrip("=~> ").partition("+")[0])
+        if wanted is None or wanted <= numbers(newest)[: len(wanted)]:
+            return none
+        return in_turn((none, say("{how}.", how=HOW_TO_RENEW)))
 
     def no_code_admitted(self) -> str:
         """Say that no release that matches the request has code for the GPUs."""

@@ -21,7 +21,7 @@ from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
 from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.meant_products import like_product, meant_by
+from gpucheck.tables.meant_products import meant_by, unlisted
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.product_names import capability_of, spellings
 
@@ -157,7 +157,7 @@ class GpuReader:
             "the tables do not have the GPU {name}: give its compute_capability.", name=name
         )
         self._hints -= 1
-        if self._hints >= 0 and (near := like_product(name, self._tables)):
+        if self._hints >= 0 and (near := unlisted(name, self._tables)):
             reason = in_turn([reason, near])
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
