@@ -25,6 +25,7 @@ for name in [*os.environ]:  # tests look at this Python: nothing around it may d
     if any(kind.match(name) for kind in (_OF_A_JOB, _OF_A_PERSON, _OF_A_GPU)):
         del os.environ[name]
 os.environ["LANG"] = "C.UTF-8"
+os.environ["XDG_DATA_HOME"] = "/nonexistent/data"  # no tables that somebody has brought
 
 if "PYTEST_XDIST_WORKER" not in os.environ and translations.is_stale():
     translations.compile_all()

@@ -7,12 +7,14 @@
     python tools/refresh_tables.py index torchvision==0.30.0
     python tools/refresh_tables.py index xformers==0.0.36
     python tools/refresh_tables.py clone ../pytorch v2.16.0
+    python tools/refresh_tables.py pci pci.ids
     python tools/refresh_tables.py corrections
     python tools/refresh_tables.py weekly --body FILE
 
 `newer` lists releases that the tables lack. `index` reads the metadata of wheels: pip is asked,
 with its own configuration, and downloads no wheel (pip 23.3 or later). `clone` reads the build
-scripts and RELEASE.md at a tag. `corrections` names rows that are there and that the index
+scripts and RELEASE.md at a tag. `pci` reads a copy of pci.ids: GPUs, and no other function of
+their chips. `corrections` names rows that are there and that the index
 contradicts. `weekly` writes the rows of all newer releases, and the text of a pull request to a
 file. Of the others each prints a diff and what has to be looked at; only --write
 changes a file. A row that is there is never changed: where it differs, that is said.
@@ -35,6 +37,7 @@ import msgspec  # noqa: E402  # after the path is set
 from packaging.version import Version  # noqa: E402
 from refresh_clone import clone_proposals  # noqa: E402
 from refresh_corrections import NoIndexError, Read, corrections, read_files  # noqa: E402
+from refresh_pci import pci_proposal  # noqa: E402
 from refresh_sources import (  # noqa: E402
     COMPANIONS,
     EXTENSIONS,
@@ -63,6 +66,7 @@ KEYS = {
     "torch_companions": ("kind", "package", "version"),
     "nccl": ("kind", "torch", "build"),
     "extensions": ("kind", "package", "version"),
+    "pci_devices": ("device_id",),
 }
 
 
@@ -269,10 +273,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "weekly", help="write what is newer, and a pull request's text"
     )
     weekly_job.add_argument("--body", type=Path, required=True, help="the file for that text")
+    pci = commands.add_parser("pci", help="GPUs in a list of PCI devices")
+    pci.add_argument("file", type=Path, help="a copy of pci.ids (pci-ids.ucw.cz)")
     clone = commands.add_parser("clone", help="build scripts in a clone of pytorch/pytorch")
     clone.add_argument("path", type=Path)
     clone.add_argument("tag", help="such as v2.16.0")
-    for command in (index, clone):
+    for command in (index, clone, pci):
         command.add_argument("--write", action="store_true", help="change the tables")
     options = parser.parse_args(arguments)
     try:
@@ -284,7 +290,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return 0
         if options.command == "weekly":
             return weekly(options.body, today)
-        if options.command == "clone":
+        if options.command == "pci":
+            capabilities = {
+                row["chip"]: row["compute_capability"] for row in _load("chips")["rows"]
+            }
+            known = {row["device_id"] for row in _load("pci_devices")["rows"]}
+            text = options.file.read_text(encoding="utf-8")
+            proposals = [pci_proposal(text, capabilities, known)]
+        elif options.command == "clone":
             proposals = clone_proposals(options.path, options.tag)
         else:
             package, _, version = options.requirement.partition("==")

@@ -357,12 +357,40 @@ def test_thor_takes_the_builds_for_arm_servers(args: tuple[str, ...]) -> None:
 
 
 def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
-    done = run("--jetpack", "6.1", "--python-version", "3.10")
+    done = run("--jetpack", "6.2", "--python-version", "3.10", "--with", "torchvision")
+    assert done.exit_code == 0
+    assert (
+        "python -m pip install torch==2.8.0 torchvision==0.23.0 "
+        "--index-url https://pypi.jetson-ai-lab.io/jp6/cu126\n"
+    ) in done.stdout
+    assert "needs libcudss.so.0" in done.stdout
+    other = run("--jetpack", "6.2", "--python-version", "3.12")
+    assert other.exit_code == 1
+    assert "It would fit with Python 3.10" in " ".join(other.stdout.split())
+    older = run("--jetpack", "5.1.1", "--gpu", "Orin", "--python-version", "3.8")
+    assert older.exit_code == 1
+    words = " ".join(older.stdout.split())
+    assert "For JetPack 5.1.1 NVIDIA made torch 1.11.0 (Python 3.8)" in words
+    assert "With JetPack 7.2 or newer" in words
+
+
+def test_from_jetpack_7_2_on_an_orin_is_likely_to_take_the_builds_for_servers() -> None:
+    done = run("--jetpack", "7.2.1", "--gpu", "Jetson AGX Orin", "--python-version", "3.12")
+    assert done.exit_code == 0
+    assert "pip install torch==2.15.0\n" in done.stdout
+    words = " ".join(done.stdout.split())
+    assert "https://github.com/pytorch/pytorch/pull/186285" in words
+    assert "likely, not certain" in words
+    assert "580.65.06" not in words, "a board's driver is part of its JetPack"
+    thor = run("--jetpack", "7.2.1", "--gpu", "Thor", "--python-version", "3.12").stdout
+    assert "likely" not in thor
+
+
+def test_without_a_jetpack_nothing_is_certain_about_an_orin() -> None:
+    done = run("--gpu", "Orin", "--os", "linux")
     assert done.exit_code == 1
-    assert "sm_87" in done.stdout
-    assert "For JetPack 6.1 NVIDIA made torch 2.5.0, 2.6.0." in " ".join(done.stdout.split())
-    later = run("--jetpack", "7.2", "--gpu", "Jetson AGX Orin", "--python-version", "3.12")
-    assert later.exit_code == 1
+    assert "--jetpack" in done.stdout
+    assert "--arch" not in done.stdout, "a board has an ARM processor"
 
 
 def test_a_jetpack_of_several_boards_asks_for_the_gpu() -> None:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rules_support import TABLES
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
-from gpucheck.advice.offers import Machine, Offer, admitted, fits_driver, fits_gpus, fits_python
+from gpucheck.advice.offers import Machine, Offer, admitted, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.cubin_rules import Runs
@@ -261,13 +261,13 @@ def test_every_generation_driver_python_and_system_gets_a_build_that_fits_or_a_r
 
 
 def _assert_it_fits(offer: Offer, capability: str, branch: str, python: str) -> None:
-    machine = Machine(offer.platform, python, (capability,), branch)
+    machine = Machine(offer.platform, (capability,), branch)
     release = TABLES.get(TorchReleases).release(offer.torch)
     row = TABLES.get(TorchBuilds).build(offer.torch, offer.cuda, offer.platform)
     assert release is not None
     assert row is not None
     assert row.available
-    assert fits_python(release, machine)
+    assert python in release.pythons[offer.platform]
     assert fits_driver(TABLES, offer.cuda, machine)
     assert fits_gpus(TABLES, row, machine) is Runs.CUBIN
     last = TABLES.get(GpuArchitectures).last_driver_branch(capability)
@@ -334,3 +334,26 @@ def test_the_bound_is_the_least_driver_that_is_named(bounded: Recommender) -> No
     words = why_nothing(bounded.recommend(replace(gb10, torch="2.9.1+cu128")))
     assert "is not known to support" in words
     assert "torch 2.9.1 (cu128) would fit with driver 575 or newer" in words
+
+
+V100 = Card("V100", "7.0")
+
+
+def test_volta_and_blackwell_share_builds_but_no_kernel_modules() -> None:
+    found = recommend(V100, RTX_5090, driver="580.95.05")
+    assert best(found).torch == "2.10.0"
+    assert any("only one kind can be loaded" in note for note in found.notes)
+    for other in (
+        recommend(V100, H100, driver="580.95.05"),
+        recommend(V100, RTX_5090, driver="580.95.05", platform="windows"),
+        recommend(V100, RTX_5090, driver="580.95.05", driver_os="windows"),
+        recommend(V100, RTX_5090, driver="580.95.05", driver_serves=True),
+    ):
+        assert not any("kernel modules" in note for note in other.notes)
+
+
+def test_of_a_release_newer_than_the_tables_the_way_to_newer_ones_is_said() -> None:
+    for newer in ("2.99", "==2.99.1+cu140", ">=3"):
+        assert "gpucheck tables update" in why_nothing(recommend(H100, driver="580", torch=newer))
+    for older in ("0.4", "2.4.9", "1.99"):
+        assert "update" not in why_nothing(recommend(H100, driver="580", torch=older))

@@ -88,9 +88,29 @@ def test_observed_success_beats_the_table() -> None:
 
 
 def test_open_modules_and_a_gpu_before_turing() -> None:
-    found = hit(judge(LINUX, HOST, on_bus(P100), module("570.86.15", "open"), NONE_LISTED))
+    none_listed = Nvml(library_found=True, init_code=0, driver_release="570.86.15", gpus=[])
+    found = hit(judge(LINUX, HOST, on_bus(P100), module("570.86.15", "open"), none_listed))
     assert "proprietary" in found.headline
     assert "driver.module_flavour" in found.evidence
+
+
+def test_a_branch_that_dropped_the_gpu_has_no_modules_for_it() -> None:
+    none_listed = Nvml(library_found=True, init_code=0, driver_release="620.70.06", gpus=[])
+    found = hit(judge(LINUX, HOST, on_bus(P100), module("620.70.06", "open"), none_listed))
+    assert "branch 580 is the last that supports it" in found.headline
+    assert "have only the open kernel modules" in found.headline
+    assert "nvidia-driver-580\n" in commands(found)
+
+
+@pytest.mark.parametrize("flavour", ["open", "proprietary"])
+def test_no_kernel_modules_drive_volta_beside_blackwell(flavour: str) -> None:
+    v100 = ("NVIDIA Tesla V100-PCIE-16GB", "7.0")
+    served = nvml(RTX5090 if flavour == "open" else v100, release="580.142")
+    bus = on_bus(RTX5090, v100) if flavour == "open" else on_bus(v100, RTX5090)
+    found = hit(judge(LINUX, HOST, bus, module("580.142", flavour), served))
+    assert "and another GPU here only with the" in found.headline
+    assert "No driver supports all GPUs of this machine" in found.fixes[0].text
+    assert not commands(found)
 
 
 def test_proprietary_modules_and_blackwell() -> None:

@@ -42,6 +42,15 @@ def test_a_new_gpu() -> None:
     assert "nvml.gpus.0.compute_capability" in answer.evidence
 
 
+def test_a_geforce_whose_name_is_of_a_later_generation() -> None:
+    gpus = nvml_of([NvmlGpu(index=0, device_name="NVIDIA GeForce RTX 6090")])
+    answer = hit(ask(SLUG, TORCH, gpus))
+    assert "RTX 6090" in answer.headline
+    assert "gpucheck tables update" in answer.fixes[0].text
+    older = nvml_of([NvmlGpu(index=0, device_name="NVIDIA GeForce RTX 3095")])
+    fine(ask(SLUG, TORCH, older))
+
+
 def test_a_new_torch() -> None:
     answer = hit(ask(SLUG, torch_of("3.0.0+cu150", "15.0"), UBUNTU))
     assert "torch 3.0.0+cu150" in answer.headline

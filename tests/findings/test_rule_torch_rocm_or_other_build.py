@@ -82,10 +82,30 @@ def test_a_server_build_does_not_run_on_a_jetson() -> None:
     assert "JetPack" in answer.fixes[0].text
 
 
-def test_whether_server_builds_of_cuda_13_2_serve_orin_is_unknown() -> None:
+def test_server_builds_of_cuda_13_2_run_on_an_orin_whose_driver_has_it() -> None:
     build = torch_of("2.14.0+cu132", "13.2", arch_list=SERVER_ARM)
+    fine(ask(SLUG, build, nvml(ORIN_GPU, cuda="13.2"), ORIN, NO_VARIABLES))
+    older = hit(ask(SLUG, build, nvml(ORIN_GPU, cuda="12.6"), ORIN, VENV, NO_VARIABLES))
+    assert "ARM servers" in older.headline
+    unknown = msgspec.structs.replace(nvml(ORIN_GPU), cuda=None)
     with pytest.raises(UnknownFactError, match="whether this build has code"):
-        ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES)
+        ask(SLUG, build, unknown, ORIN, NO_VARIABLES)
+
+
+def test_server_builds_before_cuda_13_2_do_not() -> None:
+    build = torch_of("2.14.0+cu130", "13.0", arch_list=SERVER_ARM)
+    hit(ask(SLUG, build, nvml(ORIN_GPU, cuda="13.2"), ORIN, VENV, NO_VARIABLES))
+
+
+def test_the_wheel_for_the_boards_jetpack_is_named_with_its_index() -> None:
+    build = torch_of("2.10.0+cu128", "12.8", arch_list=SERVER_ARM)
+    board = msgspec.structs.replace(ORIN, l4t="36.4.3")
+    python = msgspec.structs.replace(VENV, version="3.10.12")
+    served = nvml(ORIN_GPU, cuda="12.6")
+    answer = hit(ask(SLUG, build, served, board, python, NO_VARIABLES))
+    assert "torch==2.8.0 --index-url https://pypi.jetson-ai-lab.io/jp6/cu126" in " ".join(
+        commands(answer)
+    )
 
 
 def test_a_jetson_wheel_on_a_jetson_is_fine() -> None:
@@ -93,8 +113,13 @@ def test_a_jetson_wheel_on_a_jetson_is_fine() -> None:
     fine(ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES))
 
 
+def test_a_build_of_pytorchs_index_is_known_by_its_name_on_a_jetson() -> None:
+    build = torch_of("2.11.0+cu130", "13.0")
+    hit(ask(SLUG, build, nvml(ORIN_GPU, cuda="13.2"), ORIN, VENV, NO_VARIABLES))
+
+
 def test_unread_code_on_a_jetson_is_unknown() -> None:
-    build = torch_of("2.10.0+cu128", "12.8")
+    build = torch_of("2.10.0", "12.8")
     with pytest.raises(UnknownFactError, match=r"torch\.arch_list"):
         ask(SLUG, build, nvml(ORIN_GPU), ORIN, NO_VARIABLES)
 

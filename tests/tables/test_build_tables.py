@@ -270,12 +270,13 @@ def test_addresses_of_builds(tables: Tables) -> None:
 
 def test_wheels_for_jetson(tables: Tables) -> None:
     table = tables.get(JetsonWheels)
-    assert [row.torch for row in table.for_jetpack("6.1")] == ["2.5.0", "2.6.0"]
+    assert [row.torch for row in table.for_jetpack("6.1")] == ["2.5.0", "2.6.0", "2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.8.0"]
+    assert [row.torch for row in table.for_l4t("36.4")] == ["2.5.0", "2.6.0", "2.8.0"]
+    assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0"]
+    assert table.for_l4t("R36") == ()
     assert [row.torch for row in table.for_jetpack("6.0")] == ["2.4.0"]
     assert table.for_jetpack("9.9") == ()
-    assert table.made_for("2.5.0", "6.1") is True
-    assert table.made_for("2.15.0", "6.1") is None
-    assert table.made_for("junk", "6.1") is None
 
 
 @each(

@@ -6,7 +6,7 @@ from pathlib import Path
 from each import each
 from tables.some import some
 
-from gpucheck.advice.offers import Machine, fits_driver, fits_gpus, fits_python
+from gpucheck.advice.offers import Machine, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Compilers
@@ -14,7 +14,6 @@ from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
 
 LINUX = "linux_x86_64"
 
@@ -25,20 +24,20 @@ LINUX = "linux_x86_64"
         ("2.15.0", "3.12", True),
         ("2.15.0", "3.10", False),
         ("2.15.0", "2.7", False),
-        ("2.15.0", None, None),
-        ("2.15.0", "3", None),
+        ("2.15.0", None, True),
         ("2.12.0", "3.13t", True),
-        ("2.15.0", "junk", None),
+        ("2.15.0", "junk", False),
     ],
 )
 def test_python(
     tables: Tables,
     torch: str,
     python: str | None,
-    fits: bool | None,  # noqa: FBT001  # a parameter of the test
+    fits: bool,  # noqa: FBT001  # a parameter of the test
 ) -> None:
-    release = some(tables.get(TorchReleases).release(torch))
-    assert fits_python(release, Machine(LINUX, python)) is fits
+    offers = Recommender(tables).offers(LINUX)
+    offer = next(offer for offer in offers.with_cuda() if offer.torch == torch)
+    assert offers.has_wheel_for(offer, python) is fits
 
 
 @each(

@@ -125,8 +125,21 @@ def test_end_of_life_is_after_the_month_named(branches: DriverBranches) -> None:
     assert branches.is_end_of_life("590.48.01", date(2026, 11, 21)) is True
     assert branches.is_end_of_life("590.48.01", date(2026, 1, 31)) is None
     assert branches.is_end_of_life("615.71.09", date(2026, 11, 21)) is None
-    assert branches.is_end_of_life("620.70.06", date(2026, 11, 21)) is None
+    assert branches.is_end_of_life("610.57.04", date(2026, 11, 21)) is None
+    assert branches.is_end_of_life("620.70.06", date(2029, 9, 30)) is False
+    assert branches.is_end_of_life("620.70.06", date(2029, 10, 1)) is True
     assert branches.is_end_of_life("999.1", date(2026, 11, 21)) is None
+
+
+def test_from_615_on_the_packages_have_the_open_kernel_modules_alone(
+    branches: DriverBranches,
+) -> None:
+    assert not branches.is_open_only("610.57.04")
+    assert branches.is_open_only("615.71.09")
+    assert branches.is_open_only("620.70.06")
+    assert branches.is_open_only("640.10")
+    assert not branches.is_open_only("580.95.05")
+    assert not branches.is_open_only("junk")
 
 
 def test_what_is_newer_than_the_table(branches: DriverBranches) -> None:

@@ -1,5 +1,7 @@
 """GPUs: architectures, products, chips, device ids, cuDNN, JetPack."""
 
+import re
+
 import pytest
 from each import each
 from tables.some import some
@@ -69,11 +71,39 @@ def test_devices(tables: Tables) -> None:
     assert some(devices.device("2B85")).compute_capability == "12.0"
     assert some(devices.device("0x2b85")).products == ("NVIDIA GeForce RTX 5090",)
     assert devices.device("ffff") is None
-    assert some(devices.device("1af1")).compute_capability is None  # an NVSwitch
     assert some(devices.device("29bb")).compute_capability is None
     assert devices.capability_named("Tesla V100-SXM2-16GB") == "7.0"
     assert devices.capability_named("NVIDIA A100-SXM4-80GB") == "8.0"
     assert devices.capability_named("NVIDIA GeForce GTX 750 Ti") is None  # 3.0 and 5.0 exist
+
+
+# Functions of GPUs that pci.ids names by their chip: sound, USB, UCSI, the switch of NVLink.
+NO_GPUS = [
+    "0be5",
+    "0e09",
+    "0e0f",
+    "0fb0",
+    "0fbc",
+    "10f8",
+    "1aef",
+    "228b",
+    "22ba",
+    "22bb",
+    "1ad6",
+    "1aec",
+    "1ad7",
+    "1aed",
+    "1af1",
+    "22a3",
+]
+
+
+def test_other_functions_of_a_gpu_are_no_devices(tables: Tables) -> None:
+    devices = tables.get(PciDevices)
+    assert [device_id for device_id in NO_GPUS if devices.device(device_id)] == []
+    names = [name for row in devices.rows for name in row.products]
+    assert [name for name in names if re.search(r"(?i)switch|audio|usb|controller", name)] == []
+    assert [row.device_id for row in devices.rows if "not a GPU" in row.note] == []
 
 
 def test_devices_agree_with_their_chip(tables: Tables) -> None:
@@ -122,6 +152,11 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("35.4.1")).cuda is None
     assert some(table.of_l4t("35.4.1")).jetpack == "5.1.2"
     assert some(table.of_l4t("36.4.4")).jetpack == "6.2.1"
+    assert some(table.of_l4t("39.2.1")).jetpack == "7.2.1"
+    assert some(table.of_jetpack("7.2")).l4t == "39.2.0"
+    assert some(table.first_with("13.2")).jetpack == "7.2"
+    assert some(table.first_with("12.6")).l4t == "36.4.0"
+    assert table.first_with("99.0") is None
     assert some(table.of_l4t("32.1.0")).cuda is None
     assert some(table.of_l4t("32.4.4")).cuda == "10.2"
     assert table.of_l4t("36.9.9") is None

@@ -2,7 +2,13 @@ import pytest
 from each import each
 
 from gpucheck.tables import Tables
-from gpucheck.tables.meant_products import like_product, meant_by, products_meant
+from gpucheck.tables.meant_products import (
+    like_product,
+    may_be_newer,
+    meant_by,
+    products_meant,
+    unlisted,
+)
 
 
 @pytest.fixture(scope="module")
@@ -62,3 +68,34 @@ def test_a_name_that_is_not_understood_gets_the_likely_ones(
 def test_another_family_is_another_gpu(tables: Tables) -> None:
     assert products_meant("Quadro 4090", tables) == {}
     assert like_product("Radeon 7900", tables) == ""
+
+
+@each(
+    "name",
+    ["RTX 6090", "6090", "rtx6080ti", "NVIDIA GeForce RTX 7070 Ti SUPER", "RTX 6060 Laptop GPU"],
+)
+def test_a_geforce_of_a_later_generation_may_be_newer(tables: Tables, name: str) -> None:
+    assert meant_by(name, tables) is None
+    assert may_be_newer(name, tables)
+    said = unlisted(name, tables)
+    assert "newer than these tables" in said
+    assert "gpucheck tables update" in said
+    assert "Quadro" not in said
+
+
+@each(
+    "name",
+    [
+        "RTX 5999",
+        "RX 7900",
+        "Quadro RTX 9000",
+        "RTX PRO 7000",
+        "H900",
+        "RTX 309",
+        "RTX 4091",
+        "60900",
+    ],
+)
+def test_of_other_names_nothing_is_claimed(tables: Tables, name: str) -> None:
+    assert not may_be_newer(name, tables)
+    assert "newer" not in unlisted(name, tables)

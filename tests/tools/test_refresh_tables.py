@@ -64,6 +64,7 @@ def _module(name: str) -> Any:  # noqa: ANN401  # a script, not a module of the 
 
 sources = _module("refresh_sources")
 clone = _module("refresh_clone")
+pci = _module("refresh_pci")
 refresh = _module("refresh_tables")
 
 
@@ -422,3 +423,47 @@ def test_a_clone_that_is_none_is_one_sentence(
 ) -> None:
     assert refresh.main(["clone", str(tmp_path), "v9.9.0"]) == 1
     assert "git" in capsys.readouterr().err
+
+
+PCI_IDS = """#
+#	Version: 2030.01.02
+10dd  Another Vendor
+	2684  AD102 [GeForce RTX 4090]
+10de  NVIDIA Corporation
+	0fbc  GM107 High Definition Audio Controller [GeForce 940MX]
+	1ad7  TU102 USB Type-C UCSI Controller
+	1ad8  TU104 USB 3.1 Host Controller
+	1af1  GA100 [A100 NVSwitch]
+	1dbe  GV100 Engineering Sample
+	2080  GA100
+	22ba  AD102 High Definition Audio Controller
+	22d1  GB20B PCI bridge
+	25ac  GA107BM / GN20-P0-R-K2 [GeForce RTX 3050 6GB Laptop GPU]
+	2684  AD102 [GeForce RTX 4090]
+		10de 16f4  AD102 [GeForce RTX 4090 of a board]
+	4001  GB203GL [RTX PRO 4500 / RTX PRO 4501]
+	4000  XY100 [GeForce RTX 9090]
+"""
+
+
+def test_of_a_list_of_pci_devices_gpus_alone_are_taken() -> None:
+    known = {"22ba": "a mistake", "2684": ""}
+    capabilities = {"AD102": "8.9", "GA107B": "8.6", "GB203": "12.0", "GA100": "8.0"}
+    found = pci.pci_proposal(PCI_IDS, capabilities, known)
+    assert [(row["device_id"], row["chip"], row["products"]) for row in found.rows] == [
+        ("25ac", "GA107B", ["GeForce RTX 3050 6GB Laptop GPU"]),
+        ("4001", "GB203", ["RTX PRO 4500", "RTX PRO 4501"]),
+    ]
+    assert {row["compute_capability"] for row in found.rows} == {"8.6", "12.0"}
+    assert found.remarks == [
+        "pci_devices 22ba: pci.ids calls it AD102 High Definition Audio Controller",
+        "chips lacks XY100, the chip of 1 GPUs",
+    ]
+    _before, after, _remarks = refresh.merge(found, TODAY)
+    assert '"source": ["pci-ids-2030.01.02"]' in after
+    assert f'version 2030.01.02, taken under BSD-3-Clause", "read": "{TODAY}"' in after
+
+
+def test_another_file_is_no_list_of_pci_devices() -> None:
+    with pytest.raises(pci.RefreshError, match="this is no pci"):
+        pci.pci_proposal("10de  NVIDIA\n", {}, ())

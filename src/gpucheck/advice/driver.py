@@ -38,6 +38,9 @@ _BY_INSTALLER = say(
     "It is the last branch for this GPU: download it for Linux from {page}, and run its installer.",
     page=DRIVER_PAGE,
 )
+_OF_JETPACK = say(
+    "The driver of a Jetson is part of its JetPack: it becomes newer with a newer JetPack."
+)
 _GUIDE = say("NVIDIA's guide for each distribution: {page}", page=DRIVER_GUIDE)
 
 
@@ -74,6 +77,8 @@ class DriverFixes(Derived):
             at_least: the oldest acceptable release; None if any release is acceptable.
             reason: why the driver is needed.
         """
+        if self._system.jetson:
+            return Fix(text=_OF_JETPACK)
         if conflict := self.conflict(at_least):
             return Fix(text=conflict)
         if self._system.os == "windows" and not at_least and not reason:
@@ -131,20 +136,20 @@ class DriverFixes(Derived):
     def branch(self, at_least: str | None = None) -> int | None:
         """Return the long-lived driver branch that supports every GPU of this machine.
 
-        The branch is in the table, not past its end of life, and not older than ``at_least``. The
-        newest long-term branch comes first, because every distribution packages it, then the newest
-        production branch. None if there is no such branch.
+        The branch is in the table, a long-term or production one, not past its end of life, and not
+        older than ``at_least``. Of several it is the oldest, because every distribution packages
+        it: Ubuntu had no R620 three weeks after its release. None if there is no such branch.
         """
         driving = set(self._driving_all(at_least))
         today = datetime.now(tz=timezone.utc).date()
-        fitting = [
-            (row.kind == "LTSB", int(row.branch))
+        fitting = (
+            int(row.branch)
             for row in self._branches.rows
             if row.kind in ("LTSB", "PB")
             and int(row.branch) in driving
             and self._branches.is_end_of_life(row.branch, today) is False
-        ]
-        return max(fitting)[1] if fitting else None
+        )
+        return min(fitting, default=None)
 
     def conflict(self, at_least: str | None = None) -> str:
         """Return why no driver of at least this release supports every GPU; "" if one is known to.
@@ -279,7 +284,9 @@ class DriverFixes(Derived):
         return opened, closed
 
     def _flavours_conflict(self) -> bool:
-        return all("unsupported" in found for found in self._flavours())
+        return self._architectures.share_no_modules(
+            (gpu.compute_capability, gpu.product) for gpu in self._all_gpus()
+        )
 
     def _known_gpus(self) -> dict[str, str]:
         """Return the known compute capabilities, each by the name of one GPU that has it."""

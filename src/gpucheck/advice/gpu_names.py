@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from gpucheck.advice.offers import Card
 from gpucheck.language import in_turn, say
 from gpucheck.tables import Tables
-from gpucheck.tables.meant_products import like_product, meant_by
+from gpucheck.tables.meant_products import meant_by, unlisted
 from gpucheck.tables.product_names import capability_of, spellings
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
@@ -54,7 +54,7 @@ def _card(name: str, tables: Tables) -> Card:
         if found
         else say("{name} is not a GPU that the tables know.", name=quoted_name)
     )
-    like = like_product(name, tables)
+    like = unlisted(name, tables)
     raise GpuNameError(in_turn((what, *((like,) if like else ()), _BY_CAPABILITY)))
 
 

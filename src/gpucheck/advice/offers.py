@@ -17,6 +17,7 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetson_wheels import JetsonWheelRow, JetsonWheels
 from gpucheck.tables.toolkit_targets import ToolkitTargets
 from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
@@ -25,6 +26,7 @@ from gpucheck.tables.versions import at_least, capability_numbers, numbers, pars
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
+_UNIFIED = (13, 2)  # pytorch pull request 186285, by NVIDIA: SBSA binaries on Jetson from here on
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -61,7 +63,8 @@ class Situation(Struct, frozen=True, kw_only=True):
     these GPUs, so no table is asked whether it can. ``hidden`` are GPUs of the machine that
     CUDA_VISIBLE_DEVICES hides; a build that fits them as well is preferred. ``driver_os`` is the
     system of the driver, if it differs from the platform (Windows, inside WSL). ``channel`` is
-    where builds are looked for, ``companions`` the packages that have to fit as well.
+    where builds are looked for, ``companions`` the packages that have to fit as well. ``l4t`` is
+    the Linux for Tegra of a Jetson board ("36.4.3").
     """
 
     platform: str
@@ -76,6 +79,13 @@ class Situation(Struct, frozen=True, kw_only=True):
     driver_serves: bool = False
     channel: Channel = "pip"
     companions: tuple[str, ...] = ()
+    l4t: str | None = None
+
+    @property
+    def is_unified(self) -> bool:
+        """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
+        cuda = parse(self.driver_cuda)
+        return cuda is not None and at_least(cuda, _UNIFIED)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -84,6 +94,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     ``is_default``: a plain ``pip install torch`` of this release installs it. ``confirmed`` false:
     the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
     published it without naming it in its release plan. ``channel`` is who publishes it.
+    ``index``: the wheel was made for boards, and only this index has it; it needs the libraries
+    ``lacking``, which the boards lack.
     """
 
     torch: str
@@ -97,6 +109,8 @@ class Offer(Struct, frozen=True, kw_only=True):
     note: str = ""
     channel: Channel = "pip"
     experimental: bool = False
+    index: str = ""
+    lacking: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         """Return ``torch 2.9.1 (cu128)``, as a sentence: ``say`` keeps it one."""
@@ -116,11 +130,17 @@ class Offers:
             if row.glibc is not None
         }
         self._rows: dict[Offer, BuildRow] = dict(self._published())
-        self._code: dict[str, frozenset[Offer]] = {}
+        self._boards = {_board_offer(row): row for row in self._installable()}
+        self._code: dict[tuple[str, bool], frozenset[Offer]] = {}
 
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
         return self._rows.keys()
+
+    def for_board(self, l4t: str | None) -> frozenset[Offer]:
+        """Return the builds that were made for the boards of a Linux for Tegra."""
+        made = self.tables.get(JetsonWheels).for_l4t(l4t or "")
+        return frozenset(offer for offer, row in self._boards.items() if row in made)
 
     def without_cuda(self) -> list[Offer]:
         """Return the CPU build of every release that has wheels for this platform."""
@@ -137,22 +157,25 @@ class Offers:
             if self.platform in release.pythons
         ]
 
-    def with_code_for(self, capability: str) -> frozenset[Offer]:
+    def with_code_for(self, capability: str, *, unified: bool = False) -> frozenset[Offer]:
         """Return the builds with machine code for a GPU. PTX does not count: wheels have none.
 
         For the GPU of a Jetson board the list of the code has to be confirmed, because few people
-        run the wheels for servers there.
+        run the wheels for servers there. ``unified``: the board's CUDA is one of those with which
+        code for servers counts as well.
         """
-        if capability not in self._code:
-            machine = Machine(self.platform, capabilities=(capability,))
+        key = (capability, unified)
+        if key not in self._code:
+            machine = Machine(self.platform, capabilities=(capability,), unified=unified)
             board = self.tables.get(GpuProducts).is_jetson(capability)
-            self._code[capability] = frozenset(
+            made = (o for o, row in self._boards.items() if capability in row.compute_capabilities)
+            self._code[key] = frozenset(made) | frozenset(
                 offer
                 for offer, row in self._rows.items()
                 if (row.confirmed or not board)
                 and fits_gpus(self.tables, row, machine) is Runs.CUBIN
             )
-        return self._code[capability]
+        return self._code[key]
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""
@@ -162,16 +185,14 @@ class Offers:
 
     def pythons(self, offer: Offer) -> tuple[str, ...]:
         """Return the Pythons for which the release of an offer has wheels."""
+        made = self._boards.get(offer)
+        if made is not None:
+            return (made.python,) if made.python else ()
         return self._releases[offer.torch].pythons.get(self.platform, ())
 
-    def releases_for(self, python: str | None) -> frozenset[str]:
-        """Return the releases that have wheels for a Python, all of them for None."""
-        machine = Machine(self.platform, python=python)
-        return frozenset(
-            torch
-            for torch, release in self._releases.items()
-            if python is None or fits_python(release, machine)
-        )
+    def has_wheel_for(self, offer: Offer, python: str | None) -> bool:
+        """Return whether the release of an offer has wheels for a Python; True for None."""
+        return python is None or python in self.pythons(offer)
 
     def unseen(self) -> tuple[str, ...]:
         """Return the releases of which no table says whether their CUDA builds were published."""
@@ -204,13 +225,19 @@ class Offers:
             driver_os=situation.driver_os,
         )
         no_driver_given = situation.driver is None and situation.driver_cuda is None
-        versions = {offer.cuda for offer in self._rows}
+        versions = {offer.cuda for offer in (*self._rows, *self._boards)}
         return frozenset(
             cuda for cuda in versions if no_driver_given or fits_driver(self.tables, cuda, machine)
         )
 
     def least_driver(self, offer: Offer, situation: Situation) -> str | None:
-        """Return the oldest driver release that runs an offer, whatever the GPUs."""
+        """Return the oldest driver release that runs an offer, whatever the GPUs.
+
+        None for a Jetson, whose driver is part of its JetPack.
+        """
+        products = self.tables.get(GpuProducts)
+        if any(products.is_jetson(card.capability) for card in situation.cards):
+            return None
         os = situation.driver_os or _operating_system(self.platform)
         return self.tables.get(CudaDrivers).oldest_driver(offer.cuda, os)
 
@@ -228,6 +255,11 @@ class Offers:
         last = support.last(capabilities)
         needed = oldest if numbers(oldest)[0] >= first else str(first)
         return None if last is not None and numbers(needed)[0] > last else needed
+
+    def _installable(self) -> Iterator[JetsonWheelRow]:
+        if self.platform == "linux_aarch64":
+            rows = self.tables.get(JetsonWheels).rows
+            yield from (row for row in rows if row.index and row.cuda)
 
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         builds = self.tables.get(TorchBuilds)
@@ -316,31 +348,33 @@ def _offer(release: ReleaseRow, row: BuildRow, platform: str) -> Offer:
     )
 
 
+def _board_offer(row: JetsonWheelRow) -> Offer:
+    cuda = row.cuda or ""
+    return Offer(
+        torch=row.torch,
+        build=f"cu{cuda.replace('.', '')}",
+        cuda=cuda,
+        platform="linux_aarch64",
+        is_default=False,
+        index=row.index or "",
+        lacking=row.lacking,
+    )
+
+
 class Machine(Struct, frozen=True):
     """The properties that a build must fit; None or an empty sequence means unknown.
 
-    `driver_os` is the system of the driver, if it differs from the platform: inside WSL the driver
-    is that of Windows.
+    `unified`: code for servers counts on Jetson boards too, as torch's own rule says. `driver_os`
+    is the system of the driver, if it differs from the platform: inside WSL the driver is that of
+    Windows.
     """
 
     platform: str
-    python: str | None = None
     capabilities: tuple[str, ...] = ()
     driver: str | None = None
     driver_cuda: str | None = None
     driver_os: OperatingSystem | None = None
-
-
-def fits_python(release: ReleaseRow, machine: Machine) -> bool | None:
-    """Return whether a release has wheels for the machine's Python; None if unknown."""
-    pythons = release.pythons.get(machine.platform)
-    if machine.python is None or pythons is None:
-        return None
-    free_threaded = "t" if machine.python.endswith("t") else ""
-    version = parse(machine.python.removesuffix("t"))
-    if version is None or len(version) == 1:
-        return None
-    return f"{version[0]}.{version[1]}{free_threaded}" in pythons
+    unified: bool = False
 
 
 def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
@@ -386,7 +420,9 @@ def _fits_gpu(tables: Tables, row: BuildRow, capability: str, machine: Machine) 
         major = row.cuda.partition(".")[0]
         if tables.get(CudnnSupport).supports(row.cudnn, major, capability) is False:
             return Runs.NO
-    runs = tables.get(CubinRules).surely_covers(row.arch_list + row.ptx, capability, row.cuda)
+    rules = tables.get(CubinRules)
+    covers = rules.covers if machine.unified else rules.surely_covers
+    runs = covers(row.arch_list + row.ptx, capability, row.cuda)
     if runs is None and not row.arch_list and _beyond_compiler(tables, row.cuda, capability):
         return Runs.NO
     if runs is Runs.PTX and not _driver_knows_ptx(tables, row, machine):

@@ -3,13 +3,15 @@
 from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
-from gpucheck.language import Sentence, any_of, in_series, listed, phrase, say, say_many
+from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport, Drives
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.location import HOW_TO_RENEW
 from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.versions import capability_numbers, numbers
+from gpucheck.tables.versions import capability_numbers, numbers, released
 
 _PLATFORMS = {
     "linux_x86_64": say("Linux on x86_64"),
@@ -19,6 +21,8 @@ _PLATFORMS = {
 }
 
 _NEWER_DRIVER = say("a newer driver")
+_CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
+_UNIFIED_PAGE = "https://github.com/pytorch/pytorch/pull/186285"
 
 
 class Reasons:
@@ -66,26 +70,61 @@ class Reasons:
         )
 
     def jetsons(self) -> tuple[str, ...]:
-        """Say which GPUs are on Jetson boards whose PyTorch comes with their JetPack.
+        """Say which GPUs are on Jetson boards, and what their JetPack has to be.
 
-        The newer boards (Thor) take the builds for ARM servers, if these have code for them.
+        The boards of JetPack 7 take the builds for ARM servers, if these have code for them.
         """
         products = self._offers.tables.get(GpuProducts)
-        return tuple(
-            say("{gpu} is a Jetson: NVIDIA publishes its PyTorch with JetPack.", gpu=card)
+        boards = [
+            card
             for card in _one_a_capability(self._situation.cards)
             if products.is_jetson(card.capability)
-            and not self._offers.with_code_for(card.capability)
+        ]
+        found = [
+            say("{gpu} is a Jetson: NVIDIA publishes its PyTorch with JetPack.", gpu=card)
+            for card in boards
+        ]
+        return (*found, *self.newer_jetpack()) if found else ()
+
+    def newer_jetpack(self) -> tuple[str, ...]:
+        """Say which JetPack would allow the builds for ARM servers; empty if none would."""
+        row = self._offers.tables.get(Jetpacks).first_with("13.2")
+        cards = self._situation.cards
+        if row is None or not all(
+            self._offers.with_code_for(card.capability, unified=True)
+            - self._offers.for_board(self._situation.l4t)
+            for card in cards
+        ):
+            return ()
+        jetpack = row.jetpack.partition(" ")[0]
+        if self._situation.l4t is None and self._situation.driver_cuda is None:
+            return (
+                say(
+                    "Which one depends on its JetPack (--jetpack): from {jetpack} on the board "
+                    "takes PyTorch's builds for ARM servers.",
+                    jetpack=jetpack,
+                ),
+            )
+        return (
+            say(
+                "With JetPack {jetpack} or newer the board would take PyTorch's builds for ARM "
+                "servers.",
+                jetpack=jetpack,
+            ),
         )
 
     def none_admitted(self, newest: str) -> str:
         """Say that no release matches the request."""
         asked = self._situation.torch
-        return say(
+        none = say(
             "--torch {asked} matches no release in the tables, whose newest is {newest}.",
             asked=asked,
             newest=newest,
         )
+        wanted = released(asked.strip().lstrip("=~> ").partition("+")[0])
+        if wanted is None or wanted <= numbers(newest)[: len(wanted)]:
+            return none
+        return in_turn((none, say("{how}.", how=HOW_TO_RENEW)))
 
     def no_code_admitted(self) -> str:
         """Say that no release that matches the request has code for the GPUs."""
@@ -164,6 +203,25 @@ class Reasons:
         release = self._situation.driver
         if release is not None and not self._branches.knows(release):
             found.append(say("Driver {release} is newer than the tables.", release=release))
+        found += [
+            say(
+                "{gpu} is not in PyTorch's list of this build. By torch's own rule ({page}) it "
+                "runs code for ARM servers from CUDA 13.2 on, and users of JetPack 7.2.1 say that "
+                "it does: likely, not certain.",
+                gpu=card,
+                page=_UNIFIED_PAGE,
+            )
+            for card in _one_a_capability(self._situation.cards)
+            if offer.cuda and offer not in self._offers.with_code_for(card.capability)
+        ]
+        found += lacking(offer)
+        if self._need_other_modules():
+            found.append(
+                say(
+                    "No driver serves all of these GPUs on Linux: some need the open kernel "
+                    "modules, others the proprietary ones, and only one kind can be loaded."
+                )
+            )
         return tuple(found)
 
     def unseen(self, best: Offer) -> tuple[str, ...]:
@@ -180,6 +238,15 @@ class Reasons:
                 torch=max(newer, key=numbers),
                 platform=_PLATFORMS.get(best.platform, best.platform),
             ),
+        )
+
+    def _need_other_modules(self) -> bool:
+        """Whether no kernel modules support all GPUs, and no driver was seen to serve them."""
+        situation = self._situation
+        on_windows = "windows" in (situation.driver_os, situation.platform)
+        named = ((card.capability, card.label) for card in situation.cards)
+        return not (on_windows or situation.driver_serves) and self._architectures.share_no_modules(
+            named
         )
 
     def code_ends(self, last: Offer, newest: Offer) -> str:
@@ -375,6 +442,20 @@ class Reasons:
     def _cards(self) -> str:
         """Return the GPUs, one of each compute capability."""
         return listed([str(card) for card in _one_a_capability(self._situation.cards)])
+
+
+def lacking(offer: Offer) -> list[str]:
+    """Say which library a wheel for boards needs that their JetPack does not bring."""
+    if not offer.lacking:
+        return []
+    return [
+        say(
+            "It needs {libraries}, which its JetPack does not bring: if importing torch fails on "
+            "it, install NVIDIA's cuDSS for aarch64-jetson ({page}).",
+            libraries=in_series(offer.lacking),
+            page=_CUDSS_PAGE,
+        )
+    ]
 
 
 def left_out(offers: Offers, best: Offer, hidden: Collection[Card]) -> str:

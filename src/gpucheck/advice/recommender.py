@@ -108,13 +108,14 @@ class _Search:
         self._situation = situation
         self._reasons = Reasons(offers, situation)
         self._all: Collection[Offer] = (
-            offers.with_cuda() if situation.cards else offers.without_cuda()
+            {*offers.with_cuda(), *offers.for_board(situation.l4t)}
+            if situation.cards
+            else offers.without_cuda()
         )
-        pythons = offers.releases_for(situation.python)
         cuda = offers.cuda_for(situation)
         releases, build = admitted(situation.torch, {offer.torch for offer in self._all})
         self._meets: dict[Limit, frozenset[Offer]] = {
-            "python": frozenset(o for o in self._all if o.torch in pythons),
+            "python": frozenset(o for o in self._all if offers.has_wheel_for(o, situation.python)),
             "driver": frozenset(o for o in self._all if not o.cuda or o.cuda in cuda),
             "torch": frozenset(
                 o for o in self._all if o.torch in releases and build in ("", o.build)
@@ -136,10 +137,10 @@ class _Search:
             return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
         if unheard_of := self._reasons.unheard_of():
             return Recommendation(best=None, reasons=unheard_of, unheard_of=True)
-        if jetsons := self._reasons.jetsons():
-            return Recommendation(best=None, reasons=jetsons)
         runnable = self._with_code(cards)
         if not runnable:
+            if jetsons := self._reasons.jetsons():
+                return Recommendation(best=None, reasons=jetsons)
             return Recommendation(best=None, reasons=self._no_code())
         undriven = self._reasons.undriven()
         if undriven:
@@ -152,8 +153,9 @@ class _Search:
     def _with_code(self, cards: Collection[Card]) -> frozenset[Offer]:
         """Return the offers with code for all of these GPUs."""
         found = frozenset(self._all)
+        unified = self._situation.is_unified
         for card in cards:
-            found &= self._offers.with_code_for(card.capability)
+            found &= self._offers.with_code_for(card.capability, unified=unified)
         return found
 
     def _fitting(
@@ -184,7 +186,9 @@ class _Search:
         best = fitting[0]
         reasons = list(self._reasons.fits(best))
         newest = newest_first(self._all)[0]
-        if _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
+        if best.index:
+            reasons += self._reasons.newer_jetpack()
+        elif _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
             reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
         reasons += self._reasons.unseen(best)
         update, needed = None, None
@@ -247,6 +251,8 @@ class _Search:
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
                 if not runnable & self._meets["torch"]:
                     reasons.insert(0, self._reasons.no_code_admitted())
+                elif newest.index:
+                    reasons += self._reasons.newer_jetpack()
                 elif _newer(overall, newest):
                     reasons.insert(0, self._reasons.code_ends(newest, overall))
                 would = tuple(freed for _limits, freed in changes)

@@ -92,6 +92,10 @@ class MachineFacts(Derived):
         """Return the version of glibc that the target Python runs on."""
         return self._interpreter.glibc or self._system.glibc or None
 
+    def l4t(self) -> str | None:
+        """Return the Linux for Tegra of a Jetson board."""
+        return self._system.l4t or None
+
     def gpus(self) -> Cards | None:
         """Return the GPUs that a program started here would see; all if a mask hides every one.
 
@@ -135,6 +139,7 @@ class MachineFacts(Derived):
             driver_os=self.driver_os(),
             glibc=self.glibc(),
             driver_serves=gpus.served,
+            l4t=self.l4t(),
         )
 
     def driver(self) -> tuple[str | None, str | None]:

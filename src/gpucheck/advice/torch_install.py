@@ -9,6 +9,7 @@ from gpucheck.advice.companions import Companion
 from gpucheck.advice.conda_offers import CHANNEL
 from gpucheck.advice.offers import usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
+from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
 from gpucheck.advice.situations import MachineFacts, left_aside
 from gpucheck.advice.target_python import COMPANIONS, Python
@@ -19,8 +20,9 @@ from gpucheck.facts.container import Container
 from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
 from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.language import Sentence, in_turn, say
+from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.jetson_wheels import JetsonWheels
 from gpucheck.tables.torch_builds import TorchBuilds
 from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.torch_releases import TorchReleases
@@ -214,6 +216,33 @@ class TorchFixes(Derived):
             verify=f"gpucheck --python {inside}",
         )
 
+    def of_jetpack(self) -> Fix:
+        """Return where a Jetson gets its PyTorch if pip has none, with what the tables know."""
+        found = [
+            row.torch for row in self._tables.get(JetsonWheels).for_l4t(self._system.l4t or "")
+        ]
+        if found:
+            text = say(
+                "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
+                "release. For L4T {l4t} there is PyTorch {releases}. The commands show the release "
+                "of the board's system and of Python. NVIDIA's guide: {jetson_page}",
+                jetson_page=JETSON_PAGE,
+                l4t=self._system.l4t,
+                releases=in_series(found),
+            )
+        else:
+            text = say(
+                "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
+                "release. The commands show the release of the board's system and of Python. "
+                "NVIDIA's guide: {jetson_page}",
+                jetson_page=JETSON_PAGE,
+            )
+        return Fix(text=text, commands=("cat /etc/nv_tegra_release", "python3 --version"))
+
+    def or_of_jetpack(self, fix: Fix) -> Fix:
+        """Return this fix, which leads to PyTorch's own page, or that of a Jetson on a Jetson."""
+        return self.of_jetpack() if self._system.jetson else fix
+
     def index_of(self, build: str) -> str:
         """Return the address of the index with the wheels of a build such as cu126."""
         return self._indexes.of_build(build)
@@ -326,6 +355,7 @@ class TorchFixes(Derived):
                 )
             wanted = self._python.torch_family() if found.best.channel == "pip" else ()
             sentences += companion_doubts(found.best, wanted, self._tables)
+            sentences += lacking(found.best)
         return sentences
 
     def _is_of_ngc(self) -> bool:
@@ -364,7 +394,7 @@ def requirement(
     links = [word for page in pages for word in ("--find-links", page)]
     if offer.is_default and not name_index:
         return ["install", *words, *links]
-    index = indexes.of_build(offer.build)
+    index = offer.index or indexes.of_build(offer.build)
     if any(not other.index and not other.from_source for other in others):
         # They and what they need are on PyPI alone, so the version of torch names the build.
         words[0] += f"+{offer.build}"

@@ -57,6 +57,7 @@ class GpuSupport(Derived):
         self._log = log
         self._gpus = gpus
         self._state = state
+        self._branches = branches
         self._support = DriverSupport(architectures, branches)
         self._architectures = architectures
 
@@ -82,10 +83,10 @@ class GpuSupport(Derived):
             return []
         by_log = [found for gpu in gpus if (found := self._by_log(gpu)) is not None]
         judged = {found.gpu.pci_address for found in by_log}
-        left = [gpu for gpu in gpus if gpu.pci_address not in judged]
+        left = [gpu for gpu in gpus if gpu.pci_address not in judged and not self._is_dropped(gpu)]
         by_flavour = [found for gpu in left if (found := self._by_flavour(gpu)) is not None]
         judged |= {found.gpu.pci_address for found in by_flavour}
-        left = [gpu for gpu in left if gpu.pci_address not in judged and gpu.compute_capability]
+        left = [gpu for gpu in gpus if gpu.pci_address not in judged and gpu.compute_capability]
         if not left:
             return by_log + by_flavour
         by_branch = [found for gpu in left if (found := self._by_branch(gpu)) is not None]
@@ -106,6 +107,13 @@ class GpuSupport(Derived):
             why = say(
                 "branch {branch} is the last that supports it, and {what}", branch=last, what=what
             )
+            if self._lacks_modules_for(gpu, release):
+                why = say(
+                    "branch {branch} is the last that supports it, and {what}, whose packages have "
+                    "only the open kernel modules",
+                    branch=last,
+                    what=what,
+                )
             return Unsupported(gpu=gpu, why=why, kind="dropped", branch=last, facts=facts)
         if drives == "too-old":
             first = self._support.first(capability)
@@ -114,6 +122,15 @@ class GpuSupport(Derived):
             )
             return Unsupported(gpu=gpu, why=why, kind="too-new", branch=first, facts=facts)
         return None
+
+    def _is_dropped(self, gpu: Gpu) -> bool:
+        """Whether the installed branch has dropped the GPU: no kernel modules of it would help."""
+        try:
+            release, cuda, _fact = self._installed()
+        except UnknownFactError:
+            return False
+        drives = self._support.drives(gpu.compute_capability or "", release=release, cuda=cuda)
+        return drives == "dropped"
 
     def _installed(self) -> tuple[str | None, str | None, str]:
         """Return the driver's release, or the CUDA that it reports, and the fact that has it."""
@@ -125,6 +142,12 @@ class GpuSupport(Derived):
             return None, self._state.cuda(), self._state.cuda_fact()
         return release, None, fact
 
+    def _lacks_modules_for(self, gpu: Gpu, release: str | None) -> bool:
+        if release is None or not self._branches.is_open_only(release):
+            return False
+        modules = self._architectures.modules(gpu.compute_capability or "")
+        return modules is not None and modules.open == "unsupported"
+
     def _by_flavour(self, gpu: Gpu) -> Unsupported | None:
         flavour = self._driver.module_flavour
         if not flavour or not gpu.compute_capability:
@@ -134,10 +157,16 @@ class GpuSupport(Derived):
         if modules is None:
             return None
         facts = ("driver.module_flavour", *gpu.facts)
+        apart = self._architectures.share_no_modules(
+            (other.compute_capability, other.product if other.has_product else None)
+            for other in self._gpus.on_bus()
+        )
         if flavour == "open" and modules.open == "unsupported":
-            return Unsupported(gpu=gpu, why=_PROPRIETARY_ONLY, kind="flavour", facts=facts)
+            why = _PROPRIETARY_ALONE if apart else _PROPRIETARY_ONLY
+            return Unsupported(gpu=gpu, why=why, kind="flavour", facts=facts)
         if flavour == "proprietary" and modules.proprietary == "unsupported":
-            return Unsupported(gpu=gpu, why=_OPEN_ONLY, kind="flavour", facts=facts)
+            why = _OPEN_ALONE if apart else _OPEN_ONLY
+            return Unsupported(gpu=gpu, why=why, kind="flavour", facts=facts)
         return None
 
     def _by_log(self, gpu: Gpu) -> Unsupported | None:
@@ -173,4 +202,12 @@ _OPEN_ONLY = say(
 )
 _PROPRIETARY_ONLY = say(
     "this GPU works only with the proprietary kernel modules, and the open ones are installed"
+)
+_OPEN_ALONE = say(
+    "it works only with the open kernel modules, and another GPU here only with the proprietary "
+    "ones"
+)
+_PROPRIETARY_ALONE = say(
+    "it works only with the proprietary kernel modules, and another GPU here only with the open "
+    "ones"
 )

@@ -155,7 +155,7 @@ class TorchCode(Derived):
         if beyond := self._beyond_compiler(gpu.compute_capability):
             return beyond
         codes = self.codes()
-        runs = self._rules.surely_covers(codes, gpu.compute_capability, self._torch.cuda)
+        runs = self._runs(codes, gpu.compute_capability)
         if runs is Runs.CUBIN:
             return "cudnn" if self._cudnn_dropped(gpu.compute_capability) else ""
         if runs is Runs.PTX:
@@ -165,6 +165,19 @@ class TorchCode(Derived):
         trouble: Trouble = "too-old" if _newest(codes) > device else "too-new"
         # A table entry about a build that nobody has opened proves nothing against a GPU.
         return trouble if self._torch.arch_list or self._is_confirmed() else None
+
+    def _runs(self, codes: tuple[str, ...], capability: str) -> Runs | None:
+        """Return how the codes run; those for servers count on a Jetson from CUDA 13.2 on.
+
+        Both the build and the board's driver have to be of that CUDA. Without the driver's it is
+        unknown.
+        """
+        sure = self._rules.surely_covers(codes, capability, self._torch.cuda)
+        if sure is not None or not self._driver.reports_cuda():
+            return sure
+        built, driven = self._torch.cuda, self._driver.cuda()
+        older = min((built, driven), key=lambda cuda: parse(cuda) or ())
+        return self._rules.covers(codes, capability, older)
 
     def _beyond_compiler(self, capability: str) -> Trouble | None:
         """Return the trouble if the compiler of the build's CUDA makes no code for the GPU.
@@ -208,7 +221,7 @@ class TorchCode(Derived):
     def _from_table(self) -> tuple[str, ...]:
         version = known(self._torch.version, "torch.version")
         cuda = known(self._torch.cuda, "torch.cuda")
-        platform = wheel_platform(self._system)
+        platform = self._platform(version)
         codes = None
         if platform is not None and self._is_official(version):
             codes = self._builds.arch_list(version, cuda, platform)
@@ -225,8 +238,18 @@ class TorchCode(Derived):
         local = version.partition("+")[2]
         return self._torch.installer not in ("conda", "") and local[:2] in ("", "cu")
 
+    def _platform(self, version: str) -> str | None:
+        """Return the platform of the tables whose wheel this can be.
+
+        On a Jetson only PyTorch's index calls a wheel 2.11.0+cu130; those for boards have no such
+        name.
+        """
+        if self._system.jetson and version.partition("+")[2][:2] == "cu":
+            return "linux_aarch64"
+        return wheel_platform(self._system)
+
     def _is_confirmed(self) -> bool:
-        platform = wheel_platform(self._system)
+        platform = self._platform(self._torch.version or "")
         if platform is None or not self._torch.version or not self._torch.cuda:
             return False
         row = self._builds.build(self._torch.version, self._torch.cuda, platform)

@@ -20,7 +20,8 @@ from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.meant_products import like_product, meant_by
+from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.meant_products import meant_by, unlisted
 from gpucheck.tables.nvml_errors import NvmlErrors
 from gpucheck.tables.product_names import capability_of, spellings
 
@@ -156,7 +157,7 @@ class GpuReader:
             "the tables do not have the GPU {name}: give its compute_capability.", name=name
         )
         self._hints -= 1
-        if self._hints >= 0 and (near := like_product(name, self._tables)):
+        if self._hints >= 0 and (near := unlisted(name, self._tables)):
             reason = in_turn([reason, near])
         self._drafts.miss("nvml.gpus", reason)
         return _Gpu(at, name, None, reason)
@@ -206,10 +207,9 @@ class GpuReader:
 
     def _driver_files(self) -> None:
         given, draft = self._given, self._drafts.of(Driver)
-        if given.get("kernel_module"):
-            draft.fill(
-                "module_flavour", self._first("kernel_module"), self._source("kernel_module")
-            )
+        flavour, source = self._flavour()
+        if flavour:
+            draft.fill("module_flavour", flavour, source)
         if "nvidia_module_loaded" in given:
             loaded = not self._is_absent("nvidia_module_loaded")
             draft.fill("module_loaded", loaded, self._source("nvidia_module_loaded"))
@@ -300,7 +300,7 @@ class GpuReader:
             draft.fill("driver_release", self._first("driver"), self._source("driver"))
         if given.get("driver_cuda"):
             draft.fill("cuda", self._first("driver_cuda"), self._source("driver_cuda"))
-        elif cuda := self._cuda_of_branch():
+        elif cuda := self._cuda_of_branch() or self._cuda_of_jetpack():
             draft.fill("cuda", *cuda)
         self._nvml_gpus(draft, code)
         if code in _OF_ONE_GPU and self._gpus == []:
@@ -315,6 +315,14 @@ class GpuReader:
         if cuda is None:
             return None
         return cuda, say("the tables: driver branch {branch}", branch=branch)
+
+    def _cuda_of_jetpack(self) -> tuple[str, str] | None:
+        """Return the CUDA of a board's JetPack, and the source of it."""
+        jetpack = self._first("jetpack")
+        row = self._tables.get(Jetpacks).of_jetpack(jetpack) if jetpack else None
+        if row is None or row.cuda is None:
+            return None
+        return row.cuda, say("the tables' row of JetPack {wanted}", wanted=jetpack)
 
     def _nvml_code(self) -> int | None:
         if "nvml_error" not in self._given:
@@ -360,11 +368,25 @@ class GpuReader:
         if drives == "not-known":
             self._doubt(gpu, support)
         modules = architectures.modules(gpu.capability, gpu.name or None)
-        flavour = self._first("kernel_module")
+        flavour = self._flavour()[0]
         if modules is None or not flavour:
             return True
         allowed = modules.open if flavour == "open" else modules.proprietary
         return allowed != "unsupported"
+
+    def _flavour(self) -> tuple[str, str]:
+        """Return the kind of the kernel modules, "" if unknown, and its source.
+
+        If some GPUs need the open ones and others the proprietary ones, one kind is assumed:
+        whichever is loaded, it does not drive all of them.
+        """
+        if given := self._first("kernel_module"):
+            return given, self._source("kernel_module")
+        named = [(gpu.capability, gpu.name or None) for gpu in self._gpus or ()]
+        apart = self._tables.get(GpuArchitectures).share_no_modules(named)
+        if apart and self._first("os") not in ("windows", "wsl2") and self._first("driver"):
+            return "open", say("assumed: no kernel modules drive all of these GPUs")
+        return "", ""
 
     def _doubt(self, gpu: _Gpu, support: DriverSupport) -> None:
         """Leave open whether a driver older than the GPU's first compiler supports the GPU."""

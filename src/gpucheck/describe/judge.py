@@ -205,7 +205,7 @@ def _jetson(
     board = given["board"][0] if given.get("board") else ""
     if given.get("jetpack"):
         wanted = given["jetpack"][0]
-        release = next((r for r in tables.get(Jetpacks).rows if r.jetpack == wanted), None)
+        release = tables.get(Jetpacks).of_jetpack(wanted)
         if release is None:
             drafts.miss("system.l4t", say("the tables do not have JetPack {wanted}", wanted=wanted))
         else:

@@ -288,6 +288,7 @@ class Recommending:
             glibc=self._wish.glibc or (None if self._described else facts.glibc()),
             torch=self._wish.torch,
             driver_serves=bool(gpus and gpus.served and seen),
+            l4t=self._l4t(facts),
         )
         return situation, missing
 
@@ -346,6 +347,11 @@ class Recommending:
                 )
             )
         return by_conda
+
+    def _l4t(self, facts: "MachineFacts") -> str | None:
+        if self._board is not None:
+            return self._board.l4t
+        return None if self._described else facts.l4t()
 
     def _gpus(self, facts: "MachineFacts") -> "Cards | None":
         from gpucheck.advice.situations import Cards, left_aside  # noqa: PLC0415

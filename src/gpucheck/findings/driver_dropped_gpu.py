@@ -2,7 +2,8 @@
 
 Every GPU architecture has a last driver branch: later branches do not support its GPUs at all. The
 kernel modules also come in two flavours. The open ones support no GPU older than Turing. The
-proprietary ones support neither Grace Hopper nor any GPU from Blackwell on.
+proprietary ones support neither Grace Hopper nor any GPU from Blackwell on, and from R615 on no
+package has them. So no driver of Linux serves a Volta beside a Blackwell.
 
 Symptoms: nvidia-smi says "No devices were found", or lists only the other GPUs; the kernel log says
 "is supported through the NVIDIA 470.xx Legacy drivers", "not supported by open nvidia.ko" or

@@ -47,7 +47,12 @@ RULE = Rule(
     severity=Severity.ERROR,
     family="driver",
     refuted_by=("device-placement", "cublas-matmul"),
-    suppressed_by=("driver-library-mismatch", "libcuda-stub-loaded", "torch-mixed-install"),
+    suppressed_by=(
+        "driver-library-mismatch",
+        "libcuda-stub-loaded",
+        "torch-mixed-install",
+        "torch-rocm-or-other-build",  # a Jetson with a build for servers: its driver is JetPack's
+    ),
     refuted_by_cuda="always",
     decides_use=True,
     compat_keys=(

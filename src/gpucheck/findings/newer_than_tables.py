@@ -8,7 +8,8 @@ so; nothing is wrong with the machine.
 Symptoms: checks with the outcome "unknown" whose reason names this driver, GPU or release. A
 nightly build or your own build of a coming PyTorch version is never in the tables.
 
-Fix: install a newer gpucheck, which brings newer tables; or use your own tables with ``--tables``.
+Fix: install a newer gpucheck, which brings newer tables; or bring newer tables alone by ``gpucheck
+tables update``; or use your own with ``--tables``.
 """
 
 from collections.abc import Iterator
@@ -25,6 +26,8 @@ from gpucheck.tables import Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.location import HOW_TO_RENEW
+from gpucheck.tables.meant_products import may_be_newer
 from gpucheck.tables.sxids import Sxids
 from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
@@ -67,8 +70,9 @@ def check(
             fixes=(
                 Fix(
                     text=say(
-                        "Update gpucheck in the way you installed it. If it is up to date, wait "
-                        "for new tables, or use your own with {option}.",
+                        "{how}. If there are none yet, wait for them, or use your own with "
+                        "{option}.",
+                        how=HOW_TO_RENEW,
                         option="--tables",
                     ),
                     verify="gpucheck tables show",
@@ -107,6 +111,8 @@ def _gpus(gpus: Gpus, tables: Tables) -> Iterator[_News]:
                 capability=gpu.compute_capability,
             )
             yield name, gpu.facts
+        elif not gpu.compute_capability and may_be_newer(gpu.product, tables):
+            yield gpu.label, gpu.facts
 
 
 def _torch(torch: TorchBuild, tables: Tables) -> Iterator[_News]:

@@ -80,15 +80,17 @@ def check(
         evidence=("torch.built_for", "torch.version", *gpus.seen_by()),
         fixes=(
             fix
-            or Fix(
-                text=in_turn(
-                    [
-                        say(
-                            "Choose a CUDA build at {start_page}, and install it.",
-                            start_page=START_PAGE,
-                        ),
-                        *((why_none,) if why_none else ()),
-                    ]
+            or reinstall.or_of_jetpack(
+                Fix(
+                    text=in_turn(
+                        [
+                            say(
+                                "Choose a CUDA build at {start_page}, and install it.",
+                                start_page=START_PAGE,
+                            ),
+                            *((why_none,) if why_none else ()),
+                        ]
+                    )
                 )
             ),
             *reinstall.for_older_drivers(),

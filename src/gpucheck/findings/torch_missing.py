@@ -62,7 +62,7 @@ def check(
         # Who names a Python wants PyTorch there; otherwise the right one was not activated.
         fixes.insert(0 if is_named else len(fixes), of_this_machine)
     elif not others:
-        fixes.append(_SEE_PAGE)
+        fixes.append(install.or_of_jetpack(_SEE_PAGE))
     return Hit(
         headline=_headline(interpreter.executable, interpreter.chosen_by, is_own=is_own),
         evidence=(

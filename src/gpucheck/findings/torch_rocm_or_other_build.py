@@ -6,17 +6,18 @@ Three builds look like PyTorch and cannot use the NVIDIA GPU of the machine:
   ``torch.cuda.is_available()`` is False; XPU builds say "Torch not compiled with CUDA enabled".
 - On a Jetson board, the general wheel for ARM servers. Its CUDA code does not run on the board's
   GPU: "no kernel image is available for execution on the device", or ``is_available()`` is False.
+  With JetPack 7 this is another matter: Thor has code in the wheels of CUDA 13, and by torch's own
+  rule Orin runs those of CUDA 13.2 and newer.
 - On a server, a wheel made for Jetson boards, which has code for their GPUs only.
 
 If the machine also has an AMD or Intel GPU, you may want a build for that one; then this is only a
 warning.
 
-Fix: replace the build by one for CUDA. For Jetson use NVIDIA's wheel or container for your JetPack
-release.
+Fix: replace the build by one for CUDA. For Jetson use the wheel or container for your JetPack
+release: NVIDIA's own up to JetPack 6, PyTorch's for CUDA 13.2 from JetPack 7.2 on.
 """
 
 from gpucheck.advice import START_PAGE, TorchFixes
-from gpucheck.advice.torch_install import JETSON_PAGE
 from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode
@@ -29,7 +30,6 @@ from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.jetson_wheels import JetsonWheels
 
 RULE = Rule(
     __name__,
@@ -57,7 +57,6 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
     code: TorchCode,
     rules: CubinRules,
     reinstall: TorchFixes,
-    wheels: JetsonWheels,
     board: Board,
 ) -> Judgement:
     """Report a build for another accelerator or board if there is an NVIDIA GPU to use."""
@@ -75,7 +74,7 @@ def check(  # noqa: PLR0913, PLR0917  # torch, the GPUs, and what a fix needs
     if known(system.os, "system.os") != "linux":
         return Fine(say("it is a CUDA build"))
     if board.is_jetson():
-        return _server_build_on_jetson(torch, code, board, system, wheels)
+        return _server_build_on_jetson(torch, code, board, reinstall)
     if torch.arch_list and _only_for_jetson(torch.arch_list, rules):
         return _jetson_build_elsewhere(torch, code, reinstall)
     return Fine(
@@ -122,7 +121,7 @@ def _other_accelerator(
 
 
 def _server_build_on_jetson(
-    torch: TorchBuild, code: TorchCode, board: Board, system: System, wheels: JetsonWheels
+    torch: TorchBuild, code: TorchCode, board: Board, reinstall: TorchFixes
 ) -> Judgement:
     judged = code.on_gpus()
     bad = [judged_gpu.gpu for judged_gpu in judged if judged_gpu.trouble in ("too-new", "too-old")]
@@ -139,32 +138,7 @@ def _server_build_on_jetson(
             capability=bad[0].compute_capability,
         ),
         evidence=(*board.facts(), *code.facts(), *bad[0].facts),
-        fixes=(
-            Fix(
-                text=_install_for_jetson(system, wheels),
-                commands=("cat /etc/nv_tegra_release", "python3 --version"),
-            ),
-        ),
-    )
-
-
-def _install_for_jetson(system: System, wheels: JetsonWheels) -> str:
-    """Return what to install, with the torch releases of the tables for this board's system."""
-    found = [row.torch for row in wheels.rows if system.l4t and system.l4t in row.l4t]
-    if not found:
-        return say(
-            "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack "
-            "release. The commands show the release of the board's system and of Python. NVIDIA's "
-            "guide: {jetson_page}",
-            jetson_page=JETSON_PAGE,
-        )
-    return say(
-        "Install NVIDIA's PyTorch wheel, or its l4t-pytorch container, for your JetPack release. "
-        "For L4T {l4t} there is PyTorch {releases}. The commands show the release of the board's "
-        "system and of Python. NVIDIA's guide: {jetson_page}",
-        jetson_page=JETSON_PAGE,
-        l4t=system.l4t,
-        releases=in_series(found),
+        fixes=(reinstall.install(say("it runs on this board")) or reinstall.of_jetpack(),),
     )
 
 

@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING
 
 from gpucheck.interface.errors import UsageError
+from gpucheck.interface.own_tables import updated_tables
 from gpucheck.interface.words import printable, words_of
 from gpucheck.language import say
 
@@ -11,10 +12,10 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 
 
 def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
-    """Open the compatibility tables.
+    """Open the compatibility tables: of a folder, else those that the user has brought.
 
-    With ``whole``, tables from another folder than the built-in one are read and checked at once,
-    because they are untrusted data.
+    These count while they are newer than the built-in ones. With ``whole``, tables from another
+    folder than the built-in one are read and checked at once, because they are untrusted data.
 
     Raises:
         UsageError: there are none in the folder, or they are broken.
@@ -27,8 +28,34 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
         tables.index()
     except TablesError as error:
         raise UsageError(words_of(error)) from error
+    if directory is None and (brought := updated_tables()):
+        return _brought(Tables(brought), tables, whole=whole)
     if whole and directory is not None:
         refuse_broken(tables)
+    return tables
+
+
+def _brought(tables: "Tables", own: "Tables", *, whole: bool) -> "Tables":
+    """Return the tables that the user has brought, or the built-in ones if these are newer.
+
+    Raises:
+        UsageError: they have become unreadable; the sentence says how to go back.
+    """
+    from gpucheck.tables import TablesError  # noqa: PLC0415
+    from gpucheck.tables.versions import numbers  # noqa: PLC0415
+
+    try:
+        if numbers(tables.version) <= numbers(own.version):
+            return own
+        if whole:
+            refuse_broken(tables)
+    except (TablesError, UsageError, ValueError) as error:
+        raise UsageError(
+            say(
+                "{why} gpucheck tables reset goes back to the tables of this gpucheck.",
+                why=words_of(error),
+            )
+        ) from error
     return tables
 
 

@@ -1,7 +1,7 @@
-"""Queries a package index, and finds the index that pip is configured for.
+"""Queries a package index, finds the index that pip is configured for, and downloads a file.
 
-Only ``gpucheck tables check --against-index`` uses it: gpucheck uses the network only when the user
-names this option. Nothing that comes back is executed, stored or unpacked.
+Only ``gpucheck tables check --against-index`` and ``gpucheck tables update URL`` use it: gpucheck
+uses the network only when the user names it. Nothing that comes back is executed.
 """
 
 import base64
@@ -119,12 +119,31 @@ def read_page(
     ``timeout`` seconds.
     """
     source = f"{index.shown.rstrip('/')}/{project}/"
+
+    def request() -> urllib.request.Request:
+        return _request(index.address, project)
+
+    return _in_time(source, timeout, lambda: _ask(request, index, source, limit))
+
+
+def read_file(address: str, *, timeout: float = PAGE_TIMEOUT, limit: int) -> Answer[bytes]:
+    """Return the bytes of a file at an address that the user named; it has to be of https."""
+    index = Index(address)
+    parts = urlsplit(address)
+    if parts.scheme != "https" or not parts.hostname:
+        return Answer(None, index.shown, say("its address must begin with https://"))
+
+    def request() -> urllib.request.Request:
+        return urllib.request.Request(index.shown)  # noqa: S310  # looked at
+
+    page = _in_time(index.shown, timeout, lambda: _ask(request, index, index.shown, limit))
+    return page.map(lambda found: found.body)
+
+
+def _in_time(source: str, timeout: float, ask: Callable[[], Answer[Page]]) -> Answer[Page]:
+    """Ask in a thread, so that even a host that answers very slowly takes a limited time."""
     answers: list[Answer[Page]] = []
-
-    def ask() -> None:
-        answers.append(_ask(index, project, source, limit))
-
-    thread = threading.Thread(target=ask, name="package index", daemon=True)
+    thread = threading.Thread(target=lambda: answers.append(ask()), daemon=True)
     thread.start()
     thread.join(timeout)
     return (
@@ -134,9 +153,11 @@ def read_page(
     )
 
 
-def _ask(index: Index, project: str, source: str, limit: int) -> Answer[Page]:
+def _ask(
+    make: Callable[[], urllib.request.Request], index: Index, source: str, limit: int
+) -> Answer[Page]:
     try:
-        request = _request(index.address, project)
+        request = make()
         context = ssl.create_default_context(cafile=index.certificates or None)
         opener = urllib.request.build_opener(
             _Redirects(), urllib.request.HTTPSHandler(context=context)

@@ -52,14 +52,27 @@ def list_tables(tables: Tables) -> list[TableSize]:
 
 
 def listing(
-    tables: Tables, found: Sequence[TableSize], *, color: bool, width: int | None = None
+    tables: Tables,
+    found: Sequence[TableSize],
+    *,
+    brought: bool = False,
+    color: bool,
+    width: int | None = None,
 ) -> str:
-    """Return the list of tables as text."""
+    """Return the list of tables as text. ``brought``: gpucheck tables update has brought them."""
     page = Page(width, color=color)
     page.words(
         say("Compatibility tables {version} of {date}", version=tables.version, date=tables.date),
         style="bold",
     )
+    if brought:
+        page.words(
+            say(
+                "Brought by gpucheck tables update, in {folder}. The way back: gpucheck tables "
+                "reset",
+                folder=tables.directory,
+            )
+        )
     for size in found:
         page.columns(
             [(size.name, 24, "")], say_many(size.rows, "{count} row", "{count} rows"), indent=2
@@ -72,6 +85,7 @@ def listing_json(tables: Tables, found: Sequence[TableSize]) -> Data:
     return {
         "version": tables.version,
         "date": tables.date,
+        "directory": str(tables.directory),
         "tables": msgspec.to_builtins(list(found)),
     }
 

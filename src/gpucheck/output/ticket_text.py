@@ -30,6 +30,8 @@ _SETTLE = (
     "pci.gpus.0.product",
 )  # fmt: skip
 """The facts that decide whether a text without a cause is called healthy, or is left open."""
+_NEWER = "newer-than-tables"
+"""The one finding of no severity that a text is told: it says why the rest may be wrong."""
 RESEMBLED = say("No line shows it, but by its wording the text may be about")
 """Above what the second reader found."""
 
@@ -64,6 +66,11 @@ def render(
         page.heading(say("Not decided"))
         page.words(in_turn([question.question, clean(question.reason)]), indent=2)
     _resembled(page, report)
+    for finding in report.standing:
+        if finding.slug == _NEWER:
+            page.heading(say("Note"))
+            for words in (headline(finding), *(fix.text for fix in finding.fixes)):
+                page.words(words, indent=2)
     if lines and not report.root_causes:
         for heading, found in settling(report):
             page.write([Box(heading=heading, evidence=(Quoted(tuple(map(where, found))),))])

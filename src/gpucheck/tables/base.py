@@ -55,15 +55,21 @@ Library = Annotated[
 """The name of a library's file: ``libcudart.so.12``; ``{version}`` is a release."""
 Address = Annotated[str, Meta(pattern=r"\Ahttps://(?:[A-Za-z0-9._~%/+-]|\{build\}){1,290}\Z")]
 """``{build}`` is a build of PyTorch."""
+Link = Annotated[str, Meta(pattern=r"\A(?:https://[A-Za-z0-9][!-~]{3,400})?\Z")]
+"""An address that a reader can open, or ""."""
 Words = Annotated[str, Meta(min_length=1, max_length=500)]
 """Text for people, or a name that is only compared."""
 
 
-class Source(Struct, frozen=True, forbid_unknown_fields=True):
-    """A public document or artefact from which a fact was read, and the day (YYYY-MM-DD)."""
+class Source(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A public document or artefact from which a fact was read, and the day (YYYY-MM-DD).
+
+    ``url`` is where it can be opened; "" if it is no page, such as a program that was run.
+    """
 
     title: str
     read: str
+    url: Link = ""
 
 
 class Row(Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True, kw_only=True):

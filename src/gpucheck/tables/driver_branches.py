@@ -14,8 +14,10 @@ class BranchRow(Row, frozen=True):
     `branch` is its number ("535"), `kind` NVIDIA's term (LTSB, PB production, NFB new feature),
     `cuda` the CUDA version its drivers report, or the range in which it is known to be, `eol` the
     last month (YYYY-MM) of support. If it is only known that support is over, `ended_by` is the
-    month in which NVIDIA announced that. `first_linux` and `last_linux` are releases from the tags
-    of the open kernel modules, `first_seen` is the day (YYYY-MM-DD) of the first.
+    month in which NVIDIA announced that. A new feature branch has no such month. `open_only`: its
+    packages have no proprietary kernel modules. `first_linux` and `last_linux` are releases from
+    the tags of the open kernel modules or from NVIDIA's lists of files, `first_seen` is the day
+    (YYYY-MM-DD) of the first.
     """
 
     branch: Branch
@@ -23,6 +25,7 @@ class BranchRow(Row, frozen=True):
     cuda: Lines | None = None
     eol: Month | None = None
     ended_by: Month | None = None
+    open_only: bool = False
     first_linux: Words | None = None
     first_seen: Words | None = None
     last_linux: Words | None = None
@@ -69,6 +72,14 @@ class DriverBranches(Table, frozen=True):
         if row.eol is None:
             return True if row.ended_by is not None and this_month >= row.ended_by else None
         return this_month > row.eol
+
+    def is_open_only(self, driver: str) -> bool:
+        """Return whether the packages of a driver have the open kernel modules alone."""
+        row = self.branch_of(driver)
+        if row is not None:
+            return row.open_only
+        release = parse(driver)
+        return release is not None and release[0] > int(self.newest())
 
     def newest(self) -> str:
         """Return the number of the newest branch of the table."""

@@ -1,5 +1,6 @@
 """GPU architectures: which toolkits and driver branches support a compute capability."""
 
+from collections.abc import Iterable
 from functools import cached_property
 from typing import ClassVar, Literal
 
@@ -80,6 +81,17 @@ class GpuArchitectures(Table, frozen=True):
         if product is not None and any(word in product for word in row.open_only_products):
             return ModuleSupport("required", "unsupported")
         return ModuleSupport(row.open_module, row.proprietary_module)
+
+    def share_no_modules(self, gpus: Iterable[tuple[str | None, str | None]]) -> bool:
+        """Return whether neither flavour of the kernel modules supports all of these GPUs.
+
+        Each is a compute capability and a product name; either may be unknown.
+        """
+        found = [self.modules(code, name) if code else None for code, name in gpus]
+        supports = [support for support in found if support is not None]
+        return any(support.open == "unsupported" for support in supports) and any(
+            support.proprietary == "unsupported" for support in supports
+        )
 
     @cached_property
     def _by_capability(self) -> dict[str, ArchitectureRow]:

@@ -6,6 +6,8 @@ from typing import ClassVar, Literal
 
 from gpucheck.tables.base import CapabilityText, Row, Table, Words
 
+_BOARDS: Literal["aarch64"] = "aarch64"
+
 
 class ProductRow(Row, frozen=True):
     """A product; its compute capability is missing if sources contradict each other.
@@ -38,7 +40,10 @@ class GpuProducts(Table, frozen=True):
 
     def processor(self, name: str) -> str | None:
         """Return the processor that a product is always sold with, None if there are several."""
-        named = ((row.product.partition(" (")[0], row.processor) for row in self.rows)
+        named = (
+            (row.product.partition(" (")[0], _BOARDS if row.segment == "jetson" else row.processor)
+            for row in self.rows
+        )
         return unanimous(named, name)
 
     def is_jetson(self, capability: str) -> bool:

@@ -31,7 +31,7 @@ class Jetpacks(Table, frozen=True):
         wanted = parse(l4t)
         if wanted is None:
             return None
-        return next((row for row in self.rows if _is(row.l4t, wanted)), None)
+        return next((row for row in self.rows if is_l4t(row.l4t, wanted)), None)
 
     def of_jetpack(self, jetpack: str) -> JetpackRow | None:
         """Return the newest Linux for Tegra of a JetPack release such as "6.2" or "7.2 GA"."""
@@ -39,8 +39,15 @@ class Jetpacks(Table, frozen=True):
         exact = (row for row in self.rows if row.jetpack == jetpack)
         return next(exact, None) or next(same, None)
 
+    def first_with(self, cuda: str) -> JetpackRow | None:
+        """Return the oldest JetPack known to have this CUDA or a newer one."""
+        wanted = parse(cuda) or ()
+        new_enough = [row for row in self.rows if (have := parse(row.cuda)) and have >= wanted]
+        return min(new_enough, key=lambda row: parse(row.l4t) or (), default=None)
 
-def _is(row: str, wanted: tuple[int, ...]) -> bool:
+
+def is_l4t(row: str, wanted: tuple[int, ...]) -> bool:
+    """Return whether a release is that of a row, or one of all that the row means."""
     if row.endswith(".x"):
         return row[:-2] == str(wanted[0])
     release = parse(row)

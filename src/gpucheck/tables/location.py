@@ -12,6 +12,7 @@ from gpucheck.tables.errors import TablesError
 if TYPE_CHECKING:
     from pathlib import Path
 
+HOW_TO_RENEW = say("Newer tables come with a newer gpucheck, or alone (gpucheck tables update)")
 _FOLDER = "compat_tables"
 INDEX = "index.json"
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.location import HOW_TO_RENEW
 from gpucheck.tables.nearest import nearest
 from gpucheck.tables.pci_devices import PciDevices
 
@@ -21,6 +22,8 @@ _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 _RUN_TOGETHER = re.compile(r"(nvidia|geforce|rtx|gtx|tesla|quadro|titan|jetson)(?=[0-9a-z])")
 _SUFFIX = re.compile(r"\b([0-9]{3,4})(ti|super|s|d|m)\b")
 _BETWEEN = re.compile(r"[^0-9a-z]+")
+_GENERATION = re.compile(r"[1-9][0-9]{2}[05]")
+_VARIANTS = ("ti", "super", "d", "laptop", "gpu", "max", "q")
 _LONGEST = 100  # the longest product name in the tables has 55 characters
 _SHORTEST = 2  # chosen: one letter is part of any name; T4 and L4 have two
 
@@ -73,6 +76,39 @@ def like_product(name: str, tables: Tables) -> str:
         names = [cores[near] for near in nearest(" ".join(_core(name)), cores)]
     few = list(dict.fromkeys(names))[:4]
     return say("Did you mean {names}?", names=any_of(few)) if few else ""
+
+
+def may_be_newer(name: str, tables: Tables) -> bool:
+    """Return whether a name that the tables lack can be that of a GeForce newer than all of them.
+
+    NVIDIA counts the generations in the first two of four digits: 2080, 3080, 4080, 5080.
+    """
+    words = [word for word in _words(name) if word not in _FAMILIES]
+    numbers = [word for word in words if _GENERATION.fullmatch(word)]
+    if len(numbers) != 1 or not set(words) <= {*numbers, *_VARIANTS} or "quadro" in name.lower():
+        return False
+    newest = max(
+        (
+            int(product.core[0][:2])
+            for product in _known(tables)
+            if "geforce" in product.words
+            and "rtx" in product.words
+            and _GENERATION.fullmatch(product.core[0])
+        ),
+        default=0,
+    )
+    return 0 < newest < int(numbers[0][:2])
+
+
+def unlisted(name: str, tables: Tables) -> str:
+    """Return what a name that the tables lack may mean; "" if nobody knows."""
+    if not may_be_newer(name, tables):
+        return like_product(name, tables)
+    return say(
+        "It may be a GPU newer than these tables, which are of {date}. {how}.",
+        date=tables.date,
+        how=HOW_TO_RENEW,
+    )
 
 
 class _Known(NamedTuple):

@@ -15,6 +15,7 @@ from gpucheck.language import say
 from gpucheck.log_patterns.form import KnownFacts
 from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables
+from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.product_names import capability_of, spellings
 from gpucheck.tables.torch_old_defaults import TorchOldDefaults
 from gpucheck.tables.torch_releases import TorchReleases
@@ -40,10 +41,26 @@ def complete(machine: Machine, tables: Tables, words: AbstractSet[str]) -> None:
         _capability(gpu, "device_name", tables)
     for gpu in machine.items(Pci, "gpus").values():
         _capability(gpu, "product", tables)
+    _board(machine, tables)
     _build(machine, tables)
     _platform(machine)
     if machine.value(System, "os") == "windows" and not words & _LINUX_ON_WINDOWS:
         machine.fill(System, "wsl", 0, machine.line_of(System, "os"))
+
+
+def _board(machine: Machine, tables: Tables) -> None:
+    """Fill in the system of a Jetson, and the CUDA of its JetPack."""
+    l4t = machine.value(System, "l4t")
+    if not l4t:
+        return
+    line = machine.line_of(System, "l4t")
+    for field, value in (("os", "linux"), ("machine", "aarch64")):
+        if not machine.knows(System, field):
+            machine.fill(System, field, value, line)
+    row = tables.get(Jetpacks).of_l4t(l4t)
+    if row is not None and row.cuda and not machine.knows(Nvml, "cuda"):
+        source = say("the tables' row of JetPack {wanted}", wanted=row.jetpack)
+        machine.fill(Nvml, "cuda", row.cuda, Line(0, "", file=source))
 
 
 @functools.lru_cache(maxsize=1024)

@@ -13,6 +13,7 @@ from gpucheck.interface.options import (
     output_options_with,
     tables_before,
 )
+from gpucheck.interface.own_tables import updated_tables
 from gpucheck.interface.spelling import Group, OneOf, meant, there_are, with_hint
 from gpucheck.interface.text import colored, page_width, printable, write_out
 from gpucheck.language import in_series, say, spoken
@@ -29,7 +30,7 @@ _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), defau
 @click.group(
     "tables",
     cls=Group,
-    short_help=say("Show, check and compare the compatibility tables."),
+    short_help=say("Show, check, compare and update the compatibility tables."),
     epilog=examples(
         "gpucheck tables show",
         "gpucheck tables show torch_builds torch=2.9.1",
@@ -39,7 +40,7 @@ _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), defau
 @tables_before
 @language_before
 def tables_group() -> None:
-    """Show, check and compare the compatibility tables that all answers are based on."""
+    """Show, check, compare and update the compatibility tables that all answers are based on."""
 
 
 @tables_group.command(
@@ -65,7 +66,11 @@ def show(name: str | None, filters: tuple[str, ...], **options: Any) -> None:  #
     if name is None:
         listing = table_text.list_tables(tables)
         text = table_text.listing(
-            tables, listing, color=colored(options), width=page_width(options)
+            tables,
+            listing,
+            brought=options["tables"] is None and str(tables.directory) == updated_tables(),
+            color=colored(options),
+            width=page_width(options),
         )
         _write(table_text.listing_json(tables, listing), text, options)
         return
@@ -177,6 +182,69 @@ def path(**options: Any) -> None:  # noqa: ANN401  # click's options
         f"{Path(open_tables(options['tables'], whole=False).directory).resolve()}\n",
         options["output"],
     )
+
+
+@tables_group.command(
+    short_help=say("Use newer tables, from a file or an address that you name."),
+    epilog=examples(
+        "gpucheck tables update gpucheck-tables.zip",
+        "gpucheck tables update https://example.org/gpucheck-tables.zip --sha256 HASH",
+        "gpucheck tables reset    # back to the tables of this gpucheck",
+    ),
+)
+@click.argument("source", metavar="FILE|URL")
+@click.option(
+    "--sha256",
+    metavar="HASH",
+    help=say("The SHA-256 that the file has to have. An address needs one."),
+)
+@_form
+@output_options
+def update(source: str, sha256: str | None, **options: Any) -> None:  # noqa: ANN401  # click's options
+    """Use newer tables, from a file or an address that you name.
+
+    FILE is a zip file with tables, as a release of gpucheck has one. It is checked as gpucheck
+    tables check does, and kept in your data folder ($XDG_DATA_HOME, else ~/.local/share). Uses the
+    network only for a URL. gpucheck never updates its tables by itself. A newer gpucheck uses its
+    own tables again.
+
+    Exit status: 0 they are in use, 2 they were refused, and nothing has changed.
+    """
+    from gpucheck.doctor.update_tables import update as bring  # noqa: PLC0415
+
+    updated = bring(source, sha256, open_tables(None, whole=False))
+    sentences = [
+        say(
+            "Tables {version} of {date} are in use now, in {folder}. Before: {before}.",
+            version=printable(updated.version),
+            date=printable(updated.date),
+            folder=updated.folder,
+            before=updated.before,
+        ),
+        say("SHA-256: {sha256}", sha256=updated.sha256),
+        say("The way back: gpucheck tables reset"),
+    ]
+    answer = {field: getattr(updated, field) for field in updated.__struct_fields__}
+    _write(answer, "".join(f"{spoken(sentence)}\n" for sentence in sentences), options)
+
+
+@tables_group.command(
+    short_help=say("Go back to the tables of this gpucheck."),
+    epilog=examples("gpucheck tables reset"),
+)
+@output_options
+def reset(**options: Any) -> None:  # noqa: ANN401  # click's options
+    """Go back to the tables of this gpucheck: remove those of gpucheck tables update."""
+    from gpucheck.doctor.update_tables import reset as go_back  # noqa: PLC0415
+
+    had = go_back()
+    own = open_tables(None, whole=False)
+    words = (
+        say("The tables of this gpucheck, {version}, are in use again.", version=own.version)
+        if had
+        else say("The tables of this gpucheck, {version}, are in use.", version=own.version)
+    )
+    write_out(f"{spoken(words)}\n", options["output"])
 
 
 def _write(data: object, text: str, options: dict[str, Any]) -> None:

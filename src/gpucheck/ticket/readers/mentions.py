@@ -19,6 +19,7 @@ from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
 from gpucheck.tables.gpu_products import GpuProducts, plain_product
+from gpucheck.tables.jetpack import Jetpacks
 from gpucheck.tables.pci_devices import PciDevices
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers._said import cannot_import_torch
@@ -77,6 +78,8 @@ _SYSTEMS = {
 _JETSON = re.compile(
     r"\bjetson(?: (?:agx )?(?:nano|tx[12]|xavier(?: nx)?|orin(?: nano| nx)?|thor))?", re.IGNORECASE
 )
+_JETPACK = re.compile(r"\bjetpack(?: sdk)?[ :=-]{1,2}v?(\d(?:\.\d){1,2})(?![\w.]\w)", re.IGNORECASE)
+_BOARD = re.compile(r"\b(?:orin|xavier|thor|jetson nano|jetson tx2)\b", re.IGNORECASE)
 # What should be the case is no answer, so will, should, would and must in between rule it out.
 _AVAILABLE = re.compile(
     r"(?:is_available(?:\(\))?\W{0,6}|CUDA (?:is )?available\W{1,4})"
@@ -141,6 +144,7 @@ def read(text: Text, machine: Machine) -> None:
         machine.fill(Nvml, "driver_release", *found)
     if not machine.knows(System, "os"):
         _system(text, machine)
+    _board(text, machine)
     if not machine.knows(Pasted, "cuda_available"):
         _available(text, machine)
 
@@ -229,6 +233,32 @@ def _system(text: Text, machine: Machine) -> None:
         if found is not None:
             machine.fill(System, "jetson", found[0], line)
             return
+
+
+def _board(text: Text, machine: Machine) -> None:
+    """Note the system and the GPU of a Jetson that is named together with its JetPack."""
+    if not machine.knows(System, "l4t"):
+        releases = {
+            found[1]: line
+            for line in _lines(text, "jetpack")
+            for found in _JETPACK.finditer(line.text)
+        }
+        rows = [machine.tables.get(Jetpacks).of_jetpack(release) for release in releases]
+        if len(rows) != 1 or rows[0] is None:
+            return
+        machine.fill(System, "l4t", rows[0].l4t, next(iter(releases.values())))
+    if machine.items(Nvml, "gpus") or machine.items(Pci, "gpus"):
+        return
+    boards = {
+        found[0].capitalize(): line
+        for line in _lines(text, "orin", "xavier", "thor", "jetson nano", "jetson tx2")
+        for found in _BOARD.finditer(line.text)
+    }
+    if len(boards) == 1:
+        ((name, line),) = boards.items()
+        machine.item(Pci, "gpus", PciGpu, name, line).fill("product", name, line.source)
+        if not machine.knows(System, "jetson"):
+            machine.fill(System, "jetson", name, line)
 
 
 def _available(text: Text, machine: Machine) -> None:
