@@ -98,6 +98,10 @@ def test_every_command_of_messages_and_headers_has_a_class() -> None:
 
 @EACH
 def test_of_alternatives_the_harmless_one_comes_first(name: str) -> None:
+    """But for an old driver of Windows: a PC has one user, and a new driver keeps the PyTorch."""
+    if name == "wsl2-windows-driver-too-old":
+        assert reported(name).findings[0].fixes[0].reach != "environment"
+        return
     for finding in reported(name).findings:
         before = 0
         for fix in finding.fixes:

@@ -107,11 +107,13 @@ def test_no_version_stands_beside_the_table() -> None:
 
 
 @each("distribution", ["fedora", "arch", "sles", "opensuse-leap"])
-def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_guide(distribution: str) -> None:
+def test_where_only_the_newest_is_packaged_an_old_gpu_gets_the_installer_of_its_branch(
+    distribution: str,
+) -> None:
     fix = install(OLD, distribution, "15.6")
     assert fix.commands == ()
     assert "driver branch 580" in fix.text
-    assert "docs.nvidia.com" in fix.text
+    assert "https://www.nvidia.com/drivers" in fix.text
 
 
 @each(

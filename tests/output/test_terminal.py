@@ -108,7 +108,8 @@ def test_an_environment_of_gpucheck_that_was_passed_over_is_named() -> None:
         status="ok", executable="/usr/bin/python3", version="3.12.3",
         chosen_by="the first python3 on PATH", passed_over="/opt/gpucheck/bin/python",
     )  # fmt: skip
-    found = samples.healthy().snapshot.with_section(python)
+    healthy = samples.healthy()
+    found = msgspec.structs.replace(healthy, snapshot=healthy.snapshot.with_section(python))
     assert target(found) == (
         "3.12.3 at /usr/bin/python3 (the first python3 on PATH; the active one, "
         "/opt/gpucheck/bin/python, has gpucheck and no torch)"
