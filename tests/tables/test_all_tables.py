@@ -62,8 +62,8 @@ def test_the_index_lists_exactly_the_files(tables: Tables) -> None:
     files = {path.stem for path in tables.directory.iterdir()} - {"index", "checks"}
     assert set(index["tables"]) == files == set(all_tables())
     assert index["schema"] == "gpucheck.tables/1"
-    assert tables.version == "2026.11.9"
-    assert tables.date == "2026-11-23"
+    assert tables.version == "2026.11.10"
+    assert tables.date == "2026-11-28"
 
 
 def test_check_finds_nothing_in_this_checkout(tables: Tables) -> None:
