@@ -45,7 +45,7 @@ def test_what_cuda_needs(
     assert drivers.oldest_driver(cuda, "linux") == linux
     assert drivers.oldest_driver(cuda, "windows") == windows
     assert drivers.least_driver_cuda(cuda) == least
-    assert bool(drivers.source_of(cuda)) is (linux is not None)
+    assert bool(drivers.needed(cuda)) is (linux is not None)
 
 
 @each(

@@ -17,7 +17,7 @@ from gpucheck.tables.cubin_rules import CubinRules, Runs
 from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.gpu_architectures import GpuArchitectures
 from gpucheck.tables.toolkit_targets import ToolkitTargets
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 Trouble = Literal["too-new", "too-old", "ptx-refused", "cudnn", ""]
@@ -248,11 +248,15 @@ class TorchCode(Derived):
             return "linux_aarch64"
         return wheel_platform(self._system)
 
-    def _is_confirmed(self) -> bool:
+    def build(self) -> BuildRow | None:
+        """Return the row of the build that is installed, None if the tables have none."""
         platform = self._platform(self._torch.version or "")
         if platform is None or not self._torch.version or not self._torch.cuda:
-            return False
-        row = self._builds.build(self._torch.version, self._torch.cuda, platform)
+            return None
+        return self._builds.build(self._torch.version, self._torch.cuda, platform)
+
+    def _is_confirmed(self) -> bool:
+        row = self.build()
         return row is not None and row.confirmed
 
 

@@ -127,7 +127,7 @@ def combine(
         else:
             is_unknown = isinstance(result, Check) and result.outcome is Outcome.UNKNOWN
             fixes = _fixes(rules[slug], left[0], snapshot, tables, exact=is_unknown)
-            found[slug] = _united(rules[slug], left, fixes, snapshot)
+            found[slug] = _united(rules[slug], left, fixes, snapshot, tables)
             blamed[slug] = tuple(named for claim in left for named in claim.hit.gpus)
             reason = found[slug].finding.headline
             checks[slug] = Check(slug=slug, outcome=Outcome.FIRED, reason=reason)
@@ -226,10 +226,18 @@ def _fixes(
 
 
 def _united(
-    rule: Rule, claims: Sequence[Claim], fixes: tuple[Fix, ...], snapshot: Snapshot
+    rule: Rule,
+    claims: Sequence[Claim],
+    fixes: tuple[Fix, ...],
+    snapshot: Snapshot,
+    tables: Tables,
 ) -> _Found:
     """Make one finding of the claims of one slug: words of the first, evidence of all."""
+    # Imported late: most machines are healthy.
+    from gpucheck.engine.table_sources import table_sources  # noqa: PLC0415
+
     first = claims[0].hit
+    evidence = tuple(_evidence(fact, snapshot) for claim in claims for fact in claim.hit.evidence)
     finding = Finding(
         slug=rule.slug,
         severity=min(
@@ -237,10 +245,9 @@ def _united(
         ),
         confidence=first.confidence,
         headline=first.headline,
-        evidence=tuple(
-            _evidence(fact, snapshot) for claim in claims for fact in claim.hit.evidence
-        ),
+        evidence=evidence,
         fixes=fixes,
+        table_sources=table_sources(rule, evidence, snapshot, tables),
     )
     weights = [claim.weight for claim in claims if claim.weight is not None]
     return _Found(rule, finding, max(weights, default=None))

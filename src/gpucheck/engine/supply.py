@@ -13,6 +13,7 @@ from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings.form import Rule
 from gpucheck.tables import Table, Tables
 
+_OF_FIXES = "gpucheck.advice."
 _NEEDS_OF_DERIVED: dict[type[Any], dict[str, type[Any]]] = {}
 
 
@@ -67,6 +68,22 @@ def sections_behind(rule: Rule) -> frozenset[type[Section]]:
     if rule.needs_gpu:
         needs.add(Gpus)
     return frozenset(section for need in needs for section in _sections_of(need))
+
+
+@functools.cache
+def tables_behind(rule: Rule) -> frozenset[type[Table]]:
+    """Return the tables by which a check judges, also through derived facts.
+
+    Those that only choose the words of a fix are not among them.
+    """
+    return frozenset(table for need in rule.needs.values() for table in _tables_of(need))
+
+
+def _tables_of(kind: type[Any]) -> frozenset[type[Table]]:
+    if issubclass(kind, Derived) and not kind.__module__.startswith(_OF_FIXES):
+        needs = _needs_of_derived(kind).values()
+        return frozenset(table for need in needs for table in _tables_of(need))
+    return frozenset([kind]) if issubclass(kind, Table) else frozenset()
 
 
 def _sections_of(kind: type[Any]) -> frozenset[type[Section]]:

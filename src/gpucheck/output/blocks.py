@@ -55,6 +55,12 @@ class Quoted(Struct, frozen=True):
     lines: tuple[str, ...]
 
 
+class Sources(Struct, frozen=True):
+    """From where the tables have what they say about facts: each a fact and a document."""
+
+    lines: tuple[tuple[str, str], ...]
+
+
 class Section(Struct, frozen=True):
     """A part with its heading; ``name`` is a literal of ours, for references to it."""
 
@@ -82,7 +88,7 @@ class Box(Struct, frozen=True, kw_only=True):
         return headed(term(self.severity), self.heading) if self.severity else self.heading
 
 
-Block = Words | Items | Commands | Evidence | Quoted | Section | Box
+Block = Words | Items | Commands | Evidence | Quoted | Sources | Section | Box
 
 
 def more_about(slug: str) -> Words:

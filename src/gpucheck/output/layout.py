@@ -173,10 +173,8 @@ class Page:
                         self.words(text, indent=indent, hang=indent + 2)
                 case blocks.Quoted(lines=quoted):
                     self.write([blocks.Items(quoted)], indent + 2)
-                case blocks.Evidence(lines=lines):
-                    self.words("", lead=say("Evidence"), indent=indent)
-                    facts = (bracketed(headed(fact, value), by) for fact, value, by in lines)
-                    self.write([blocks.Items(tuple(facts))], indent + 2)
+                case blocks.Evidence() | blocks.Sources():
+                    self._facts(block, indent)
                 case blocks.Commands():
                     self._commands(block, indent)
                 case blocks.Section(heading=heading, content=content):
@@ -186,6 +184,16 @@ class Page:
                     self.heading(block.title, style=STATES.get(block.severity, "bold"))
                     parts = (*block.intro, *block.evidence, *block.fixes, *block.more)
                     self.write(parts, indent)
+
+    def _facts(self, block: blocks.Evidence | blocks.Sources, indent: int) -> None:
+        if isinstance(block, blocks.Evidence):
+            lead = say("Evidence")
+            texts = [bracketed(headed(fact, value), by) for fact, value, by in block.lines]
+        else:
+            lead = say("Sources of the tables")
+            texts = [headed(fact, document) for fact, document in block.lines]
+        self.words("", lead=lead, indent=indent)
+        self.write([blocks.Items(tuple(texts))], indent + 2)
 
     def _paragraph(self, block: Words, indent: int) -> None:
         lead = with_colon(block.lead) if block.lead else ""

@@ -129,6 +129,8 @@ def written(tree: Iterable[Block]) -> Iterator[str]:
                 yield " ".join((escaped(with_colon(lead)).rstrip(), *map(code, lines)))
             case blocks.Evidence(lines=lines):
                 yield "\n".join(map(_evidence, lines))
+            case blocks.Sources(lines=known):
+                yield items(headed(*line) for line in known)
             case blocks.Section(heading=heading, content=content):
                 yield f"### {escaped(heading)}"
                 yield from written(content)

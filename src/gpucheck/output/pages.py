@@ -2,10 +2,12 @@
 
 import re
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
+from gpucheck.engine.supply import tables_behind
 from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
@@ -14,9 +16,10 @@ from gpucheck.language.columns import WIDTH, page_columns, wrapped
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import Page
 from gpucheck.output.terms import term
-from gpucheck.output.words import headed
+from gpucheck.output.words import document, headed
 from gpucheck.probes import all_probes
 from gpucheck.selftests.catalogue import headers
+from gpucheck.tables import Tables
 
 _ITEM = re.compile(r"(?:^|(?<=[：:。；;.]) ?|\s)- ")  # noqa: RUF001  # Chinese signs
 """What begins an item of a list in a translation, which is on one line."""
@@ -57,21 +60,24 @@ class FindingPage(msgspec.Struct, frozen=True, kw_only=True):
     facts: list[str]
 
 
-def explain(slug: str, width: int | None = None, docs_url: str = "") -> str | None:
+def explain(
+    slug: str, width: int | None = None, docs_url: str = "", tables: Tables | None = None
+) -> str | None:
     """Return the page of a finding, or None if there is none with that name.
 
     Args:
         slug: the name of the finding.
         width: columns; 80 if unknown.
         docs_url: where the documentation site stands; "" if that is not known.
+        tables: the tables whose sources are listed; None if they are not.
     """
     rules = all_rules()
     newer = RETIRED.names.get(slug)
     if newer is not None:
-        page = _page(rules[newer], page_columns(width), docs_url) if newer in rules else ""
+        page = _page(rules[newer], page_columns(width), docs_url, tables) if newer in rules else ""
         now = spoken(say("{slug} is called {newer} now.", slug=slug, newer=newer))
         return f"{now}\n\n{page}"
-    return _page(rules[slug], page_columns(width), docs_url) if slug in rules else None
+    return _page(rules[slug], page_columns(width), docs_url, tables) if slug in rules else None
 
 
 def list_rules() -> list[RuleRow]:
@@ -151,6 +157,13 @@ def finding_page(rule: Rule) -> FindingPage:
         facts.append(
             say("Withdrawn when these self-tests pass on every GPU: {tests}.", tests=tests)
         )
+    if names := sorted(table.name for table in tables_behind(rule)):
+        facts.append(
+            say(
+                "It is judged by these tables: {tables} (gpucheck tables show NAME -v).",
+                tables=in_series(names),
+            )
+        )
     return FindingPage(
         title=spoken(headed(rule.slug, rule.title)),
         paragraphs=[_in_words(part) for part in parts(rule.page)],
@@ -158,7 +171,7 @@ def finding_page(rule: Rule) -> FindingPage:
     )
 
 
-def _page(rule: Rule, width: int, docs_url: str) -> str:
+def _page(rule: Rule, width: int, docs_url: str, tables: Tables | None) -> str:
     page = finding_page(rule)
     texts = (page.title, *page.paragraphs, *page.facts)
     shown = [reflow(text, width) for text in texts]
@@ -166,7 +179,20 @@ def _page(rule: Rule, width: int, docs_url: str) -> str:
         folder = "" if current_language() == "en" else f"/{current_language()}"
         url = f"{docs_url}{folder}/findings/{rule.slug}.html"
         shown.append(spoken(say("This page on the web: {url}", url=url)))
+    if tables is not None:
+        shown += [reflow(spoken(part), width) for part in _sources(rule, tables)]
     return "\n\n".join(shown) + "\n"
+
+
+def _sources(rule: Rule, tables: Tables) -> Iterator[str]:
+    """Yield a paragraph for each table by which a check judges: from where it has its rows."""
+    for kind in sorted(tables_behind(rule), key=lambda kind: kind.name):
+        table = tables.get(kind)
+        lines = [
+            f"- {document(source.title, source.url, source.read)}"
+            for source in table.sources.values()
+        ]
+        yield "\n".join((say("Sources of {table}:", table=kind.name), *lines))
 
 
 def _in_words(part: str) -> str:

@@ -5,11 +5,12 @@ from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.snapshot import ProbeRun, Snapshot
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import Sentence, in_series, say, say_many
-from gpucheck.output.blocks import Box, Items, Section, Words, more_about
+from gpucheck.output.blocks import Box, Items, Section, Sources, Words, more_about
 from gpucheck.output.fix_words import fixes
 from gpucheck.output.next_step import next_step
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target
 from gpucheck.output.terms import term
+from gpucheck.output.words import document
 
 
 def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
@@ -28,6 +29,15 @@ def box(report: Report, finding: Finding, *, every_fix: bool = True) -> Box:
         fixes=fixes(finding.fixes if every_fix or not is_note else finding.fixes[:1]),
         more=(*((Words(explains, hangs=True),) if slugs else ()), more_about(finding.slug)),
     )
+
+
+def sources(finding: Finding) -> tuple[Sources, ...]:
+    """Return the documents from which the tables have what decided a finding, if any."""
+    lines = tuple(
+        (source.fact, document(source.title, source.url, source.read))
+        for source in finding.table_sources
+    )
+    return (Sources(lines),) if lines else ()
 
 
 def machine_named(report: Report) -> str:

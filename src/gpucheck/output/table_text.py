@@ -12,7 +12,7 @@ from gpucheck.language import say, say_many, spoken
 from gpucheck.language.columns import padded, page_columns, width_of
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
-from gpucheck.output.words import clean, headed
+from gpucheck.output.words import clean, document, headed
 from gpucheck.tables import Row, Table, Tables
 from gpucheck.tables.catalogue import all_tables
 
@@ -151,8 +151,9 @@ def rows_text(
         if note := data.get("note"):
             page.words(clean(note), lead=with_colon(say("note")), indent=4)
         if sources:
-            for title in table.titles(row):
-                page.words(clean(title), lead=with_colon(say("source")), indent=4)
+            for source in (table.sources[key] for key in row.source if key in table.sources):
+                words = document(source.title, source.url, source.read)
+                page.words(words, lead=with_colon(say("source")), indent=4)
     all_rows = len(table.rows)
     page.words(say("{found} of {rows} rows", found=len(found), rows=all_rows), style="dim")
     return page.text()

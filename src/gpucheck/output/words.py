@@ -130,6 +130,12 @@ def bracketed(text: str, more: str) -> str:
     return say("{text} ({more})", text=text, more=more) if more else text
 
 
+def document(title: str, url: str, read: str) -> str:
+    """Return a source of the tables: its title, its address, and the day it was read."""
+    address = "" if url in title else url
+    return in_parts([clean(title), clean(address), say("read on {day}", day=clean(read))])
+
+
 def in_line(parts: Sequence[str]) -> str:
     """Return ``A, B, C``: several things about one thing, not several things of one kind."""
     return folded(parts, lambda first, then: say("{first}, {then}", first=first, then=then))

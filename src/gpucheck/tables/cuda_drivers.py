@@ -52,7 +52,7 @@ class CudaDrivers(Table, frozen=True):
         driver of its own toolkit (for two patch releases of one minor, the older driver is
         returned).
         """
-        row = self._needed(cuda)
+        row = self.needed(cuda)
         return None if row is None else _driver(row, os)
 
     def oldest_of_newest(self) -> str | None:
@@ -66,7 +66,7 @@ class CudaDrivers(Table, frozen=True):
         Measured for cudart 11.8, 12.4 and 13.0; for other minors of these majors NVIDIA's
         minor-version compatibility says the same. Before CUDA 11 it is the same minor.
         """
-        row = self._needed(cuda)
+        row = self.needed(cuda)
         if isinstance(row, MinorCompatibilityRow):
             return row.driver_cuda
         return None if row is None else minor(row.cuda)
@@ -107,12 +107,8 @@ class CudaDrivers(Table, frozen=True):
         rows = self._toolkits(cuda)
         return rows[0] if rows else None
 
-    def source_of(self, cuda: str) -> tuple[str, ...]:
-        """Return the titles of the sources of `oldest_driver` for CUDA `cuda`."""
-        row = self._needed(cuda)
-        return () if row is None else self.titles(row)
-
-    def _needed(self, cuda: str) -> MinorCompatibilityRow | ToolkitRow | None:
+    def needed(self, cuda: str) -> MinorCompatibilityRow | ToolkitRow | None:
+        """Return the row that says which driver programs built with CUDA `cuda` need."""
         wanted = parse(cuda)
         if wanted is None:
             return None

@@ -46,6 +46,11 @@ class GpuProducts(Table, frozen=True):
         )
         return unanimous(named, name)
 
+    def row(self, name: str) -> ProductRow | None:
+        """Return the first row of a product of this name."""
+        plain = plain_product(name)
+        return next((row for row in self.rows if plain_product(row.product) == plain), None)
+
     def is_jetson(self, capability: str) -> bool:
         """Return whether only Jetson boards have a compute capability."""
         return {row.segment for row in self.rows if row.compute_capability == capability} == {

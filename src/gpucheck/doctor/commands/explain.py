@@ -4,9 +4,10 @@ from typing import Any
 
 import click
 
-from gpucheck.interface.options import examples, output_options
+from gpucheck.interface.options import examples, output_options_with
 from gpucheck.interface.spelling import meant, slug_of, with_hint
 from gpucheck.interface.text import page_width, printable, write_out
+from gpucheck.interface.with_tables import open_tables
 from gpucheck.language import say
 
 
@@ -42,12 +43,13 @@ def _docs_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     callback=_docs_url,
     help=say("Where your copy of the documentation site stands ($GPUCHECK_DOCS_URL)."),
 )
-@output_options
+@output_options_with(say("The sources of the tables by which it is judged."))
 def explain(slug: str, docs_url: str, **options: Any) -> None:  # noqa: ANN401  # click's options
     """Print the page of a finding: what it means, its symptoms, its causes and the fix."""
     from gpucheck.output.pages import explain as page_of  # noqa: PLC0415
 
-    page = page_of(slug_of(slug), page_width(options), docs_url)
+    tables = open_tables(options["tables"]) if options["verbose"] else None
+    page = page_of(slug_of(slug), page_width(options), docs_url, tables)
     if page is None:
         from gpucheck.findings import all_rules  # noqa: PLC0415
 

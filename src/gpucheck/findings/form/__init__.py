@@ -12,6 +12,7 @@ from gpucheck.findings.form.judgement import (
     NotApplicable,
     OnGpu,
     Outcome,
+    TableSource,
     Weight,
 )
 from gpucheck.findings.form.rule import (
@@ -47,5 +48,6 @@ __all__ = [
     "Owner",
     "PreflightClass",
     "Rule",
+    "TableSource",
     "Weight",
 ]

@@ -27,6 +27,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     source: str
 
 
+class TableSource(msgspec.Struct, frozen=True, kw_only=True):
+    """From where a compatibility table has what it says about a fact; ``url`` may be ""."""
+
+    fact: str
+    table: str
+    title: str
+    url: str
+    read: str
+
+
 GpuWord = Literal["keep", "watch", "drain", "replace"]
 """What to do with a GPU: let it work; let it work and look after it; give it no new work until it
 was reset or restarted; have it replaced. Each outweighs those before it."""
@@ -121,6 +131,8 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     evidence: tuple[Evidence, ...] = ()
     fixes: tuple[Fix, ...] = ()
     silenced_by: str | None = None
+    table_sources: tuple[TableSource, ...] = ()
+    """From where the tables have what decided it, those of the first facts first."""
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):

@@ -129,6 +129,14 @@ def _block(block: Block) -> Sequence[Node]:
             ]
         case blocks.Quoted(lines=lines):
             return [folded(say("Lines that show it"), items(lines))]
+        case blocks.Sources(lines=known):
+            sources = [(el("code", fact), words(document)) for fact, document in known]
+            return [
+                folded(
+                    say("Where the tables have it from"),
+                    table((say("Fact"), say("Source")), sources),
+                )
+            ]
         case blocks.Section(name=name, heading=heading, content=content):
             return [section(name, heading, *written(content))]
         case Box():

@@ -98,14 +98,19 @@ def _machine_box(report: Report, finding: Finding) -> Box:
     box = report_blocks.box(report, finding)
     shown = seen(finding)
     evidence = (Words(shown, lead=say("Evidence")),) if shown else ()
-    return msgspec.structs.replace(box, intro=(*box.intro, *evidence))
+    return msgspec.structs.replace(
+        box,
+        intro=(*box.intro, *evidence),
+        evidence=(*box.evidence, *report_blocks.sources(finding)),
+    )
 
 
 def _note(report: Report, finding: Finding) -> Element:
     """Return a note, of which one line is enough until somebody wants more."""
     box = report_blocks.box(report, finding, every_fix=False)
     summary = headed(say("Note"), bracketed(headline(finding), finding.slug))
-    return folded(summary, *written((*box.fixes, *box.evidence, *box.more)))
+    parts = (*box.fixes, *box.evidence, *report_blocks.sources(finding), *box.more)
+    return folded(summary, *written(parts))
 
 
 def first_line(report: Report) -> First:
@@ -201,9 +206,11 @@ def _box(report: Report, finding: Finding) -> Box:
     lines = [
         ticket_text.with_role(evidence, report) for evidence in finding.evidence if evidence.source
     ]
+    box = ticket_text.box(report, finding, list(dict.fromkeys(lines))[:_MOST_LINES], finding.fixes)
     return msgspec.structs.replace(
-        ticket_text.box(report, finding, list(dict.fromkeys(lines))[:_MOST_LINES], finding.fixes),
+        box,
         severity=finding.severity.value,
+        evidence=(*box.evidence, *report_blocks.sources(finding)),
     )
 
 
