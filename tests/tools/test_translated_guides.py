@@ -44,8 +44,8 @@ def test_no_command_is_only_in_the_english_guide(name: str) -> None:
 
 def test_the_guides_that_users_need_are_there() -> None:
     assert set(GUIDES) >= {
-        "install", "fix", "machines", "triage/triage", "triage/tracker-bot", "preflight/README",
-        "preflight/slurm", "preflight/kubernetes", "preflight/torchrun",
+        "install", "fix", "machines", "triage/README", "triage/triage", "triage/tracker-bot",
+        "preflight/README", "preflight/slurm", "preflight/kubernetes", "preflight/torchrun",
     }  # fmt: skip
 
 

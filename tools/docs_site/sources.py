@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[2]
 _TOP = ("CONTRIBUTING", "SECURITY", "CHANGELOG")
 _GUIDES_FIRST = (
     "install",
+    "triage/README",
     "triage/triage",
     "selftests/README",
     "selftests/reference",
