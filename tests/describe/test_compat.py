@@ -378,7 +378,7 @@ def test_a_build_that_was_not_judged_is_not_said_to_work(words: tuple[str, ...])
 
 def test_a_build_that_was_judged_is_said_to_work() -> None:
     printed = run("os=linux", "torch=2.5.1", "gpu=RTX 4090", "driver=550.54.15").stdout
-    assert printed.startswith("HEALTHY  PyTorch 2.5.1 can use GeForce RTX 4090")
+    assert printed.startswith("HEALTHY  PyTorch 2.5.1 fits GeForce RTX 4090")
 
 
 @each("xid", ["48", "79"])

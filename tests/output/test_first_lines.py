@@ -1,4 +1,6 @@
-"""What the first line says of each test machine: "can use" only where it can."""
+"""What the first line says of each test machine: "can use" only where a self-test has shown it."""
+
+import re
 
 import pytest
 from rules_support import TABLES
@@ -17,16 +19,27 @@ pytestmark = pytest.mark.every_finding
 
 
 @EACH
-def test_can_use_is_said_only_where_build_driver_and_gpu_allow_it(name: str) -> None:
-    report = reported(name)
-    if "can use" not in verdict(report):
+def test_can_use_is_said_only_where_a_self_test_passed_and_sees_where_it_may(name: str) -> None:
+    report, machine = reported(name), reported(name).snapshot
+    first, tests = verdict(report), machine.get(SelfTests)
+    passed = any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of())
+    assert " can use " not in first or passed
+    if not re.match(r"PyTorch \S+ (?:can use|sees) ", first):
         return
-    machine = report.snapshot
     driver: DriverState = supply(DriverState, machine, TABLES)
     passed_on = [is_passed_on(gpu) for gpu in machine.get(Pci).gpus or ()]
     assert machine.get(TorchBuild).built_for == "cuda"
-    assert machine.get(SelfTests).results or driver.serves()
+    assert passed or driver.serves()
     assert not (passed_on and all(passed_on))
+
+
+@EACH
+def test_an_unknown_verdict_says_what_is_missing_and_asks_nothing(name: str) -> None:
+    report = reported(name)
+    if report.verdict == "unknown":
+        first = verdict(report)
+        assert first.startswith("It is unknown w"), first
+        assert "?" not in first
 
 
 def test_a_gpu_for_virtual_machines_is_named_as_such() -> None:

@@ -40,8 +40,8 @@ def test_a_healthy_node_has_a_line_for_each_gpu_on_one_screen() -> None:
     page = lines(reported("h100x8-r580-cu130"))
     assert len(page) <= LINES
     assert "GPUs     8 x NVIDIA H100 80GB HBM3: 8 keep" in page
-    at = page.index("GPU  °C   W  MHz   GiB  ECC  Rows  NVLinks  Verdict")
-    assert page[at + 1] == "  0  31  71  345  1/80    0     0    18/18  keep"
+    at = page.index("GPU  °C   W  MHz   GiB  ECC  Remap  NVLinks  Verdict")
+    assert page[at + 1] == "  0  31  71  345  1/80    0      0    18/18  keep"
     assert [line.split()[0] for line in page[at + 1 : at + 9]] == list("01234567")
     assert page[-1] == "HEALTHY"
 
@@ -106,7 +106,7 @@ def test_no_line_of_a_table_is_wider_than_the_page(name: str, width: int) -> Non
 
 def test_a_narrow_page_leaves_out_what_decides_least() -> None:
     page = lines(reported("h100x8-r580-cu130"), width=40, verbose=1)
-    assert "GPU   GiB  ECC  Rows  NVLinks  Verdict" in page
+    assert "GPU   GiB  ECC  Remap  NVLinks  Verdict" in page
 
 
 def test_a_column_that_nobody_read_is_left_out_and_a_single_gap_is_a_dash() -> None:
@@ -133,7 +133,7 @@ def test_memory_repairs_and_links_are_shown() -> None:
             g3={"rows_remapped_uncorrected": 2}, g4={"nvlinks": [True] * 12 + [False] * 6},
         )
     )  # fmt: skip
-    assert column(found, "Rows")[:5] == ["failed", "pending", "pending", "2", "0"]
+    assert column(found, "Remap")[:5] == ["failed", "pending", "pending", "2", "0"]
     assert column(found, "NVLinks")[3:5] == ["18/18", "12/18"]
 
 
@@ -187,7 +187,7 @@ def test_markdown_and_html_have_the_table_with_the_reasons() -> None:
     report = reported("gpu-lost-xid79")
     text = markdown.render(report)
     assert "**GPUs**: 8 x NVIDIA H100 80GB HBM3: 1 drain, 7 keep" in text
-    assert "| GPU | °C | W | MHz | GiB | ECC | Rows | NVLinks | Xid | Verdict | Why |" in text
+    assert "| GPU | °C | W | MHz | GiB | ECC | Remap | NVLinks | Xid | Verdict | Why |" in text
     assert "| 6 | 34 | 72 | 345 | 1/80 | 0 | 0 | 18/18 | none | keep | |" in text
     assert "| drain | it does not answer; NVIDIA's Xid catalogue asks" in text
     page = html.render(report)

@@ -38,7 +38,7 @@ def first(report: Report) -> str:
 
 def test_the_verdict_comes_first() -> None:
     assert first(samples.healthy()).startswith(
-        "HEALTHY PyTorch 2.9.1+cu128 can use 2 x NVIDIA H100 80GB HBM3 (driver 580.65.06, CUDA"
+        "HEALTHY PyTorch 2.9.1+cu128 sees 2 x NVIDIA H100 80GB HBM3 (driver 580.65.06, CUDA"
     )
     assert first(samples.no_gpu()) == (
         "HEALTHY No NVIDIA GPU here; PyTorch 2.13.0+cpu is a CPU build, which is right for this "
@@ -46,7 +46,7 @@ def test_the_verdict_comes_first() -> None:
     )
     assert first(samples.old_driver()).startswith("BROKEN Driver 515.105.01 (CUDA 11.7) is older")
     assert first(samples.unknown()).startswith(
-        "UNKNOWN Is there an NVIDIA GPU? This is unknown: /sys/bus/pci/devices:"
+        "UNKNOWN It is unknown whether there is an NVIDIA GPU: /sys/bus/pci/devices:"
     )
     many = " ".join(terminal.render(samples.many(), quiet=True).split())
     assert " - and 2 more errors " in many

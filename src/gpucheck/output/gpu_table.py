@@ -103,7 +103,7 @@ def gpu_table(report: Report) -> GpuTable | None:
         "MHz": _clocks(read),
         "GiB": [_memory(gpu) for gpu in read],
         "ECC": _numbers(read, lambda gpu: gpu.ecc_uncorrected),
-        say("Rows"): [_rows(gpu) for gpu in read],
+        say("Remap"): [_rows(gpu) for gpu in read],
         say("NVLinks"): _links(read),
         "Xid": _xids(snapshot, gpus),
     }

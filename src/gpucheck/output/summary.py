@@ -31,6 +31,20 @@ from gpucheck.output.words import bracketed, clean, counted, headed, product_nam
 _OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804
 """The result of ``cuInit`` if the GPU does not support the loaded cuda-compat library."""
+_WHAT_IS_OPEN = {
+    "Is there an NVIDIA GPU?": say("whether there is an NVIDIA GPU"),
+    "Does a working driver serve the GPU?": say("whether a working driver serves the GPU"),
+    "Which PyTorch build does the target interpreter have?": say(
+        "which PyTorch build the target Python has"
+    ),
+    "Does the PyTorch build run on every visible GPU?": say(
+        "whether the PyTorch build runs on every visible GPU"
+    ),
+    "Are the libraries that PyTorch loads compatible?": say(
+        "whether the libraries that PyTorch loads are compatible"
+    ),
+}
+"""The decisive questions as parts of a first line, which states what is missing and asks nobody."""
 _NOT_EXAMINED = {"rocm": say("AMD GPUs (ROCm)"), "xpu": say("Intel GPUs (XPU)")}
 
 
@@ -67,10 +81,10 @@ def _undecided(report: Report) -> str:
     why = in_their_words(clean(first.reason))
     if report.about == "self-tests":
         return say("No self-test could be run: {why}", why=why)
-    if report.snapshot.origin == "described":
+    what = _WHAT_IS_OPEN.get(first.question)
+    if report.snapshot.origin == "described" or what is None:
         return say("This cannot be decided: {why} ({fact})", why=why, fact=first.fact)
-    lacking = bracketed(why, first.fact)
-    return say("{question} This is unknown: {why}", question=first.question, why=lacking)
+    return say("It is unknown {what}: {why}", what=what, why=bracketed(why, first.fact))
 
 
 def headline(finding: Finding) -> str:
@@ -344,23 +358,35 @@ def _healthy(report: Report) -> str:
             "No problem is known with {torch} on {gpus}; the driver is unknown.",
             torch=name, gpus=counted(gpus),
         )  # fmt: skip
-    return bracketed(_used(name, gpus, snapshot), driver)
+    return bracketed(_served(name, gpus, snapshot), driver)
 
 
-def _used(torch: str, gpus: Sequence[str], snapshot: Snapshot) -> str:
-    """Return which GPUs PyTorch can use, and how many of all if a variable hides the others."""
+def _served(torch: str, gpus: Sequence[str], snapshot: Snapshot) -> str:
+    """Return which GPUs PyTorch serves, and how many of all if a variable hides the others.
+
+    That it can use them is known from a self-test alone.
+    """
+    shown = counted(gpus)
+    if snapshot.origin == "described":
+        return say("{torch} fits {gpus}", torch=torch, gpus=shown)
+    passed = _has_passed(snapshot)
     mask = snapshot.get(Environment).get("CUDA_VISIBLE_DEVICES")
     every = len(snapshot.get(Nvml).gpus or ())
     if not mask or every <= len(gpus):
-        return say("{torch} can use {gpus}", torch=torch, gpus=counted(gpus))
-    return say(
-        "{torch} can use {count} of {all} GPUs (CUDA_VISIBLE_DEVICES={mask}): {gpus}",
-        torch=torch, count=len(gpus), all=every, mask=clean(mask, 40), gpus=counted(gpus),
+        if passed:
+            return say("{torch} can use {gpus}", torch=torch, gpus=shown)
+        return say("{torch} sees {gpus}", torch=torch, gpus=shown)
+    of_all = say(
+        "{count} of {all} GPUs (CUDA_VISIBLE_DEVICES={mask}): {gpus}",
+        count=len(gpus), all=every, mask=clean(mask, 40), gpus=shown,
     )  # fmt: skip
+    if passed:
+        return say("{torch} can use {gpus}", torch=torch, gpus=of_all)
+    return say("{torch} sees {gpus}", torch=torch, gpus=of_all)
 
 
 def torch_itself(report: Report) -> str:
-    """Return that PyTorch can use the GPU, if errors are only in extensions; "" otherwise."""
+    """Return that PyTorch serves the GPU, if errors are only in extensions; "" otherwise."""
     snapshot = report.snapshot
     errors = [found for found in report.standing if found.severity is Severity.ERROR]
     torch, gpus, driver = snapshot.get(TorchBuild), gpu_names(snapshot), _driver(snapshot)
@@ -369,7 +395,8 @@ def torch_itself(report: Report) -> str:
     if torch.built_for != "cuda" or not gpus or not driver or not _is_judged(report):
         return ""
     name = f"PyTorch {clean(torch.version or '')}"
-    return bracketed(say("{torch} itself can use {gpus}", torch=name, gpus=counted(gpus)), driver)
+    itself = say("{torch} itself", torch=name)
+    return bracketed(_serving(snapshot, itself, counted(gpus)), driver)
 
 
 def _healthy_without_gpu(torch: str, built_for: str, system: System, *, has_amd: bool) -> str:
@@ -419,9 +446,12 @@ def _all_passed_on(snapshot: Snapshot) -> bool:
 
 def _was_seen_to_work(snapshot: Snapshot) -> bool:
     """Whether a self-test passed on every GPU, or a text says that torch found CUDA available."""
+    return _has_passed(snapshot) or bool(snapshot.get(Pasted).cuda_available)
+
+
+def _has_passed(snapshot: Snapshot) -> bool:
     tests = snapshot.get(SelfTests)
-    passed = any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of())
-    return passed or bool(snapshot.get(Pasted).cuda_available)
+    return any(tests.passed_on_every_gpu(result.name) for _path, result in tests.of())
 
 
 def _driver(snapshot: Snapshot) -> str:
