@@ -70,7 +70,7 @@ def test_a_note_that_waits_is_not_said_to_be_explained() -> None:
 
 
 def test_a_job_with_some_of_the_gpus_is_told_how_many_and_by_which_variable() -> None:
-    assert "can use 1 of 8 GPUs (CUDA_VISIBLE_DEVICES=3): NVIDIA A100-SXM4-80GB (driver" in (
+    assert "sees 1 of 8 GPUs (CUDA_VISIBLE_DEVICES=3): NVIDIA A100-SXM4-80GB (driver" in (
         verdict(reported("slurm-one-of-eight"))
     )
 

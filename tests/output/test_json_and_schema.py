@@ -81,6 +81,7 @@ def test_the_report_has_the_keys_of_the_contract() -> None:
         "evidence",
         "fixes",
         "silenced_by",
+        "table_sources",
     ]
     assert finding["slug"] == report["root_causes"][0] == "driver-too-old"
     assert finding["silenced_by"] is None

@@ -396,7 +396,7 @@ def torch_itself(report: Report) -> str:
         return ""
     name = f"PyTorch {clean(torch.version or '')}"
     itself = say("{torch} itself", torch=name)
-    return bracketed(_serving(snapshot, itself, counted(gpus)), driver)
+    return bracketed(_served(itself, gpus, snapshot), driver)
 
 
 def _healthy_without_gpu(torch: str, built_for: str, system: System, *, has_amd: bool) -> str:
