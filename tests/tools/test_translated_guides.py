@@ -65,6 +65,7 @@ def test_links_lead_to_the_half_of_the_site_that_has_the_page(tmp_path: Path) ->
     assert 'href="../../../docs/preflight/reference.html' in slurm
     assert 'href="../../../SECURITY.html' in slurm
     home = (tmp_path / "index.md").read_text(encoding="utf-8")
+    assert "[`gpucheck fix`](docs/fix.md)" in home
     assert "](docs/preflight/index.md)" in home
     assert 'href="../index.html"' in home
     sources.write(tmp_path / "en", "en")

@@ -3,7 +3,7 @@
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from docs_site import findings
@@ -37,9 +37,13 @@ _OF_PROJECT = (
 """What is about gpucheck itself; all other pages of ``docs`` are guides."""
 _TRANSLATED = ROOT / "docs/zh"
 """The guides in Chinese, under the names of the English ones."""
-_WHOLE_LINK = re.compile(r"\[(?P<text>[^\]]*)\]\((?P<link>(?!https?:|#)[^)\s]+)\)")
+_CODE = r"^```.*?^```$|`[^`\n]+`"
+_CODE_OR_LINK = re.compile(
+    rf"{_CODE}|\[(?P<text>[^\]]*)\]\((?P<link>(?!https?:|#)[^)\s]+)\)", re.MULTILINE | re.DOTALL
+)
+"""Code, in which nothing is a link; the words of a link may be code."""
 _LINK = re.compile(r"(?<=\]\()(?P<path>[^)\s#:]+)(?=[)#])")
-_FENCED = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
+_FENCED = re.compile(rf"({_CODE})", re.MULTILINE | re.DOTALL)
 
 
 def write(folder: Path, language: Language) -> None:
@@ -109,8 +113,8 @@ def _on_site(folder: Path, page: Path, text: str) -> str:
         return f'<a href="{_from(page, ROOT / place)}" hreflang="zh">{found["text"]}</a>'
 
     return "".join(
-        piece if at % 2 else _LINK.sub(mended, _WHOLE_LINK.sub(to_chinese, piece))
-        for at, piece in enumerate(_FENCED.split(text))
+        piece if at % 2 else _LINK.sub(mended, piece)
+        for at, piece in enumerate(_FENCED.split(_links_by(to_chinese, text)))
     )
 
 
@@ -135,10 +139,11 @@ def _linked(folder: Path, page: Path, here: Path) -> str:
         name = _site_name(target.relative_to(ROOT).with_suffix(".html").as_posix())
         return f'<a href="{up}/{name}{sign}{anchor}" hreflang="en">{found["text"]}</a>'
 
-    return "".join(
-        piece if at % 2 else _WHOLE_LINK.sub(mended, piece)
-        for at, piece in enumerate(_FENCED.split(page.read_text(encoding="utf-8")))
-    )
+    return _links_by(mended, page.read_text(encoding="utf-8"))
+
+
+def _links_by(mended: Callable[[re.Match[str]], str], text: str) -> str:
+    return _CODE_OR_LINK.sub(lambda found: mended(found) if found["link"] else found[0], text)
 
 
 def _site_name(path: str) -> str:
