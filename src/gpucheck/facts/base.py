@@ -41,9 +41,14 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Section(Facts, frozen=True, kw_only=True):
-    """The facts of one probe; ``name`` is its key in a snapshot and the start of a fact's path."""
+    """The facts of one probe.
+
+    ``name`` is its key in a snapshot and the start of a fact's path, ``subject`` what ``gpucheck
+    list`` says of it.
+    """
 
     name: ClassVar[str] = ""
+    subject: ClassVar[Sentence]
 
 
 class UnknownFactError(Exception):

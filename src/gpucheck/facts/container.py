@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Private, Section
+from gpucheck.language import say
 
 Runtime = Literal[
     "docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd", "other", ""
@@ -13,6 +14,9 @@ class Container(Section, frozen=True, kw_only=True):
     """The container around this process."""
 
     name: ClassVar[str] = "container"
+    subject = say(
+        "Whether this is a container, of which kind, and which parts of the GPU it was given."
+    )
 
     runtime: Runtime | None = None
     """"" on a machine without a container."""

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class CudaDevice(Facts, frozen=True, kw_only=True):
@@ -17,6 +18,7 @@ class CudaDriver(Section, frozen=True, kw_only=True):
     """The facts that the driver itself reports."""
 
     name: ClassVar[str] = "cuda_driver"
+    subject = say("What the CUDA driver itself reports: ``cuInit``, its version, its devices.")
 
     library: Annotated[str | None, Private("path")] = None
     """The libcuda that was loaded; "" if none can be loaded."""

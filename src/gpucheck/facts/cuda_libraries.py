@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 FoundVia = Literal["wheel", "conda", "torch", "toolkit", "system", "LD_LIBRARY_PATH"]
 
@@ -24,5 +25,8 @@ class CudaLibraries(Section, frozen=True, kw_only=True):
     """Every copy that was found; those in wheels come first."""
 
     name: ClassVar[str] = "cuda_libraries"
+    subject = say(
+        "cuDNN, NCCL and the CUDA libraries on disk: wheels, conda, toolkits, the system."
+    )
 
     libraries: list[CudaLibrary] | None = None

@@ -3,6 +3,7 @@
 from typing import ClassVar, Literal
 
 from gpucheck.facts import Facts, Section
+from gpucheck.language import say
 
 OpenResult = Literal["opens", "EACCES", "EPERM", "ENOENT", "ENXIO", "ENODEV", "EIO", "other"]
 
@@ -22,6 +23,7 @@ class DeviceNodes(Section, frozen=True, kw_only=True):
     """``/dev/nvidia*``; on WSL ``/dev/dxg``; on a Jetson ``/dev/nvhost*`` and ``/dev/nvgpu*``."""
 
     name: ClassVar[str] = "device_nodes"
+    subject = say("The device nodes of the driver and whether this user may open them.")
 
     nodes: list[DeviceNode] | None = None
     uid: int | None = None

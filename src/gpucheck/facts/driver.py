@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class DriverLibrary(Facts, frozen=True, kw_only=True):
@@ -23,6 +24,7 @@ class Driver(Section, frozen=True, kw_only=True):
     """The kernel side and the user-space side of the driver."""
 
     name: ClassVar[str] = "driver"
+    subject = say("The NVIDIA driver as files and kernel modules.")
 
     module_loaded: bool | None = None
     """The ``nvidia`` kernel module is loaded (on WSL ``/dev/dxg``, on a Jetson ``nvgpu``)."""

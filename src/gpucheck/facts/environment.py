@@ -6,6 +6,7 @@ Names are listed one by one and never selected by prefix, because a prefix may m
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Private, Section
+from gpucheck.language import say
 
 HIDDEN = "(hidden)"
 """Replaces a value that looks like a secret."""
@@ -175,6 +176,7 @@ class Environment(Section, frozen=True, kw_only=True):
     """Variables that are set; a listed name that is missing here is unset."""
 
     name: ClassVar[str] = "environment"
+    subject = say("The environment variables that control CUDA, NCCL and the loader, by name.")
 
     variables: Annotated[dict[str, str] | None, Private("variables")] = None
 

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class Extension(Facts, frozen=True, kw_only=True):
@@ -56,6 +57,7 @@ class Extensions(Section, frozen=True, kw_only=True):
     """Installed files that were compiled against torch or CUDA, other than torch itself."""
 
     name: ClassVar[str] = "extensions"
+    subject = say("Compiled extensions of PyTorch in the target environment.")
 
     extensions: list[Extension] | None = None
     looked_at: int | None = None

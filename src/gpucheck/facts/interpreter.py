@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 Status = Literal[
     "ok", "not-found", "not-started", "too-old", "exit-status", "signal", "timed-out",
@@ -26,6 +27,9 @@ class Interpreter(Section, frozen=True, kw_only=True):
     """The Python whose PyTorch is diagnosed."""
 
     name: ClassVar[str] = "interpreter"
+    subject = say(
+        "The target interpreter: the Python that is diagnosed, why it was chosen, what it reports."
+    )
 
     status: Status | None = None
     """The result of querying it; everything below is unknown unless this is ``ok``."""

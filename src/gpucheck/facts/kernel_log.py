@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from gpucheck.facts import Facts, Section
+from gpucheck.language import say
 
 
 class XidEvent(Facts, frozen=True, kw_only=True):
@@ -33,6 +34,7 @@ class KernelLog(Section, frozen=True, kw_only=True):
     """Messages since this boot, as far as the log's buffer reaches."""
 
     name: ClassVar[str] = "kernel_log"
+    subject = say("What the kernel log says about the GPUs.")
 
     xids: list[XidEvent] | None = None
     """Oldest first; the newest 20 of the same Xid on the same GPU."""

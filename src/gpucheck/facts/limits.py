@@ -3,12 +3,14 @@
 from typing import ClassVar
 
 from gpucheck.facts import Section
+from gpucheck.language import say
 
 
 class LimitsOfProcess(Section, frozen=True, kw_only=True):
     """Sizes in bytes; -1 is unlimited."""
 
     name: ClassVar[str] = "limits"
+    subject = say("Limits of this process and of shared memory that GPU jobs run into.")
 
     shm_total_bytes: int | None = None
     shm_free_bytes: int | None = None

@@ -82,6 +82,7 @@ class Loading(Section, frozen=True, kw_only=True):
     """What ``import torch`` would load, resolved as the dynamic loader does."""
 
     name: ClassVar[str] = "loading"
+    subject = say("Which file the dynamic loader would load for each of torch's libraries.")
 
     libraries: list[LoadedLibrary] | None = None
     """CUDA's libraries, torch's own, and the C, C++ and OpenMP libraries; [] without torch."""

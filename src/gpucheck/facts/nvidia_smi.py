@@ -3,12 +3,14 @@
 from typing import ClassVar
 
 from gpucheck.facts import Section
+from gpucheck.language import say
 
 
 class NvidiaSmi(Section, frozen=True, kw_only=True):
     """The facts and messages that nvidia-smi prints."""
 
     name: ClassVar[str] = "nvidia_smi"
+    subject = say("What nvidia-smi reports if NVML did not answer.")
 
     found: bool | None = None
     asked: bool | None = None

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 State = Literal["missing", "cut-off", "changed"]
 
@@ -50,6 +51,9 @@ class NvidiaWheels(Section, frozen=True, kw_only=True):
     """The wheels that torch requires, and every other nvidia-* wheel, from metadata and files."""
 
     name: ClassVar[str] = "nvidia_wheels"
+    subject = say(
+        "The wheels that torch pins: which are installed, and whether their libraries are complete."
+    )
 
     pins: list[PinnedWheel] | None = None
     """In the order of torch's metadata; [] for a torch that pins none."""

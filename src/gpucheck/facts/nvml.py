@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 CLOCK_REASONS = (
     "gpu-idle",
@@ -129,6 +130,7 @@ class Nvml(Section, frozen=True, kw_only=True):
     """What NVML reports about the driver and each GPU."""
 
     name: ClassVar[str] = "nvml"
+    subject = say("The state of each GPU as NVML reports it.")
 
     library_found: bool | None = None
     init_code: int | None = None

@@ -3,12 +3,14 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Private, Section
+from gpucheck.language import say
 
 
 class PackageSources(Section, frozen=True, kw_only=True):
     """Addresses without logins; ``""`` or ``[]`` if nothing is configured."""
 
     name: ClassVar[str] = "package_sources"
+    subject = say("Where pip, uv and conda of this user are configured to take packages from.")
 
     pip_index: Annotated[str | None, Private("index")] = None
     """What stands in for PyPI: of ``PIP_INDEX_URL`` or pip's configuration files."""

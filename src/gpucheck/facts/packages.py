@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class Distribution(Facts, frozen=True, kw_only=True):
@@ -25,6 +26,7 @@ class Packages(Section, frozen=True, kw_only=True):
     """Distributions of the target, in the order of sys.path; a project may occur twice."""
 
     name: ClassVar[str] = "packages"
+    subject = say("Installed distributions that matter to PyTorch.")
 
     distributions: list[Distribution] | None = None
     conda_packages: Annotated[list[str] | None, Private("conda")] = None

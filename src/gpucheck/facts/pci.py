@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class PciGpu(Facts, frozen=True, kw_only=True):
@@ -38,6 +39,10 @@ class Pci(Section, frozen=True, kw_only=True):
     """The devices on the bus."""
 
     name: ClassVar[str] = "pci"
+    subject = say(
+        "NVIDIA devices on the PCI bus; on a Jetson, in the device tree; on Windows, in the "
+        "registry."
+    )
 
     gpus: list[PciGpu] | None = None
     """[] if none was found on the bus: WSL and some virtual machines show no GPU there."""

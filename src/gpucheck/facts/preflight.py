@@ -8,6 +8,7 @@ from gpucheck.facts import Facts, Private, Section
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.culprit_data import CulpritData, OwnFailure
 from gpucheck.facts.process_state import Look
+from gpucheck.language import say
 
 Phase = Literal[
     "start", "import", "census", "set-device", "alone", "store", "connect", "enter", "leave", "done"
@@ -120,6 +121,7 @@ class Preflight(Section, frozen=True, kw_only=True):
     """The pre-flight; everything is unknown, with the reason, if none was run."""
 
     name: ClassVar[str] = "preflight"
+    subject = say("What a pre-flight found.")
 
     launcher: str | None = None
     """``torchrun``, ``slurm``, ``openmpi``, ``mpi``, ``kubernetes``, ``local``."""

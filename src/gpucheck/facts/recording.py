@@ -3,12 +3,14 @@
 from typing import ClassVar
 
 from gpucheck.facts import Section
+from gpucheck.language import say
 
 
 class Recorded(Section, frozen=True, kw_only=True):
     """Filled only for a machine that ``gpucheck baseline collect --record`` recorded."""
 
     name: ClassVar[str] = "recording"
+    subject = say("Where the answers of a recorded machine come from.")
 
     taken: str | None = None
     """When it was recorded."""

@@ -12,6 +12,7 @@ class Request(Section, frozen=True, kw_only=True):
     """``--gpus``, ``--for``, ``--wheel-mirror`` and ``-v``."""
 
     name: ClassVar[str] = "request"
+    subject = say("What the user said about this machine.")
 
     sources: dict[str, str] = msgspec.field(default_factory=lambda: {"*": say("the command line")})
     gpus: int | None = None

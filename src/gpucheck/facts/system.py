@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Private, Section
+from gpucheck.language import say
 
 Wsl = Literal[0, 1, 2]
 
@@ -20,6 +21,7 @@ class System(Section, frozen=True, kw_only=True):
     """The operating system and the machine."""
 
     name: ClassVar[str] = "system"
+    subject = say("The operating system, its libraries, and the hardware platform.")
 
     os: OsFamily | None = None
     distribution: str | None = None

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 FoundVia = Literal["CUDA_HOME", "PATH", "/usr/local", "conda", "wheel", "distribution"]
 
@@ -31,6 +32,7 @@ class Toolkits(Section, frozen=True, kw_only=True):
     """The toolkits and compilers that the build of an extension would find."""
 
     name: ClassVar[str] = "toolkits"
+    subject = say("CUDA toolkits on disk, the one that a build would use, and the host compilers.")
 
     toolkits: list[Toolkit] | None = None
     selected: Annotated[str | None, Private("path")] = None

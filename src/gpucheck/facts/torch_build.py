@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar, Literal
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 Platform = Literal["cuda", "rocm", "xpu", "cpu"]
 
@@ -35,6 +36,7 @@ class TorchBuild(Section, frozen=True, kw_only=True):
     """The torch that ``import torch`` would find."""
 
     name: ClassVar[str] = "torch"
+    subject = say("The PyTorch build of the target.")
 
     installed: bool | None = None
     """Whether ``import torch`` finds a PyTorch."""

@@ -3,6 +3,7 @@
 from typing import Annotated, ClassVar
 
 from gpucheck.facts import Facts, Private, Section
+from gpucheck.language import say
 
 
 class AlteredLibrary(Facts, frozen=True, kw_only=True):
@@ -21,6 +22,7 @@ class WheelHashes(Section, frozen=True, kw_only=True):
     """The contents of the libraries of every nvidia-* wheel, compared with the hashes in RECORD."""
 
     name: ClassVar[str] = "wheel_hashes"
+    subject = say("Whether the libraries of nvidia-* wheels still have their original content.")
 
     altered: list[AlteredLibrary] | None = None
     compared: int | None = None

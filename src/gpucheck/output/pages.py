@@ -1,7 +1,6 @@
 """The page of a finding, and the lists of findings, probes and self-tests."""
 
 import re
-import sys
 from typing import Any
 
 import msgspec
@@ -88,7 +87,7 @@ def list_rules() -> list[RuleRow]:
 def list_probes() -> list[ProbeRow]:
     """Return every probe, by name."""
     return [
-        ProbeRow(name=probe.name, subject=_subject(probe.section), deadline=probe.deadline)
+        ProbeRow(name=probe.name, subject=probe.section.subject, deadline=probe.deadline)
         for probe in all_probes()
     ]
 
@@ -206,8 +205,3 @@ def items_of(paragraph: str) -> list[str]:
 def _fill(item: str, width: int) -> str:
     hang = 2 if item.startswith("- ") else 0
     return "\n".join(wrapped(" ".join(item.split()), width, 0, hang))
-
-
-def _subject(section: type[Any]) -> Sentence:
-    """Return the first paragraph of the module that defines the probe."""
-    return Sentence(template_of(parts(sys.modules[section.__module__].__doc__ or "")[0]))
