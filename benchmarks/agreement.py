@@ -32,7 +32,7 @@ from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
 from gpucheck.describe.judge import describe, judge_described
 from gpucheck.describe.keys import read_object
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Pci
 from gpucheck.tables import OperatingSystem, Tables
 from gpucheck.tables.cuda_drivers import CudaDrivers
 from gpucheck.tables.driver_branches import DriverBranches

@@ -27,10 +27,9 @@ from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.engine import judge_machine, supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import decode
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.findings.form import Hit
 from gpucheck.language import speaking, spoken
 from gpucheck.machine import RecordedHost

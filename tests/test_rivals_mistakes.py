@@ -21,15 +21,10 @@ from working_machine import (
     torch,
 )
 
-from gpucheck.facts.container import Container
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.system import Container, Environment, Pci
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.output.json_format import render
 
 replace = msgspec.structs.replace

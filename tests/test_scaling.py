@@ -25,12 +25,11 @@ from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.elf import missing_symbols, read_elf
 from gpucheck.machine.binaries.elf._file import HASH, Strings

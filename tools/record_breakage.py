@@ -24,7 +24,7 @@ import cut_elf
 import machine_files
 from machine_from_folder import write
 
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.libraries import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
 from gpucheck.machine.binaries.elf import read_elf
 from gpucheck.machine.candidates import TargetWish

@@ -3,9 +3,9 @@
 
 Every sentence that a user reads is a template in the code: the first argument of ``say``, the
 second and third of ``say_many``, ``says`` and ``text`` in the messages of a finding, a paragraph of
-a finding's page or of a command's help, the comment of an example, what a self-test is about. The templates of one package are in one ``.po`` file, those of
-a finding in a file of its own. Phrases of the compatibility tables that are parameters of such
-sentences are in ``compat_tables.po``.
+a finding's page or of a command's help, the comment of an example, what a self-test is about. The
+templates of one package are in one ``.po`` file, those of a finding in a file of its own. Phrases
+of the compatibility tables that are parameters of such sentences are in ``compat_tables.po``.
 
     translations.py update           bring the files up to date with the code
     translations.py missing [PART]   print what has no translation, as JSON

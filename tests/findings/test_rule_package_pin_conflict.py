@@ -20,8 +20,7 @@ from rules_support import ask
 from gpucheck.derived.package_pins import admits
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "package-pin-conflict"

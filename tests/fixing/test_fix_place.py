@@ -7,8 +7,8 @@ import pytest
 import report_samples as samples
 from msgspec.structs import replace
 
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.fixing.place import Place, RefusedPlaceError, place_of
 
 

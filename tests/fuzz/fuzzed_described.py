@@ -15,10 +15,10 @@ from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import GivenError, read_object, read_words
-from gpucheck.facts.addresses import public_address
-from gpucheck.facts.environment import HIDDEN
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.secrets import public_address
+from gpucheck.facts.system import HIDDEN
+from gpucheck.facts.torch import Interpreter
 from gpucheck.interface.requirements import RequirementError, parse_file
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity

@@ -13,8 +13,8 @@ from rules_support import TABLES, snapshot
 from gpucheck.cluster.figures import drift
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.engine import Report, judge_machine
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import decode
+from gpucheck.facts.system import Environment
 from gpucheck.language import (
     Sentence,
     any_of,

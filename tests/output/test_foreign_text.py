@@ -37,9 +37,9 @@ from gpucheck.describe.files.rules.complaint import Complaint
 from gpucheck.describe.lint_text import LintedFile
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
+from gpucheck.facts.base import all_sections
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Bandwidth
-from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.language import Sentence

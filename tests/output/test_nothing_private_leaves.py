@@ -25,16 +25,12 @@ from gpucheck.cluster.pages import record as preflight_record
 from gpucheck.cluster.pages.bundle import bundle
 from gpucheck.cluster.pages.public_form import Public
 from gpucheck.engine import Report, judge_machine
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES, Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.driver import NvidiaSmi
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import OTHER_NAMES, PATH_NAMES, Container, Environment, System
+from gpucheck.facts.torch import Interpreter, Packages, PackageSources
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import json_format, junit, markdown, ticket_text
 from gpucheck.output.html import report as html_report

@@ -17,7 +17,7 @@ from gpucheck.cluster.store.task_messages import Malformed
 from gpucheck.cluster.task import rank_run
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 
 DUMP = """\

@@ -6,8 +6,8 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.cuda_libraries import CudaLibraries
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import CudaLibraries
+from gpucheck.facts.torch import Interpreter
 from gpucheck.probes.loading.cuda_libraries import collect
 from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
 

@@ -11,7 +11,7 @@ import test_machines
 from each import each
 
 from gpucheck.facts import Answer
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Pci
 from gpucheck.machine import Identity, LiveHost, RecordedHost, Recording, RecordingHost, registry
 from gpucheck.machine.base import RegistryKey
 from gpucheck.output.redact import Redaction, shapes

@@ -11,9 +11,8 @@ from each import each
 from elf_support import elf
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch import Interpreter, Packages
 from gpucheck.probes.torch.packages import collect
 from gpucheck.probes.torch.reading.dist_info import normalise
 from gpucheck.tables import Tables

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.facts.pci import PciGpu
+from gpucheck.facts.system import PciGpu
 from gpucheck.machine import Host
 from gpucheck.probes.system.pci import collect
 from gpucheck.tables import Tables

@@ -3,7 +3,7 @@
 import machine_files
 import pytest
 
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import cuda_libraries

@@ -7,7 +7,7 @@ from each import each
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.probes.torch.reading import pins, requirements
 
 ENVIRONMENT = {

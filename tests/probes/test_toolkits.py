@@ -7,8 +7,8 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.torch import Interpreter
 from gpucheck.probes.toolkit.reading import cuda_version
 from gpucheck.probes.toolkit.toolkits import collect
 

@@ -1,6 +1,6 @@
 """What NVML says under load."""
 
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 from gpucheck.selftests.watching import strain
 
 

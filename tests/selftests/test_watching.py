@@ -10,8 +10,7 @@ from rules_support import ask
 from selftest_facts import ran, result
 
 from gpucheck.facts import Answer
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import KernelLog, NvmlGpu
 from gpucheck.findings.form import Hit
 from gpucheck.machine import LiveHost
 from gpucheck.selftests import watching

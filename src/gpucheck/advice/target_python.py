@@ -9,11 +9,8 @@ from gpucheck.derived import Derived
 from gpucheck.derived.pinned_wheels import meets
 from gpucheck.derived.windows_shells import in_either, set_in_cmd
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, PackageSources, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables.torch_companions import Package
 from gpucheck.tables.wheel_names import overwritten_by

@@ -9,7 +9,7 @@ from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.facts.torch import NeededPackage, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables.system_packages import SystemPackages
 

@@ -5,11 +5,10 @@ from collections.abc import Callable, Sequence
 
 from gpucheck.baselines.diff import Change
 from gpucheck.engine import Report
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page

@@ -10,7 +10,7 @@ from gpucheck.baselines.documents import Comparison, Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State, row, when
 from gpucheck.engine import Report
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page

@@ -1,6 +1,6 @@
 """Whether gpucheck runs in a job of a batch scheduler, which decides whose GPUs are whose."""
 
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.system import Environment
 
 _JOB_VARIABLES = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
 """What each scheduler sets in every job, and in no login shell."""

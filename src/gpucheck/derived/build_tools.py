@@ -7,10 +7,9 @@ import msgspec
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.libraries import Compiler, Toolkits
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.facts.system import Environment, System
 from gpucheck.language import say
 from gpucheck.tables.cubin_rules import CubinRules
 from gpucheck.tables.gpu_architectures import GpuArchitectures

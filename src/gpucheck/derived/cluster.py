@@ -3,11 +3,8 @@
 from typing import Literal
 
 from gpucheck.derived.base import Derived
-from gpucheck.facts.container import Container
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, LimitsOfProcess, Pci, System
 
 Scheduler = Literal["slurm", "kubernetes", "either", ""]
 

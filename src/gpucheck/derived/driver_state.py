@@ -3,12 +3,8 @@
 from gpucheck.derived.base import Derived
 from gpucheck.derived.gpus import Gpus
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
+from gpucheck.facts.system import Container, System
 from gpucheck.language import say
 from gpucheck.tables.cuda_errors import CudaErrors
 from gpucheck.tables.driver_branches import DriverBranches

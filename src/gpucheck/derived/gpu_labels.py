@@ -3,7 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 from gpucheck.language import Sentence, in_series, say
 
 _SUPERCHIP = r"\bG[BH][0-9]{2,3}\b"  # GH200, GB200, GB10: their GPU shares the system's memory

@@ -2,8 +2,7 @@
 
 from gpucheck.derived import Derived, Gpus
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.language import say
 
 

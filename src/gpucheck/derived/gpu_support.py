@@ -6,11 +6,8 @@ import msgspec
 
 from gpucheck.derived import Derived, DriverState, Gpu, Gpus
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import CudaDriver, Driver, KernelLog, Nvml
+from gpucheck.facts.system import Pci
 from gpucheck.language import say
 from gpucheck.tables.driver_branches import DriverBranches
 from gpucheck.tables.driver_support import DriverSupport

@@ -6,13 +6,8 @@ from gpucheck.derived.base import Derived
 from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.derived.visible_devices import Mask, read_mask
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import CudaDriver, DeviceNodes, NvidiaSmi, Nvml
+from gpucheck.facts.system import Environment, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.tables import Tables
 from gpucheck.tables.product_names import capability_of, spellings

@@ -7,7 +7,7 @@ from gpucheck.derived.base import Derived
 from gpucheck.derived.driver_state import DriverState
 from gpucheck.derived.gpus import Gpu, Gpus
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.container import Container
+from gpucheck.facts.system import Container
 from gpucheck.language import say
 from gpucheck.tables.versions import compare, parse
 

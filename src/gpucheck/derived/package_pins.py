@@ -5,8 +5,7 @@ import msgspec
 from gpucheck.derived.base import Derived
 from gpucheck.derived.pinned_wheels import meets
 from gpucheck.facts import known
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.tables.versions import parse, released
 from gpucheck.tables.wheel_names import is_kept_compatible

@@ -1,6 +1,6 @@
 """Whether an installed wheel is the one that torch pins."""
 
-from gpucheck.facts.nvidia_wheels import PinnedWheel
+from gpucheck.facts.torch import PinnedWheel
 from gpucheck.language import say
 from gpucheck.tables.versions import at_least, compare, parse
 

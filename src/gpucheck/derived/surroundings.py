@@ -8,9 +8,7 @@ from gpucheck.derived import Derived
 from gpucheck.derived.gpus import Gpus
 from gpucheck.derived.windows_shells import set_in_cmd, set_in_powershell
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Environment, System
 from gpucheck.language import say
 from gpucheck.tables.gpu_products import GpuProducts
 

@@ -10,7 +10,7 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.tables.compilers import Compilers
 from gpucheck.tables.cubin_rules import CubinRules, Runs

@@ -8,8 +8,8 @@ supports its own CUDA version.
 from typing import cast
 
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.drafts import Draft, Drafts
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.system import System
 from gpucheck.language import say
 from gpucheck.tables import Tables

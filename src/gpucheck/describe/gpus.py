@@ -3,15 +3,21 @@
 from gpucheck.describe.capability import refuse_other_capability
 from gpucheck.describe.compat_library import read_cuda_compat, refuse_other_kind
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.drafts import Draft, Drafts
-from gpucheck.facts.driver import Driver, DriverLibrary
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.driver import (
+    CudaDriver,
+    DeviceNode,
+    DeviceNodes,
+    Driver,
+    DriverLibrary,
+    GpuProcess,
+    KernelLog,
+    Nvml,
+    NvmlGpu,
+    XidEvent,
+)
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Pci, PciGpu, System
 from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
 from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables

@@ -144,8 +144,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     """
     from pathlib import Path  # noqa: PLC0415
 
-    from gpucheck.facts.encoding import in_utf_8  # noqa: PLC0415
-    from gpucheck.facts.streams import reading  # noqa: PLC0415
+    from gpucheck.facts.streams import in_utf_8, reading  # noqa: PLC0415
     from gpucheck.output import lock  # noqa: PLC0415
 
     if wish.torch:

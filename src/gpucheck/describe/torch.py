@@ -1,11 +1,10 @@
 """The PyTorch build that the user describes, with the facts that follow from its release."""
 
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.drafts import Draft, Drafts
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.cuda_sonames import CudaSonames

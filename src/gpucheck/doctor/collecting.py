@@ -71,7 +71,7 @@ def collect(  # what a collector takes
 
 def prepare_judgement(tables: "Tables") -> Iterator[None]:
     """Import what judges and prints, and read its tables, in many small steps."""
-    from gpucheck.facts.sections import all_sections  # noqa: PLC0415
+    from gpucheck.facts.base import all_sections  # noqa: PLC0415
     from gpucheck.findings import each_rule  # noqa: PLC0415
     from gpucheck.tables import Table  # noqa: PLC0415
 

@@ -96,7 +96,7 @@ def run_selftests(
     """
     import msgspec  # noqa: PLC0415
 
-    from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+    from gpucheck.facts.torch import Interpreter  # noqa: PLC0415
     from gpucheck.machine import LiveHost  # noqa: PLC0415
     from gpucheck.selftests import eligibility  # noqa: PLC0415
     from gpucheck.selftests.catalogue import headers  # noqa: PLC0415

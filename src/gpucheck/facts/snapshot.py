@@ -8,13 +8,11 @@ import msgspec
 
 from gpucheck._about import VERSION
 from gpucheck.facts import Facts, Section, builtins
-from gpucheck.facts.answer import message_of
-from gpucheck.facts.culprit_data import decoded, without_fixes
-from gpucheck.facts.encoding import in_utf_8
+from gpucheck.facts.base import all_sections, message_of
 from gpucheck.facts.numbers import refuse_long_numbers
-from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.preflight import Preflight, decoded, without_fixes
 from gpucheck.facts.request import Request
-from gpucheck.facts.sections import all_sections
+from gpucheck.facts.streams import in_utf_8
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # importing it takes two milliseconds

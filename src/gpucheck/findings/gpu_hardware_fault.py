@@ -29,11 +29,9 @@ from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.age import with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays

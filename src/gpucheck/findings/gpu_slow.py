@@ -31,8 +31,7 @@ another container slows the GPU down: none of these is a fault.
 
 from gpucheck.derived.measured_rates import BoardRates, Published, SameModel, Speed
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import say, say_many

@@ -36,9 +36,7 @@ from gpucheck.advice import Python
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, listed, say, say_many
 from gpucheck.tables.cuda_sonames import CudaSonames

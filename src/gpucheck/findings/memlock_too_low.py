@@ -23,9 +23,7 @@ from gpucheck.derived import Gpus
 from gpucheck.derived.process_limits import in_words, locks_too_little
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, LimitsOfProcess, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 

@@ -17,7 +17,7 @@ from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.base import or_none
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables

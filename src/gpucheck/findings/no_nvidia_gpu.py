@@ -24,11 +24,10 @@ from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_turn, listed, say, say_many
 

@@ -32,11 +32,8 @@ from gpucheck.derived.process_limits import (
 )
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Environment, LimitsOfProcess, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 

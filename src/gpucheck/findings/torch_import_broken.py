@@ -35,9 +35,9 @@ from gpucheck.derived.loaded import keeps_out
 from gpucheck.derived.pinned_wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.libraries import Loading, MissingLibrary
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.facts.torch import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import and_more, in_series, say

@@ -24,11 +24,10 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.visible_devices import Mask
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say, say_many
 

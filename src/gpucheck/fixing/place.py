@@ -7,9 +7,9 @@ import click
 import msgspec
 
 from gpucheck import _about
-from gpucheck.facts.interpreter import Interpreter, Kind
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter, Kind
 from gpucheck.language import Sentence, say
 
 _HOME = ".gpucheck"

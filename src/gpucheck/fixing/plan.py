@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch import Packages
 from gpucheck.findings.form import Finding
 from gpucheck.fixing.document import FixLeft, Who
 from gpucheck.fixing.journal import Step

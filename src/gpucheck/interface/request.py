@@ -216,7 +216,7 @@ def wheel_mirror(value: str) -> str:
     Raises:
         UsageError: a command cannot name it, in one sentence.
     """
-    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+    from gpucheck.facts.secrets import is_plain, names_a_build  # noqa: PLC0415  # rarely named
 
     address = value.rstrip("/")
     if not is_plain(address):

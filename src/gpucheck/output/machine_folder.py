@@ -13,8 +13,8 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Environment
 from gpucheck.language import say
 from gpucheck.machine import RecordingHost
 from gpucheck.machine.record_folder import place_in_folder

@@ -1,10 +1,9 @@
 """What to do next where the verdict is unknown: no report leaves its reader without a step."""
 
 from gpucheck.engine import Report
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.output.blocks import Commands, Words
 

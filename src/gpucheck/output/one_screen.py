@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import CommandClass, Fix, Severity
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
 from gpucheck.language.columns import WIDTH, width_of

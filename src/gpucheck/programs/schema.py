@@ -16,8 +16,7 @@ from gpucheck.cluster import files
 from gpucheck.describe import recommendation
 from gpucheck.engine import GpuVerdict, OpenQuestion
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.culprit_data import CulpritData
-from gpucheck.facts.preflight import Culprit, RankOutcome
+from gpucheck.facts.preflight import Culprit, CulpritData, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.facts import builtins
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.probes.loading.reading.owners import library_name, stem

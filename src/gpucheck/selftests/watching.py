@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 from gpucheck.facts.selftests import GpuUnderLoad, Moment
 from gpucheck.language import plain, say
 from gpucheck.machine import Host, LiveHost

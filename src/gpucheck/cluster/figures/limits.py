@@ -13,8 +13,7 @@ from gpucheck.derived.process_limits import (
     shares_too_little,
 )
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import LinksDown, SharedGpu
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, LinksDown, SharedGpu
 from gpucheck.findings import memlock_too_low, nccl_duplicate_gpu, nvlink_down, shm_too_small
 from gpucheck.language import in_series, say, say_many
 

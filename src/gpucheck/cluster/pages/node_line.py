@@ -11,7 +11,7 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
 from gpucheck.cluster.outcome import Node, is_unfit, suspects
 from gpucheck.cluster.pages import words
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import GpuWord

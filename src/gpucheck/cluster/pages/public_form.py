@@ -9,8 +9,7 @@ from gpucheck.cluster.judgement import Result
 from gpucheck.engine import Report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.culprit_data import culprit_data
-from gpucheck.facts.preflight import Preflight, RankOutcome
+from gpucheck.facts.preflight import Preflight, RankOutcome, culprit_data
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import Sentence
 from gpucheck.output.public import public

@@ -13,8 +13,7 @@ from gpucheck.cluster.diagnose.process_state import ADDRESS_SPACE
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
 from gpucheck.cluster.store.task_messages import StepOrders
 from gpucheck.facts import builtins
-from gpucheck.facts.preflight import Phase
-from gpucheck.facts.process_state import Look, ProcessState
+from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE

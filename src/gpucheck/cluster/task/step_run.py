@@ -20,8 +20,7 @@ from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task import rank_run
 from gpucheck.cluster.task.node_facts import PortCounters
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
-from gpucheck.facts.preflight import Phase
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look, Phase
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
 from gpucheck.machine.worker_pool import worker_messages

@@ -34,7 +34,7 @@ from gpucheck.cluster.task.rank_run import RankRun
 from gpucheck.cluster.task.step_run import RankWorkers, StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import process_identity

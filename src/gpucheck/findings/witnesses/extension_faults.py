@@ -6,8 +6,7 @@ from gpucheck.derived import Derived, Gpus
 from gpucheck.derived.extension_packages import CompiledPackage, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import listed, say, say_many
 from gpucheck.tables.known_packages import KnownPackages
 

@@ -4,8 +4,8 @@ import bisect
 import re
 from collections.abc import Mapping
 
-from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.secrets import secrets, without_secrets
+from gpucheck.facts.system import HIDDEN
 from gpucheck.output.redact import shapes
 from gpucheck.output.redact.places import (
     SUFFIX,

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.facts.driver import KernelLog, OomKill, XidEvent
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages

@@ -9,8 +9,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import NvidiaSmi, Nvml
 from gpucheck.language import say
 from gpucheck.machine import Host, Ran
 from gpucheck.probes.driver.reading import windows_driver

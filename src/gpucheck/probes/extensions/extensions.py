@@ -3,10 +3,8 @@
 from typing import TYPE_CHECKING, Protocol
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import and_more, say
 from gpucheck.machine import Host
 from gpucheck.probes.extensions.reading import files as _extension_files

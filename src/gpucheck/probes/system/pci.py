@@ -8,8 +8,7 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.numbers import signed_number, whole_number
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import OS_NAMES
+from gpucheck.facts.system import OS_NAMES, Pci, PciGpu
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.registry import DEVICES

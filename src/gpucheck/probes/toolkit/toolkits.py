@@ -5,8 +5,8 @@ import re
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.toolkits import Compiler, FoundVia, Toolkit, Toolkits
+from gpucheck.facts.libraries import Compiler, Toolkit, ToolkitFoundVia, Toolkits
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, is_windows, join, name, parent, pattern
@@ -68,7 +68,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of a toolkit."""
 
     path: str
-    via: FoundVia
+    via: ToolkitFoundVia
     nvcc: str = ""
     """The nvcc that led here, if it is not in ``bin``."""
     version: str = ""

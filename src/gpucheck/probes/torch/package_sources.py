@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.addresses import public_address
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.secrets import public_address
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join

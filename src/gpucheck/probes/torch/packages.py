@@ -1,8 +1,7 @@
 """Installed distributions that are relevant to PyTorch, from their metadata."""
 
 from gpucheck.facts import Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch import Distribution, Interpreter, Packages
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.torch.reading import conda, dist_info

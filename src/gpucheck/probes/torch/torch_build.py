@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import NeededPackage, Platform, TorchBuild, TorchInstall
+from gpucheck.facts.torch import Interpreter, NeededPackage, Platform, TorchBuild, TorchInstall
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, parent, pattern

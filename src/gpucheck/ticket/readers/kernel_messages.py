@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.facts.kernel_log import KernelLog, OomKill, XidEvent
+from gpucheck.facts.driver import KernelLog, OomKill, XidEvent
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.log_patterns.text import Line, Text

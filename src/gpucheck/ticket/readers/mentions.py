@@ -9,11 +9,10 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, PciGpu, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf import (

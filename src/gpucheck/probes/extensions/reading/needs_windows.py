@@ -11,8 +11,7 @@ import ntpath
 import re
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at

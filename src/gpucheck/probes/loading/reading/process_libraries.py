@@ -7,16 +7,15 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import (
+from gpucheck.facts.libraries import (
     NOT_READABLE,
-    FoundVia,
     LoadedLibrary,
+    LoadedVia,
     Loading,
     MissingLibrary,
     MissingVersion,
 )
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbols
@@ -31,7 +30,7 @@ from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos, record
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")
-_WAYS: dict[str, FoundVia] = {
+_WAYS: dict[str, LoadedVia] = {
     "preload": "preload", "LD_PRELOAD": "LD_PRELOAD", "ld.so.preload": "ld.so.preload",
     "path": "path", "rpath": "rpath", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "runpath": "runpath",
     "ld.so.cache": "ld.so.cache", "default": "default", "start": "path",

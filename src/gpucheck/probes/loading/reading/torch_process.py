@@ -6,8 +6,7 @@ import glob
 import msgspec
 
 from gpucheck.facts import Answer, message_of
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Library, Lost, Process

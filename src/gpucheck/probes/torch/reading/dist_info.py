@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.facts import Answer
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvidia_wheels import State
+from gpucheck.facts.torch import State
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, pattern
 

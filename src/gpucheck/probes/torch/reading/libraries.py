@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.facts import Answer
-from gpucheck.facts.torch_build import Platform
+from gpucheck.facts.torch import Platform
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import is_windows, join, name, pattern

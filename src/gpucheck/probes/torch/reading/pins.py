@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import Host
 from gpucheck.probes.torch.reading.dist_info import DistInfo, header, values
 from gpucheck.probes.torch.reading.requirements import Requirement, holds, parse

@@ -1,7 +1,7 @@
 """Reads small configuration files of a user, and removes private parts of addresses in them."""
 
 from gpucheck.facts import Answer
-from gpucheck.facts.addresses import public_address
+from gpucheck.facts.secrets import public_address
 from gpucheck.language import say
 from gpucheck.machine import Host
 
