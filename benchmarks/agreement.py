@@ -34,13 +34,11 @@ from gpucheck.describe.judge import describe, judge_described
 from gpucheck.describe.keys import read_object
 from gpucheck.facts.system import Pci
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import numbers, parse
 
 HEALTHY = "healthy"

@@ -15,7 +15,7 @@ from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Outcome, Rule
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 
 Rules = Callable[..., None]
 HIT = Hit(headline="broken", evidence=(), fixes=(Fix(text="mend it"),))

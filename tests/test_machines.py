@@ -20,7 +20,7 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.probes.driver.cuda_driver import decode
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.error_codes import CudaErrors
 
 pytestmark = pytest.mark.every_finding
 

@@ -23,7 +23,7 @@ from gpucheck.engine import Report
 from gpucheck.facts.torch import Interpreter
 from gpucheck.programs.results import CheckReport
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds
 
 pytestmark = pytest.mark.exhaustive
 

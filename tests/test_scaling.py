@@ -36,10 +36,9 @@ from gpucheck.machine.binaries.elf._file import HASH, Strings
 from gpucheck.machine.binaries.elf._symbols import GnuHash, OldHash
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
-from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.compilers import CubinRules
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.hostile

@@ -37,8 +37,8 @@ from gpucheck.probes.loading.reading.torch_process import torch_process
 from gpucheck.probes.torch import interpreter as interpreter_probe
 from gpucheck.probes.torch import torch_build
 from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 _SYSTEM = "/usr/lib/x86_64-linux-gnu"
 _WHEELS = ("nvidia", "torch-", "triton-", "cuda_")

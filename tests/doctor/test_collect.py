@@ -24,7 +24,7 @@ from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes import collector as collect_module
 from gpucheck.probes.collector import Collected, Collector, _packed
 from gpucheck.tables import Tables
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 pytestmark = pytest.mark.process
 

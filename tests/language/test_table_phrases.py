@@ -20,7 +20,7 @@ from gpucheck.facts.driver import KernelLog, Nvml, NvmlGpu, XidEvent
 from gpucheck.findings import all_rules
 from gpucheck.language import as_said, speaking, spoken
 from gpucheck.tables import Tables
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 FAULT = "gpu-hardware-fault"
 XID_48 = KernelLog(xids=[XidEvent(xid=48, pci_address=address(0), seconds_ago=60.0)])

@@ -19,7 +19,7 @@ from gpucheck.probes.driver.reading import windows_driver
 from gpucheck.probes.system import pci
 from gpucheck.probes.system.reading.windows_displays import nvidia_release
 from gpucheck.tables import Tables
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 ENUM = r"HKLM\SYSTEM\CurrentControlSet\Enum\PCI"
 CARD = r"VEN_10DE&DEV_2206&SUBSYS_38971462&REV_A1\4&1a6a3c12&0&0008"

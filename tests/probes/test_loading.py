@@ -19,8 +19,8 @@ from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.torch import interpreter, torch_build
 from gpucheck.selftests.loaded import Difference, compare
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 MACHINE = "real-torch29-foreign-copies-ok"
 FOREIGN = "/opt/cuda-12.1/lib64"

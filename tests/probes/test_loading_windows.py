@@ -14,8 +14,8 @@ from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import RecordedHost
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.windows import imports
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 BASE = r"C:\Python312"
 PREFIX = r"C:\venv"

@@ -9,7 +9,7 @@ from gpucheck.facts.system import PciGpu
 from gpucheck.machine import Host
 from gpucheck.probes.system.pci import collect
 from gpucheck.tables import Tables
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 BUS = "/sys/bus/pci/devices"
 

@@ -10,7 +10,7 @@ from gpucheck.probes.loading import cuda_libraries
 from gpucheck.probes.toolkit import toolkits
 from gpucheck.probes.torch import interpreter, packages, torch_build
 from gpucheck.tables import Tables
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 
 @pytest.fixture(name="host")

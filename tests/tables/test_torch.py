@@ -4,10 +4,8 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds, TorchOldDefaults, TorchReleases
 from gpucheck.tables.torch_companions import Package, TorchCompanions
-from gpucheck.tables.torch_old_defaults import TorchOldDefaults
-from gpucheck.tables.torch_releases import TorchReleases
 
 
 def test_releases(tables: Tables) -> None:

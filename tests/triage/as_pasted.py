@@ -10,7 +10,7 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 from gpucheck.tables import Tables
-from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.error_codes import NvmlErrors
 
 _NOTHING = "Could not collect"
 _NVML_MESSAGES = {

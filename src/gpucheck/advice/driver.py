@@ -9,10 +9,8 @@ from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Driver
 from gpucheck.facts.system import Container, Pci, System
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_packages import DriverPackages
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures, Support
+from gpucheck.tables.driver import DriverBranches, DriverPackages, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures, Support
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"
 DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"

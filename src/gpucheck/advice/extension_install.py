@@ -11,8 +11,8 @@ from gpucheck.facts.claims import Fix, or_else
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import Form, KnownPackages
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.packages import Form, KnownPackages
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import minor
 
 

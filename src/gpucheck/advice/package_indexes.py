@@ -6,7 +6,7 @@ from gpucheck.facts.secrets import is_plain, place_and_path
 from gpucheck.facts.system import HIDDEN
 from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.wheel_indexes import WheelIndexes
+from gpucheck.tables.torch import WheelIndexes
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
 

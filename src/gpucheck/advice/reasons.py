@@ -4,10 +4,8 @@ from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
 from gpucheck.language import Sentence, any_of, listed, phrase, say, say_many
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport, Drives
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
 from gpucheck.tables.versions import capability_numbers, numbers
 
 _PLATFORMS = {

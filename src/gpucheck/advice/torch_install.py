@@ -17,9 +17,8 @@ from gpucheck.facts.system import Container, System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.torch_companions import TorchCompanions
-from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import released
 
 START_PAGE = "https://pytorch.org/get-started/locally/"

@@ -6,9 +6,8 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
 from gpucheck.facts.system import Container, System
 from gpucheck.language import say
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
 
 _NO_DEVICE = 100
 """The result of ``cuInit`` if a mask, or anything else, hides every GPU."""

@@ -12,8 +12,8 @@ from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.compilers import CubinRules, Runs
+from gpucheck.tables.packages import KnownPackages
 from gpucheck.tables.versions import at_least, parse, released
 
 _OF_TORCH_RELEASE = r"torch[-_]?([0-9])[._]?([0-9]{1,2})(?=[-_.])"

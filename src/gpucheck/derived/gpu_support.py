@@ -9,9 +9,8 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.driver import CudaDriver, Driver, KernelLog, Nvml
 from gpucheck.facts.system import Pci
 from gpucheck.language import say
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures
 
 _NEEDS_OPEN = "requires use of the NVIDIA open kernel modules"
 _NEEDS_PROPRIETARY = "not supported by open"

@@ -10,7 +10,7 @@ from gpucheck.facts.driver import CudaDriver, DeviceNodes, NvidiaSmi, Nvml
 from gpucheck.facts.system import Environment, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.product_names import capability_of, spellings
+from gpucheck.tables.gpus import capability_of, spellings
 
 _NO_DEVICE = 100
 """The result of ``cuInit`` if a mask, or anything else, hides every GPU."""

@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts.selftests import LONG_ENOUGH, SelfTest, SelfTests
-from gpucheck.tables.gpu_rates import GpuRates
+from gpucheck.tables.gpus import GpuRates
 
 _LOAD = ("sustained", ("sustained rate",))
 _PRODUCTS = ("cublas-matmul", ("fp64 rate", "fp32 rate", "tf32 rate", "fp16 rate", "bf16 rate"))

@@ -7,8 +7,8 @@ from gpucheck.derived.pinned_wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.language import say
+from gpucheck.tables.packages import is_kept_compatible
 from gpucheck.tables.versions import parse, released
-from gpucheck.tables.wheel_names import is_kept_compatible
 
 _COMPANIONS = ("torchvision", "torchaudio", "torchtext")
 

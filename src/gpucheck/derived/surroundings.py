@@ -10,7 +10,7 @@ from gpucheck.derived.windows_shells import set_in_cmd, set_in_powershell
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.system import Container, Environment, System
 from gpucheck.language import say
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 _INITRAMFS = {
     "apt": "sudo update-initramfs -u",

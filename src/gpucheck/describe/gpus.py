@@ -21,14 +21,10 @@ from gpucheck.facts.system import Pci, PciGpu, System
 from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
 from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, capability_of, spellings
 from gpucheck.tables.meant_products import like_product, meant_by
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.product_names import capability_of, spellings
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself returns; others come from programs that are already running."""

@@ -24,8 +24,8 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
 _RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")

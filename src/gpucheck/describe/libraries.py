@@ -10,12 +10,12 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import NvidiaWheels, PinnedWheel, SharedLibrary, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_components import CudaComponents, component_of
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.cuda import CudaComponents, component_of
+from gpucheck.tables.cudnn import CudnnSublibraries
+from gpucheck.tables.packages import stem
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.torch_pins import TorchPins
-from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
-from gpucheck.tables.wheel_names import stem
 
 _SAME_FILE = {
     "nvidia-cudnn": "libcudnn.so.{}",

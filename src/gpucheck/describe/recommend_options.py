@@ -13,7 +13,7 @@ from gpucheck.language import listed, say
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice.recommender import Card
     from gpucheck.tables import Tables
-    from gpucheck.tables.jetpack import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 _COMPANIONS = ("torchvision", "torchaudio")
 # 3.13t is the build without a GIL, which has wheels of its own.
@@ -190,7 +190,7 @@ def python_version(text: str | None) -> str | None:
 
 def board(wish: RecommendRequest, tables: "Tables") -> "JetpackRow | None":
     """Return the JetPack that the user names."""
-    from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
+    from gpucheck.tables.jetson import Jetpacks  # noqa: PLC0415
 
     wanted = wish.jetpack
     if wanted is None:

@@ -7,9 +7,8 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_sonames import CudaSonames
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.cuda import CudaSonames
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import minor
 
 _INSTALLERS = {"conda-forge": "conda", "conda": "conda", "pytorch-channel": "conda", "source": ""}

@@ -104,7 +104,7 @@ def run_selftests(
     from gpucheck.selftests.loaded import compared  # noqa: PLC0415
     from gpucheck.selftests.peaks import with_shares  # noqa: PLC0415
     from gpucheck.selftests.watching import Watch  # noqa: PLC0415
-    from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
+    from gpucheck.tables.gpus import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
         raise UsageError(say("self-tests run on this machine only"))

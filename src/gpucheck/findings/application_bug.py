@@ -22,8 +22,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.error_codes import CudaErrors, Xids
 
 RULE = Rule(
     __name__,

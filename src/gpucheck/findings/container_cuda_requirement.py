@@ -26,7 +26,7 @@ from gpucheck.facts.system import Container, Environment
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 
 RULE = Rule(
     __name__,

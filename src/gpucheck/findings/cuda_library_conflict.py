@@ -32,7 +32,7 @@ from gpucheck.facts.libraries import LoadedLibrary, Loading, MissingVersion
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -26,7 +26,7 @@ from gpucheck.facts.libraries import Loading, MissingLibrary
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say, say_many
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -43,7 +43,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.torch import DamagedLibrary, NvidiaWheels, PinnedWheel, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.cudnn import CudnnSublibraries
 from gpucheck.tables.versions import parse
 
 RULE = Rule(

@@ -39,8 +39,8 @@ from gpucheck.facts.system import Environment
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
+from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.cudnn_rules import CudnnRules
-from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

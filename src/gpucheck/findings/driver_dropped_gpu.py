@@ -28,7 +28,7 @@ from gpucheck.facts.system import Pci, System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_turn, say
-from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.compilers import CubinRules, Runs
 
 RULE = Rule(
     __name__,

@@ -38,7 +38,7 @@ from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplica
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import OperatingSystem
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

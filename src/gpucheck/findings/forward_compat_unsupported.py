@@ -29,9 +29,9 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import say
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 RULE = Rule(
     __name__,

@@ -36,9 +36,7 @@ from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplica
 from gpucheck.findings.witnesses.age import with_age
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import in_turn, phrase, say, say_many
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.xids import XidRow, Xids
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, XidRow, Xids
 
 RULE = Rule(
     __name__,

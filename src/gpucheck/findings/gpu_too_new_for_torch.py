@@ -31,7 +31,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import listed, say
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

@@ -28,7 +28,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.language import say
-from gpucheck.tables.host_compilers import HostCompilers
+from gpucheck.tables.compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

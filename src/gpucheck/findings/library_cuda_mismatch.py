@@ -39,10 +39,9 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, listed, say, say_many
-from gpucheck.tables.cuda_sonames import CudaSonames
+from gpucheck.tables.cuda import CudaSonames
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.wheel_names import wheel_for_cuda, wheel_of_file
+from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
 
 RULE = Rule(
     __name__,

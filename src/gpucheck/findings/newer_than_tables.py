@@ -21,10 +21,10 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.cuda import CudaDrivers, ToolkitRow
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
 
 RULE = Rule(

@@ -56,8 +56,8 @@ from gpucheck.facts.torch import (
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
 from gpucheck.tables.versions import at_least, compare, parse
-from gpucheck.tables.wheel_names import cuda_of, is_kept_compatible, stem, wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -33,8 +33,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import and_more, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.wheel_names import is_kept_compatible
+from gpucheck.tables.packages import KnownPackages, is_kept_compatible
 
 RULE = Rule(
     __name__,

@@ -28,8 +28,7 @@ from gpucheck.facts.system import Environment, System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

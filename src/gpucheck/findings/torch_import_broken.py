@@ -41,7 +41,7 @@ from gpucheck.facts.torch import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import and_more, in_series, say
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -22,7 +22,7 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import capability_numbers
 
 RULE = Rule(

@@ -27,8 +27,8 @@ from gpucheck.facts.system import Pci, System
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
-from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.jetson_wheels import JetsonWheels
+from gpucheck.tables.compilers import CubinRules
+from gpucheck.tables.jetson import JetsonWheels
 
 RULE = Rule(
     __name__,

@@ -20,7 +20,7 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
         UsageError: there are none in the folder, or they are broken.
     """
     from gpucheck.tables import Tables, TablesError  # noqa: PLC0415
-    from gpucheck.tables.location import folder_of_tables  # noqa: PLC0415
+    from gpucheck.tables.base import folder_of_tables  # noqa: PLC0415
 
     try:
         tables = Tables(folder_of_tables(directory))

@@ -14,7 +14,7 @@ from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
 from gpucheck.output.words import clean, headed
 from gpucheck.tables import Row, Table, Tables
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 _APART = ("source", "note")
 """Columns of every table that are too long for the aligned columns."""

@@ -24,7 +24,7 @@ from gpucheck.fixing import document as fix_document
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.programs import wire
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 from gpucheck.ticket.tally import CauseCount
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

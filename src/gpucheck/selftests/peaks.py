@@ -10,7 +10,7 @@ import msgspec
 
 from gpucheck.facts.selftests import LONG_ENOUGH, Measurement, SelfTest, SelfTests
 from gpucheck.language import say
-from gpucheck.tables.gpu_rates import GpuRates, RateRow
+from gpucheck.tables.gpus import GpuRates, RateRow
 
 _TESTS = ("cublas-matmul", "sustained")
 _COLUMNS = {

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts, PciDevices
 from gpucheck.tables.nearest import nearest
-from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 # "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the

@@ -13,9 +13,8 @@ from gpucheck.language import say
 from gpucheck.log_patterns.form import KnownFacts
 from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables
-from gpucheck.tables.product_names import capability_of, spellings
-from gpucheck.tables.torch_old_defaults import TorchOldDefaults
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.gpus import capability_of, spellings
+from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 

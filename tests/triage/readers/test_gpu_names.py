@@ -6,7 +6,7 @@ from readers_support import TABLES, Read
 
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.system import Pci
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 from gpucheck.ticket.readers.mentions import gpu_names
 
 DATA_CENTER = [

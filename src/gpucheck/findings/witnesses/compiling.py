@@ -9,7 +9,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, say
-from gpucheck.tables.known_packages import Code, KnownPackages
+from gpucheck.tables.packages import Code, KnownPackages
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

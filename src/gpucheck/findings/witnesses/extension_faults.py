@@ -8,7 +8,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import listed, say, say_many
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 _OF_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _BUILDS = {

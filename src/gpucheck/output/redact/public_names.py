@@ -5,8 +5,8 @@ from functools import cache
 from urllib.parse import urlsplit
 
 from gpucheck.tables import Tables
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.wheel_indexes import WheelIndexes
+from gpucheck.tables.packages import KnownPackages
+from gpucheck.tables.torch import WheelIndexes
 
 SYSTEM_ROOTS = (
     "usr/bin", "usr/sbin", "usr/lib", "usr/lib32", "usr/lib64", "usr/libexec", "usr/include",

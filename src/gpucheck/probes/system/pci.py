@@ -14,7 +14,7 @@ from gpucheck.machine import Host
 from gpucheck.machine.registry import DEVICES
 from gpucheck.probes.system.reading import windows_displays
 from gpucheck.probes.system.reading.platform import jetson_model
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"

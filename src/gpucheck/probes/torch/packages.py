@@ -8,7 +8,7 @@ from gpucheck.probes.torch.reading import conda, dist_info
 from gpucheck.probes.torch.reading.dist_info import DistInfo
 from gpucheck.probes.torch.reading.pins import marker_environment
 from gpucheck.probes.torch.reading.requirements import specifiers, torch_requirement
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"

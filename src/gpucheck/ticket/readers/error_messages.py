@@ -8,7 +8,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("error messages")

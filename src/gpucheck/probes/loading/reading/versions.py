@@ -10,7 +10,7 @@ from gpucheck.machine.paths import join, name, parent
 from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
 from gpucheck.probes.torch.reading.conda import CondaRecord
 from gpucheck.probes.torch.reading.dist_info import DistInfo
-from gpucheck.tables.wheel_names import wheel_of
+from gpucheck.tables.packages import wheel_of
 
 Place = Literal["wheel", "conda", "system", "other"]
 

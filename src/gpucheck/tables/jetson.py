@@ -1,11 +1,13 @@
-"""JetPack releases of Jetson boards: Linux for Tegra and its CUDA version."""
+"""Jetson boards: JetPack releases, and the PyTorch wheels made for them."""
 
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
-from gpucheck.tables.base import Line, Row, Table, Words
-from gpucheck.tables.versions import compare, parse
+from gpucheck.tables.base import Line, Row, Table, VersionText, Words
+from gpucheck.tables.versions import compare, parse, released
+
+# JetPack releases of Jetson boards: Linux for Tegra and its CUDA version.
 
 L4t = Annotated[str, Meta(pattern=r"\A[0-9]{1,3}(?:\.[0-9]{1,3}){0,3}(?:\.x)?\Z")]
 """A Linux for Tegra release, or with ``.x`` all of them: ``36.4.3``, ``35.x``."""
@@ -45,3 +47,36 @@ def _is(row: str, wanted: tuple[int, ...]) -> bool:
         return row[:-2] == str(wanted[0])
     release = parse(row)
     return release is not None and compare(release, wanted) == 0
+
+
+# PyTorch wheels made for Jetson boards: which torch for which JetPack.
+
+
+class JetsonWheelRow(Row, frozen=True):
+    """A wheel for Jetson: the torch release, the JetPack and Linux for Tegra releases it is for.
+
+    `python` is missing if the source does not name it.
+    """
+
+    torch: VersionText
+    jetpack: tuple[Words, ...]
+    l4t: tuple[L4t, ...]
+    python: Words | None = None
+
+
+class JetsonWheels(Table, frozen=True):
+    """Answers which torch was made for a JetPack."""
+
+    name: ClassVar[str] = "jetson_wheels"
+    rows: tuple[JetsonWheelRow, ...]
+
+    def for_jetpack(self, jetpack: str) -> tuple[JetsonWheelRow, ...]:
+        """Return the wheels of a JetPack release; empty if the table has none."""
+        return tuple(row for row in self.rows if jetpack in row.jetpack)
+
+    def made_for(self, torch: str, jetpack: str) -> bool | None:
+        """Return True if a torch release was made for a JetPack; None if no row says so."""
+        wanted = released(torch)
+        rows = self.for_jetpack(jetpack)
+        known = wanted is not None and any(released(row.torch) == wanted for row in rows)
+        return True if known else None
