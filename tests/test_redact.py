@@ -8,7 +8,7 @@ import pytest
 from each import each
 from rules_support import TABLES, snapshot
 
-from gpucheck.derived.visible_devices import read_mask
+from gpucheck.derived.gpus import read_mask
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section
 from gpucheck.facts.driver import (

@@ -11,9 +11,9 @@ from each import each
 from rules_support import snapshot
 
 from gpucheck.facts import Section
-from gpucheck.facts.base import all_sections
 from gpucheck.facts.driver import CudaDevice, CudaDriver, MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.snapshot import all_sections
 from gpucheck.facts.system import HIDDEN, Environment, System
 from gpucheck.facts.torch import Interpreter
 from gpucheck.output.redact import Redaction, redact, redact_text

@@ -25,7 +25,7 @@ from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
 from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.system import Container, Environment, Pci
 from gpucheck.facts.torch import Interpreter, TorchBuild
-from gpucheck.output.json_format import render
+from gpucheck.output.json_text import render
 
 replace = msgspec.structs.replace
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")

@@ -4,7 +4,7 @@ from typing import Any
 
 from rules_machines import SITE, torch_of
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.derived.wheels import pinned_wheel
 from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.torch import NvidiaWheels, PinnedWheel, SharedLibrary, TorchBuild
 

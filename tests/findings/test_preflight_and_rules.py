@@ -8,7 +8,7 @@ from rules_machines import NO_TORCH
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster.diagnose.control_runs import _CONTROL_RUNS
-from gpucheck.derived.nccl_control import control_run
+from gpucheck.derived.selftest_results import control_run
 from gpucheck.engine import diagnose
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.preflight import (

@@ -17,7 +17,7 @@ from rules_machines import (
 )
 from rules_support import ask
 
-from gpucheck.derived.package_pins import admits
+from gpucheck.derived.wheels import admits
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.torch import Distribution, Packages, TorchBuild

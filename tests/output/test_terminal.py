@@ -20,10 +20,10 @@ from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Finding
 from gpucheck.language import speaking, spoken
 from gpucheck.output import markdown, terminal
-from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
 from gpucheck.output.machine_summary import Area, areas
 from gpucheck.output.one_screen import LINES, rows
+from gpucheck.output.report_blocks import fixes
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
 

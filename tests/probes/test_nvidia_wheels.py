@@ -9,7 +9,7 @@ from each import each
 from packaging.specifiers import SpecifierSet
 from support import machine
 
-from gpucheck.derived.pinned_wheels import meets
+from gpucheck.derived.wheels import meets
 from gpucheck.facts.libraries import LoadedLibrary, Loading
 from gpucheck.facts.torch import Interpreter, NvidiaWheels, TorchBuild
 from gpucheck.machine import RecordedHost

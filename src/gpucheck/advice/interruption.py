@@ -12,7 +12,7 @@ from gpucheck.advice.windows_commands import (
     on_windows,
 )
 from gpucheck.derived import Derived
-from gpucheck.derived.cluster import Cluster
+from gpucheck.derived.surroundings import Cluster
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted

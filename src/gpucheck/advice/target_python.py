@@ -6,8 +6,8 @@ import shlex
 from collections.abc import Sequence
 
 from gpucheck.derived import Derived
-from gpucheck.derived.pinned_wheels import meets
-from gpucheck.derived.windows_shells import in_either, set_in_cmd
+from gpucheck.derived.surroundings import in_either, set_in_cmd
+from gpucheck.derived.wheels import meets
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, Packages, PackageSources, TorchBuild

@@ -12,12 +12,12 @@ from gpucheck.describe.libraries import describe_libraries
 from gpucheck.describe.torch import describe_extension, describe_torch
 from gpucheck.engine import Diagnosis, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import Section
-from gpucheck.facts.base import NOT_GIVEN, Draft, Drafts, Missing, all_sections
+from gpucheck.facts.base import NOT_GIVEN, Draft, Drafts, Missing
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.libraries import Compiler, Toolkit, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.facts.system import Container, Environment, System
 from gpucheck.facts.torch import Distribution, Interpreter, Packages
 from gpucheck.findings import all_rules

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.derived.wheels import pinned_wheel
 from gpucheck.describe.keys import Given
 from gpucheck.facts.base import NOT_GIVEN, Drafts
 from gpucheck.facts.libraries import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from gpucheck.interface.errors import UsageError
+from gpucheck.interface.errors import UsageError, meant, printable, with_hint, words_of
 from gpucheck.interface.request import Option
-from gpucheck.interface.words import meant, printable, with_hint, words_of
 from gpucheck.language import listed, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them

@@ -22,8 +22,7 @@ from gpucheck.describe.recommend_options import (
     python_version,
     with_lock,
 )
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import words_of
+from gpucheck.interface.errors import UsageError, words_of
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them

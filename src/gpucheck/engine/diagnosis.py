@@ -18,9 +18,8 @@ from typing import get_args
 import msgspec
 
 from gpucheck.derived import Derived, Gpus
-from gpucheck.engine.ask import CheckResult, ask_each
+from gpucheck.engine.ask import CheckResult, ask_each, supply
 from gpucheck.engine.gpu_words import Blamed
-from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.pasted import Pasted

@@ -1,7 +1,7 @@
 """The exact command in place of a message's fix, where the facts of the text allow one."""
 
 from gpucheck.advice.torch_install import TorchFixes
-from gpucheck.engine.supply import supply
+from gpucheck.engine.ask import supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Rule

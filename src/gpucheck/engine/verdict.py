@@ -6,7 +6,7 @@ import msgspec
 
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.torch_code import TorchCode
-from gpucheck.engine.supply import supply
+from gpucheck.engine.ask import supply
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.base import NOT_RECORDED
 from gpucheck.facts.libraries import Loading

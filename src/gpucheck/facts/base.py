@@ -5,15 +5,11 @@ an empty list). A section records where each of its fields was read (``sources``
 unknown (``problems``); the key ``"*"`` applies to every field without an entry.
 """
 
-import functools
-import importlib
 from collections.abc import Callable
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
-import gpucheck.facts
-from gpucheck._about import modules_of
 from gpucheck.language import Sentence, in_their_words, say
 
 T = TypeVar("T")
@@ -246,19 +242,3 @@ class Drafts:
     def sections(self) -> dict[str, Section]:
         """Return every section that was mentioned, by its name."""
         return {kind.name: draft.build(kind) for kind, draft in self._drafts.items()}
-
-
-@functools.cache
-def all_sections() -> dict[str, type[Section]]:
-    """Return every section by its name, sorted: those that the modules of this package define."""
-    sections = {}
-    for name in modules_of(gpucheck.facts.__path__):
-        module = importlib.import_module(f"{gpucheck.facts.__name__}.{name}")
-        for kind in vars(module).values():
-            if _is_section(kind) and kind.__module__ == module.__name__:
-                sections[kind.name] = kind
-    return dict(sorted(sections.items()))
-
-
-def _is_section(kind: object) -> bool:
-    return isinstance(kind, type) and issubclass(kind, Section) and bool(kind.name)

@@ -1,14 +1,17 @@
 """A snapshot: everything that is known about a machine, typed, with sources and problems."""
 
+import functools
+import importlib
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from gpucheck._about import VERSION
+import gpucheck.facts
+from gpucheck._about import VERSION, modules_of
 from gpucheck.facts import Facts, Section, builtins
-from gpucheck.facts.base import all_sections, message_of
+from gpucheck.facts.base import message_of
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.preflight import Preflight, decoded, without_fixes
 from gpucheck.facts.request import Request
@@ -30,6 +33,22 @@ become two hundred in memory."""
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
+
+
+@functools.cache
+def all_sections() -> dict[str, type[Section]]:
+    """Return every section by its name, sorted: those that the modules of this package define."""
+    sections = {}
+    for name in modules_of(gpucheck.facts.__path__):
+        module = importlib.import_module(f"{gpucheck.facts.__name__}.{name}")
+        for kind in vars(module).values():
+            if _is_section(kind) and kind.__module__ == module.__name__:
+                sections[kind.name] = kind
+    return dict(sorted(sections.items()))
+
+
+def _is_section(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section) and bool(kind.name)
 
 
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):

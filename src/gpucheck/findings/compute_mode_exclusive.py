@@ -17,7 +17,7 @@ Fix: end the process that holds the GPU, use another GPU, or set the mode back t
 """
 
 from gpucheck.derived.gpu_labels import gpu_index, gpu_names
-from gpucheck.derived.gpu_places import GpuPlaces
+from gpucheck.derived.gpus import GpuPlaces
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu

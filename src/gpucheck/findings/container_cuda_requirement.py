@@ -18,7 +18,7 @@ Fix: install a newer driver on the host, or use an image made for an older CUDA.
 
 from gpucheck.advice import DriverFixes
 from gpucheck.derived import DriverState
-from gpucheck.derived.image_requirement import ImageRequirement
+from gpucheck.derived.driver_state import ImageRequirement
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.driver import CudaDriver

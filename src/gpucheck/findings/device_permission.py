@@ -21,7 +21,7 @@ Fix: change the group or the file mode; or start the container, job or service w
 import re
 import shlex
 
-from gpucheck.derived.batch_jobs import slurm_gave_none
+from gpucheck.derived.surroundings import slurm_gave_none
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity, or_else
 from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes

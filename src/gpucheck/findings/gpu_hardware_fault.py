@@ -24,9 +24,8 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gpucheck.advice import DriverFixes
-from gpucheck.derived.batch_jobs import scheduler_of
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
-from gpucheck.derived.surroundings import Surroundings
+from gpucheck.derived.surroundings import Surroundings, scheduler_of
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent

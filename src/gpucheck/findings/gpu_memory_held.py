@@ -27,7 +27,7 @@ import re
 import msgspec
 
 from gpucheck.derived.gpu_labels import is_superchip, numbered_gpu
-from gpucheck.derived.gpu_places import GpuPlaces
+from gpucheck.derived.gpus import GpuPlaces
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu

@@ -29,7 +29,7 @@ slow. After a note, check whether a power limit, locked clocks, an MPS share or 
 another container slows the GPU down: none of these is a fault.
 """
 
-from gpucheck.derived.measured_rates import BoardRates, Published, SameModel, Speed
+from gpucheck.derived.selftest_results import BoardRates, Published, SameModel, Speed
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.selftests import SelfTests

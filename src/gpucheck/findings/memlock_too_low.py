@@ -20,7 +20,7 @@ Fix: raise the limit for whatever starts the job: the login, the container, or S
 
 from gpucheck.advice.nccl_surroundings import lift_memlock
 from gpucheck.derived import Gpus
-from gpucheck.derived.process_limits import in_words, locks_too_little
+from gpucheck.derived.surroundings import in_words, locks_too_little
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.system import Container, LimitsOfProcess, System

@@ -20,8 +20,7 @@ Fix: reset or reboot. If the link stays down, the bridge, the baseboard or the G
 from collections import defaultdict
 
 from gpucheck.advice.nccl_surroundings import look_at_nvlinks
-from gpucheck.derived.gpu_labels import gpu_index
-from gpucheck.derived.nvlinks import LostLinks, lost_links
+from gpucheck.derived.gpu_labels import LostLinks, gpu_index, lost_links
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.driver import Nvml, NvmlGpu

@@ -27,7 +27,7 @@ import msgspec
 
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.target_python import COMPANIONS
-from gpucheck.derived.package_pins import PackagePins, PinConflict
+from gpucheck.derived.wheels import PackagePins, PinConflict
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule

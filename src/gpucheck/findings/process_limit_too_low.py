@@ -20,7 +20,7 @@ counted refused processes for their control group. No hardware is blamed, and no
 Fix: raise the limits for whatever starts the job: the login, the container, or the batch system.
 """
 
-from gpucheck.derived.process_limits import in_words
+from gpucheck.derived.surroundings import in_words
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.driver import CudaDriver

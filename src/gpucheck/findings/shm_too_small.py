@@ -23,7 +23,7 @@ Fix: start the container with more shared memory.
 
 from gpucheck.advice.nccl_surroundings import enlarge_shared_memory
 from gpucheck.derived import Gpus
-from gpucheck.derived.process_limits import (
+from gpucheck.derived.surroundings import (
     MIB,
     holds_no_batch,
     in_words,

@@ -32,7 +32,7 @@ from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
-from gpucheck.derived.pinned_wheels import meets
+from gpucheck.derived.wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.libraries import Loading, MissingLibrary

@@ -19,9 +19,8 @@ scheduler (Slurm, PBS, LSF), request a GPU instead: the others are in use by oth
 from collections.abc import Sequence
 
 from gpucheck.derived import Gpus
-from gpucheck.derived.batch_jobs import scheduler_of, slurm_gave_none
-from gpucheck.derived.surroundings import Surroundings
-from gpucheck.derived.visible_devices import Mask
+from gpucheck.derived.gpus import Mask
+from gpucheck.derived.surroundings import Surroundings, scheduler_of, slurm_gave_none
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.driver import CudaDriver, Nvml

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 
 from gpucheck.advice.command_class import class_of
-from gpucheck.derived.windows_shells import in_either
+from gpucheck.derived.surroundings import in_either
 from gpucheck.fixing.place import Place
 
 _FLAGS = frozenset(

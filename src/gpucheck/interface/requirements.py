@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts.streams import in_utf_8, reading
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import printable, words_of
+from gpucheck.interface.errors import UsageError, printable, words_of
 from gpucheck.language import in_series, in_turn, say
 from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import parse

@@ -2,8 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import printable, words_of
+from gpucheck.interface.errors import UsageError, printable, words_of
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them

@@ -6,7 +6,7 @@ A column that nobody could read is left out, and a dash stands for a single valu
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gpucheck.derived.cluster import Cluster
+from gpucheck.derived.surroundings import Cluster
 from gpucheck.engine import GpuVerdict, Report
 from gpucheck.facts.driver import KernelLog, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
@@ -15,8 +15,7 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import Container, LimitsOfProcess, Pci, System
 from gpucheck.findings.form import GpuWord
 from gpucheck.language import in_series, say
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, counted, headed
+from gpucheck.output.words import bracketed, clean, counted, headed, term
 
 STYLES: dict[GpuWord | None, str] = {
     "keep": "green", "watch": "yellow", "drain": "red", "replace": "red", None: "blue",

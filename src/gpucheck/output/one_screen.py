@@ -15,10 +15,9 @@ from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
 from gpucheck.language.columns import WIDTH, width_of
 from gpucheck.output import report_blocks
 from gpucheck.output.blocks import Commands, Words
-from gpucheck.output.fix_words import steps
 from gpucheck.output.gpu_table import STYLES, GpuTable
 from gpucheck.output.layout import STATES, Page
-from gpucheck.output.next_step import next_step
+from gpucheck.output.report_blocks import next_step, steps
 from gpucheck.output.summary import (
     driver_release,
     gpu_names,
@@ -27,8 +26,7 @@ from gpucheck.output.summary import (
     recorded,
     torch_itself,
 )
-from gpucheck.output.terms import term
-from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing
+from gpucheck.output.words import LONGEST_WORDS, bracketed, clean, counted, listing, term
 
 LINES = 24
 """Lines of a terminal of the usual size (that of a VT100, which windows still open with)."""
@@ -92,7 +90,7 @@ def write(page: Page, report: Report, detail: Detail, gpus: GpuTable | None = No
 
 def _about_cause(page: Page, report: Report, cause: Finding) -> None:
     """Write what shows the cause, what it leaves in order, and what it explains."""
-    from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
+    from gpucheck.output.evidence import seen  # noqa: PLC0415  # most machines are healthy
 
     lines = (
         (say("Evidence"), seen(cause)),

@@ -12,10 +12,9 @@ from gpucheck.language import Sentence, current_language, in_series, say, spoken
 from gpucheck.language.columns import WIDTH, page_columns, wrapped
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import Page
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, term
 from gpucheck.probes import all_probes
-from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.plan import headers
 
 _ITEM = re.compile(r"(?:^|(?<=[：:。；;.]) ?|\s)- ")  # noqa: RUF001  # Chinese signs
 """What begins an item of a list in a translation, which is on one line."""

@@ -18,8 +18,7 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, counted, headed
+from gpucheck.output.words import VERDICTS, bracketed, clean, counted, headed, term
 
 _OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804

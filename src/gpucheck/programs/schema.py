@@ -20,7 +20,7 @@ from gpucheck.facts.preflight import Culprit, CulpritData, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.fixing import document as fix_document
+from gpucheck.fixing import plan as fix_document
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.programs import wire

@@ -11,11 +11,10 @@ from gpucheck.cluster.model import ExitClass, ExitStatus
 from gpucheck.describe import recommendation
 from gpucheck.engine import GpuVerdict, OpenQuestion, Verdict
 from gpucheck.engine.report import Owner
-from gpucheck.facts.base import all_sections
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.snapshot import Origin, ProbeRun, Versions
+from gpucheck.facts.snapshot import Origin, ProbeRun, Versions, all_sections
 from gpucheck.findings.form import Check, Finding
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow

@@ -9,7 +9,7 @@ from gpucheck.facts.libraries import Loading
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.probes.loading.reading.owners import library_name, stem
-from gpucheck.selftests.catalogue import IMPORT
+from gpucheck.selftests.plan import IMPORT
 
 _LIBRARIES = "libraries"
 _MOST = 20  # chosen: one is enough to doubt the prediction

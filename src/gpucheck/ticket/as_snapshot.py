@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from gpucheck.facts import Section
-from gpucheck.facts.base import all_sections
 from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.language import say
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.matcher import Match

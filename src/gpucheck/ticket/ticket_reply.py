@@ -15,9 +15,9 @@ from gpucheck.language import Language, Sentence, say, speaking, spoken
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line
 from gpucheck.output.blocks import Words
-from gpucheck.output.fix_words import steps
 from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
+from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
 from gpucheck.ticket.owner import accuses

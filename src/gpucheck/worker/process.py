@@ -12,7 +12,7 @@ from typing import Any, Dict, NoReturn
 from .channel import Channel, take_stdout
 from .errors import explain
 from .lifeline import die_with_parent, exit_without_writer, show_stack_when_killed
-from .orders import action
+from .runner import action
 from .zygote import Zygote
 
 Message = Dict[str, Any]

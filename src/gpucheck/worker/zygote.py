@@ -17,7 +17,7 @@ from typing import Any, Dict, NoReturn
 
 from .channel import Channel
 from .lifeline import die_with_parent, outlive_parent, show_stack_when_killed
-from .orders import action
+from .runner import action
 from .sessions import end_session, has_ended
 
 Message = Dict[str, Any]

@@ -14,10 +14,10 @@ from gpucheck.interface.options import (
     examples,
     fail_on_option,
     format_option_of,
+    options_of,
     preflight_output_options,
 )
-from gpucheck.interface.request_options import options_of
-from gpucheck.interface.time_limits import LEAST_OF_A_JOB
+from gpucheck.interface.request import LEAST_OF_A_JOB
 from gpucheck.language import say
 from gpucheck.machine import waker
 
@@ -100,7 +100,7 @@ def preflight(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  #
 
         show(options)
         return
-    from gpucheck.cluster.place import refuse_windows  # noqa: PLC0415
+    from gpucheck.cluster.request import refuse_windows  # noqa: PLC0415
 
     refuse_windows()
     if options.pop("node"):

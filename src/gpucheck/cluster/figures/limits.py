@@ -5,8 +5,8 @@ from collections.abc import Collection, Iterable
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Device, Facts, Rank, Roster, gpu_number
-from gpucheck.derived.nvlinks import lost_links
-from gpucheck.derived.process_limits import (
+from gpucheck.derived.gpu_labels import lost_links
+from gpucheck.derived.surroundings import (
     in_words,
     locks_too_little,
     nccl_uses_shared_memory,

@@ -11,8 +11,7 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import GpuWord, OnGpu
 from gpucheck.language import in_series, say
 from gpucheck.output import gpu_table
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, in_line
+from gpucheck.output.words import bracketed, clean, in_line, term
 
 _ROWS = 100  # chosen: the JSON has all
 _AT_MOST_WATCHED = OnGpu("watch", say("it may be at fault, which is not certain"))

@@ -31,8 +31,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed, in_line
+from gpucheck.output.words import headed, in_line, term
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
 """Findings in a line each, with their fixes, sentences of each; rows of a table; characters.

@@ -12,8 +12,7 @@ from gpucheck.cluster.pages.words import Cause
 from gpucheck.language import say
 from gpucheck.output.markdown import code, escaped, items, strong, table, written
 from gpucheck.output.summary import footer
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, term
 
 _FINDINGS, _IN_FULL = 50, 8
 """Findings in a line each, and with their fixes. Chosen: an issue on GitHub takes 65,536

@@ -9,11 +9,10 @@ from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
 from gpucheck.output.blocks import Items, Section
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.terminal import show_footer
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, headed, in_line
+from gpucheck.output.words import bracketed, clean, headed, in_line, term
 
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
 """Columns of the word at the start of a line."""

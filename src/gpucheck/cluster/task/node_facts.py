@@ -37,7 +37,7 @@ from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
-from gpucheck.machine.own_command import own_command
+from gpucheck.machine.process_identity import own_command
 from gpucheck.machine.supervised import TERMINATE, Supervised
 from gpucheck.probes.system import environment, limits
 

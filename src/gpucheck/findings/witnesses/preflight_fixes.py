@@ -7,7 +7,7 @@ import shlex
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gpucheck.derived.nccl_control import control_run, settings
+from gpucheck.derived.selftest_results import control_run, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.preflight import (
     Culprit,

@@ -6,7 +6,7 @@ from typing import Literal
 
 from gpucheck.facts.secrets import without_secrets_in
 from gpucheck.language import say
-from gpucheck.machine.worker_pool.process import WorkerProcess
+from gpucheck.machine.worker_pool.process import Message, WorkerProcess, count_in
 from gpucheck.machine.worker_pool.spawners import (
     ZYGOTE,
     ForkingSpawner,
@@ -14,7 +14,6 @@ from gpucheck.machine.worker_pool.spawners import (
     Spawner,
     StartProgram,
 )
-from gpucheck.machine.worker_pool.worker_messages import Message, count_in
 
 CAN_FORK = hasattr(os, "fork")
 State = Literal["importing", "ready", "failed"]

@@ -9,7 +9,7 @@ from typing import Protocol
 from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine.supervised import Supervised, wait
-from gpucheck.machine.worker_pool.worker_messages import Message, MessageStream, read_message
+from gpucheck.machine.worker_pool.process import Message, MessageStream, read_message
 
 StartProgram = Callable[[list[str]], Answer[Supervised]]
 """Starts a program under supervision (``LiveHost.supervise``)."""

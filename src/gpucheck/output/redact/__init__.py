@@ -21,7 +21,7 @@ from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.facts.system import HIDDEN, PATH_NAMES, System
 from gpucheck.language import Sentence
 from gpucheck.output.redact.pseudonyms import Pseudonyms
-from gpucheck.output.redact.setting_values import is_setting
+from gpucheck.output.redact.public_names import is_setting
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _OF_DEVICES = ("GPU-", "MIG-")

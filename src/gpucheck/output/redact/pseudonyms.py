@@ -26,8 +26,8 @@ from gpucheck.output.redact.public_names import (
     is_public,
     is_public_host,
     is_public_package,
+    is_setting,
 )
-from gpucheck.output.redact.setting_values import is_setting
 
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")

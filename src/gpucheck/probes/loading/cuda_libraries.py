@@ -12,8 +12,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, is_windows, join, name, parent, pattern
 from gpucheck.probes.loading.reading.versions import Place, library_version
-from gpucheck.probes.torch.reading.conda import CondaRecord, conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
+from gpucheck.probes.torch.reading.dist_info import CondaRecord, DistInfo, conda_records, dist_infos
 from gpucheck.probes.torch.reading.files import find_torch
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)

@@ -1,6 +1,6 @@
 """The wheels that torch pins: which are installed, and whether their libraries are complete."""
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.derived.wheels import pinned_wheel
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.libraries import Loading
 from gpucheck.facts.torch import (

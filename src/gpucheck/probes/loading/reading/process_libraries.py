@@ -22,11 +22,20 @@ from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbol
 from gpucheck.machine.binaries.loader import Library, Lost
 from gpucheck.machine.paths import parent
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
-from gpucheck.probes.loading.reading.runtime_opened import RuntimeOpened, faults, runtime_opened
-from gpucheck.probes.loading.reading.torch_process import TorchProcess, torch_process
+from gpucheck.probes.loading.reading.torch_process import (
+    RuntimeOpened,
+    TorchProcess,
+    faults,
+    runtime_opened,
+    torch_process,
+)
 from gpucheck.probes.loading.reading.versions import Place, library_version
-from gpucheck.probes.torch.reading.conda import conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos, recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import (
+    DistInfo,
+    conda_records,
+    dist_infos,
+    recorded_libraries,
+)
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")

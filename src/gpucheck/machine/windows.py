@@ -1,7 +1,10 @@
-"""What Windows must be told: to follow escape sequences, and to open no window for an error."""
+"""What Windows is asked and told about its interface: its console, its dialogs, its language."""
 
+import ctypes
 import os
 from typing import Any, TextIO
+
+# What Windows must be told: to follow escape sequences, and to open no window for an error.
 
 _WINDOWS = os.name == "nt"
 _HANDLES = {1: -11, 2: -12}
@@ -44,3 +47,21 @@ def _kernel32() -> Any:  # noqa: ANN401  # functions of Windows
 
     windows: Any = ctypes
     return windows.windll.kernel32
+
+
+# The language of Windows' interface, which no environment variable names.
+
+_PRIMARY = 0x3FF
+"""The bits of a LANGID that name the language; the others name the country."""
+_CHINESE = 0x04  # LANG_CHINESE of winnt.h
+
+
+def speaks_chinese() -> bool:
+    """Whether this user's Windows interface is Chinese; False on other systems."""
+    windows: Any = getattr(ctypes, "windll", None)
+    return windows is not None and is_chinese(windows.kernel32.GetUserDefaultUILanguage())
+
+
+def is_chinese(langid: int) -> bool:
+    """Whether a LANGID is Chinese, in any region."""
+    return langid & _PRIMARY == _CHINESE
