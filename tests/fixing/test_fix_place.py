@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter
-from gpucheck.fixing.place import Place, RefusedPlaceError, place_of
+from gpucheck.fixing.permitted import Place, RefusedPlaceError, place_of
 
 
 def target(prefix: Path) -> Interpreter:

@@ -18,7 +18,7 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.torch import interpreter, torch_build
-from gpucheck.selftests.loaded import Difference, compare
+from gpucheck.selftests.observed import Difference, compare
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
 

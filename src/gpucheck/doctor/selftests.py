@@ -16,9 +16,9 @@ if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
+    from gpucheck.selftests.observed import Watch
     from gpucheck.selftests.plan import Wish
     from gpucheck.selftests.progress import ProgressGrid
-    from gpucheck.selftests.watching import Watch
     from gpucheck.tables import Tables
 
 _DEVICE = re.compile(r"cpu|cuda(?::[0-9]{1,3})?")
@@ -99,10 +99,8 @@ def run_selftests(
     from gpucheck.machine import LiveHost  # noqa: PLC0415
     from gpucheck.selftests import eligibility  # noqa: PLC0415
     from gpucheck.selftests.launcher import Launcher  # noqa: PLC0415
-    from gpucheck.selftests.loaded import compared  # noqa: PLC0415
-    from gpucheck.selftests.peaks import with_shares  # noqa: PLC0415
+    from gpucheck.selftests.observed import Watch, compared, with_shares  # noqa: PLC0415
     from gpucheck.selftests.plan import headers  # noqa: PLC0415
-    from gpucheck.selftests.watching import Watch  # noqa: PLC0415
     from gpucheck.tables.gpus import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):

@@ -10,8 +10,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.torch import Packages
 from gpucheck.findings.form import Finding
 from gpucheck.fixing.journal import Step
-from gpucheck.fixing.permitted import Command, runnable
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Command, Place, runnable
 from gpucheck.fixing.projects import Project
 from gpucheck.language import Sentence, listed, say
 

@@ -10,7 +10,7 @@ import msgspec
 from gpucheck.derived.surroundings import in_either
 from gpucheck.engine import Report
 from gpucheck.fixing.journal import Journal, Step
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Place
 from gpucheck.fixing.plan import FixDocument, FixLeft, FixResult, FixStep, Plan, Who
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many

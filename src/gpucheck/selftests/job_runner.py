@@ -8,9 +8,8 @@ import msgspec
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.language import Sentence, say
-from gpucheck.machine.worker_pool.pool import WorkerPool
+from gpucheck.machine.worker_pool.pool import ZYGOTE, StartProgram, WorkerPool
 from gpucheck.machine.worker_pool.process import Message, WorkerProcess, last_words
-from gpucheck.machine.worker_pool.spawners import ZYGOTE, StartProgram
 from gpucheck.selftests import outcome
 from gpucheck.selftests.folder import step_folder
 from gpucheck.selftests.outcome import sentence_in, settled, stopped_for

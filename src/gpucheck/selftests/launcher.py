@@ -8,8 +8,7 @@ import msgspec
 
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.language import say
-from gpucheck.machine.worker_pool.pool import CAN_FORK
-from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.machine.worker_pool.pool import CAN_FORK, StartProgram
 from gpucheck.selftests.folder import sweep
 from gpucheck.selftests.job_runner import JobRunner
 from gpucheck.selftests.plan import (

@@ -4,10 +4,9 @@ from typing import Any
 
 import click
 
-from gpucheck.cluster.options import FILES, bundle_option, metrics_option, run_log_option
+from gpucheck.cluster.options import FILES, Sectioned, bundle_option, metrics_option, run_log_option
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest
-from gpucheck.interface.help_sections import Sectioned
 from gpucheck.interface.options import (
     Seconds,
     examples,

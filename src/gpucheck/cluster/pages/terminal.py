@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import gpus, words
+from gpucheck.cluster.pages import tables, words
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
@@ -135,9 +135,9 @@ def _ranks(page: Page, result: Result) -> None:
             indent=2,
             hang=4,
         )
-    if found := gpus.counted(result):
+    if found := tables.counted_gpus(result):
         page.words(headed(say("GPUs"), found), indent=2, hang=4)
-        page.write([Items(tuple(gpus.lines(result)[:_ROWS]))], 4)
+        page.write([Items(tuple(tables.gpu_lines(result)[:_ROWS]))], 4)
     page.write([Items(tuple(clean(look, _LONGEST_LOOK) for look in result.preflight.looks))])
     if len(ranks) > _FEW_RANKS:
         _hosts(page, ranks)

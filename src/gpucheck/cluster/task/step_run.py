@@ -23,7 +23,7 @@ from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
 from gpucheck.facts.preflight import Look, Phase
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
-from gpucheck.machine.worker_pool.pool import State, WorkerPool
+from gpucheck.machine.worker_pool.pool import StartProgram, State, WorkerPool
 from gpucheck.machine.worker_pool.process import (
     Message,
     StopReason,
@@ -31,7 +31,6 @@ from gpucheck.machine.worker_pool.process import (
     count_in,
     worker_exit,
 )
-from gpucheck.machine.worker_pool.spawners import StartProgram
 from gpucheck.worker import BOOTSTRAP
 
 _GRACE = 5.0

@@ -39,8 +39,8 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import process_identity
 from gpucheck.machine.control_groups import processor_limits, throttled_since
+from gpucheck.machine.worker_pool.pool import StartProgram
 from gpucheck.machine.worker_pool.process import Message
-from gpucheck.machine.worker_pool.spawners import StartProgram
 
 _PAUSE = 2.0
 """Seconds between two turns of the loop from which on this task itself stood still."""

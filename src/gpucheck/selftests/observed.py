@@ -1,19 +1,158 @@
-"""Queries NVML about each GPU while the self-tests put it under load."""
+"""What is seen beside the self-tests: libraries that were loaded, shares of peak rates, load."""
 
 import contextlib
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
 
+from gpucheck.facts import builtins
 from gpucheck.facts.driver import NvmlGpu
-from gpucheck.facts.selftests import GpuUnderLoad, Moment
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.selftests import (
+    LONG_ENOUGH,
+    GpuUnderLoad,
+    Measurement,
+    Moment,
+    SelfTest,
+    SelfTests,
+)
+from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import plain, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine.children import Children, Said, Tell
 from gpucheck.probes.driver import nvml
+from gpucheck.probes.loading.reading.owners import library_name, stem
+from gpucheck.selftests.plan import IMPORT
+from gpucheck.tables.gpus import GpuRates, RateRow
+
+# Compares the libraries that ``import torch`` loaded with those predicted from the files.
+
+_LIBRARIES = "libraries"
+_MOST = 20  # chosen: one is enough to doubt the prediction
+
+
+def compared(tests: SelfTests, snapshot: Snapshot) -> SelfTests:
+    """Return the self-tests with the differences in place of the list of loaded files."""
+    results = [
+        _compared(result, snapshot.get(Loading)) if result.name == IMPORT else result
+        for result in tests.results or ()
+    ]
+    return msgspec.structs.replace(tests, results=results)
+
+
+def _compared(result: SelfTest, predicted: Loading) -> SelfTest:
+    data = dict(result.data)
+    loaded = data.pop(_LIBRARIES, None)
+    if isinstance(loaded, list):
+        found = compare(predicted, [path for path in loaded if isinstance(path, str)])
+        if found:
+            data["loaded_otherwise"] = builtins(found[:_MOST])
+    return msgspec.structs.replace(result, data=data)
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """A library whose file differs from the prediction; "" if only one side has it."""
+
+    soname: str
+    predicted: str
+    loaded: str
+
+
+def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
+    """Return where the files of a live process (links resolved) differ from the prediction.
+
+    Only libraries in the section are compared. A library that is opened on first use may be absent.
+    There is no prediction for a library that torch does not bring, because another package may load
+    it. An unknown prediction has no differences.
+    """
+    if predicted.libraries is None:
+        return []
+    files: dict[str, list[str]] = {}
+    for path in sorted(set(maps)):
+        files.setdefault(stem(path.rpartition("/")[2]), []).append(path)
+    differences: list[Difference] = []
+    expected: dict[str, set[str]] = {}
+    certain = [(library, True) for library in predicted.libraries]
+    for library, must in certain + [(library, False) for library in predicted.runtime_opened or []]:
+        real = library.real_path or ""
+        names = {stem(library.soname), stem(real.rpartition("/")[2])}
+        there = [path for name in names for path in files.get(name, ())]
+        for name in names:
+            expected.setdefault(name, set()).add(real)
+        if real not in there and (must or there):
+            differences.append(Difference(library.soname, real, there[0] if there else ""))
+    reported = {difference.loaded for difference in differences}
+    for name, paths in files.items():
+        for path in paths:
+            known = expected.get(name)
+            unexpected = known is None or path not in known
+            if library_name(path.rpartition("/")[2]) and unexpected and path not in reported:
+                differences.append(Difference(path.rpartition("/")[2], "", path))
+    return differences
+
+
+# The share of the vendor's peak rate that each GPU reached, for information only.
+#
+# No program reaches a peak, and how close a healthy GPU comes differs between boards; see
+# ``docs/selftests/reference.md``.
+
+_TESTS = ("cublas-matmul", "sustained")
+_COLUMNS = {
+    "fp64": "fp64_tensor",  # cuBLAS uses the tensor cores of a GPU with fp64 ones
+    "fp32": "fp32",
+    "tf32": "tf32",
+    "fp16": "fp16",
+    "bf16": "bf16",
+    "sustained": "fp16",
+}
+
+
+def with_shares(tests: SelfTests, rates: GpuRates) -> SelfTests:
+    """Return the self-tests with these shares, where the vendor's rate is known."""
+    if tests.level not in LONG_ENOUGH:
+        return tests
+    models = tests.device_names()
+    results = []
+    for result in tests.results or ():
+        row = rates.rates(models.get(result.device, "")) if result.name in _TESTS else None
+        known = row is not None and row.confirmed
+        results.append(_with_shares(result, row) if row is not None and known else result)
+    return msgspec.structs.replace(tests, results=results)
+
+
+def _with_shares(result: SelfTest, row: RateRow) -> SelfTest:
+    known_shares = list(_shares(result, row))
+    if not known_shares:
+        return result
+    shares = [
+        Measurement(
+            name=say("{name} share of the vendor's peak", name=name),
+            value=round(100.0 * value / peak, 1),
+            unit="%",
+        )
+        for name, value, peak in known_shares
+    ]
+    return msgspec.structs.replace(
+        result,
+        measurements=[*result.measurements, *shares],
+        data={**result.data, "vendor_peaks": {name: peak for name, _value, peak in known_shares}},
+    )
+
+
+def _shares(result: SelfTest, row: RateRow) -> Iterator[tuple[str, float, float]]:
+    """Yield each measured rate: its name, its value and the vendor's, in TFLOP/s."""
+    for measurement in result.measurements:
+        name = measurement.name.removesuffix(" rate")
+        column = _COLUMNS.get(name) if name != measurement.name else None
+        peak = getattr(row, column) if column else None
+        if peak and measurement.value is not None:
+            yield name, measurement.value, peak
+
+
+# Queries NVML about each GPU while the self-tests put it under load.
 
 _EVERY = 2.0
 """Seconds between two queries: each costs the driver something."""

@@ -1,9 +1,11 @@
-"""What to do with each GPU of a pre-flight: what its culprits mean for the GPUs that they name."""
+"""The tables of a pre-flight that all formats share: the ranks that did not pass, the GPUs."""
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import words
+from gpucheck.cluster.pages.words import by_status, counted_status, host, population
 from gpucheck.engine import GpuVerdict, worst
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, RankOutcome
@@ -11,13 +13,66 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import GpuWord, OnGpu
 from gpucheck.language import in_series, say
 from gpucheck.output import gpu_table
-from gpucheck.output.words import bracketed, clean, in_line, term
+from gpucheck.output.words import bracketed, clean, headed, in_line, term
 
-_ROWS = 100  # chosen: the JSON has all
+# The ranks of a pre-flight that did not pass, as all formats with a table show them.
+
+_RANK_ROWS, _LONGEST = 100, 300
+"""Rows, and characters of a cell. Chosen: the JSON has every rank in full."""
+
+
+class RankRow(NamedTuple):
+    """A row; ``status`` is a word of the report, "" in the row that counts what was left out."""
+
+    rank: str
+    host: str = ""
+    gpu: str = ""
+    status: str = ""
+    phase: str = ""
+    detail: str = ""
+
+
+def counted_ranks(result: Result) -> str:
+    """Return how many ranks there are, and how many of each state; "" if none is known."""
+    groups = by_status(result.preflight.ranks or ())
+    if not groups:
+        return ""
+    counts = [counted_status(len(outcomes), status) for status, outcomes in groups]
+    return headed(population(result), in_series(counts))
+
+
+def rank_heads() -> list[str]:
+    """Return what the columns of a row are called."""
+    return [say("Rank"), say("Host"), "GPU", say("State"), say("Phase"), say("Detail")]
+
+
+def rank_rows(result: Result) -> list[RankRow]:
+    """Return the ranks that did not pass, the worst first, and how many were left out."""
+    groups = by_status(result.preflight.ranks or ())
+    others = [outcome for status, outcomes in groups if status != "passed" for outcome in outcomes]
+    found = [
+        RankRow(
+            rank=str(outcome.rank),
+            host=host(outcome.host or ""),
+            gpu="" if outcome.gpu is None else str(outcome.gpu),
+            status=outcome.status,
+            phase=outcome.phase,
+            detail=clean(outcome.detail, _LONGEST),
+        )
+        for outcome in others[:_RANK_ROWS]
+    ]
+    if len(others) > _RANK_ROWS:
+        found.append(RankRow(say("{count:,} more", count=len(others) - _RANK_ROWS)))
+    return found
+
+
+# What to do with each GPU of a pre-flight: what its culprits mean for the GPUs that they name.
+
+_GPU_ROWS = 100  # chosen: the JSON has all
 _AT_MOST_WATCHED = OnGpu("watch", say("it may be at fault, which is not certain"))
 
 
-def verdicts(result: Result) -> list[GpuVerdict]:
+def verdicts_of_gpus(result: Result) -> list[GpuVerdict]:
     """Return a verdict of each GPU that took part, by its first rank; [] of a drill.
 
     A GPU is kept if its ranks passed every step and no culprit names them.
@@ -97,21 +152,21 @@ def _on_gpu(culprit: Culprit, rank: RankOutcome, alike: set[str]) -> OnGpu | Non
     return rule.on_gpu
 
 
-def counted(result: Result) -> str:
+def counted_gpus(result: Result) -> str:
     """Return how many GPUs have each word; "" where no GPU took part."""
-    found = verdicts(result)
+    found = verdicts_of_gpus(result)
     return gpu_table.counts(found, is_node=True) if found else ""
 
 
 def not_kept(result: Result) -> list[GpuVerdict]:
     """Return the GPUs that are not kept, the worst first, without those that nobody can judge."""
-    found = [gpu for gpu in verdicts(result) if gpu.verdict not in ("keep", None)]
+    found = [gpu for gpu in verdicts_of_gpus(result) if gpu.verdict not in ("keep", None)]
     return sorted(found, key=lambda gpu: gpu_table.WORST_FIRST.index(gpu.verdict or "keep"))
 
 
-def lines(result: Result) -> list[str]:
+def gpu_lines(result: Result) -> list[str]:
     """Return a line for each GPU that is not kept, the worst first."""
-    return [_line(gpu) for gpu in not_kept(result)[:_ROWS]]
+    return [_line(gpu) for gpu in not_kept(result)[:_GPU_ROWS]]
 
 
 def _line(gpu: GpuVerdict) -> str:
