@@ -88,7 +88,7 @@ def test_a_python_without_rights_has_the_packages_of_the_user(
     )
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid)
     monkeypatch.setattr(os, "access", lambda path, _mode: ".local" in str(path))
-    monkeypatch.setattr("gpucheck.fixing.journal._is_root", lambda: False)
+    monkeypatch.setattr("gpucheck.fixing.permitted._is_root", lambda: False)
     found = place(own)
     assert found.packages == (str(user),)
     assert found.home == str(user.parent / ".gpucheck")

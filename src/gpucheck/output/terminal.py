@@ -1,7 +1,6 @@
 """A report for a person at a terminal: one screen of it, or everything; the verdict comes last.
 
-:mod:`gpucheck.output.terminal` is the short page. The last line repeats the verdict, because the
-first one may have scrolled away.
+The last line repeats the verdict, because the first one may have scrolled away.
 """
 
 import enum
