@@ -34,15 +34,13 @@ from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
 from gpucheck.describe.judge import describe, judge_described
 from gpucheck.describe.keys import read_object
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Pci
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import numbers, parse
 
 HEALTHY = "healthy"

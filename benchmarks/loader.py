@@ -36,9 +36,9 @@ from gpucheck.probes.loading import loading as loading_probe
 from gpucheck.probes.loading.reading.process_libraries import missing_versions
 from gpucheck.probes.torch import interpreter as interpreter_probe
 from gpucheck.probes.torch import torch_build
-from gpucheck.selftests.loaded import compare
+from gpucheck.selftests.observed import compare
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 _WORKER = Path(gpucheck.__file__).parent / "worker" / "loaded.py"
 _FORKER = r"""

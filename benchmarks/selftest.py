@@ -17,9 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 
 from gpucheck.machine import LiveHost
-from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader, headers
 from gpucheck.selftests.launcher import Launcher
-from gpucheck.selftests.plan import Wish
+from gpucheck.selftests.plan import IMPORT, SelfTestHeader, Wish, headers
 
 
 def main() -> int:

@@ -14,9 +14,8 @@ import pytest
 
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.machine import LiveHost
-from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
 from gpucheck.selftests.launcher import Launcher
-from gpucheck.selftests.plan import Wish
+from gpucheck.selftests.plan import IMPORT, SelfTestHeader, Wish
 
 _TORCH = """
 import sys, types

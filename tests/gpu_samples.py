@@ -5,8 +5,7 @@ from typing import Any
 from msgspec.structs import replace
 from test_machines import reported
 
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import KernelLog, Nvml, XidEvent
 from gpucheck.facts.snapshot import Snapshot
 
 NODE = "h100x8-r580-cu130"

@@ -7,21 +7,19 @@ from rules_support import TABLES, snapshot
 from gpucheck.engine import OpenQuestion, Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.driver import (
+    CudaDevice,
+    CudaDriver,
+    DeviceNodes,
+    Driver,
+    NvidiaSmi,
+    Nvml,
+    NvmlGpu,
+)
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Toolkits
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.system import Container, Environment, Pci, PciGpu, System
+from gpucheck.facts.torch import Interpreter, OtherInterpreter, Packages, TorchBuild, TorchInstall
 from gpucheck.findings.form import Check, Evidence, Finding, Outcome
 
 UUIDS = (

@@ -1,14 +1,17 @@
 """Sections of usual machines, for tests of the rules about the driver."""
 
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.driver import Driver, DriverLibrary
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import (
+    CudaDevice,
+    CudaDriver,
+    DeviceNode,
+    DeviceNodes,
+    Driver,
+    DriverLibrary,
+    Nvml,
+    NvmlGpu,
+)
+from gpucheck.facts.system import Container, Environment, Pci, PciGpu, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 LINUX = System(

@@ -4,13 +4,9 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.system import Container, Environment, System
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild, TorchInstall
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 PYTHON = "/home/ada/venv/bin/python"

@@ -13,10 +13,8 @@ from gpucheck.advice.interruption import Interruption
 from gpucheck.engine import supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import CLASSES, Fix
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import GpuProcess, NvmlGpu
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import GpuProcess, NvmlGpu
+from gpucheck.facts.system import LimitsOfProcess, Pci, System
 from gpucheck.findings import all_rules
 from gpucheck.language import speaking, spoken
 from gpucheck.log_patterns.loading import all_messages

@@ -9,10 +9,9 @@ from rules_support import ask
 from gpucheck.advice import nccl_surroundings
 from gpucheck.cluster.figures import limits
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import NvmlGpu
 from gpucheck.facts.preflight import Culprit, Preflight
+from gpucheck.facts.system import LimitsOfProcess, Pci
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Hit
 from gpucheck.findings.witnesses.preflight_fixes import fixes_for

@@ -8,7 +8,7 @@ from typing import TextIO
 
 import pytest
 
-from gpucheck.cluster.lines_command import ProgressLine, print_line
+from gpucheck.cluster.run_command import ProgressLine, print_line
 from gpucheck.doctor.run import Progress
 from gpucheck.interface.live_table import LiveTable
 from gpucheck.selftests.progress import ProgressGrid

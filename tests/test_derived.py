@@ -26,12 +26,8 @@ from rules_support import TABLES, snapshot
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.engine import supply
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.driver import CudaDevice, CudaDriver, Driver, NvidiaSmi, Nvml, NvmlGpu
+from gpucheck.facts.system import Environment, Pci, PciGpu
 
 
 def gpus(*sections: Section) -> Gpus:

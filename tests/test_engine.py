@@ -9,13 +9,13 @@ from gpucheck import engine
 from gpucheck.derived import Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Outcome, Rule
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 
 Rules = Callable[..., None]
 HIT = Hit(headline="broken", evidence=(), fixes=(Fix(text="mend it"),))

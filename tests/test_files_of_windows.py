@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 from gpucheck.cli import gpucheck
 from gpucheck.describe.files import text as limits
 from gpucheck.describe.files.text import UnreadableError, text_of
-from gpucheck.facts.encoding import in_utf_8
+from gpucheck.facts.streams import in_utf_8
 
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be")
 PINS = "torch==2.6.0\r\ntorchvision==0.20.0\r\n"

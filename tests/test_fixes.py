@@ -34,12 +34,9 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.engine import supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import NvmlGpu
+from gpucheck.facts.system import Environment, Pci, PciGpu, System
+from gpucheck.facts.torch import Distribution, Interpreter, Packages
 
 CPU = torch_of("2.6.0+cpu")
 

@@ -13,7 +13,7 @@ from test_machines import EACH, reported
 from gpucheck.facts.claims import Fix
 from gpucheck.log_patterns.form import fixes as fixes_of
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
+from gpucheck.output import json_text, junit, markdown, terminal, ticket_text
 from gpucheck.output.public import public as redacted
 from gpucheck.output.redact.public_names import is_public
 from gpucheck.ticket.judge import triage
@@ -154,7 +154,7 @@ def test_the_driver_that_a_build_needs_stands_beside_it_in_every_form() -> None:
         terminal.render(report, width=300),
         markdown.render(report),
         junit.render(report),
-        json_format.render(report),
+        json_text.render(report),
         ticket_text.render(report),
         reply(report),
         reply(report, "zh"),

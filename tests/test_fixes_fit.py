@@ -37,13 +37,10 @@ from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import read_object
 from gpucheck.engine import diagnose, supply
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Driver, Nvml
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Environment, Pci, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Finding
 
 pytestmark = pytest.mark.exhaustive

@@ -12,9 +12,8 @@ import pytest
 from test_machines import EACH, reported
 
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Finding
 
 pytestmark = pytest.mark.every_finding

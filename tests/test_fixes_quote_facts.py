@@ -24,8 +24,7 @@ from test_machines import EACH, judged, reported
 
 from gpucheck.engine import Report
 from gpucheck.facts import Section
-from gpucheck.facts.culprit_data import OwnFailure, culprit_data
-from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.facts.preflight import Culprit, OwnFailure, Preflight, RankOutcome, culprit_data
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import decode
 from gpucheck.findings.witnesses.selftest_ranks import MEETING

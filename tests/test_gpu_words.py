@@ -11,10 +11,10 @@ from test_machines import NAMES, TABLES, judged, reported
 
 from gpucheck.cluster.outcome import of_report
 from gpucheck.engine import GpuVerdict, Report, judge_machine
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Pci
 from gpucheck.findings import all_rules
 
 HOUR = 3600.0

@@ -12,9 +12,8 @@ from left_behind import MARK, alive, wait_until
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.machine import LiveHost
 from gpucheck.machine.worker_pool.process import Send, WorkerProcess
-from gpucheck.selftests.catalogue import headers
 from gpucheck.selftests.launcher import Launcher
-from gpucheck.selftests.plan import Wish
+from gpucheck.selftests.plan import Wish, headers
 
 pytestmark = [
     pytest.mark.process,

@@ -12,7 +12,7 @@ from each import each
 from machine_files import MACHINES
 
 from gpucheck.engine import Report, Verdict, diagnose, make_report, open_questions
-from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Outcome
@@ -20,7 +20,7 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector
 from gpucheck.probes.driver.cuda_driver import decode
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrors
+from gpucheck.tables.error_codes import CudaErrors
 
 pytestmark = pytest.mark.every_finding
 

@@ -27,15 +27,14 @@ from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.engine import judge_machine, supply
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import decode
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.findings.form import Hit
 from gpucheck.language import speaking, spoken
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output import json_format
+from gpucheck.output import json_text
 from gpucheck.probes.collector import Collector
 
 MIRROR = "https://mirrors.example.cn/simple"
@@ -225,7 +224,7 @@ def report_of(name: str, instead: str, *, request: Request | None = None) -> str
             recording.files[path] = data.replace(b"mirrors.example.cn", instead.encode())
     host = RecordedHost(recording)
     collector = Collector(host, TABLES, wish=TargetWish(python=None), request=request or Request())
-    return json_format.render(judge_machine(collector.collect().snapshot, TABLES))
+    return json_text.render(judge_machine(collector.collect().snapshot, TABLES))
 
 
 def test_pytorchs_own_index_stays_in_a_report_and_a_login_does_not() -> None:

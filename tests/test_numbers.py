@@ -11,8 +11,8 @@ from rules_support import snapshot
 import gpucheck
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe import keys
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.numbers import refuse_long_numbers, signed_number, whole_number
-from gpucheck.facts.nvml import Nvml
 from gpucheck.output.machine_summary import _area_of_selftest
 
 ROOT = Path(gpucheck.__file__).parent

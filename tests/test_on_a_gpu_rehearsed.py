@@ -24,7 +24,7 @@ import on_a_gpu_facts as facts_of
 import pytest
 from fake_patient import Patient
 
-from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.plan import headers
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 SCRIPT = BENCHMARKS / "on_a_gpu.py"

@@ -20,10 +20,10 @@ from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.describe.files.lint import lint
 from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.engine import Report
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.programs.results import CheckReport
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds
 
 pytestmark = pytest.mark.exhaustive
 

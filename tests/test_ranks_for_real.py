@@ -12,9 +12,8 @@ from test_cli import run
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.machine import LiveHost
-from gpucheck.selftests.catalogue import headers
 from gpucheck.selftests.launcher import Launcher
-from gpucheck.selftests.plan import Wish
+from gpucheck.selftests.plan import Wish, headers
 
 pytestmark = [
     pytest.mark.process,

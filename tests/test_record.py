@@ -9,12 +9,10 @@ from typing import Any, Literal
 import pytest
 
 from gpucheck._about import VERSION
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import HIDDEN, Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import HIDDEN, Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say, speaking, spoken
 from gpucheck.machine import LiveHost, RecordedHost, RecordingHost, read_machine
 from gpucheck.machine.base import Identity

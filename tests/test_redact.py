@@ -8,24 +8,24 @@ import pytest
 from each import each
 from rules_support import TABLES, snapshot
 
-from gpucheck.derived.visible_devices import read_mask
+from gpucheck.derived.gpus import read_mask
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.driver import (
+    CudaDevice,
+    CudaDriver,
+    KernelLog,
+    MigDevice,
+    NvidiaSmi,
+    Nvml,
+    NvmlGpu,
+    XidEvent,
+)
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Extension, Extensions
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Container, Environment, System
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, PackageSources, TorchBuild
 from gpucheck.language import plain, say
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output.redact import redact, redact_text, redaction

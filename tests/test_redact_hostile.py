@@ -11,13 +11,11 @@ from each import each
 from rules_support import snapshot
 
 from gpucheck.facts import Section
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.environment import HIDDEN, Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDevice, CudaDriver, MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.sections import all_sections
-from gpucheck.facts.system import System
+from gpucheck.facts.snapshot import all_sections
+from gpucheck.facts.system import HIDDEN, Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.output.redact import Redaction, redact, redact_text
 from gpucheck.output.redact.pseudonyms import Pseudonyms
 

@@ -21,16 +21,11 @@ from working_machine import (
     torch,
 )
 
-from gpucheck.facts.container import Container
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.output.json_format import render
+from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.system import Container, Environment, Pci
+from gpucheck.facts.torch import Interpreter, TorchBuild
+from gpucheck.output.json_text import render
 
 replace = msgspec.structs.replace
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")

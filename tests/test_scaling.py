@@ -25,22 +25,20 @@ from gpucheck.cluster.model import unpack
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Heartbeat, RankProgress
 from gpucheck.derived.torch_code import capabilities_of
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import LiveHost
 from gpucheck.machine.binaries.elf import missing_symbols, read_elf
 from gpucheck.machine.binaries.elf._file import HASH, Strings
 from gpucheck.machine.binaries.elf._symbols import GnuHash, OldHash
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
-from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.compilers import CubinRules
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.hostile

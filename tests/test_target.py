@@ -12,7 +12,7 @@ from each import each
 from support import machine
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Status
+from gpucheck.facts.torch import Status
 from gpucheck.machine import Host, LiveHost, RecordedHost, RecordingHost
 from gpucheck.machine.base import Ran
 from gpucheck.machine.candidates import TargetWish, ThisProcess, choose

@@ -1,7 +1,7 @@
 import pytest
 from each import each
 
-from gpucheck.derived.visible_devices import read_mask
+from gpucheck.derived.gpus import read_mask
 
 UUIDS = [
     "GPU-8a2f3c61-0b8d-4c39-9d2b-7f3f4c1e5a90",

@@ -4,10 +4,9 @@ from typing import Any
 
 from rules_machines import SITE, torch_of
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
-from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
-from gpucheck.facts.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.derived.wheels import pinned_wheel
+from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.torch import NvidiaWheels, PinnedWheel, SharedLibrary, TorchBuild
 
 CUDNN_PATH = f"{SITE}/nvidia/cudnn/lib/libcudnn.so.9"
 NCCL_PATH = f"{SITE}/nvidia/nccl/lib/libnccl.so.2"

@@ -17,13 +17,10 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.driver import KernelLog, NvidiaSmi
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.system import LimitsOfProcess
+from gpucheck.facts.torch import Interpreter, Packages, TorchBuild, TorchInstall
 
 SITE = "/home/ada/venv/lib/python3.12/site-packages"
 VENV = Interpreter(

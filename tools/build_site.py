@@ -22,7 +22,7 @@ from sphinx.util.console import nocolor
 from sphinx.util.docutils import docutils_namespace
 
 from gpucheck._about import VERSION
-from gpucheck.facts.addresses import is_plain
+from gpucheck.facts.secrets import is_plain
 from gpucheck.language import Language
 
 LANGUAGES: tuple[Language, ...] = ("en", "zh")

@@ -30,7 +30,7 @@ from gpucheck.machine.binaries.elf import (
     symbol_data,
     undefined_symbols,
 )
-from gpucheck.probes.extensions.reading.symbol_names import is_of_torch
+from gpucheck.probes.extensions.reading.needs import is_of_torch
 from gpucheck.probes.loading.reading.owners import is_cuda
 from gpucheck.probes.loading.reading.versions import VERSION_BYTES, version_symbols
 

@@ -24,7 +24,7 @@ import cut_elf
 import machine_files
 from machine_from_folder import write
 
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.libraries import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
 from gpucheck.machine.binaries.elf import read_elf
 from gpucheck.machine.candidates import TargetWish
@@ -37,8 +37,8 @@ from gpucheck.probes.loading.reading.torch_process import torch_process
 from gpucheck.probes.torch import interpreter as interpreter_probe
 from gpucheck.probes.torch import torch_build
 from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 _SYSTEM = "/usr/lib/x86_64-linux-gnu"
 _WHEELS = ("nvidia", "torch-", "triton-", "cuda_")

@@ -52,7 +52,7 @@ from refresh_sources import (  # noqa: E402
 )
 
 from gpucheck.tables import serialise  # noqa: E402
-from gpucheck.tables.catalogue import all_tables  # noqa: E402
+from gpucheck.tables.check import all_tables  # noqa: E402
 from gpucheck.tables.versions import numbers  # noqa: E402
 
 MOST_RELEASES = 20

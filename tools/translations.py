@@ -3,10 +3,9 @@
 
 Every sentence that a user reads is a template in the code: the first argument of ``say``, the
 second and third of ``say_many``, ``says`` and ``text`` in the messages of a finding, a paragraph of
-a finding's page, of a command's help or of what a section of facts is about, the comment of an
-example, what a self-test is about. The templates of one package are in one ``.po`` file, those of
-a finding in a file of its own. Phrases of the compatibility tables that are parameters of such
-sentences are in ``compat_tables.po``.
+a finding's page or of a command's help, the comment of an example, what a self-test is about. The
+templates of one package are in one ``.po`` file, those of a finding in a file of its own. Phrases
+of the compatibility tables that are parameters of such sentences are in ``compat_tables.po``.
 
     translations.py update           bring the files up to date with the code
     translations.py missing [PART]   print what has no translation, as JSON
@@ -19,7 +18,6 @@ import argparse
 import ast
 import datetime as dt
 import json
-import re
 import runpy
 import string
 import sys
@@ -46,7 +44,6 @@ LANGUAGES = ("zh",)
 _KEYWORDS = {"say": (1,), "say_many": (2, 3)}
 _UNDATED = dt.datetime(2026, 1, 1, tzinfo=dt.timezone.utc)
 _SELFTESTS = SOURCE / "worker/selftests"
-_SECTION = re.compile(r"^class \w+\(Section,", re.MULTILINE)
 
 Key = str | tuple[str, str]
 TableRow = dict[str, object]
@@ -135,13 +132,10 @@ def _of_fixes(written: Iterable[dict[str, Any]]) -> Iterator[str]:
 
 
 def _pages(file: Path) -> Iterator[str]:
-    """Yield the docstrings that are shown: pages of findings, help, subjects of sections."""
+    """Yield the docstrings that are shown: pages of findings and help."""
     tree = ast.parse(file.read_text(encoding="utf-8"))
-    package = file.relative_to(SOURCE).parts[0]
     if file.parent == SOURCE / "findings" and file.stem != "__init__":
         yield from paragraphs(ast.get_docstring(tree) or "")
-    elif package == "facts" and _SECTION.search(file.read_text(encoding="utf-8")):
-        yield from paragraphs(ast.get_docstring(tree) or "")[:1]
     else:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef) and any(map(_is_command, node.decorator_list)):

@@ -7,18 +7,19 @@ from gpucheck.baselines.diff import Change, as_json, compare
 from gpucheck.baselines.diff_overview import render
 from gpucheck.engine import judge_machine
 from gpucheck.facts import Section
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.driver import GpuProcess, KernelLog, Nvml, NvmlGpu, XidEvent
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.facts.system import Environment, LimitsOfProcess, System
+from gpucheck.facts.torch import (
+    AlteredLibrary,
+    Distribution,
+    Interpreter,
+    Packages,
+    TorchBuild,
+    WheelHashes,
+)
 from gpucheck.output.redact import redact
 from gpucheck.tables import Tables
 

@@ -10,8 +10,8 @@ from test_machines import TABLES, reported
 
 from gpucheck.baselines.explain import Explanation, explain
 from gpucheck.engine import judge_machine
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Environment
 
 SEEN_BY_SELFTESTS_ALONE = "selftest-cudnn-fails"
 

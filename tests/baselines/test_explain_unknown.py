@@ -5,9 +5,8 @@ from test_machines import TABLES, reported
 
 from gpucheck.baselines.explain import Explanation, explain
 from gpucheck.facts import Section
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment, LimitsOfProcess
+from gpucheck.facts.torch import TorchBuild
 
 CASES: dict[str, type[Section]] = {
     "cvd-empty": Environment,

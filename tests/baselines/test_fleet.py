@@ -8,10 +8,9 @@ from test_machines import reported
 from gpucheck.baselines.fleet import differences, too_few
 from gpucheck.baselines.store import State
 from gpucheck.baselines.words import fleet as fleet_words
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 
 MACHINE = "selftest-passes"
 

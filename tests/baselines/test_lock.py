@@ -9,10 +9,8 @@ from test_machines import TABLES, reported
 
 from gpucheck.describe.recommend_options import RecommendRequest
 from gpucheck.describe.recommending import Recommending
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.output import lock
 from gpucheck.output.lock import LockError
 

@@ -13,9 +13,9 @@ from test_machines import reported
 
 from gpucheck.baselines import store
 from gpucheck.engine import Report
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot, load
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 
 MACHINE = "selftest-passes"
 

@@ -26,11 +26,9 @@ from rules_support import snapshot
 from gpucheck import cli
 from gpucheck.describe.commands import recommend as module
 from gpucheck.facts import Section
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml
+from gpucheck.facts.system import Container, Environment, Pci
+from gpucheck.facts.torch import Interpreter
 
 TURING_BOX = ("--gpu", "GTX 1080", "--driver", "580", "--python-version", "3.12", "--os", "linux")
 CU126 = "https://download.pytorch.org/whl/cu126"

@@ -12,7 +12,7 @@ from gpucheck.cli import gpucheck
 from gpucheck.describe.judge import WhatIf, judge_described
 from gpucheck.describe.keys import ALIASES, KEYS, GivenError, read_object, read_words
 from gpucheck.engine import sections_behind
-from gpucheck.facts.sections import all_sections
+from gpucheck.facts.snapshot import all_sections
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Outcome
 from gpucheck.programs.schema import schema

@@ -14,9 +14,9 @@ from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import read_words
 from gpucheck.engine import supply
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch import Distribution, Packages
 from gpucheck.tables.conda_builds import CondaBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 
 FORGE = Packages(
     distributions=[Distribution(project="torchvision", version="0.21.0", installer="conda")],

@@ -3,8 +3,8 @@
 import pytest
 from working_machine import CPU_BUILD, report, serving
 
-from gpucheck.facts.answer import NOT_RECORDED
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.base import NOT_RECORDED
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.selftests import SelfTest, SelfTests
 
 A100 = ("NVIDIA A100-SXM4-80GB", "8.0")

@@ -13,11 +13,10 @@ from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.offers import Machine, Offer, admitted, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.tables.cubin_rules import Runs
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.compilers import Runs
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import numbers
 
 RECOMMENDER = Recommender(TABLES)

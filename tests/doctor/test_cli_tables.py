@@ -16,8 +16,8 @@ from gpucheck import cli
 from gpucheck.machine.package_index import PipSettings
 from gpucheck.output.table_text import _compared
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.tables.catalogue import all_tables
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.check import all_tables
+from gpucheck.tables.error_codes import Xids
 
 
 def run(*args: str) -> Result:

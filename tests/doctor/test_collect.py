@@ -12,12 +12,9 @@ import pytest
 from support import machine
 
 from gpucheck.facts import Answer, Section
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Driver, GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import OsFamily, System
+from gpucheck.facts.system import LimitsOfProcess, OsFamily, Pci, System
 from gpucheck.language import Sentence, as_said, say
 from gpucheck.machine import Host, LiveHost
 from gpucheck.machine import children as children_module
@@ -27,7 +24,7 @@ from gpucheck.probes import Probe, all_probes, lanes
 from gpucheck.probes import collector as collect_module
 from gpucheck.probes.collector import Collected, Collector, _packed
 from gpucheck.tables import Tables
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 pytestmark = pytest.mark.process
 

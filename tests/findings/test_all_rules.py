@@ -15,7 +15,7 @@ from slugs import PUBLISHED, SLUGS
 
 from gpucheck import findings
 from gpucheck.facts import Facts
-from gpucheck.facts.sections import all_sections
+from gpucheck.facts.snapshot import all_sections
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Family, Rule
 

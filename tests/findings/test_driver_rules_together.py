@@ -24,13 +24,9 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import DeviceNodes, Driver, KernelLog, NvidiaSmi, Nvml, XidEvent
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Outcome
 

@@ -31,15 +31,18 @@ from working_machine import (
 )
 
 from gpucheck.facts import Section
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvml import GpuProcess, MigDevice, Nvml
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import (
+    CudaDriver,
+    Driver,
+    GpuProcess,
+    KernelLog,
+    MigDevice,
+    Nvml,
+    XidEvent,
+)
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Container, Environment, Pci
+from gpucheck.facts.torch import Distribution, Packages
 from gpucheck.probes.system import limits
 
 replace = msgspec.structs.replace

@@ -8,15 +8,21 @@ from rules_machines import NO_TORCH
 from rules_support import TABLES, ask, snapshot
 
 from gpucheck.cluster.diagnose.control_runs import _CONTROL_RUNS
-from gpucheck.derived.nccl_control import control_run
+from gpucheck.derived.selftest_results import control_run
 from gpucheck.engine import diagnose
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.culprit_data import CulpritData, OwnFailure, culprit_data
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.facts.preflight import (
+    Culprit,
+    CulpritData,
+    OwnFailure,
+    Preflight,
+    RankOutcome,
+    culprit_data,
+)
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.snapshot import decode
+from gpucheck.facts.system import Pci
 from gpucheck.findings import all_rules, link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Fine, Hit, NotApplicable
 from gpucheck.findings.witnesses.preflight_says import PreflightSays

@@ -18,11 +18,10 @@ from selftest_facts import failed, ran
 
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.libraries import Compiler, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import Distribution, Interpreter, Packages
 from gpucheck.findings.form import Judgement
 
 BUILD = Request(purpose="build")

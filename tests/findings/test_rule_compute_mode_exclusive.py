@@ -5,9 +5,9 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import ComputeMode, GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.driver import ComputeMode, GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 PYTHON = GpuProcess(pid=4242, kind="compute", process_name="python3")

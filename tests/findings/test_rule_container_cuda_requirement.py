@@ -15,10 +15,8 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.system import Container, Environment, Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "container-cuda-requirement"

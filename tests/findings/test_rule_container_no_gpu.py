@@ -25,11 +25,9 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.container import Container, Runtime
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import DeviceNodes, Driver
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Container, Environment, Runtime
 from gpucheck.findings.form import Hit, Judgement
 
 NO_NODES = DeviceNodes(nodes=[])

@@ -6,11 +6,9 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import LoadedLibrary, Loading, MissingVersion
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 SLUG = "cuda-library-conflict"

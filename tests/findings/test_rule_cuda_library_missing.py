@@ -5,10 +5,9 @@ from each import each
 from rules_support import ask
 from wheel_facts import unreadable
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.libraries import Loading, MissingLibrary
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 SLUG = "cuda-library-missing"

@@ -21,9 +21,8 @@ from wheel_facts import CUDNN_PATH, cudnn, loads, lost, torch_291, unreadable, w
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import DamagedLibrary, NvidiaWheels, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "cudnn-missing"

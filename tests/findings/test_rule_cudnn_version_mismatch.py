@@ -20,9 +20,9 @@ from wheel_facts import CUDNN_PATH, claim, copy_of, cudnn, loads, torch_291, whe
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.loading import LoadedLibrary, Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import LoadedLibrary, Loading
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "cudnn-version-mismatch"

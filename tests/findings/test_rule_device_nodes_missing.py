@@ -22,8 +22,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.driver import Driver
+from gpucheck.facts.driver import DeviceNode, DeviceNodes, Driver
 from gpucheck.findings.form import Judgement
 
 NO_UVM = dev("/dev/nvidiactl", "/dev/nvidia0")

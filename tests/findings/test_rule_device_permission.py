@@ -17,11 +17,9 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.container import Container
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import DeviceNode, DeviceNodes
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Environment, System
 from gpucheck.findings.form import Judgement, NotApplicable
 from gpucheck.language import say
 

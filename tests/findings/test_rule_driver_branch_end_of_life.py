@@ -14,7 +14,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "driver-branch-end-of-life"

@@ -20,9 +20,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Driver, KernelLog, Nvml
 from gpucheck.facts.request import Request
 from gpucheck.findings.form import Judgement
 

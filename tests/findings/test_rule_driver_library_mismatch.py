@@ -18,10 +18,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 UPDATED = loaded("535.161.07", library="535.183.01")

@@ -24,8 +24,7 @@ from rules_support import ask
 from gpucheck.advice.command_class import class_of
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Driver, Nvml
 from gpucheck.facts.system import PackageManager, System
 from gpucheck.findings.form import Judgement
 

@@ -21,11 +21,8 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import CudaDriver, Driver, Nvml
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Judgement
 
 PYTHON = Interpreter(status="ok", executable="/venv/bin/python", version="3.11.7", kind="venv")

@@ -17,10 +17,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Judgement, NotApplicable
 
 TORCH = replace(CUDA_TORCH, version="2.9.1+cu128", cuda="12.8", cxx11_abi=True)

@@ -19,8 +19,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import Extension, Extensions
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Fine, Judgement
 
 T4 = ("Tesla T4", "7.5")

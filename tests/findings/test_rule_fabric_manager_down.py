@@ -21,8 +21,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import Driver, NvmlGpu
 from gpucheck.findings.form import Judgement
 
 HGX = msgspec.structs.replace(on_bus(*[A100] * 8), nvswitches=6)

@@ -20,9 +20,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import CudaDriver, Driver
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 COMPAT = "/usr/local/cuda-13.0/compat"

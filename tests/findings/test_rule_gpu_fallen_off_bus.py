@@ -19,10 +19,7 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Driver, KernelLog, NvidiaSmi, Nvml, NvmlGpu
 from gpucheck.findings.form import Judgement
 
 TWO = on_bus(A100, A100)

@@ -17,10 +17,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, SxidEvent, XidEvent
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, SxidEvent, XidEvent
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 QUIET_LOG = KernelLog(xids=[], fallen_off_bus=[], nvrm=[])

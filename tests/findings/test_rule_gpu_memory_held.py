@@ -23,9 +23,8 @@ from selftest_facts import failed, ran, result
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import GpuProcess, NvmlGpu
+from gpucheck.facts.driver import CudaDevice, CudaDriver, GpuProcess, NvmlGpu
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 SLUG = "gpu-memory-held"

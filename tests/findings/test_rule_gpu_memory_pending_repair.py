@@ -16,7 +16,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 
 SLUG = "gpu-memory-pending-repair"
 GOOD = NvmlGpu(index=0, device_name=A100, rows_pending=False, pages_pending=None)

@@ -8,8 +8,7 @@ from selftest_facts import ran, result
 from gpucheck import triage
 from gpucheck.engine import diagnose
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDevice, CudaDriver, GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.selftests import Measurement, SelfTests
 from gpucheck.findings.form import Fine, Hit, NotApplicable
 

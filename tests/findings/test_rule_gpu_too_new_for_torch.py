@@ -28,10 +28,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import CudaDevice, CudaDriver, NvmlGpu
+from gpucheck.facts.system import Environment, Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "gpu-too-new-for-torch"

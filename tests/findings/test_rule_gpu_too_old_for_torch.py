@@ -27,7 +27,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 from gpucheck.findings.form import Judgement
 
 SLUG = "gpu-too-old-for-torch"

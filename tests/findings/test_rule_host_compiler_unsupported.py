@@ -15,10 +15,9 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.libraries import Compiler, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import PackageManager
-from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.facts.system import Environment, PackageManager
 from gpucheck.findings.form import Judgement
 
 BUILD = Request(purpose="build")

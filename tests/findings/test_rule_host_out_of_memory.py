@@ -5,7 +5,7 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.kernel_log import KernelLog, OomKill
+from gpucheck.facts.driver import KernelLog, OomKill
 from gpucheck.findings.form import Judgement
 
 SLUG = "host-out-of-memory"

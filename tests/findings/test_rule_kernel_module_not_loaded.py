@@ -26,9 +26,7 @@ from rules_support import ask
 from gpucheck.advice.kernel_module import unblock
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Judgement
 

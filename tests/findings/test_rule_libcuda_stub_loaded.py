@@ -15,9 +15,8 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import CudaDriver, Driver
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 STUBS = "/usr/local/cuda-12.4/lib64/stubs"

@@ -16,11 +16,15 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions
+from gpucheck.facts.torch import (
+    Distribution,
+    Interpreter,
+    NvidiaWheels,
+    Packages,
+    SharedLibrary,
+    TorchBuild,
+)
 from gpucheck.findings.form import Fine, Judgement, NotApplicable
 
 SLUG = "library-cuda-mismatch"

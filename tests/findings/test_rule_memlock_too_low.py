@@ -15,9 +15,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.container import Container
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Container, LimitsOfProcess, Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "memlock-too-low"

@@ -18,9 +18,9 @@ from rules_support import ask
 from gpucheck.advice.command_class import class_of
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import MigDevice, NvmlGpu
+from gpucheck.facts.driver import MigDevice, NvmlGpu
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 FIRST = "MIG-11111111-aaaa-5555-8888-000000000001"

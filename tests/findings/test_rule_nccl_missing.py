@@ -18,10 +18,9 @@ from rules_support import ask
 from wheel_facts import NCCL_PATH, loads, lost, nccl, torch_291, unreadable, wheels
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "nccl-missing"

@@ -6,9 +6,8 @@ from wheel_facts import NCCL_PATH, claim, loads, nccl, torch_291, wheels
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.loading import LoadedLibrary
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import LoadedLibrary
+from gpucheck.facts.torch import NvidiaWheels, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "nccl-version-mismatch"

@@ -12,7 +12,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import NvmlGpu
 
 SLUG = "newer-than-tables"
 TORCH = torch_of("2.6.0+cu124", "12.4")

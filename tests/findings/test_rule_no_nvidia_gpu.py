@@ -21,10 +21,9 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Pci, System
 from gpucheck.findings.form import Judgement
 
 

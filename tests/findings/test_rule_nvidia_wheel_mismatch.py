@@ -19,11 +19,16 @@ from wheel_facts import CUDNN_PATH, NCCL_PATH, claim, loads, lost, pin, torch_29
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import (
+    AlteredLibrary,
+    DamagedLibrary,
+    Distribution,
+    NvidiaWheels,
+    Packages,
+    TorchBuild,
+    WheelHashes,
+)
 from gpucheck.findings.form import Fine, Judgement
 
 SLUG = "nvidia-wheel-mismatch"

@@ -3,8 +3,8 @@ from rules_machines import A100, H100, fine, hit, not_applicable, nvml_of
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import NvmlGpu
+from gpucheck.facts.system import Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "nvlink-down"

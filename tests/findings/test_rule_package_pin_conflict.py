@@ -17,11 +17,10 @@ from rules_machines import (
 )
 from rules_support import ask
 
-from gpucheck.derived.package_pins import admits
+from gpucheck.derived.wheels import admits
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "package-pin-conflict"

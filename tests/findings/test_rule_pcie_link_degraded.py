@@ -5,7 +5,7 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.pci import Pci, PciGpu
+from gpucheck.facts.system import Pci, PciGpu
 from gpucheck.findings.form import Judgement
 
 SLUG = "pcie-link-degraded"

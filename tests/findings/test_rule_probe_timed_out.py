@@ -3,8 +3,8 @@ from rules_machines import DOCKER, UBUNTU, WINDOWS, commands, fine, hit, not_app
 from rules_support import ask
 
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.pci import Pci, PciGpu
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
+from gpucheck.facts.system import Pci, PciGpu
 from gpucheck.findings import probe_crashed, probe_timed_out
 from gpucheck.probes import all_probes
 

@@ -7,9 +7,9 @@ from gpucheck.cluster import outcome
 from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import LimitsOfProcess
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 SLUG = "process-limit-too-low"

@@ -16,7 +16,7 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 SLUG = "ptx-jit-forced"

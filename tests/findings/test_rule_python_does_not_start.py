@@ -8,8 +8,8 @@ import pytest
 from rule_facts import LINUX, hit, quiet
 from rules_support import ask
 
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import LiveHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.machine.target import find

@@ -9,8 +9,7 @@ from gpucheck.cluster.files import exclusion
 from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.culprit_data import Throttled
-from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome
+from gpucheck.facts.preflight import Culprit, Preflight, RankOutcome, Throttled
 from gpucheck.findings.form import Fine, NotApplicable
 from gpucheck.findings.rank_slow import RAISE_THE_LIMIT
 

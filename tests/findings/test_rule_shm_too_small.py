@@ -17,11 +17,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Container, Environment, LimitsOfProcess, Pci
 from gpucheck.findings.form import Judgement
 
 SLUG = "shm-too-small"

@@ -8,7 +8,7 @@ from rule_facts import CPU_TORCH, LINUX, hit, quiet
 from rules_support import ask
 
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Judgement
 from gpucheck.machine import LiveHost
 from gpucheck.probes.torch.interpreter import hiding_modules

@@ -4,7 +4,7 @@ from rules_machines import A100, fine, hit, not_applicable, nvml, nvml_of
 from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.nvml import CLOCK_REASONS, NvmlGpu
+from gpucheck.facts.driver import CLOCK_REASONS, NvmlGpu
 from gpucheck.findings import thermal_or_power_throttle
 
 SLUG = "thermal-or-power-throttle"

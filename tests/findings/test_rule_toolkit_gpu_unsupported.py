@@ -17,10 +17,10 @@ from rules_support import ask
 
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.libraries import Toolkit, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.toolkits import Toolkit, Toolkits
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import Distribution, Packages
 from gpucheck.findings.form import Judgement
 
 RTX4090 = ("NVIDIA GeForce RTX 4090", "8.9")

@@ -13,9 +13,9 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import Toolkit, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.toolkits import Toolkit, Toolkits
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Judgement
 
 BUILD = Request(purpose="build")

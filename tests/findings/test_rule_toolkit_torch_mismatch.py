@@ -15,8 +15,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
+from gpucheck.facts.libraries import Toolkit, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.toolkits import Toolkit, Toolkits
 from gpucheck.findings.form import Judgement
 
 TORCH = msgspec.structs.replace(CUDA_TORCH, cuda="12.8")

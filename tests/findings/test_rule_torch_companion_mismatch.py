@@ -19,10 +19,9 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions
+from gpucheck.facts.system import Pci
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "torch-companion-mismatch"

@@ -24,11 +24,10 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Judgement
 
 PYTHON = Interpreter(status="ok", executable="/venv/bin/python", version="3.11.7", kind="venv")

@@ -5,12 +5,9 @@ from rules_support import ask
 from selftest_facts import failed, ran
 
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading, MissingLibrary
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.facts.libraries import Loading, MissingLibrary
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter, NeededPackage, PackageSources, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable
 
 SLUG = "torch-import-broken"

@@ -20,9 +20,9 @@ from rules_machines import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Pci
+from gpucheck.facts.torch import Interpreter, OtherInterpreter
 from gpucheck.findings.form import Judgement
 
 SLUG = "torch-missing"

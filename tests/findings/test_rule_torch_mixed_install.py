@@ -21,9 +21,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import Interpreter, TorchBuild, TorchInstall
 from gpucheck.findings.form import Judgement
 
 SLUG = "torch-mixed-install"

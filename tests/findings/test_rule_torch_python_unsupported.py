@@ -23,9 +23,8 @@ from rules_support import TABLES, ask, snapshot
 from gpucheck.engine import diagnose
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Judgement
 
 SLUG = "torch-python-unsupported"

@@ -21,8 +21,8 @@ from rules_support import ask
 
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Pci
 
 SLUG = "torch-rocm-or-other-build"
 ROCM = torch_of("2.6.0+rocm6.2.4", built_for="rocm", hip="6.2.41134")

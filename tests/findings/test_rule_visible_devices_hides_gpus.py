@@ -22,8 +22,8 @@ from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 FOUR = nvml(*[A100] * 4)

@@ -22,11 +22,9 @@ from rule_facts import (
 from rules_support import ask
 
 from gpucheck.facts import Section, UnknownFactError
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import DeviceNodes, Driver, Nvml
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Judgement
 
 DXG = dev("/dev/dxg")

@@ -11,11 +11,11 @@ from selftest_facts import failed, ran, result
 
 from gpucheck.engine import Diagnosis, diagnose
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.selftests import SelfTest, SelfTests
+from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.findings.form import Finding
 from gpucheck.findings.witnesses import selftest_ranks
-from gpucheck.selftests.ranks import settled
+from gpucheck.selftests.outcome import settled
 from gpucheck.worker import groups
 
 DEVICES = ("cuda:0", "cuda:1", "cuda:2")

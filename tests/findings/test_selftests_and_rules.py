@@ -20,12 +20,9 @@ from wheel_facts import cudnn, loads, lost, torch_291, wheels
 
 from gpucheck.engine import diagnose, open_questions
 from gpucheck.facts import Section
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes, Driver, Nvml
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Hit, Outcome
 
 MODULE = Driver(

@@ -4,9 +4,9 @@ from rules_support import ask
 from selftest_facts import NOT_RUN, failed, ran, result
 
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Hit, Judgement
 
 TORCH = TorchBuild(installed=True, version="2.9.0", built_for="cuda", cuda="12.8")

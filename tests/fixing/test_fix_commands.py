@@ -4,8 +4,7 @@ from pathlib import Path
 import pytest
 from each import each
 
-from gpucheck.fixing.permitted import runnable
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Place, runnable
 
 PLACE = Place(
     python="/env/bin/python", prefix="/env", packages=("/env/lib",), scripts="/env/bin",

@@ -7,9 +7,9 @@ import pytest
 import report_samples as samples
 from msgspec.structs import replace
 
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
-from gpucheck.fixing.place import Place, RefusedPlaceError, place_of
+from gpucheck.facts.torch import Interpreter
+from gpucheck.fixing.permitted import Place, RefusedPlaceError, place_of
 
 
 def target(prefix: Path) -> Interpreter:
@@ -88,7 +88,7 @@ def test_a_python_without_rights_has_the_packages_of_the_user(
     )
     monkeypatch.setattr(os, "geteuid", lambda: tmp_path.stat().st_uid)
     monkeypatch.setattr(os, "access", lambda path, _mode: ".local" in str(path))
-    monkeypatch.setattr("gpucheck.fixing.place._is_root", lambda: False)
+    monkeypatch.setattr("gpucheck.fixing.permitted._is_root", lambda: False)
     found = place(own)
     assert found.packages == (str(user),)
     assert found.home == str(user.parent / ".gpucheck")

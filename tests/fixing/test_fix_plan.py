@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.findings.form import Finding
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Place
 from gpucheck.fixing.plan import Plan, plan
 from gpucheck.fixing.projects import Project, project_of
 

@@ -33,8 +33,7 @@ from fix_support import (
 from gpucheck.fixing import carrying_out
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing.journal import Journal, Step
-from gpucheck.fixing.permitted import runnable
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Place, runnable
 from gpucheck.programs.schema import schema
 
 pytestmark = pytest.mark.process

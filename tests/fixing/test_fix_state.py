@@ -12,8 +12,7 @@ from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
 from gpucheck.fixing.carrying_out import ForeignJournalError, go_back, start_again
 from gpucheck.fixing.journal import Journal, Step
-from gpucheck.fixing.permitted import Command
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Command, Place
 
 Tree = dict[str, bytes | str]
 

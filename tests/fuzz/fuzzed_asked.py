@@ -12,7 +12,7 @@ from index_server import JSON, page
 from gpucheck.cluster import job_plan
 from gpucheck.cluster.files import json_text, of_lines
 from gpucheck.cluster.history_command import _text
-from gpucheck.cluster.pages.record import line
+from gpucheck.cluster.pages.files import run_record
 from gpucheck.doctor.against_index import PageError, releases
 from gpucheck.facts import builtins
 from gpucheck.interface.errors import AskError
@@ -98,7 +98,8 @@ def _asked() -> list[bytes]:
 def _records() -> list[bytes]:
     results = [preflight_samples.hang(2, 2), preflight_samples.several()]
     lines = [
-        line(result, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode() for result in results
+        run_record(result, datetime(2026, 11, 1, tzinfo=timezone.utc)).encode()
+        for result in results
     ]
     return [b"\n".join(lines), *lines]
 

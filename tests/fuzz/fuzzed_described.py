@@ -15,15 +15,15 @@ from gpucheck.cluster.model import unpack
 from gpucheck.derived.torch_code import capabilities_of
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import GivenError, read_object, read_words
-from gpucheck.facts.addresses import public_address
-from gpucheck.facts.environment import HIDDEN
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.secrets import public_address
+from gpucheck.facts.system import HIDDEN
+from gpucheck.facts.torch import Interpreter
 from gpucheck.interface.requirements import RequirementError, parse_file
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.base import Identity
-from gpucheck.machine.worker_pool.worker_messages import MessageStream
-from gpucheck.output import json_format, markdown, terminal
+from gpucheck.machine.worker_pool.process import MessageStream
+from gpucheck.output import json_text, markdown, terminal
 from gpucheck.probes.torch import package_sources
 from gpucheck.tables import versions
 
@@ -43,7 +43,7 @@ def _compat(data: bytes) -> None:
         return
     none_crashed(report.checks)
     json.dumps(report.as_line("x"))
-    for face in (json_format, terminal, markdown):
+    for face in (json_text, terminal, markdown):
         face.render(report).encode("utf-8", "surrogatepass")
 
 

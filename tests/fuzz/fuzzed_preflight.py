@@ -14,20 +14,19 @@ from meeting_support import judged
 from memory_store import MemoryStore
 from rules_support import TABLES
 
-from gpucheck.cluster import attendance, coordinator
+from gpucheck.cluster import attendance, coordinator, node_command
 from gpucheck.cluster.files import exclusion, good_hosts
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
-from gpucheck.cluster.pages import html, node_line
+from gpucheck.cluster.pages import files as preflight_record
+from gpucheck.cluster.pages import html
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import markdown as preflight_markdown
 from gpucheck.cluster.pages import metrics as preflight_metrics
-from gpucheck.cluster.pages import record as preflight_record
 from gpucheck.cluster.pages import terminal as preflight_text
-from gpucheck.cluster.pages.bundle import bundle
-from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.pages.bundle import Public, bundle
 from gpucheck.cluster.store import attempt, client, connection
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Attendees, Deputies, Malformed, Topic, Verdict
@@ -137,8 +136,8 @@ def _show(result: Result) -> None:
         preflight_text.render(result, verbose=2).encode()
     for text in (
         preflight_text.render(result, verbose=2),
-        preflight_record.line(result),
-        node_line.of_result(result, ()),
+        preflight_record.run_record(result),
+        node_command.of_result(result, ()),
         exclusion(result.preflight).text(),
         *good_hosts(result.preflight),
     ):

@@ -18,7 +18,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot, decode
 from gpucheck.language import speaking
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output import json_format, junit, markdown, terminal
+from gpucheck.output import json_text, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.public import public
 from gpucheck.output.redact import Redaction
@@ -53,7 +53,7 @@ def _saved(data: bytes) -> None:
     before = machines()[0]
     report = judge_machine(snapshot, TABLES)
     none_crashed(report.checks)
-    for face in (json_format, terminal, markdown, junit, html_report):
+    for face in (json_text, terminal, markdown, junit, html_report):
         face.render(report).encode("utf-8", "surrogatepass")
     with speaking("zh"):
         terminal.render(report, verbose=2, color=True, width=40)

@@ -17,8 +17,7 @@ from gpucheck.cli import gpucheck
 from gpucheck.engine import ask
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.tables import Tables, TablesError
-from gpucheck.tables.catalogue import all_tables
-from gpucheck.tables.check import problems
+from gpucheck.tables.check import all_tables, problems
 
 _SOURCE = Tables().directory
 _ROWS = 6

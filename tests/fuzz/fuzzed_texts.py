@@ -15,7 +15,7 @@ from gpucheck.language import speaking
 from gpucheck.log_patterns.encoding import Decoder
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.text import Line, Text
-from gpucheck.output import json_format, markdown, terminal, ticket_text
+from gpucheck.output import json_text, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.batch import _of_line
@@ -38,7 +38,7 @@ def _triage(data: bytes) -> None:
         markdown.render(report),
         html_report.render(report),
         _in_chinese(report),
-        json_format.render(report),
+        json_text.render(report),
     ):
         text.encode("utf-8", "surrogatepass")
 

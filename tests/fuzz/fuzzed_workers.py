@@ -12,10 +12,8 @@ from gpucheck.cluster.task import rank_run
 from gpucheck.cluster.task.rank_run import RankRun, read_answer, read_flight
 from gpucheck.facts import builtins
 from gpucheck.language import speaking, spoken
-from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
-from gpucheck.machine.worker_pool.process import WorkerProcess
-from gpucheck.machine.worker_pool.worker_messages import read_message
+from gpucheck.machine.worker_pool.process import WorkerProcess, read_message, worker_exit
 from gpucheck.probes.loading.reading.preloading import understand
 from gpucheck.probes.torch.reading.files import _understand
 from gpucheck.selftests import outcome

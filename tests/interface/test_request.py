@@ -15,8 +15,8 @@ from gpucheck.describe.recommend_options import RecommendRequest
 from gpucheck.doctor.checking import CheckRequest
 from gpucheck.doctor.selftests import SelftestRequest
 from gpucheck.interface.errors import UsageError
+from gpucheck.interface.options import options_of
 from gpucheck.interface.request import Field, Option, fields, request
-from gpucheck.interface.request_options import options_of
 
 REQUESTS: dict[str, type[msgspec.Struct]] = {
     "check": CheckRequest, "recommend": RecommendRequest, "selftest": SelftestRequest,

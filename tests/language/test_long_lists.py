@@ -13,8 +13,8 @@ from rules_support import TABLES, snapshot
 from gpucheck.cluster.figures import drift
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.engine import Report, judge_machine
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import decode
+from gpucheck.facts.system import Environment
 from gpucheck.language import (
     Sentence,
     any_of,
@@ -28,7 +28,7 @@ from gpucheck.language import (
     spoken,
 )
 from gpucheck.language.read_back import said_again
-from gpucheck.output import json_format, junit, markdown, terminal
+from gpucheck.output import json_text, junit, markdown, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.words import clean, in_line, in_parts
 
@@ -99,9 +99,9 @@ def _report() -> Report:
 def test_every_face_shows_a_list_of_a_thousand(language: str) -> None:
     with speaking("zh" if language == "zh" else "en"):
         report = _report()
-        for face in (terminal, json_format, markdown, junit, html_report):
+        for face in (terminal, json_text, markdown, junit, html_report):
             assert "visible-devices-hides-gpus" in face.render(report)
-        assert judge_machine(decode(json_format.render(report).encode()), TABLES).verdict
+        assert judge_machine(decode(json_text.render(report).encode()), TABLES).verdict
 
 
 def test_two_hundred_differences_are_counted_and_a_few_told() -> None:

@@ -19,7 +19,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import Sentence, say, speaking, spoken
 from gpucheck.language.columns import padded, width_of, wrapped
 from gpucheck.language.paragraphs import paragraphs, parts, template_of
-from gpucheck.output import json_format, junit, markdown, pages, terminal
+from gpucheck.output import json_text, junit, markdown, pages, terminal
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import with_said
 from gpucheck.output.layout import Page
@@ -215,7 +215,7 @@ def _saved(folder: Path) -> tuple[str, str]:
     paths = []
     for name in ("healthy", "old_driver"):
         file = folder / f"{name}.json"
-        file.write_text(json_format.render(samples.ALL[name]()), encoding="utf-8")
+        file.write_text(json_text.render(samples.ALL[name]()), encoding="utf-8")
         paths.append(str(file))
     return paths[0], paths[1]
 
@@ -223,9 +223,9 @@ def _saved(folder: Path) -> tuple[str, str]:
 @each("name", samples.ALL)
 def test_a_report_as_json_is_the_same_in_every_language(name: str) -> None:
     report = samples.ALL[name]()
-    english = json_format.render(report)
+    english = json_text.render(report)
     with speaking("zh"):
-        assert json_format.render(report) == english
+        assert json_text.render(report) == english
 
 
 @each(

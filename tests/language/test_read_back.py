@@ -19,8 +19,9 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, decode
 from gpucheck.language import Sentence, as_said, in_series, say, say_many, speaking, spoken
 from gpucheck.language.read_back import said_again, with_sentences
-from gpucheck.output import json_format, terminal
+from gpucheck.output import terminal
 from gpucheck.output.json_text import json_text, with_said
+from gpucheck.output.json_text import render as render_json
 from gpucheck.output.public import public
 from gpucheck.ticket.judge import judge_saved
 
@@ -40,7 +41,7 @@ _SENTENCES = (
 
 def read_back(report: Report) -> Report:
     """Return the judgement of a report's JSON."""
-    return judge_saved(decode(json_format.render(report).encode()), TABLES)
+    return judge_saved(decode(render_json(report).encode()), TABLES)
 
 
 def without_said(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
@@ -136,7 +137,7 @@ def test_the_run_of_a_probe_is_told_in_chinese() -> None:
 
 def test_what_was_saved_without_templates_is_read_in_english() -> None:
     report = report_of("a100-mig-instance")
-    old = json.dumps(without_said(json.loads(json_format.render(report))))
+    old = json.dumps(without_said(json.loads(render_json(report))))
     back = judge_saved(decode(old.encode()), TABLES)
     assert terminal.render(back, verbose=2) == terminal.render(public(report), verbose=2)
     with speaking("zh"):
@@ -151,7 +152,7 @@ def test_a_saved_machine_is_shown_as_the_machine(name: str) -> None:
     with speaking("zh"):
         text = terminal.render(back, verbose=2, width=120)
         assert text == terminal.render(report, verbose=2, width=120)
-    assert json_format.render(back) == json_format.render(report)
+    assert render_json(back) == render_json(report)
 
 
 def test_a_saved_report_of_self_tests_is_shown_as_it_was() -> None:

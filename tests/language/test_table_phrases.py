@@ -16,12 +16,11 @@ from wheel_facts import loads, nccl, torch_291, wheels
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.engine.ask import judge
 from gpucheck.facts import Section
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import KernelLog, Nvml, NvmlGpu, XidEvent
 from gpucheck.findings import all_rules
 from gpucheck.language import as_said, speaking, spoken
 from gpucheck.tables import Tables
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 FAULT = "gpu-hardware-fault"
 XID_48 = KernelLog(xids=[XidEvent(xid=48, pci_address=address(0), seconds_ago=60.0)])

@@ -6,7 +6,7 @@ import pytest
 from each import each
 
 from gpucheck.interface import text
-from gpucheck.machine import interface_language
+from gpucheck.machine import windows
 
 
 @each(
@@ -14,7 +14,7 @@ from gpucheck.machine import interface_language
     [(0x0804, True), (0x0404, True), (0x0C04, True), (0x0409, False), (0x0411, False)],
 )
 def test_the_language_of_a_langid(langid: int, chinese: bool) -> None:  # noqa: FBT001
-    assert interface_language.is_chinese(langid) is chinese
+    assert windows.is_chinese(langid) is chinese
 
 
 def test_the_interface_of_windows_decides_where_no_variable_does(
@@ -22,7 +22,7 @@ def test_the_interface_of_windows_decides_where_no_variable_does(
 ) -> None:
     for name in ("GPUCHECK_LANG", "LC_ALL", "LC_MESSAGES", "LANG"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(interface_language, "speaks_chinese", lambda: True)
+    monkeypatch.setattr(windows, "speaks_chinese", lambda: True)
     assert text.language_named() == "en"
     monkeypatch.setattr(sys, "platform", "win32")
     assert text.language_named() == "zh"
@@ -33,4 +33,4 @@ def test_the_interface_of_windows_decides_where_no_variable_does(
 
 @pytest.mark.skipif(sys.platform == "win32", reason="there it depends on the user")
 def test_other_systems_have_no_such_language() -> None:
-    assert interface_language.speaks_chinese() is False
+    assert windows.speaks_chinese() is False

@@ -11,7 +11,7 @@ from gpucheck import cli
 from gpucheck.doctor.run import listening
 from gpucheck.interface.live_table import LiveTable
 from gpucheck.interface.text import colored
-from gpucheck.machine import console
+from gpucheck.machine import windows
 from gpucheck.programs import examiner
 from gpucheck.selftests.progress import ProgressGrid
 
@@ -74,8 +74,8 @@ class Terminal(io.StringIO):
 
 
 def be_windows(monkeypatch: pytest.MonkeyPatch, kernel32: Kernel32) -> None:
-    monkeypatch.setattr(console, "_WINDOWS", True)
-    monkeypatch.setattr(console, "_kernel32", lambda: kernel32)
+    monkeypatch.setattr(windows, "_WINDOWS", True)
+    monkeypatch.setattr(windows, "_kernel32", lambda: kernel32)
     monkeypatch.setattr(sys, "stdout", Terminal(1))
     monkeypatch.setattr(sys, "stderr", Terminal(2))
     monkeypatch.delenv("NO_COLOR", raising=False)
@@ -111,13 +111,13 @@ def test_a_stream_that_is_no_standard_stream_gets_none(
     monkeypatch: pytest.MonkeyPatch, stream: io.StringIO
 ) -> None:
     be_windows(monkeypatch, Kernel32())
-    assert not console.takes_escapes(stream)
+    assert not windows.takes_escapes(stream)
 
 
 def test_other_systems_are_not_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(console, "_kernel32", None)
-    assert console.takes_escapes(Terminal(1))
-    console.no_error_dialogs()
+    monkeypatch.setattr(windows, "_kernel32", None)
+    assert windows.takes_escapes(Terminal(1))
+    windows.no_error_dialogs()
 
 
 def test_the_command_line_begins_without_dialogs(monkeypatch: pytest.MonkeyPatch) -> None:

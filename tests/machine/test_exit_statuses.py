@@ -7,7 +7,7 @@ from gpucheck.facts import Answer
 from gpucheck.machine import LiveHost, Ran
 from gpucheck.machine.exit_statuses import exit_status
 from gpucheck.machine.target import ask
-from gpucheck.machine.worker_pool.exits import worker_exit
+from gpucheck.machine.worker_pool.process import worker_exit
 
 
 @each(

@@ -5,7 +5,7 @@ import warnings
 import pytest
 from each import each
 
-from gpucheck.machine.python_source import parsed
+from gpucheck.probes.torch.reading.files import parsed
 
 
 @pytest.mark.parametrize("text", ["x = '\\d'\n", "x = 1if 2 else 3\n", "assert (1, 'x')\n"])

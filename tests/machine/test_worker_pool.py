@@ -13,12 +13,9 @@ from left_behind import MARK, alive, wait_until
 from gpucheck.machine import LiveHost
 from gpucheck.machine import sessions as ours_module
 from gpucheck.machine.supervised import KILL, TERMINATE
-from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import LostPackets
-from gpucheck.machine.worker_pool.pool import WorkerPool
-from gpucheck.machine.worker_pool.process import Ladder, WorkerProcess
-from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawner
-from gpucheck.machine.worker_pool.worker_messages import Message
+from gpucheck.machine.worker_pool.pool import ForkingSpawner, SeparateSpawner, WorkerPool
+from gpucheck.machine.worker_pool.process import Ladder, Message, WorkerProcess, worker_exit
 from gpucheck.worker import BOOTSTRAP
 from gpucheck.worker import sessions as theirs_module
 

@@ -8,11 +8,9 @@ from rules_support import TABLES
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.output import markdown, terminal
-from gpucheck.output.evidence import evidence
-from gpucheck.output.seen import CODES
+from gpucheck.output.evidence import CODES, evidence
 from gpucheck.output.words import LONGEST
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
 
 
 def test_codes_have_the_names_that_the_tables_give_them() -> None:

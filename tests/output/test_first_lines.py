@@ -9,9 +9,9 @@ from test_machines import EACH, reported
 from gpucheck.derived import DriverState
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import supply
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.output import terminal
 from gpucheck.output.summary import verdict
 

@@ -39,12 +39,11 @@ from gpucheck.engine import Report, diagnose, make_report, open_questions
 from gpucheck.facts import Section
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.preflight import Bandwidth
-from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, decode
+from gpucheck.facts.snapshot import Origin, ProbeRun, ProbeRuns, Snapshot, all_sections, decode
 from gpucheck.language import Sentence
 from gpucheck.language.visible import is_visible
-from gpucheck.output import json_format, junit, markdown, terminal, ticket_text
+from gpucheck.output import json_text, junit, markdown, terminal, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.ticket import batch_summary, ticket_reply
 from gpucheck.ticket.judge import judge_saved
@@ -164,7 +163,7 @@ def is_harmless(report: Report) -> None:
     text = junit.render(report)
     shows_nothing_hidden(text)
     ET.fromstring(text)  # noqa: S314  # our own
-    data = json_format.render(report)
+    data = json_text.render(report)
     shows_nothing_hidden(data)
     json.loads(data)
 
@@ -205,7 +204,7 @@ def _all_texts(value: Any, word: Any) -> Any:  # noqa: ANN401  # JSON-like data
 @each("word", HOSTILE)
 @each("sample", [report_samples.healthy, report_samples.unknown, report_samples.old_driver])
 def test_forged_sentences_of_a_saved_report(sample: Callable[[], Report], word: str) -> None:
-    document = json.dumps(forged(json.loads(json_format.render(sample())), word))
+    document = json.dumps(forged(json.loads(json_text.render(sample())), word))
     assert json.dumps(word)[1:-1] in document
     if "\ud800" in word:
         with pytest.raises(msgspec.DecodeError):
@@ -328,7 +327,7 @@ def test_a_saved_report_with_any_number_of_open_questions(count: int) -> None:
     (question, *_) = report.open_questions
     asked = tuple(msgspec.structs.replace(question, reason=f"no {at}") for at in range(count))
     report = msgspec.structs.replace(report, open_questions=asked)
-    for render in (*TEXT.values(), *MARKDOWN.values(), junit.render, json_format.render):
+    for render in (*TEXT.values(), *MARKDOWN.values(), junit.render, json_text.render):
         text = render(report)
         assert "unknown" in text.lower()
     said = ticket_text.render(report)

@@ -7,10 +7,8 @@ from msgspec.structs import replace
 from test_machines import NAMES, judged, reported
 
 from gpucheck.engine import Report
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import Nvml
+from gpucheck.facts.system import LimitsOfProcess, Pci, System
 from gpucheck.language import spoken
 from gpucheck.language.columns import width_of
 from gpucheck.output import markdown, terminal

@@ -11,8 +11,9 @@ from gpucheck.baselines.diff import as_json, compare
 from gpucheck.describe import recommendation
 from gpucheck.facts import snapshot
 from gpucheck.language import from_said
-from gpucheck.output import json_format, table_text
+from gpucheck.output import table_text
 from gpucheck.output.json_text import json_text
+from gpucheck.output.json_text import render as render_json
 from gpucheck.output.pages import listing_json
 from gpucheck.output.redact import redact
 from gpucheck.programs.schema import names, schema
@@ -37,7 +38,7 @@ def check(name: str, value: object) -> None:
 
 
 def rendered(name: str) -> dict[str, Any]:
-    report: dict[str, Any] = json.loads(json_format.render(samples.ALL[name]()))
+    report: dict[str, Any] = json.loads(render_json(samples.ALL[name]()))
     return report
 
 
@@ -162,7 +163,7 @@ def test_a_selftest_has_the_form_of_the_contract() -> None:
 
 
 def test_the_report_is_redacted_as_a_whole() -> None:
-    text = json_format.render(samples.old_driver())
+    text = render_json(samples.old_driver())
     assert json.loads(text)["snapshot"]["redacted"] is True
     assert text.isascii()
     for value in ("alice", "h100-node-3", *samples.UUIDS):
@@ -174,7 +175,7 @@ def test_the_report_is_redacted_as_a_whole() -> None:
 def test_a_report_of_a_redacted_snapshot_is_left_alone() -> None:
     public = samples.report(*redact(samples.old_driver().snapshot).sections.values())
     public.snapshot.redacted = True
-    assert json.loads(json_format.render(public)) == json.loads(json_text(public.as_json()))
+    assert json.loads(render_json(public)) == json.loads(json_text(public.as_json()))
 
 
 def test_other_documents_are_valid() -> None:

@@ -10,10 +10,10 @@ from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import say
 from gpucheck.output import markdown
-from gpucheck.output.fix_words import fixes
 from gpucheck.output.html import parts
 from gpucheck.output.html.builder import el, rendered
 from gpucheck.output.markdown import block, code, escaped, written
+from gpucheck.output.report_blocks import fixes
 
 
 @each(

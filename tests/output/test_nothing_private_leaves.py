@@ -20,25 +20,21 @@ from rules_support import TABLES, snapshot
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
+from gpucheck.cluster.pages import files as preflight_record
 from gpucheck.cluster.pages import metrics as preflight_metrics
-from gpucheck.cluster.pages import record as preflight_record
-from gpucheck.cluster.pages.bundle import bundle
-from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.pages.bundle import Public, bundle
 from gpucheck.engine import Report, judge_machine
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES, Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.driver import NvidiaSmi
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import OTHER_NAMES, PATH_NAMES, Container, Environment, System
+from gpucheck.facts.torch import Interpreter, Packages, PackageSources
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.output import json_format, junit, markdown, ticket_text
+from gpucheck.output import junit, markdown, ticket_text
 from gpucheck.output.html import report as html_report
 from gpucheck.output.json_text import json_text
+from gpucheck.output.json_text import render as render_json
 from gpucheck.output.public import public
 from gpucheck.output.redact import redact
 from gpucheck.probes.collector import Collector
@@ -138,13 +134,13 @@ TICKETS: dict[str, Callable[[Report], str]] = {
     "reply-zh": lambda report: ticket_reply.reply(report, "zh"),
     "markdown": markdown.render,
     "html": html_report.render,
-    "json": json_format.render,
+    "json": render_json,
     "junit": junit.render,
 }
 MACHINES: dict[str, Callable[[Report], str]] = {
     "markdown": markdown.render,
     "html": html_report.render,
-    "json": json_format.render,
+    "json": render_json,
     "junit": junit.render,
     "collect": lambda result: json_text(redact(result.snapshot).as_json()),
 }
@@ -338,6 +334,9 @@ def test_the_files_of_a_preflight(line: str, private: list[str]) -> None:
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         files = {name: archive.read(name).decode() for name in archive.namelist()}
     assert len(files) == 5
-    files |= {"metrics": preflight_metrics.render(result), "record": preflight_record.line(result)}
+    files |= {
+        "metrics": preflight_metrics.render(result),
+        "record": preflight_record.run_record(result),
+    }
     for name, text in files.items():
         assert _left(re.sub(r"\\u[0-9a-f]{4}", "", text), private) == [], name

@@ -11,7 +11,7 @@ from each import each
 from gpucheck.cli import gpucheck
 from gpucheck.programs.schema import schema
 from gpucheck.tables import tables_dir
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 TABLE = jsonschema.Draft202012Validator(schema("table"))
 

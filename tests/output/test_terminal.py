@@ -13,18 +13,17 @@ from selftest_facts import failed, ran, result
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import MARK
 from gpucheck.facts.claims import CommandClass, Confidence, Fix, Severity
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import LoadedLibrary, Loading
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, LoadedLibrary, Loading
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Finding
 from gpucheck.language import speaking, spoken
 from gpucheck.output import markdown, terminal
-from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import Page
 from gpucheck.output.machine_summary import Area, areas
 from gpucheck.output.one_screen import LINES, rows
+from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import target
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")

@@ -8,8 +8,9 @@ import pytest
 import report_samples
 
 from gpucheck.facts import builtins
-from gpucheck.facts.culprit_data import (
+from gpucheck.facts.preflight import (
     BadPorts,
+    Culprit,
     CulpritData,
     Differs,
     FailedGroup,
@@ -18,6 +19,7 @@ from gpucheck.facts.culprit_data import (
     NotAsRequired,
     OwnFailure,
     PacketLoss,
+    Preflight,
     RateTooLow,
     SharedGpu,
     SlowGpu,
@@ -27,7 +29,6 @@ from gpucheck.facts.culprit_data import (
     decoded,
     without_fixes,
 )
-from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.output.redact import redact
 
 WAY = {"from": "n2", "to": "n1", "address": "10.0.0.2", "port": 4000, "from_address": "10.0.0.3"}

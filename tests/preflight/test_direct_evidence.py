@@ -7,7 +7,7 @@ from fabric_support import hung
 from gpucheck.cluster.diagnose.direct_evidence import DirectEvidence, alone, together
 from gpucheck.cluster.model import RankResult
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 
 GROUP = tuple(range(8))
 

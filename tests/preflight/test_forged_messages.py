@@ -20,7 +20,7 @@ from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.cluster.pages import junit as preflight_junit
 from gpucheck.cluster.pages import metrics as preflight_metrics
 from gpucheck.cluster.pages import terminal as preflight_text
-from gpucheck.cluster.pages.public_form import Public
+from gpucheck.cluster.pages.bundle import Public
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Malformed
 

@@ -13,11 +13,10 @@ from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, StepResult, TaskFacts
 from gpucheck.cluster.use_case import roots
 from gpucheck.facts import builtins
-from gpucheck.facts.preflight import HeldUp
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import HeldUp, Look
 from gpucheck.facts.selftests import Level
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.interface.requirements import Requirements
 from gpucheck.tables import Tables, tables_dir
 

@@ -17,9 +17,8 @@ import pytest
 import yaml
 
 import gpucheck
-from gpucheck.cluster import job_plan
+from gpucheck.cluster import job_plan, node_command
 from gpucheck.cluster.launchers.entrance import PlaceRequest, find
-from gpucheck.cluster.pages import node_line
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples" / "kubernetes"
 VERSIONS = ("1.29", kubernetes_validate.latest_version())
@@ -194,7 +193,7 @@ def test_the_monitor_of_node_problem_detector_gives_the_plugin_its_time() -> Non
     seconds = [float(text.removesuffix("s")) for text in
                (rule["timeout"], monitor["pluginConfig"]["timeout"])]  # fmt: skip
     assert inner + 2 < seconds[0] <= seconds[1]
-    assert monitor["pluginConfig"]["max_output_length"] >= node_line.LONGEST
+    assert monitor["pluginConfig"]["max_output_length"] >= node_command.LONGEST
 
 
 def test_the_schemas_tell_what_is_wrong() -> None:

@@ -17,7 +17,7 @@ from gpucheck.cluster.store.task_messages import Malformed
 from gpucheck.cluster.task import rank_run
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
 
 DUMP = """\
@@ -317,7 +317,7 @@ def test_a_hundred_thousand_that_lost_a_peer_are_no_square() -> None:
     [
         ("worker/channel.py:64 plain", "worker/channel.py:28 send", "worker/trial.py:71 run"),
         ("errors.py:32 explain", "worker/together.py:346 meaning", "worker/trial.py:67 run"),
-        ("worker/trial.py:66 run", "worker/zygote.py:127 _be_worker"),
+        ("worker/trial.py:66 run", "worker/process.py:127 _be_worker"),
     ],
 )
 def test_one_that_was_about_to_say_why_it_left_had_waited(python: tuple[str, ...]) -> None:

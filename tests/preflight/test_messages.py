@@ -36,8 +36,7 @@ from gpucheck.cluster.store.task_messages import (
 )
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.culprit_data import OwnFailure
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, OwnFailure
 from gpucheck.language import plain
 from gpucheck.machine.process_identity import ProcessIdentity
 

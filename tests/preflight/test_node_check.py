@@ -13,10 +13,10 @@ import test_machines
 from click.testing import CliRunner
 
 from gpucheck.cli import gpucheck
+from gpucheck.cluster import node_command
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Status, Step, StepResult
 from gpucheck.cluster.outcome import Ending, is_unfit, of_report
-from gpucheck.cluster.pages import node_line
 from gpucheck.facts.preflight import Phase
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTest, SelfTests, SelfTestStatus
@@ -50,7 +50,7 @@ SAFE = set("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 ._:/,
 def said(name: str, fail_on: str = "error", gpus: int | None = None) -> str:
     report = test_machines.reported(name)
     node = of_report(report, test_machines.TABLES, fail_on, gpus)  # type: ignore[arg-type]
-    return node_line.of_node(node, report.snapshot)
+    return node_command.of_node(node, report.snapshot)
 
 
 @pytest.mark.parametrize("name", UNFIT)
@@ -93,14 +93,14 @@ def test_a_node_without_gpus_is_unfit_only_if_it_should_have_some() -> None:
     assert "no-nvidia-gpu" in report.root_causes
     told = test_machines.judged(report.snapshot.with_section(Request(gpus=8)))
     node = of_report(told, test_machines.TABLES, "error", 8)
-    assert node_line.of_node(node, told.snapshot).startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA")
+    assert node_command.of_node(node, told.snapshot).startswith("gpucheck: no-nvidia-gpu: 8 NVIDIA")
 
 
 def line_of(*results: SelfTest) -> str:
     report = test_machines.reported("h100x8-r580-cu130")
     tests = SelfTests(results=list(results), devices=["cuda:0", "cuda:1"])
     told = test_machines.judged(report.snapshot.with_section(tests))
-    return node_line.of_node(of_report(told, test_machines.TABLES, "error", None), told.snapshot)
+    return node_command.of_node(of_report(told, test_machines.TABLES, "error", None), told.snapshot)
 
 
 def matmul(device: str, status: SelfTestStatus, kind: str = "", detail: str = "") -> SelfTest:
@@ -130,16 +130,16 @@ def test_every_machine_has_a_line_that_is_safe() -> None:
     for name in test_machines.NAMES:
         line = said(name, "warning")
         assert set(line) <= SAFE, (name, line)
-        assert len(line) <= node_line.LONGEST
+        assert len(line) <= node_command.LONGEST
         assert line.startswith("gpucheck: ")
 
 
 def test_nothing_that_a_shell_or_a_terminal_acts_on_gets_into_the_line() -> None:
-    line = node_line.line(
+    line = node_command.node_line(
         "x", "GPU 3's `reboot` $(rm -rf /) \"a\" 'b'; \\ \x1b[2J\n{c} <d> = #e ! 中文 " * 9
     )
     assert set(line) <= SAFE
-    assert len(line) <= node_line.LONGEST
+    assert len(line) <= node_command.LONGEST
     assert line.startswith("gpucheck: x: GPU 3 reboot rm -rf /")
     assert not line.endswith((" ", ",", ":"))
 
@@ -190,14 +190,14 @@ def test_whose_fault_an_inconclusive_run_is(
     ],
 )
 def test_the_line_of_a_pre_flight(result: Result, line: str) -> None:
-    found = node_line.of_result(result, ())
+    found = node_command.of_result(result, ())
     assert found.startswith(line)
     assert set(found) <= SAFE
 
 
 def test_the_line_of_an_inconclusive_run_says_which_ranks() -> None:
     result = samples.inconclusive()
-    line = node_line.of_result(result, history("timed-out", "enter"))
+    line = node_command.of_result(result, history("timed-out", "enter"))
     assert not line.startswith("gpucheck: unknown")
     assert "1" in line
 

@@ -11,7 +11,7 @@ from support import machine
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.task.node_facts import NodeCheck, first_facts, with_census, with_snapshot
 from gpucheck.facts import Answer
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.machine import LiveHost
 from gpucheck.machine.supervised import TERMINATE, Supervised
 

@@ -13,7 +13,7 @@ from gpucheck.cluster.figures.drift import NAMES, culprits, differences
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.task.node_settings import adapter_settings, gpu_settings
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.interface.requirements import parse_lines
 
 FOUR = gpus(4, 2)

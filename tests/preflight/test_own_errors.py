@@ -8,7 +8,7 @@ from fabric_support import Fabric, Results, hung, passed, roster
 from gpucheck.cluster.diagnose import process_state
 from gpucheck.cluster.model import RankResult, Step
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 from gpucheck.findings import all_rules
 
 NOPE = (

@@ -16,10 +16,8 @@ from rules_support import TABLES
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import RankResult, Step, StepResult
-from gpucheck.cluster.pages.bundle import bundle
-from gpucheck.cluster.pages.public_form import Public
-from gpucheck.facts.culprit_data import FailedGroup, OwnFailure, Route
-from gpucheck.facts.process_state import Look
+from gpucheck.cluster.pages.bundle import Public, bundle
+from gpucheck.facts.preflight import FailedGroup, Look, OwnFailure, Route
 from gpucheck.facts.snapshot import load
 from gpucheck.programs.schema import schema
 from gpucheck.ticket.given import saved

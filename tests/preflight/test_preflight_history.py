@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from gpucheck.cli import gpucheck
 from gpucheck.cluster.files import FileError, add_line, good_hosts, of_lines
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages.files import write_files
-from gpucheck.cluster.pages.record import line
+from gpucheck.cluster.pages.files import run_record, write_files
 from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.task_messages import Attendees, Seat, Survivor
 from gpucheck.facts.claims import Confidence, Severity
@@ -27,12 +26,12 @@ NOON = datetime(2026, 11, 21, 12, tzinfo=timezone.utc)
 
 
 def history(*results: Result) -> dict[str, tuple[int, int, int]]:
-    found = of_lines(line(one, NOON).encode() for one in results)
+    found = of_lines(run_record(one, NOON).encode() for one in results)
     return {past.host: (past.blamed, past.runs, past.passed_since) for past in found.hosts}
 
 
 def test_a_record_is_one_line_with_the_names_of_opentelemetry() -> None:
-    text = line(samples.hang(), NOON)
+    text = run_record(samples.hang(), NOON)
     assert "\n" not in text
     record = json.loads(text)
     assert record["schema"] == "gpucheck.preflight-record/1"
@@ -46,7 +45,7 @@ def test_a_record_is_one_line_with_the_names_of_opentelemetry() -> None:
     assert culprit["host.name"] == ["gpu-0004"]
     assert culprit["hw.id"].startswith("GPU-")
     assert culprit["hw.type"] == "gpu"
-    assert "error.type" not in json.loads(line(samples.healthy(), NOON))
+    assert "error.type" not in json.loads(run_record(samples.healthy(), NOON))
 
 
 def test_the_history_says_who_was_named_how_often_and_what_came_after() -> None:
@@ -65,8 +64,8 @@ def test_drills_and_what_is_merely_possible_accuse_nobody() -> None:
 def test_of_a_split_run_the_side_that_hears_few_says_nothing() -> None:
     """The others have a line of their own, which names the host of task 0."""
     cut_off = msgspec.structs.replace(WELL, hears_few=True)
-    assert json.loads(line(cut_off, NOON))["cut_off"] is True
-    assert "cut_off" not in json.loads(line(WELL, NOON))
+    assert json.loads(run_record(cut_off, NOON))["cut_off"] is True
+    assert "cut_off" not in json.loads(run_record(WELL, NOON))
     assert history(samples.hang(), cut_off) == {"gpu-0004": (1, 1, 0)}
 
 
@@ -79,16 +78,16 @@ def test_a_deputy_knows_the_hosts_before_there_are_ranks() -> None:
     store = meeting_support.judged(3, "n0", roll, said)
     assert store is not None
     assert store.result is not None
-    assert json.loads(line(store.result, NOON))["host.name"] == ["n0", "n1", "n2"]
+    assert json.loads(run_record(store.result, NOON))["host.name"] == ["n0", "n1", "n2"]
 
 
 @pytest.mark.parametrize(
     "other",
     [b"{", b"[]", b"null", b'{"schema": "x/1"}', b"\xff\xfe", b"[" * 100_000,
-     line(samples.hang(), NOON).replace("record/1", "record/9").encode()],
+     run_record(samples.hang(), NOON).replace("record/1", "record/9").encode()],
 )  # fmt: skip
 def test_lines_that_are_no_records_are_counted_and_left_out(other: bytes) -> None:
-    found = of_lines([other, b"", line(samples.hang(), NOON).encode()])
+    found = of_lines([other, b"", run_record(samples.hang(), NOON).encode()])
     assert (found.runs, found.unread) == (1, 1)
     assert [past.host for past in found.hosts] == ["gpu-0004"]
 
@@ -118,7 +117,7 @@ def test_a_file_that_is_not_there_is_a_usage_error(tmp_path: Path) -> None:
 
 def test_names_from_a_file_of_strangers_do_not_act_on_a_terminal(tmp_path: Path) -> None:
     file = tmp_path / "fleet.jsonl"
-    file.write_text(line(samples.hang(), NOON).replace("gpu-0004", "\\u001b[2Jx") + "\n")
+    file.write_text(run_record(samples.hang(), NOON).replace("gpu-0004", "\\u001b[2Jx") + "\n")
     done = CliRunner().invoke(gpucheck, ["preflight", "--history", str(file)])
     assert "took part in 1, was named in 1" in done.output
     assert "\x1b" not in done.output

@@ -7,7 +7,7 @@ from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Device, RootCause, TaskFacts
 from gpucheck.cluster.task.node_facts import with_snapshot
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 
 

@@ -9,8 +9,7 @@ from gpucheck.cluster.task.rank_run import RankRun, read_answer
 from gpucheck.facts.preflight import Phase
 from gpucheck.machine.supervised import KILL, TERMINATE
 from gpucheck.machine.worker_pool.look import Looks, LostPackets
-from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.machine.worker_pool.worker_messages import Message, read_message
+from gpucheck.machine.worker_pool.process import Message, StopReason, WorkerProcess, read_message
 
 CLOCKS = (
     "gpucheck.machine.worker_pool.process.time",

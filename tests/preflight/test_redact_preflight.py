@@ -7,8 +7,8 @@ import pytest
 from rules_support import snapshot
 
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.preflight import Bandwidth, Preflight
+from gpucheck.facts.system import Environment
 from gpucheck.output.redact import redact, redact_text
 
 

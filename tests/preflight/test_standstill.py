@@ -15,7 +15,7 @@ from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Verdict
 from gpucheck.cluster.task import supervisor as module
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
-from gpucheck.machine.worker_pool.spawners import StartProgram
+from gpucheck.machine.worker_pool.pool import StartProgram
 
 
 class Clock:

@@ -6,7 +6,7 @@ from typing import Any
 from each import each
 from support import machine
 
-from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.probes.driver import cuda_driver
 
 A100: dict[str, Any] = {

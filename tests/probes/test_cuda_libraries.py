@@ -6,10 +6,10 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.cuda_libraries import CudaLibraries
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import CudaLibraries
+from gpucheck.facts.torch import Interpreter
 from gpucheck.probes.loading.cuda_libraries import collect
-from gpucheck.probes.toolkit.reading.cuda_version import cudnn_header, nccl_header
+from gpucheck.probes.loading.reading.versions import cudnn_header, nccl_header
 
 PREFIX = "/home/user/venv"
 SITE = f"{PREFIX}/lib/python3.11/site-packages"

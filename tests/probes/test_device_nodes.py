@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from support import machine
 
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
+from gpucheck.facts.driver import DeviceNode, DeviceNodes
 from gpucheck.machine import LiveHost
 from gpucheck.probes.driver.device_nodes import collect
 

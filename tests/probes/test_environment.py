@@ -6,7 +6,7 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
+from gpucheck.facts.system import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.machine import LiveHost
 from gpucheck.probes.system.environment import collect
 

@@ -10,13 +10,11 @@ from support import machine
 from tiny_elf import fat_binary, tiny_elf
 
 from gpucheck.facts import Section
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.probes.extensions import extensions
 from gpucheck.probes.extensions.reading.files import candidates
-from gpucheck.probes.extensions.reading.symbol_names import is_of_torch, short_name, string_abi
+from gpucheck.probes.extensions.reading.needs import is_of_torch, short_name, string_abi
 
 SITE = "/env/lib/python3.11/site-packages"
 TORCH = f"{SITE}/torch"

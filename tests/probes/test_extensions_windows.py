@@ -9,12 +9,10 @@ from support import machine
 from tiny_elf import fat_binary
 from tiny_pe import tiny_pe
 
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.probes.extensions import extensions
-from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi
+from gpucheck.probes.extensions.reading.needs import short_name, string_abi
 
 PREFIX = r"C:\venv"
 SITE = rf"{PREFIX}\Lib\site-packages"

@@ -6,8 +6,8 @@ from typing import Any
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import OsFamily
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.torch.interpreter import collect
 

@@ -10,7 +10,7 @@ from each import each
 from support import machine
 
 from gpucheck.facts import Answer
-from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.facts.driver import KernelLog
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import LiveHost, Ran
 from gpucheck.probes.driver.kernel_log import collect

@@ -11,17 +11,16 @@ from each import each
 from elf_support import elf
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import Host, LiveHost, RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.torch import interpreter, torch_build
-from gpucheck.selftests.loaded import Difference, compare
+from gpucheck.selftests.observed import Difference, compare
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 MACHINE = "real-torch29-foreign-copies-ok"
 FOREIGN = "/opt/cuda-12.1/lib64"

@@ -9,14 +9,13 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import RecordedHost
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.windows import imports
+from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
-from gpucheck.tables.store import Tables
 
 BASE = r"C:\Python312"
 PREFIX = r"C:\venv"

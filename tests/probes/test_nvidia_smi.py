@@ -8,8 +8,7 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import NvidiaSmi, Nvml
 from gpucheck.machine import Host
 from gpucheck.probes.driver import nvidia_smi
 

@@ -9,11 +9,9 @@ from each import each
 from packaging.specifiers import SpecifierSet
 from support import machine
 
-from gpucheck.derived.pinned_wheels import meets
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import LoadedLibrary, Loading
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.derived.wheels import meets
+from gpucheck.facts.libraries import LoadedLibrary, Loading
+from gpucheck.facts.torch import Interpreter, NvidiaWheels, TorchBuild
 from gpucheck.machine import RecordedHost
 from gpucheck.probes.torch.nvidia_wheels import collect
 

@@ -7,7 +7,7 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.language import say, speaking, spoken
 from gpucheck.probes.driver import nvml
 

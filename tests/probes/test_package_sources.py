@@ -9,10 +9,9 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.addresses import public_address
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
+from gpucheck.facts.secrets import public_address
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.collector import Collector

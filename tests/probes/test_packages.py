@@ -6,12 +6,11 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch import Interpreter, Packages
 from gpucheck.probes.torch.packages import collect
 from gpucheck.probes.torch.reading.dist_info import normalise
 from gpucheck.tables import Tables
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
 USER = "/home/user/.local/lib/python3.11/site-packages"

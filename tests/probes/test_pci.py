@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from support import machine
 
-from gpucheck.facts.pci import PciGpu
+from gpucheck.facts.system import PciGpu
 from gpucheck.machine import Host
 from gpucheck.probes.system.pci import collect
 from gpucheck.tables import Tables
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 BUS = "/sys/bus/pci/devices"
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from support import machine
 
 from gpucheck.probes.torch.reading.dist_info import DistInfo
-from gpucheck.probes.torch.reading.pins import pins
+from gpucheck.probes.torch.reading.requirements import pins
 
 SITE = "/s"
 

@@ -3,14 +3,14 @@
 import machine_files
 import pytest
 
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.torch import Interpreter
 from gpucheck.machine import RecordedHost
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import cuda_libraries
 from gpucheck.probes.toolkit import toolkits
 from gpucheck.probes.torch import interpreter, packages, torch_build
 from gpucheck.tables import Tables
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 
 @pytest.fixture(name="host")

@@ -7,8 +7,8 @@ from each import each
 from packaging.markers import default_environment
 from packaging.requirements import Requirement
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.probes.torch.reading import pins, requirements
+from gpucheck.facts.torch import Interpreter
+from gpucheck.probes.torch.reading import requirements
 
 ENVIRONMENT = {
     "python_version": "3.11", "python_full_version": "3.11.7", "implementation_name": "cpython",
@@ -83,13 +83,15 @@ def test_no_requirement(line: str) -> None:
     [("win-amd64", "AMD64"), ("macosx-14.0-arm64", "arm64"), ("linux-aarch64", "aarch64")],
 )
 def test_the_environment_of_markers(platform: str, machine: str) -> None:
-    environment = pins.marker_environment(Interpreter(version="3.13.0rc1", platform=platform))
+    environment = requirements.marker_environment(
+        Interpreter(version="3.13.0rc1", platform=platform)
+    )
     assert environment["platform_machine"] == machine
     assert environment["python_version"] == "3.13"
 
 
 def test_what_is_unknown_of_the_target_is_not_guessed() -> None:
-    assert pins.marker_environment(Interpreter()) == {"extra": ""}
+    assert requirements.marker_environment(Interpreter()) == {"extra": ""}
 
 
 @each(
@@ -98,4 +100,4 @@ def test_what_is_unknown_of_the_target_is_not_guessed() -> None:
      ("===1.0", "1.0"), ("==1,!=2", "")],
 )  # fmt: skip
 def test_exact_pins(specifier: str, version: str) -> None:
-    assert pins.exact(specifier) == version
+    assert requirements.exact(specifier) == version

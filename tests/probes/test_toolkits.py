@@ -7,9 +7,9 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.probes.toolkit.reading import cuda_version
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.torch import Interpreter
+from gpucheck.probes.loading.reading import versions
 from gpucheck.probes.toolkit.toolkits import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"
@@ -303,7 +303,7 @@ def test_compilers_that_have_to_be_asked(tmp_path: Path) -> None:
      (8000, "8.0.0")],
 )  # fmt: skip
 def test_cudnn_codes(code: int, version: str) -> None:
-    assert cuda_version.cudnn_version(code) == version
+    assert versions.cudnn_version(code) == version
 
 
 @each(
@@ -311,9 +311,9 @@ def test_cudnn_codes(code: int, version: str) -> None:
     [(2708, "2.7.8"), (22105, "2.21.5"), (20903, "2.9.3"), (23007, "2.30.7"), (2402, "2.4.2")],
 )
 def test_nccl_codes(code: int, version: str) -> None:
-    assert cuda_version.nccl_version(code) == version
+    assert versions.nccl_version(code) == version
 
 
 @each(("code", "version"), [(12040, "12.4"), (11080, "11.8"), (10020, "10.2"), (13000, "13.0")])
 def test_cuda_codes(code: int, version: str) -> None:
-    assert cuda_version.cuda_version(code) == version
+    assert versions.cuda_version(code) == version

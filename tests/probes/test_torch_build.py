@@ -6,8 +6,7 @@ import pytest
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.probes.torch.reading.files import version_facts
 from gpucheck.probes.torch.torch_build import collect
 

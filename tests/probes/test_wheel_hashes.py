@@ -7,10 +7,8 @@ from pathlib import Path
 from each import each
 from support import machine
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels
 from gpucheck.facts.request import Request
-from gpucheck.facts.wheel_hashes import WheelHashes
+from gpucheck.facts.torch import DamagedLibrary, Interpreter, NvidiaWheels, WheelHashes
 from gpucheck.probes.torch.wheel_hashes import collect
 
 SITE = "/home/user/venv/lib/python3.11/site-packages"

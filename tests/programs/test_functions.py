@@ -20,9 +20,9 @@ from each import each
 from left_behind import MARK, alive, wait_until
 
 import gpucheck
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.torch import Interpreter
 from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError
 from gpucheck.machine import supervised
 from gpucheck.programs.examination import _understood

@@ -9,8 +9,8 @@ import pytest
 import test_machines
 from each import each
 
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.interface.errors import UsageError
 from gpucheck.programs.functions import compat
 from gpucheck.programs.questions import (

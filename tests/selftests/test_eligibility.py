@@ -7,11 +7,10 @@ from rule_facts import A100, CPU_TORCH, CUDA_TORCH, NO_TORCH, cuda_sees, nvml
 from rules_support import TABLES
 
 from gpucheck.facts import Section
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import GpuProcess, Nvml
+from gpucheck.facts.driver import DeviceNode, DeviceNodes, GpuProcess, Nvml
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Origin, ProbeRuns, Snapshot
+from gpucheck.facts.torch import Interpreter
 from gpucheck.selftests import eligibility
 
 PYTHON = Interpreter(status="ok", executable="/home/user/venv/bin/python")

@@ -19,9 +19,8 @@ from gpucheck.engine import diagnose
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.machine import LiveHost
-from gpucheck.selftests.catalogue import headers
 from gpucheck.selftests.launcher import Launcher
-from gpucheck.selftests.plan import Wish
+from gpucheck.selftests.plan import Wish, headers
 
 pytestmark = pytest.mark.process
 

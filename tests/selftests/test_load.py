@@ -1,7 +1,7 @@
 """What NVML says under load."""
 
-from gpucheck.facts.nvml import NvmlGpu
-from gpucheck.selftests.watching import strain
+from gpucheck.facts.driver import NvmlGpu
+from gpucheck.selftests.observed import strain
 
 
 def test_the_strain_of_a_load() -> None:

@@ -8,8 +8,8 @@ from rules_support import TABLES
 from selftest_facts import ran, result
 
 from gpucheck.facts.selftests import Measurement, SelfTest, SelfTests
-from gpucheck.selftests.peaks import with_shares
-from gpucheck.tables.gpu_rates import GpuRates
+from gpucheck.selftests.observed import with_shares
+from gpucheck.tables.gpus import GpuRates
 
 H100 = "NVIDIA H100 80GB HBM3"
 

@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from gpucheck.facts.selftests import Level
-from gpucheck.selftests import catalogue
-from gpucheck.selftests.catalogue import IMPORT, Per, SelfTestHeader, headers
-from gpucheck.selftests.plan import Wish, order, plan
+from gpucheck.selftests import plan as catalogue
+from gpucheck.selftests.plan import IMPORT, Per, SelfTestHeader, Wish, headers, order, plan
 from gpucheck.worker import selftests
 
 
@@ -96,7 +95,7 @@ def test_every_shipped_self_test_has_its_header() -> None:
 @pytest.mark.process
 def test_no_self_test_needs_torch_to_show_its_header() -> None:
     code = (
-        "import sys; from gpucheck.selftests.catalogue import headers; headers(); "
+        "import sys; from gpucheck.selftests.plan import headers; headers(); "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0

@@ -11,9 +11,8 @@ from fake_patient import Patient
 from selftest_facts import result
 
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.selftests.outcome import ended
+from gpucheck.selftests.outcome import ended, settled
 from gpucheck.selftests.plan import Job, Wish
-from gpucheck.selftests.ranks import settled
 
 RANKS = {"one": "ranks"}
 

@@ -10,12 +10,11 @@ from rules_support import ask
 from selftest_facts import ran, result
 
 from gpucheck.facts import Answer
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvml import NvmlGpu
+from gpucheck.facts.driver import KernelLog, NvmlGpu
 from gpucheck.findings.form import Hit
 from gpucheck.machine import LiveHost
-from gpucheck.selftests import watching
-from gpucheck.selftests.watching import Watch, summary
+from gpucheck.selftests import observed
+from gpucheck.selftests.observed import Watch, summary
 
 
 def look(*changes: dict[str, object]) -> list[NvmlGpu]:
@@ -102,7 +101,7 @@ class Host(LiveHost):
 
 @pytest.mark.process
 def test_it_looks_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watching, "_EVERY", 0.01)
+    monkeypatch.setattr(observed, "_EVERY", 0.01)
     watch = Watch(Host(hangs=False), 10)
     end = time.monotonic() + 5
     found = None

@@ -6,7 +6,7 @@ from typing import Any
 from each import each
 
 from gpucheck.language import Sentence, as_said
-from gpucheck.selftests.worker_words import sentence_in
+from gpucheck.selftests.outcome import sentence_in
 from gpucheck.worker.channel import plain
 from gpucheck.worker.words import say, with_said
 

@@ -10,14 +10,11 @@ import pytest
 from each import each
 
 from gpucheck.tables import Table, Tables, serialise, tables_dir
-from gpucheck.tables.catalogue import all_tables
-from gpucheck.tables.check import problems
-from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.pci_devices import PciDevices
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.check import all_tables, problems
+from gpucheck.tables.cuda import CudaDrivers, ToolkitRow
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.gpus import GpuArchitectures, PciDevices
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import at_least, numbers
 
 each_table = each("cls", all_tables().values(), ids=lambda cls: cls.name)

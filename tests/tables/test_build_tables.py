@@ -6,15 +6,13 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.compilers import HostCompilers, ToolkitTargets
 from gpucheck.tables.extensions import Extensions
-from gpucheck.tables.host_compilers import HostCompilers
-from gpucheck.tables.jetson_wheels import JetsonWheels
-from gpucheck.tables.numpy2 import Numpy2
-from gpucheck.tables.toolkit_targets import ToolkitTargets
+from gpucheck.tables.jetson import JetsonWheels
+from gpucheck.tables.packages import Numpy2, Triton
+from gpucheck.tables.torch import WheelIndexes
 from gpucheck.tables.torch_companions import TorchCompanions
 from gpucheck.tables.torch_pins import TorchPins
-from gpucheck.tables.triton import Triton
-from gpucheck.tables.wheel_indexes import WheelIndexes
 
 
 @each(

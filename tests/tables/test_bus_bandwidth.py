@@ -6,7 +6,7 @@ from tables.some import some
 
 from gpucheck.tables import Tables
 from gpucheck.tables.bus_bandwidth import BusBandwidthRow, BusBandwidths
-from gpucheck.tables.gpu_rates import GpuRates
+from gpucheck.tables.gpus import GpuRates
 
 MIB, GIB = 1 << 20, 1 << 30
 H200, A100 = "NVIDIA H200", "NVIDIA A100-SXM4-80GB"

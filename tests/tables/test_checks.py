@@ -9,7 +9,7 @@ import msgspec
 from each import each
 
 from gpucheck.tables import Table, Tables
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 # Tables of which no tenth could be compared with a second source, and why (see docs/tables.md).
 UNCHECKED: dict[str, str] = {}

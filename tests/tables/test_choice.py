@@ -9,11 +9,9 @@ from tables.some import some
 from gpucheck.advice.offers import Machine, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.tables.compilers import Compilers
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.toolkit_targets import ToolkitTargets
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTargets
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.torch import TorchBuilds
 
 LINUX = "linux_x86_64"
 

@@ -4,8 +4,8 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
+from gpucheck.tables.cuda import MinorCompatLimits
 from gpucheck.tables.forward_compat import ForwardCompat, GpuKind
-from gpucheck.tables.minor_compat_limits import MinorCompatLimits
 
 
 def test_limits(tables: Tables) -> None:

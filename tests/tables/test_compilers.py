@@ -1,10 +1,8 @@
 import pytest
 
 from gpucheck.tables import Tables
-from gpucheck.tables.compilers import Compilers
-from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.toolkit_targets import ToolkitTargets
+from gpucheck.tables.compilers import Compilers, CubinRules, ToolkitTargets
+from gpucheck.tables.gpus import GpuArchitectures
 
 
 @pytest.fixture

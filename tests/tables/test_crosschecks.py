@@ -8,9 +8,9 @@ import pytest
 from each import each
 
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.compilers import CubinRules, Runs
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.torch import TorchBuilds
 from gpucheck.tables.versions import compare, numbers
 
 UV: dict[str, tuple[str, str]] = {

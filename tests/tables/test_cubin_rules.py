@@ -4,7 +4,7 @@ import pytest
 from each import each
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.compilers import CubinRules, Runs
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.output import terminal
 from gpucheck.probes.collector import Collector
 from gpucheck.tables import Tables, TablesError
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 SOURCE = Tables().directory
 DAMAGE = ("", "x", "²", "1..2", "9" * 5000)

@@ -16,8 +16,7 @@ from each import each
 from gpucheck.cli import gpucheck
 from gpucheck.facts.snapshot import MOST_COMMAS, MOST_OBJECTS, decode
 from gpucheck.tables import Tables, TablesError
-from gpucheck.tables.catalogue import all_tables
-from gpucheck.tables.check import problems
+from gpucheck.tables.check import all_tables, problems
 
 SOURCE = Tables().directory
 ODD = ["", "x", "²", "9" * 20, "a.b", "12.x", ">=x", "12.4\n", "-1", "1e3"]

@@ -5,9 +5,8 @@ import pytest
 from each import each
 
 from gpucheck.tables import Tables
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport, Drives
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
+from gpucheck.tables.gpus import GpuArchitectures
 
 BOUNDED = ("7.5", "8.9", "12.1")
 """Capabilities whose first branch these tests take for unsourced, whatever the tables have."""

@@ -7,8 +7,8 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.driver import DriverBranches
 
 
 @pytest.fixture

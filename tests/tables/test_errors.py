@@ -4,9 +4,7 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Xids
 
 
 @each(

@@ -7,14 +7,19 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.chips import Chips
-from gpucheck.tables.cudnn_support import CudnnSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures, ModuleSupport
-from gpucheck.tables.gpu_products import GpuProducts, plain_product
-from gpucheck.tables.gpu_rates import GpuRates
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.pci_devices import PciDevices
-from gpucheck.tables.product_names import capability_of, spellings
+from gpucheck.tables.cudnn import CudnnSupport
+from gpucheck.tables.gpus import (
+    Chips,
+    GpuArchitectures,
+    GpuProducts,
+    GpuRates,
+    ModuleSupport,
+    PciDevices,
+    capability_of,
+    plain_product,
+    spellings,
+)
+from gpucheck.tables.jetson import Jetpacks
 
 
 def test_architectures(tables: Tables) -> None:

@@ -8,26 +8,21 @@ from slugs import SLUGS
 from tables.some import some
 
 from gpucheck.tables import Table, Tables
-from gpucheck.tables.catalogue import all_tables
-from gpucheck.tables.cuda_components import CudaComponents, component_of
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
-from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.check import all_tables
+from gpucheck.tables.compilers import ToolkitTargets
+from gpucheck.tables.cuda import CudaComponents, CudaDrivers, component_of
+from gpucheck.tables.cudnn import CudnnSublibraries
+from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.extensions import ExtensionRow, Extensions
 from gpucheck.tables.forward_compat import ForwardCompat, PackageRow
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.jetson_wheels import JetsonWheels
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.jetson import Jetpacks, JetsonWheels
 from gpucheck.tables.nccl import Nccl, NcclCodeRow, TorchNcclRow
-from gpucheck.tables.numpy2 import Numpy2
-from gpucheck.tables.toolkit_targets import ToolkitTargets
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.packages import Numpy2, Triton
+from gpucheck.tables.torch import TorchBuilds, TorchReleases, WheelIndexes
 from gpucheck.tables.torch_companions import CompanionRow, TorchCompanions
 from gpucheck.tables.torch_pins import PinRow, TorchPins
-from gpucheck.tables.torch_releases import TorchReleases
-from gpucheck.tables.triton import Triton
 from gpucheck.tables.versions import numbers
-from gpucheck.tables.wheel_indexes import WheelIndexes
 
 # nvcc compiles for 8.8 from CUDA 13.0 on; no product with it is known.
 NO_PRODUCT = {"8.8"}

@@ -4,11 +4,10 @@ from each import each
 from tables.some import some
 
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_components import CudaComponents
-from gpucheck.tables.cuda_sonames import CudaSonames
+from gpucheck.tables.cuda import CudaComponents, CudaSonames
+from gpucheck.tables.cudnn import CudnnSublibraries
 from gpucheck.tables.cudnn_rules import CudnnRules
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
-from gpucheck.tables.library_errors import LibraryErrors
+from gpucheck.tables.error_codes import LibraryErrors
 from gpucheck.tables.nccl import Nccl
 from gpucheck.tables.runtime_opens import RuntimeOpens
 from gpucheck.tables.versions import numbers

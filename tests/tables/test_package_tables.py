@@ -6,8 +6,7 @@ from each import each
 
 from gpucheck.tables import Tables
 from gpucheck.tables.extensions import ExtensionRow, Extensions
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.system_packages import SystemPackages
+from gpucheck.tables.packages import KnownPackages, SystemPackages
 from gpucheck.tables.torch_companions import TorchCompanions
 
 

@@ -9,8 +9,8 @@ import pytest
 from each import each
 
 from gpucheck.tables import Tables, TablesError, tables_dir
-from gpucheck.tables.chips import Chips
-from gpucheck.tables.store import LARGEST_FILE
+from gpucheck.tables.base import LARGEST_FILE
+from gpucheck.tables.gpus import Chips
 
 INDEX = '{"schema": "gpucheck.tables/1", "version": "1", "date": "2026-01-01", "tables": ["chips"]}'
 SOURCES = '"sources": {"a": {"title": "A", "read": "2026-01-01"}}'
@@ -108,7 +108,7 @@ def test_another_table_or_schema_is_refused(tmp_path: Path) -> None:
 @pytest.mark.process
 def test_importing_the_tables_does_not_import_packaging() -> None:
     code = (
-        "import sys, gpucheck.tables, gpucheck.tables.catalogue, gpucheck.advice.offers;"
+        "import sys, gpucheck.tables, gpucheck.tables.check, gpucheck.advice.offers;"
         "sys.exit('packaging' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

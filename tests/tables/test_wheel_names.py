@@ -3,7 +3,7 @@
 import pytest
 from each import each
 
-from gpucheck.tables.wheel_names import (
+from gpucheck.tables.packages import (
     cuda_of,
     is_kept_compatible,
     overwritten_by,

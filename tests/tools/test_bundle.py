@@ -16,7 +16,7 @@ import pytest
 
 import gpucheck
 from gpucheck import _about
-from gpucheck.machine.own_command import own_command
+from gpucheck.machine.process_identity import own_command
 
 pytestmark = pytest.mark.process
 

@@ -9,7 +9,7 @@ import pytest
 from elf_support import elf
 from test_machines import TABLES
 
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.request import Request
 from gpucheck.machine import RecordedHost, Recording
 from gpucheck.machine.candidates import TargetWish

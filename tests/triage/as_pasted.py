@@ -3,17 +3,14 @@
 Written from the format of these programs; what they do not ask stays out.
 """
 
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
+from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 from gpucheck.tables import Tables
-from gpucheck.tables.nvml_errors import NvmlErrors
+from gpucheck.tables.error_codes import NvmlErrors
 
 _NOTHING = "Could not collect"
 _NVML_MESSAGES = {

@@ -9,7 +9,7 @@ from each import each
 from gpucheck import triage
 from gpucheck.facts.pasted import Pasted
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
+from gpucheck.tables.error_codes import CudaErrorRow, CudaErrors
 from gpucheck.ticket.cuda_errors import meant, with_names
 from gpucheck.ticket.intake import read_text
 

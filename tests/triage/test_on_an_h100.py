@@ -10,7 +10,7 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 
 FOLDER = Path(__file__).parent / "on_an_h100"
 TEXTS = {path.stem: path.read_text(encoding="utf-8") for path in sorted(FOLDER.glob("*.txt"))}

@@ -8,7 +8,7 @@ from test_machines import NAMES, TABLES, reported
 
 from gpucheck.engine import Report
 from gpucheck.log_patterns.loading import all_messages
-from gpucheck.output import json_format, markdown, terminal, ticket_text
+from gpucheck.output import json_text, markdown, terminal, ticket_text
 from gpucheck.ticket import ticket_reply
 from gpucheck.ticket.judge import triage
 
@@ -21,7 +21,7 @@ FORMS: dict[str, Callable[[Report], str]] = {
         f"> {line}\n" for line in terminal.render(report).splitlines()
     ),
     "markdown": markdown.render,
-    "json": lambda report: f"Mine:\n```json\n{json_format.render(report)}\n```\nHelp!\n",
+    "json": lambda report: f"Mine:\n```json\n{json_text.render(report)}\n```\nHelp!\n",
 }
 SOME = tuple(NAMES)[::7]
 OF_TRIAGE: dict[str, Callable[[Report], str]] = {
@@ -35,7 +35,7 @@ OF_TRIAGE: dict[str, Callable[[Report], str]] = {
         f"> {line}\n" for line in ticket_reply.reply(report).splitlines()
     ),
     "markdown": markdown.render,
-    "json": json_format.render,
+    "json": json_text.render,
 }
 SAMPLES = [message.sample for finding in all_messages().values() for message in finding.messages]
 """Every message that is known; each is tried in one of the forms."""
@@ -100,7 +100,7 @@ def test_what_stands_around_it_is_read_as_well() -> None:
 
 def test_a_report_of_such_a_text_names_it_again() -> None:
     first = triage(terminal.render(broken()), TABLES)
-    again = triage(json_format.render(first), TABLES)
+    again = triage(json_text.render(first), TABLES)
     assert again.root_causes == first.root_causes
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from each import each
 
 from gpucheck import triage
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.facts.system import System
 
 FOLDER = Path(__file__).parent / "printed"

@@ -8,8 +8,8 @@ import pytest
 from each import each
 
 from gpucheck import triage
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.system import Pci
 from gpucheck.log_patterns.roles import Role, role_of
 from gpucheck.ticket.intake import read_text
 

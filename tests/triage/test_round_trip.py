@@ -5,7 +5,7 @@ from as_pasted import collect_env, nvidia_smi
 from each import each
 from test_machines import NAMES, TABLES, reported
 
-from gpucheck.output import json_format
+from gpucheck.output import json_text
 from gpucheck.ticket.judge import triage
 
 pytestmark = pytest.mark.exhaustive
@@ -22,7 +22,7 @@ LEAST_SHOWN = 10
 @each("name", NAMES, shards=4)
 def test_the_saved_report_names_the_same_root_cause(name: str) -> None:
     report = reported(name)
-    assert triage(json_format.render(report), TABLES).root_causes == report.root_causes
+    assert triage(json_text.render(report), TABLES).root_causes == report.root_causes
 
 
 def as_text(name: str) -> str:

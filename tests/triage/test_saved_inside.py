@@ -9,14 +9,14 @@ from each import each
 from test_machines import NAMES, TABLES, expected, reported
 
 from gpucheck.facts.snapshot import decode
-from gpucheck.output import json_format
+from gpucheck.output import json_text
 from gpucheck.ticket.given import IntakeError
 from gpucheck.ticket.judge import triage
 from gpucheck.ticket.saved_inside import find_saved
 
 NAME = "r535-cu124" if "r535-cu124" in NAMES else NAMES[0]
 BROKEN = "gtx1080-cu130"
-REPORT = json_format.render(reported(BROKEN))
+REPORT = json_text.render(reported(BROKEN))
 SNAPSHOT = json.dumps(json.loads(REPORT)["snapshot"], indent=2)
 CAUSES = reported(BROKEN).root_causes
 OUT_OF_MEMORY = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
@@ -74,7 +74,7 @@ def test_what_stands_around_it_counts_and_keeps_its_lines(saved: str) -> None:
 
 
 def test_a_healthy_machine_does_not_hide_what_failed() -> None:
-    healthy = json_format.render(reported(NAME))
+    healthy = json_text.render(reported(NAME))
     assert reported(NAME).verdict == "healthy"
     assert triage(healthy, TABLES).verdict == "healthy"
     found = triage(f"{OUT_OF_MEMORY}```\n{healthy}\n```\n", TABLES)
@@ -83,12 +83,12 @@ def test_a_healthy_machine_does_not_hide_what_failed() -> None:
 
 @each("name", lambda: [name for name in NAMES if expected(name).verdict == "unknown"])
 def test_an_undecided_machine_stays_so_in_a_text(name: str) -> None:
-    found = triage(f"My training fails:\n```\n{json_format.render(reported(name))}\n```\n", TABLES)
+    found = triage(f"My training fails:\n```\n{json_text.render(reported(name))}\n```\n", TABLES)
     assert (found.verdict, found.snapshot.origin) == ("unknown", "recorded")
 
 
 def test_the_machines_of_several_reports_are_all_judged() -> None:
-    two = f"{SNAPSHOT}\n{json_format.render(reported(NAME))}\n"
+    two = f"{SNAPSHOT}\n{json_text.render(reported(NAME))}\n"
     assert triage(two, TABLES).root_causes == CAUSES
     assert len(find_saved(two)) == 2
 

@@ -5,8 +5,7 @@ from typing import Any
 from rules_support import TABLES
 
 from gpucheck.engine import ask_each, diagnose, sections_behind
-from gpucheck.facts.sections import all_sections
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Hit, Outcome
 from gpucheck.ticket.judge import triage

@@ -6,7 +6,7 @@ from each import each
 from gpucheck import triage
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence
-from gpucheck.output import json_format
+from gpucheck.output import json_text
 from gpucheck.ticket.given import IntakeError
 
 HEALTHY = """
@@ -201,7 +201,7 @@ def test_two_nodes_with_different_nccl_are_told() -> None:
 
 
 def judged_again(report: Report) -> Report:
-    return triage(json_format.render(report))
+    return triage(json_text.render(report))
 
 
 def test_a_saved_report_of_a_text_names_the_same_cause_again() -> None:

@@ -11,7 +11,7 @@ from each import each
 from fake_patient import Patient
 
 from gpucheck.machine import LiveHost
-from gpucheck.machine.worker_pool.spawners import ForkingSpawner, SeparateSpawner, Spawner
+from gpucheck.machine.worker_pool.pool import ForkingSpawner, SeparateSpawner, Spawner
 from gpucheck.worker import BOOTSTRAP, census
 
 Message = dict[str, Any]

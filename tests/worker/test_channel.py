@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from gpucheck.machine.worker_pool.worker_messages import MessageStream, read_message
+from gpucheck.machine.worker_pool.process import MessageStream, read_message
 from gpucheck.worker.channel import Channel, plain
 
 MARK = "0123456789abcdef"

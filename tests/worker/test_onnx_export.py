@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from worker_support import as_bf16, as_tf32, bench, failure, torch
 
-from gpucheck.worker import onnx_runtime, small_model
+from gpucheck.worker import onnx_runtime
 from gpucheck.worker.bench import Failed, Skipped
 from gpucheck.worker.selftests import onnx_export
 
@@ -90,11 +90,11 @@ def test_an_activation_in_a_narrower_format(
 ) -> None:
     assert real
     name = {"sigmoid": "Sigmoid", "tanh": "Tanh"}[activation]
-    monkeypatch.setattr(small_model, "ACTIVATIONS", (activation,))
+    monkeypatch.setattr(onnx_runtime, "ACTIVATIONS", (activation,))
     right = onnx_runtime.computed
 
     def computed(workbench: Any, session: Any, data: Tensor) -> Tensor:  # noqa: ANN401
-        model = small_model.task(torch, workbench.seed, activation).model
+        model = onnx_runtime.task(torch, workbench.seed, activation).model
         assert type(model[1]).__name__ == name
         with torch.no_grad():
             off = model[2](rounded(model[1](model[0](data)))) - model(data)
@@ -125,19 +125,19 @@ def test_results_that_are_none(
 
 def test_the_bounds_hold_for_what_torch_computes() -> None:
     for seed in range(20):
-        for activation in small_model.ACTIVATIONS:
-            task = small_model.task(torch, seed, activation)
+        for activation in onnx_runtime.ACTIVATIONS:
+            task = onnx_runtime.task(torch, seed, activation)
             with torch.no_grad():
-                small_model.judge(bench(seed), task, task.model(task.data), "by torch")
+                onnx_runtime.judge(bench(seed), task, task.model(task.data), "by torch")
 
 
 def test_tf32_is_within_the_wide_bound_only() -> None:
-    task = small_model.task(torch, 0, "tanh")
+    task = onnx_runtime.task(torch, 0, "tanh")
     with torch.no_grad():
         got = task.model[2](as_tf32(task.model[1](task.model[0](task.data))))
-    small_model.judge(bench(), small_model.task(torch, 0, "tanh", coarse=True), got, "in TF32")
+    onnx_runtime.judge(bench(), onnx_runtime.task(torch, 0, "tanh", coarse=True), got, "in TF32")
     with pytest.raises(Failed, match="wrong"):
-        small_model.judge(bench(), task, got, "in TF32")
+        onnx_runtime.judge(bench(), task, got, "in TF32")
 
 
 def without(monkeypatch: pytest.MonkeyPatch, *names: str) -> None:

@@ -14,7 +14,7 @@ from gpucheck.language.paragraphs import parts
 from gpucheck.log_patterns.form import FindingMessages, Message, compiled, headline
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.output.pages import finding_page, items_of
-from gpucheck.output.terms import term
+from gpucheck.output.words import term
 
 FAMILIES = ("driver", "torch", "libraries", "runtime", "cluster", "gpucheck")
 ANOTHER_TORCH = (

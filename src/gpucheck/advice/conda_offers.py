@@ -6,7 +6,7 @@ from typing import Final
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds
-from gpucheck.tables.torch_builds import BuildRow
+from gpucheck.tables.torch import BuildRow
 
 CHANNEL: Final = "conda-forge"
 

@@ -6,15 +6,11 @@ from gpucheck.advice.driver_packages import Wanted, install_commands
 from gpucheck.derived import Derived, Gpu, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Pci, System
 from gpucheck.language import Sentence, in_series, in_turn, listed, say
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_packages import DriverPackages
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures, Support
+from gpucheck.tables.driver import DriverBranches, DriverPackages, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures, Support
 
 DRIVER_PAGE = "https://www.nvidia.com/drivers"
 DRIVER_GUIDE = "https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/"

@@ -7,7 +7,7 @@ that is what ``newest`` says. Nothing is offered for a system that the table doe
 import msgspec
 
 from gpucheck.facts.system import System
-from gpucheck.tables.driver_packages import DriverPackageRow, DriverPackages
+from gpucheck.tables.driver import DriverPackageRow, DriverPackages
 
 DEBIAN, UBUNTU = ("debian",), ("ubuntu", "linuxmint")
 """The distributions whose packages of the driver have Debian's names, and those with Ubuntu's."""

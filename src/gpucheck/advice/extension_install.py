@@ -9,12 +9,11 @@ from gpucheck.derived.build_tools import BuildTools
 from gpucheck.derived.extension_packages import CompiledPackage
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, or_else
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import Form, KnownPackages
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.packages import Form, KnownPackages
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import minor
 
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from gpucheck.advice.offers import Card
 from gpucheck.language import in_turn, say
 from gpucheck.tables import Tables
+from gpucheck.tables.gpus import capability_of, spellings
 from gpucheck.tables.meant_products import meant_by, unlisted
-from gpucheck.tables.product_names import capability_of, spellings
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
 _LONGEST = 100  # of what a refusal quotes; the longest product name in the tables has 55

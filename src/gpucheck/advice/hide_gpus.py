@@ -5,7 +5,7 @@ import itertools
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.language import in_series, in_turn, say
 
 

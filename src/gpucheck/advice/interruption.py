@@ -12,13 +12,12 @@ from gpucheck.advice.windows_commands import (
     on_windows,
 )
 from gpucheck.derived import Derived
-from gpucheck.derived.cluster import Cluster
+from gpucheck.derived.surroundings import Cluster
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.container import Container
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.preflight import Preflight
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, System
 from gpucheck.language import in_series, in_turn, say, say_many
 
 COLLECT = "sudo nvidia-bug-report.sh"

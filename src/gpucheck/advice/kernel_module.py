@@ -10,9 +10,8 @@ from gpucheck.advice.driver_packages import UBUNTU
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, and_then
-from gpucheck.facts.container import Container
 from gpucheck.facts.driver import Driver
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, System
 from gpucheck.language import in_series, in_turn, say
 
 _HEADERS = {

@@ -7,10 +7,10 @@ from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, or_else
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.loading import LoadedLibrary
+from gpucheck.facts.libraries import LoadedLibrary
+from gpucheck.facts.system import Environment
 from gpucheck.language import in_turn, say
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 WHERE = say("here and wherever it is set (~/.bashrc, the image, a module file)")
 

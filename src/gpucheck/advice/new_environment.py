@@ -11,8 +11,8 @@ from gpucheck.advice.target_python import Python
 from gpucheck.advice.torch_install import requirement
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix, or_else
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.tables import Tables
 

@@ -7,8 +7,7 @@ from gpucheck.advice.target_python import Python
 from gpucheck.advice.torch_install import TorchFixes
 from gpucheck.derived import Derived
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import in_turn, listed, say
 
 _OF_THE_SYSTEM = ("/lib", "/usr/lib")

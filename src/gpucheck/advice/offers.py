@@ -9,18 +9,13 @@ from msgspec.structs import replace
 from gpucheck.advice.companions import Companion, Companions
 from gpucheck.language import say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.compilers import Compilers
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.cudnn_support import CudnnSupport
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetson_wheels import JetsonWheelRow, JetsonWheels
-from gpucheck.tables.toolkit_targets import ToolkitTargets
-from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
-from gpucheck.tables.torch_releases import ReleaseRow, TorchReleases
+from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTargets
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.cudnn import CudnnSupport
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import JetsonWheelRow, JetsonWheels
+from gpucheck.tables.torch import BuildRow, ReleaseRow, TorchBuilds, TorchReleases
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse, released
 
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]

@@ -1,13 +1,12 @@
 """Which index a command names, and where no index is named because a mirror is configured."""
 
 from gpucheck.derived import Derived
-from gpucheck.facts.addresses import is_plain, place_and_path
-from gpucheck.facts.environment import HIDDEN
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
 from gpucheck.facts.request import Request
+from gpucheck.facts.secrets import is_plain, place_and_path
+from gpucheck.facts.system import HIDDEN
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import Sentence, say
-from gpucheck.tables.wheel_indexes import WheelIndexes
+from gpucheck.tables.torch import WheelIndexes
 
 WHEEL_INDEX = "https://download.pytorch.org/whl/"
 

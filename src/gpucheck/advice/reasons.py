@@ -4,13 +4,11 @@ from collections.abc import Collection
 
 from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
 from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport, Drives
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.location import HOW_TO_RENEW
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.base import HOW_TO_RENEW
+from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.tables.torch import TorchBuilds
 from gpucheck.tables.versions import capability_numbers, numbers, released
 
 _PLATFORMS = {

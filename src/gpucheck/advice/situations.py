@@ -9,8 +9,8 @@ from gpucheck.advice.offers import Card, Situation
 from gpucheck.derived import Derived, DriverState, Gpu, Gpus
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import in_series, say, say_many
 from gpucheck.tables import OperatingSystem
 

@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from gpucheck.advice.conda_offers import CHANNEL, conda_install
 from gpucheck.advice.offers import Offer
 from gpucheck.derived import Derived
-from gpucheck.derived.pinned_wheels import meets
-from gpucheck.derived.windows_shells import in_either, set_in_cmd
+from gpucheck.derived.surroundings import in_either, set_in_cmd
+from gpucheck.derived.wheels import meets
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
-from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, PackageSources, TorchBuild
 from gpucheck.language import Sentence, in_turn, listed, say
+from gpucheck.tables.packages import overwritten_by
 from gpucheck.tables.torch_companions import Package
-from gpucheck.tables.wheel_names import overwritten_by
 
 COMPANIONS: tuple[Package, ...] = ("torchvision", "torchaudio")
 _CONDA_NAMES = ("pytorch", "torchvision", "torchaudio", "cpuonly", "pytorch-cpu")

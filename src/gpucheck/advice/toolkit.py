@@ -4,7 +4,7 @@ from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.tables.versions import minor
 

@@ -10,9 +10,9 @@ from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.facts.torch import NeededPackage, TorchBuild
 from gpucheck.language import in_series, say
-from gpucheck.tables.system_packages import SystemPackages
+from gpucheck.tables.packages import SystemPackages
 
 _VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _REDISTRIBUTABLE = "https://aka.ms/vs/17/release/vc_redist.x64.exe"

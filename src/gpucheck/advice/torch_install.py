@@ -16,16 +16,13 @@ from gpucheck.advice.target_python import COMPANIONS, Python
 from gpucheck.derived import Derived, Gpu
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.container import Container
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Container, System
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, in_series, in_turn, say
 from gpucheck.tables import OperatingSystem, Tables
-from gpucheck.tables.jetson_wheels import JetsonWheels
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.jetson import JetsonWheels
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.torch_companions import TorchCompanions
-from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import released
 
 START_PAGE = "https://pytorch.org/get-started/locally/"

@@ -11,8 +11,7 @@ from gpucheck.language import say, say_many
 from gpucheck.output.html.builder import Node, el
 from gpucheck.output.html.page import First, page
 from gpucheck.output.html.parts import facts, folded, pairs, section, table, when, words
-from gpucheck.output.terms import term
-from gpucheck.output.words import clean, in_line
+from gpucheck.output.words import clean, in_line, term
 
 _ROWS, _LONG = 2000, 300  # chosen: a page that a browser opens at once, whatever a saved report has
 

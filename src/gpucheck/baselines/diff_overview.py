@@ -5,18 +5,26 @@ from collections.abc import Callable, Sequence
 
 from gpucheck.baselines.diff import Change
 from gpucheck.engine import Report
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names, headline
-from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
-from gpucheck.output.words import bracketed, clean, counted, headed, in_line, in_parts, shown
+from gpucheck.output.words import (
+    VERDICTS,
+    bracketed,
+    clean,
+    counted,
+    headed,
+    in_line,
+    in_parts,
+    shown,
+    term,
+)
 
 _COLUMN = 10  # columns: labels such as Verdict, and a gap
 _FEW = 5

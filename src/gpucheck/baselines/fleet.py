@@ -12,7 +12,7 @@ from gpucheck.baselines.diff import VOLATILE
 from gpucheck.baselines.documents import Difference
 from gpucheck.baselines.store import State
 from gpucheck.facts import Facts, Private
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.torch import Packages
 from gpucheck.output.summary import gpu_names
 
 FEWEST = 3

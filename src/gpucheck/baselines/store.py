@@ -19,9 +19,9 @@ import msgspec
 
 from gpucheck.baselines.documents import SavedState
 from gpucheck.engine import Report, Verdict
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.snapshot import FILE_LIMIT, Snapshot, SnapshotError, load
 from gpucheck.facts.system import System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine.owners import folder_of_others
 from gpucheck.output.json_text import json_text

@@ -10,14 +10,13 @@ from gpucheck.baselines.documents import Comparison, Difference, Figure
 from gpucheck.baselines.explain import Explanation
 from gpucheck.baselines.store import State, row, when
 from gpucheck.engine import Report
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import driver_release, gpu_names, headline
-from gpucheck.output.terms import VERDICTS
 from gpucheck.output.ticket_text import with_slug
-from gpucheck.output.words import bracketed, clean, counted, shown
+from gpucheck.output.words import VERDICTS, bracketed, clean, counted, shown
 
 _MOST_CHANGES = 6  # chosen: the most likely changes come first, and how many are left out is said
 _MOST_HOSTS = 8  # chosen: hosts with one value are grouped before, so few pages need more

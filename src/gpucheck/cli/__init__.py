@@ -19,8 +19,7 @@ import click
 
 from gpucheck._about import modules_of
 from gpucheck.cli.version import version_options
-from gpucheck.interface.ending import BY_SIGNAL, ENDING
-from gpucheck.interface.live_out import to_nowhere
+from gpucheck.interface.errors import BY_SIGNAL, ENDING
 from gpucheck.interface.options import LANGUAGES, examples, language_before, tables_before
 from gpucheck.interface.spelling import Group, is_file, slug_of
 from gpucheck.interface.text import (
@@ -29,6 +28,7 @@ from gpucheck.interface.text import (
     no_room,
     page_width,
     printable,
+    to_nowhere,
     words_of,
 )
 from gpucheck.language import Language, Sentence, current_language, say, speak, spoken
@@ -230,7 +230,7 @@ def gpucheck() -> None:
 def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line; any internal error becomes one sentence, never a traceback."""
     if _WINDOWS:
-        from gpucheck.machine.console import no_error_dialogs  # noqa: PLC0415
+        from gpucheck.machine.windows import no_error_dialogs  # noqa: PLC0415
 
         no_error_dialogs()
     _open_closed_streams()

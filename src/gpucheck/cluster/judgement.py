@@ -44,8 +44,14 @@ from gpucheck.cluster.task_0 import Conclusion, Loss, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import FailedGroup
-from gpucheck.facts.preflight import Culprit, HeldUp, OutcomeStatus, Preflight, RankOutcome
+from gpucheck.facts.preflight import (
+    Culprit,
+    FailedGroup,
+    HeldUp,
+    OutcomeStatus,
+    Preflight,
+    RankOutcome,
+)
 from gpucheck.facts.snapshot import ProbeRuns, Snapshot
 from gpucheck.findings import link_slow, rank_missing
 from gpucheck.interface.requirements import Requirements

@@ -11,8 +11,7 @@ from msgspec.structs import force_setattr
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.facts.claims import Confidence, Fix
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.preflight import Phase, PhaseSeconds
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look, Phase, PhaseSeconds
 from gpucheck.language import Sentence, as_said
 from gpucheck.language.read_back import said_again
 

@@ -1,11 +1,27 @@
 """What may be asked of a pre-flight; the field's names are those of its options."""
 
+import os
 from typing import Annotated, Literal
 
 import msgspec
 
+from gpucheck.interface.errors import RefusedError
 from gpucheck.interface.request import Level, Option
 from gpucheck.language import say
+
+# Where a pre-flight can run; nothing of it is imported for this.
+
+_WINDOWS = os.name == "nt"
+
+
+def refuse_windows() -> None:
+    """Refuse a pre-flight where its sockets, signals and processes do not exist.
+
+    Raises:
+        RefusedError: this is Windows.
+    """
+    if _WINDOWS:
+        raise RefusedError(say("The pre-flight runs on Linux, not on Windows."))
 
 
 class PreflightRequest(msgspec.Struct, frozen=True, kw_only=True):

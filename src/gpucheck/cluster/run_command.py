@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import select
 import signal
 import sys
 import threading
@@ -9,28 +10,75 @@ import time
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
 from gpucheck.cluster.files import Before, FileError, made
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.lines_command import ProgressLine, print_line
 from gpucheck.cluster.model import StepResult
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest
 from gpucheck.cluster.store.task_messages import Verdict
 from gpucheck.cluster.use_case import PreflightListener, Task
 from gpucheck.doctor.run import open_tables, say_whose_programs
-from gpucheck.interface.live_out import to_nowhere
+from gpucheck.interface.errors import words_of
 from gpucheck.interface.options import rendered
-from gpucheck.interface.text import RefusedError, page_options, refuse_unwritable, write_out
-from gpucheck.interface.words import words_of
-from gpucheck.language import say
+from gpucheck.interface.text import (
+    LiveOut,
+    RefusedError,
+    page_options,
+    printable,
+    refuse_unwritable,
+    to_nowhere,
+    write_out,
+)
+from gpucheck.language import say, spoken
 from gpucheck.machine import Host
 from gpucheck.machine.candidates import TargetWish
 from gpucheck.output.words import headed
+
+# The lines that one task of a pre-flight prints while it runs; none of them can block it.
+
+
+class ProgressLine:
+    """One line on a terminal that shows what is going on."""
+
+    def __init__(self) -> None:
+        self._out = LiveOut(sys.stderr)
+        self._shown = ""
+
+    def show(self, what: str, seconds: float) -> None:
+        """Show it, once it takes more than a second."""
+        line = spoken(say("{what} ({seconds:.0f} s)", what=what, seconds=seconds))
+        if seconds >= 1 and line != self._shown and _can_write(sys.stderr):
+            self._shown = line
+            self._out.write(f"\r\x1b[K{printable(line, limit=120)}")
+
+    def clear(self) -> None:
+        """Remove the line."""
+        if self._shown and _can_write(sys.stderr):
+            self._out.write("\r\x1b[K")
+
+
+def _can_write(terminal: TextIO) -> bool:
+    """Whether a terminal accepts output now: a stopped one (Ctrl-S) would block us."""
+    try:
+        return bool(select.select([], [terminal], [], 0)[1])
+    except (OSError, ValueError):
+        return False
+
+
+def print_line(sentence: str, *, err: bool) -> None:
+    """Print a sentence; if nobody can read it, the exit status does not change."""
+    stream = sys.stderr if err else sys.stdout
+    try:
+        stream.write(printable(spoken(sentence), limit=600) + "\n")
+        stream.flush()
+    except (OSError, ValueError):
+        to_nowhere(stream)
+
 
 _LATE, _AFTER_SIGNAL, _LOOK = 5.0, 9.0, 0.25
 """Seconds after the time limit, and after a SIGTERM, until the process ends itself by force; and

@@ -28,10 +28,17 @@ from gpucheck.engine import diagnose
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.interface.errors import NO_ROOM, AskError, RefusedError, UsageError, no_room
+from gpucheck.interface.errors import (
+    NO_ROOM,
+    AskError,
+    RefusedError,
+    UsageError,
+    no_room,
+    printable,
+    words_of,
+)
 from gpucheck.interface.listener import Listener
 from gpucheck.interface.requirements import required
-from gpucheck.interface.words import printable, words_of
 from gpucheck.language import in_series, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.candidates import Candidate, TargetWish, choose

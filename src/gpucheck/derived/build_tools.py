@@ -7,15 +7,13 @@ import msgspec
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.libraries import Compiler, Toolkits
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Compiler, Toolkits
+from gpucheck.facts.system import Environment, System
 from gpucheck.language import say
-from gpucheck.tables.cubin_rules import CubinRules
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.host_compilers import Compiler as Kind
-from gpucheck.tables.toolkit_targets import ToolkitTargets
+from gpucheck.tables.compilers import Compiler as Kind
+from gpucheck.tables.compilers import CubinRules, ToolkitTargets
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import at_least, capability_numbers, parse
 
 # The version in the name of a compiler: only the major one is sure to be there.

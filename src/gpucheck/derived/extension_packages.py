@@ -9,12 +9,11 @@ from gpucheck.derived.driver_state import DriverState
 from gpucheck.derived.gpus import Gpu
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.facts.torch import Interpreter, TorchBuild
+from gpucheck.tables.compilers import CubinRules, Runs
+from gpucheck.tables.packages import KnownPackages
 from gpucheck.tables.versions import at_least, parse, released
 
 _OF_TORCH_RELEASE = r"torch[-_]?([0-9])[._]?([0-9]{1,2})(?=[-_.])"

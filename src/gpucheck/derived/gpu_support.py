@@ -6,15 +6,11 @@ import msgspec
 
 from gpucheck.derived import Derived, DriverState, Gpu, Gpus
 from gpucheck.facts import UnknownFactError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import CudaDriver, Driver, KernelLog, Nvml
+from gpucheck.facts.system import Pci
 from gpucheck.language import say
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.gpus import GpuArchitectures
 
 _NEEDS_OPEN = "requires use of the NVIDIA open kernel modules"
 _NEEDS_PROPRIETARY = "not supported by open"

@@ -7,9 +7,8 @@ import msgspec
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.loading import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
-from gpucheck.facts.nvidia_wheels import NvidiaWheels, SharedLibrary
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import NOT_READABLE, LoadedLibrary, Loading, MissingLibrary
+from gpucheck.facts.torch import NvidiaWheels, SharedLibrary, TorchBuild
 from gpucheck.language import say
 
 # cuDNN has parts (cudnn_ops); auditwheel puts a hash of 8 digits behind a name, Windows 64_.

@@ -1,18 +1,141 @@
-"""The environment of gpucheck: plain Linux, a container, WSL, a Jetson; and its shell commands."""
+"""Where gpucheck runs: in a container, WSL, a Jetson, a cluster, a batch job; limits and shells."""
 
 import posixpath
+import re
 import shlex
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from typing import Literal
 
-from gpucheck.derived import Derived
+from gpucheck.derived.base import Derived
 from gpucheck.derived.gpus import Gpus
-from gpucheck.derived.windows_shells import set_in_cmd, set_in_powershell
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.system import System
+from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.system import Container, Environment, LimitsOfProcess, Pci, System
 from gpucheck.language import say
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
+
+# Words of commands for Windows, where nobody knows whether cmd or PowerShell will run them.
+#
+# PowerShell takes typographic quotes for plain ones. In double quotes it still expands ``$name``,
+# and cmd ``%NAME%``.
+
+_PLAIN = re.compile(r"[\w:\\/.=+~*?\[\]-]+")
+"""A word that neither shell changes outside quotes."""
+_REFUSED = re.compile(r'["\u201c-\u201e\x00-\x1f\x7f]')
+"""What ends a string in double quotes, or a line. No path of Windows has a plain one."""
+_SINGLE = re.compile(r"['\u2018-\u201b]")
+"""What ends a string in single quotes for PowerShell."""
+
+
+def in_either(word: str) -> str:
+    """Return the word as both shells take it; "" if there is no way to write it for both."""
+    if _PLAIN.fullmatch(word):
+        return word
+    return "" if _REFUSED.search(word) or "$(" in word else f'"{word}"'
+
+
+def set_in_powershell(variable: str, value: str) -> str:
+    """Return the command that sets a variable in PowerShell."""
+    return f"$env:{variable} = '{_SINGLE.sub(lambda found: found[0] * 2, value)}'"
+
+
+def set_in_cmd(variable: str, value: str) -> str:
+    """Return the command that sets a variable in cmd; "" if there is no way to write it."""
+    return "" if _REFUSED.search(value) else f'set "{variable}={value}"'
+
+
+# Whether gpucheck runs in a job of a batch scheduler, which decides whose GPUs are whose.
+
+_JOB_VARIABLES = {"SLURM_JOB_ID": "Slurm", "PBS_JOBID": "PBS", "LSB_JOBID": "LSF"}
+"""What each scheduler sets in every job, and in no login shell."""
+_SLURM_INDICES = ("SLURM_JOB_GPUS", "SLURM_STEP_GPUS")
+_SLURM_COUNT = "SLURM_GPUS_ON_NODE"
+
+
+def scheduler_of(environment: Environment) -> str:
+    """Return the scheduler in whose job this is; "" if no variable shows one."""
+    return next((name for key, name in _JOB_VARIABLES.items() if environment.get(key)), "")
+
+
+def slurm_gave_none(environment: Environment) -> bool:
+    """Whether this is a Slurm job, and none of its variables names a GPU."""
+    if not environment.get("SLURM_JOB_ID"):
+        return False
+    named = any(environment.get(name) for name in _SLURM_INDICES)
+    return not named and environment.get(_SLURM_COUNT) in (None, "", "0")
+
+
+# Whether this machine belongs to a cluster, whose nodes are drained before they are repaired.
+
+Scheduler = Literal["slurm", "kubernetes", "either", ""]
+
+
+class Cluster(Derived):
+    """Who gives this machine its jobs, as far as that shows.
+
+    Outside a job nothing says that a machine belongs to a cluster. Only NVSwitches, InfiniBand or a
+    pre-flight make it likely: a workstation's user has never heard of draining.
+    """
+
+    def __init__(
+        self,
+        system: System,
+        container: Container,
+        preflight: Preflight,
+        pci: Pci,
+        limits: LimitsOfProcess,
+    ) -> None:
+        self.scheduler: Scheduler = ""
+        if system.os == "windows":
+            return
+        if system.under_slurm:
+            self.scheduler = "slurm"
+        elif container.runtime == "kubernetes":
+            self.scheduler = "kubernetes"
+        elif pci.nvswitches or limits.infiniband_devices or (preflight.nodes or 1) > 1:
+            self.scheduler = "either"
+
+
+# How much of what the kernel limits is enough for NCCL: locked and shared memory.
+
+MIB = 1024 * 1024  # bytes
+_LOCKED_ENOUGH = 64 * MIB
+"""A few NCCL connections with their 4 MiB buffers; the defaults of 64 KiB and 8 MiB lie below."""
+_SHARED_ENOUGH = 512 * MIB
+"""Eight times the default of containers."""
+_ONE_BATCH = MIB
+"""With less, batches of 32 small images (28 by 28) did not fit for two DataLoader workers."""
+
+
+def locks_too_little(memlock: int) -> bool:
+    """Whether the limit of locked memory, in bytes, is too low for NCCL over InfiniBand.
+
+    A negative number, such as the -1 of "unlimited", is no limit.
+    """
+    return 0 <= memlock < _LOCKED_ENOUGH
+
+
+def shares_too_little(total: int) -> bool:
+    """Whether shared memory of so many bytes is too little for NCCL and DataLoader workers."""
+    return 0 <= total < _SHARED_ENOUGH
+
+
+def holds_no_batch(total: int) -> bool:
+    """Whether shared memory of so many bytes stops nearly every DataLoader that has workers."""
+    return 0 <= total < _ONE_BATCH
+
+
+def nccl_uses_shared_memory(variables: Mapping[str, str] | None) -> bool:
+    """Whether NCCL may join ranks through shared memory, as far as its variables tell."""
+    return (variables or {}).get("NCCL_SHM_DISABLE") != "1"
+
+
+def in_words(size: int) -> str:
+    """Return ``8 MiB`` or ``64 KiB``."""
+    return f"{size // MIB} MiB" if size >= MIB else f"{size // 1024} KiB"
+
+
+# The environment of gpucheck: plain Linux, a container, WSL, a Jetson; and its shell commands.
 
 _INITRAMFS = {
     "apt": "sudo update-initramfs -u",

@@ -10,14 +10,12 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import Sentence, in_series, say, say_many
-from gpucheck.tables.compilers import Compilers
-from gpucheck.tables.cubin_rules import CubinRules, Runs
-from gpucheck.tables.cudnn_support import CudnnSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.toolkit_targets import ToolkitTargets
-from gpucheck.tables.torch_builds import BuildRow, TorchBuilds
+from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTargets
+from gpucheck.tables.cudnn import CudnnSupport
+from gpucheck.tables.gpus import GpuArchitectures
+from gpucheck.tables.torch import BuildRow, TorchBuilds
 from gpucheck.tables.versions import at_least, capability_numbers, numbers, parse
 
 Trouble = Literal["too-new", "too-old", "ptx-refused", "cudnn", ""]

@@ -3,9 +3,7 @@
 from gpucheck.describe.keys import GivenError
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.pci_devices import PciDevices
-from gpucheck.tables.product_names import spellings
+from gpucheck.tables.gpus import GpuProducts, PciDevices, spellings
 
 
 def refuse_other_capability(name: str, capability: str, tables: Tables) -> None:

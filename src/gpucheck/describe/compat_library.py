@@ -8,14 +8,14 @@ supports its own CUDA version.
 from typing import cast
 
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.drafts import Draft, Drafts
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.system import System
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.driver_branches import DriverBranches
+from gpucheck.tables.driver import DriverBranches
 from gpucheck.tables.forward_compat import ForwardCompat, GpuKind, kind_of
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 _SAME: dict[GpuKind, tuple[GpuKind, ...]] = {
     "data-center": ("data-center", "workstation"),

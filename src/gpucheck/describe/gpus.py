@@ -3,27 +3,29 @@
 from gpucheck.describe.capability import refuse_other_capability
 from gpucheck.describe.compat_library import read_cuda_compat, refuse_other_kind
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.drafts import Draft, Drafts
-from gpucheck.facts.driver import Driver, DriverLibrary
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.driver import (
+    CudaDriver,
+    DeviceNode,
+    DeviceNodes,
+    Driver,
+    DriverLibrary,
+    GpuProcess,
+    KernelLog,
+    Nvml,
+    NvmlGpu,
+    XidEvent,
+)
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Pci, PciGpu, System
 from gpucheck.findings.application_bug import RULE as APPLICATION_BUG
 from gpucheck.language import in_series, in_turn, listed, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.driver_support import DriverSupport
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.driver import DriverBranches, DriverSupport
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.tables.meant_products import meant_by, unlisted
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.product_names import capability_of, spellings
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself returns; others come from programs that are already running."""

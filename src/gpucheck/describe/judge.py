@@ -12,25 +12,21 @@ from gpucheck.describe.libraries import describe_libraries
 from gpucheck.describe.torch import describe_extension, describe_torch
 from gpucheck.engine import Diagnosis, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import Section
+from gpucheck.facts.base import NOT_GIVEN, Draft, Drafts, Missing
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.drafts import NOT_GIVEN, Draft, Drafts, Missing
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.libraries import Compiler, Toolkit, Toolkits
 from gpucheck.facts.request import Request
-from gpucheck.facts.sections import all_sections
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
+from gpucheck.facts.system import Container, Environment, System
+from gpucheck.facts.torch import Distribution, Interpreter, Packages
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Outcome
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.jetpack import Jetpacks
+from gpucheck.tables.gpus import GpuProducts
+from gpucheck.tables.jetson import Jetpacks
 
 _MACHINES = {"amd64": "x86_64", "x64": "x86_64", "arm64": "aarch64", "sbsa": "aarch64"}
 _RUNTIMES = ("docker", "podman", "kubernetes", "apptainer", "enroot", "lxc", "containerd")

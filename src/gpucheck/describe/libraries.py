@@ -2,21 +2,20 @@
 
 from typing import Any
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.derived.wheels import pinned_wheel
 from gpucheck.describe.keys import Given
-from gpucheck.facts.drafts import NOT_GIVEN, Drafts
-from gpucheck.facts.loading import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary
-from gpucheck.facts.nvidia_wheels import NvidiaWheels, PinnedWheel, SharedLibrary
+from gpucheck.facts.base import NOT_GIVEN, Drafts
+from gpucheck.facts.libraries import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, PinnedWheel, SharedLibrary, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_components import CudaComponents, component_of
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.cuda import CudaComponents, component_of
+from gpucheck.tables.cudnn import CudnnSublibraries
+from gpucheck.tables.packages import stem
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.torch_pins import TorchPins
-from gpucheck.tables.torch_releases import TorchReleases
 from gpucheck.tables.versions import minor
-from gpucheck.tables.wheel_names import stem
 
 _SAME_FILE = {
     "nvidia-cudnn": "libcudnn.so.{}",

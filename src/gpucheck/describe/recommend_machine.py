@@ -12,7 +12,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.describe.recommendation import Missing
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
-    from gpucheck.tables.jetpack import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 _OS, _GPUS, _DRIVER = say("the operating system"), say("the GPUs"), say("the driver")
 DECISIVE = {_OS, _GPUS}
@@ -55,7 +55,7 @@ def describe(
 
 def _processor(cards: "Sequence[Card]", tables: "Tables") -> str | None:
     """Return the processor of machines that are sold with these GPUs, None if any may have them."""
-    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+    from gpucheck.tables.gpus import GpuProducts  # noqa: PLC0415
 
     products = tables.get(GpuProducts)
     return next((found for card in cards if (found := products.processor(card.label))), None)
@@ -77,7 +77,7 @@ def cards_of_board(board: "JetpackRow", tables: "Tables") -> "Cards | None":
     """Return the GPU of the boards of a JetPack, None if they have several."""
     from gpucheck.advice.recommender import Card  # noqa: PLC0415
     from gpucheck.advice.situations import Cards  # noqa: PLC0415
-    from gpucheck.tables.gpu_products import GpuProducts  # noqa: PLC0415
+    from gpucheck.tables.gpus import GpuProducts  # noqa: PLC0415
 
     products = tables.get(GpuProducts)
     named = [(word, products.capability(word)) for word in board.devices.split()]

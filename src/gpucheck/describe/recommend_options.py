@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import msgspec
 
 from gpucheck.advice.companions import NAMES
-from gpucheck.interface.errors import UsageError
+from gpucheck.interface.errors import UsageError, meant, printable, with_hint, words_of
 from gpucheck.interface.request import Option
-from gpucheck.interface.words import meant, printable, with_hint, words_of
 from gpucheck.language import listed, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.advice.recommender import Card
     from gpucheck.tables import Tables
-    from gpucheck.tables.jetpack import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 FAMILY = ("torchvision", "torchaudio")
 _COMPANIONS = (*FAMILY, *NAMES)
@@ -157,8 +156,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
     """
     from pathlib import Path  # noqa: PLC0415
 
-    from gpucheck.facts.encoding import in_utf_8  # noqa: PLC0415
-    from gpucheck.facts.streams import reading  # noqa: PLC0415
+    from gpucheck.facts.streams import in_utf_8, reading  # noqa: PLC0415
     from gpucheck.output import lock  # noqa: PLC0415
 
     if wish.torch:
@@ -204,7 +202,7 @@ def python_version(text: str | None) -> str | None:
 
 def board(wish: RecommendRequest, tables: "Tables") -> "JetpackRow | None":
     """Return the JetPack that the user names."""
-    from gpucheck.tables.jetpack import Jetpacks  # noqa: PLC0415
+    from gpucheck.tables.jetson import Jetpacks  # noqa: PLC0415
 
     wanted = wish.jetpack
     if wanted is None:

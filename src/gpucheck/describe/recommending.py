@@ -23,8 +23,7 @@ from gpucheck.describe.recommend_options import (
     python_version,
     with_lock,
 )
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import words_of
+from gpucheck.interface.errors import UsageError, words_of
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -35,7 +34,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.describe.recommendation import Missing, Shown
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.tables import Tables
-    from gpucheck.tables.jetpack import JetpackRow
+    from gpucheck.tables.jetson import JetpackRow
 
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 
@@ -130,7 +129,7 @@ class Recommending:
         """Return that the installed build fits, if it does; "" if it does not or is not known."""
         from gpucheck.advice.recommender import Recommender  # noqa: PLC0415
         from gpucheck.engine import judge_machine  # noqa: PLC0415
-        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.facts.torch import TorchBuild  # noqa: PLC0415
         from gpucheck.tables.versions import released  # noqa: PLC0415
 
         torch = snapshot.get(TorchBuild)
@@ -150,8 +149,7 @@ class Recommending:
         """Return the commands that install an offer, and the one that verifies it."""
         from gpucheck.advice import Python  # noqa: PLC0415
         from gpucheck.engine import supply  # noqa: PLC0415
-        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
-        from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+        from gpucheck.facts.torch import Interpreter, TorchBuild  # noqa: PLC0415
         from gpucheck.tables.versions import released  # noqa: PLC0415
 
         python: Python = supply(Python, target, self._tables)
@@ -251,9 +249,9 @@ class Recommending:
 
         Nothing is known about a Python that was not probed. With uv the target is one of uv's.
         """
-        from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
         from gpucheck.facts.request import Request  # noqa: PLC0415
         from gpucheck.facts.system import System  # noqa: PLC0415
+        from gpucheck.facts.torch import Interpreter  # noqa: PLC0415
 
         if self._python_version is not None:
             return of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
@@ -417,8 +415,8 @@ def _is_newer(left: "Offer", right: "Offer") -> bool:
 
 def _is_of_ngc(snapshot: "Snapshot") -> bool:
     """Whether NVIDIA built the installed torch for its images: ``2.6.0a0+ecf3bae40a.nv25.01``."""
-    from gpucheck.facts.container import Container  # noqa: PLC0415
-    from gpucheck.facts.torch_build import TorchBuild  # noqa: PLC0415
+    from gpucheck.facts.system import Container  # noqa: PLC0415
+    from gpucheck.facts.torch import TorchBuild  # noqa: PLC0415
 
     local = (snapshot.get(TorchBuild).version or "").partition("+")[2]
     return ".nv" in local and bool(snapshot.get(Container).runtime)
@@ -450,7 +448,7 @@ def _fits(build: "Offer", *, newest: bool, wrong: Sequence[str]) -> str:
 
 def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
     """Return which PyTorch was made for a JetPack, in one sentence."""
-    from gpucheck.tables.jetson_wheels import JetsonWheels  # noqa: PLC0415
+    from gpucheck.tables.jetson import JetsonWheels  # noqa: PLC0415
 
     wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
     if not wheels:

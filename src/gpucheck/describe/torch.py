@@ -2,18 +2,15 @@
 
 from gpucheck.advice.conda_offers import CHANNEL
 from gpucheck.describe.keys import Given, GivenError
-from gpucheck.facts.drafts import Draft, Drafts
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.base import Draft, Drafts
+from gpucheck.facts.libraries import Extension, Extensions
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
 from gpucheck.tables.conda_builds import CondaBuilds
-from gpucheck.tables.cuda_sonames import CudaSonames
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.cuda import CudaSonames
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import minor
 
 _INSTALLERS = {"conda-forge": "conda", "conda": "conda", "pytorch-channel": "conda", "source": ""}

@@ -7,8 +7,16 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from gpucheck.doctor.checking import CheckRequest, examine, judge, recorded, refuse_beside
-from gpucheck.doctor.collecting import LONGEST_REFUSAL, collect, prepare_judgement
+from gpucheck.doctor.checking import (
+    LONGEST_REFUSAL,
+    CheckRequest,
+    collect,
+    examine,
+    judge,
+    prepare_judgement,
+    recorded,
+    refuse_beside,
+)
 from gpucheck.interface.listener import Listener
 from gpucheck.interface.text import echo, words_of
 from gpucheck.interface.with_tables import open_tables, refuse_broken
@@ -144,7 +152,7 @@ def _can_redraw(*, quiet: bool) -> bool:
     """Whether stderr can show what is replaced later: a terminal that follows escape sequences."""
     if quiet or not sys.stderr.isatty():
         return False
-    from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
+    from gpucheck.machine.windows import takes_escapes  # noqa: PLC0415
 
     return takes_escapes(sys.stderr)
 
@@ -183,7 +191,7 @@ class Progress:
     """One line on a terminal that shows what is still running, once it takes long."""
 
     def __init__(self, out: TextIO) -> None:
-        from gpucheck.interface.live_out import LiveOut  # noqa: PLC0415  # on a terminal only
+        from gpucheck.interface.text import LiveOut  # noqa: PLC0415  # on a terminal only
 
         self._out = LiveOut(out)
         self._shown = False

@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import msgspec
 
-from gpucheck.interface.errors import UsageError
+from gpucheck.interface.errors import UsageError, meant, printable, there_are, with_hint
 from gpucheck.interface.request import Level, Option
-from gpucheck.interface.words import meant, printable, there_are, with_hint
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: most runs do not need them
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.machine import Host
+    from gpucheck.selftests.observed import Watch
     from gpucheck.selftests.plan import Wish
     from gpucheck.selftests.progress import ProgressGrid
-    from gpucheck.selftests.watching import Watch
     from gpucheck.tables import Tables
 
 _DEVICE = re.compile(r"cpu|cuda(?::[0-9]{1,3})?")
@@ -96,15 +95,13 @@ def run_selftests(
     """
     import msgspec  # noqa: PLC0415
 
-    from gpucheck.facts.interpreter import Interpreter  # noqa: PLC0415
+    from gpucheck.facts.torch import Interpreter  # noqa: PLC0415
     from gpucheck.machine import LiveHost  # noqa: PLC0415
     from gpucheck.selftests import eligibility  # noqa: PLC0415
-    from gpucheck.selftests.catalogue import headers  # noqa: PLC0415
     from gpucheck.selftests.launcher import Launcher  # noqa: PLC0415
-    from gpucheck.selftests.loaded import compared  # noqa: PLC0415
-    from gpucheck.selftests.peaks import with_shares  # noqa: PLC0415
-    from gpucheck.selftests.watching import Watch  # noqa: PLC0415
-    from gpucheck.tables.gpu_rates import GpuRates  # noqa: PLC0415
+    from gpucheck.selftests.observed import Watch, compared, with_shares  # noqa: PLC0415
+    from gpucheck.selftests.plan import headers  # noqa: PLC0415
+    from gpucheck.tables.gpus import GpuRates  # noqa: PLC0415
 
     if not isinstance(host, LiveHost):
         raise UsageError(say("self-tests run on this machine only"))
@@ -156,7 +153,7 @@ def test_names(text: str | None) -> tuple[str, ...]:
     """
     if not text:
         return ()
-    from gpucheck.selftests.catalogue import headers  # noqa: PLC0415
+    from gpucheck.selftests.plan import headers  # noqa: PLC0415
 
     names = tuple(name.strip() for name in text.split(",") if name.strip())
     for name in names:

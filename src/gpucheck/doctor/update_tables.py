@@ -17,7 +17,7 @@ from pathlib import Path
 
 import msgspec
 
-from gpucheck.interface.errors import RefusedError, UsageError
+from gpucheck.interface.errors import RefusedError, UsageError, printable, words_of
 from gpucheck.interface.own_tables import (
     current_file,
     is_name,
@@ -26,10 +26,9 @@ from gpucheck.interface.own_tables import (
     updated_tables,
 )
 from gpucheck.interface.with_tables import refuse_broken
-from gpucheck.interface.words import printable, words_of
 from gpucheck.language import say
 from gpucheck.tables import Tables, TablesError
-from gpucheck.tables.store import LARGEST_FILE
+from gpucheck.tables.base import LARGEST_FILE
 from gpucheck.tables.versions import numbers
 
 LARGEST_SET = 16 * 1024 * 1024

@@ -6,11 +6,10 @@ rest. A machine, a saved snapshot, a described machine, a pre-flight and a text 
 claims that there are.
 """
 
-from gpucheck.engine.ask import CheckResult, ask_each
+from gpucheck.engine.ask import CheckResult, ask_each, sections_behind, supply
 from gpucheck.engine.diagnosis import Diagnosis, combine, diagnose
 from gpucheck.engine.gpu_words import GpuVerdict, worst
 from gpucheck.engine.report import FailOn, Report, Verdict, counts, judge_machine, make_report
-from gpucheck.engine.supply import sections_behind, supply
 from gpucheck.engine.verdict import OpenQuestion, open_questions, questions_about_gpus, untested
 
 __all__ = [

@@ -18,15 +18,14 @@ from typing import get_args
 import msgspec
 
 from gpucheck.derived import Derived, Gpus
-from gpucheck.engine.ask import CheckResult, ask_each
+from gpucheck.engine.ask import CheckResult, ask_each, supply
 from gpucheck.engine.gpu_words import Blamed
-from gpucheck.engine.supply import supply
 from gpucheck.facts import UnknownFactError, builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.container import Container
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Container
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import (
     Check,

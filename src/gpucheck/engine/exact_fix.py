@@ -2,13 +2,13 @@
 
 from gpucheck.advice.driver import DriverFixes
 from gpucheck.advice.torch_install import TorchFixes
-from gpucheck.engine.supply import supply
+from gpucheck.engine.ask import supply
 from gpucheck.facts.claims import Fix
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings import driver_too_old
 from gpucheck.findings.form import Rule
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 
 
 def exact_fix(

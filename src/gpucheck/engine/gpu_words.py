@@ -12,13 +12,11 @@ import msgspec
 
 from gpucheck.derived.gpus import is_passed_on
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Container, Pci
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Check, Finding, GpuWord, OnGpu, Outcome
 from gpucheck.language import say

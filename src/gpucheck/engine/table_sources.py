@@ -5,19 +5,15 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from gpucheck.derived.torch_code import TorchCode
-from gpucheck.engine.supply import supply, tables_behind
+from gpucheck.engine.ask import supply, tables_behind
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.findings.form import Evidence, Rule, TableSource
 from gpucheck.tables import Row, Table, Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.cuda import CudaDrivers
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, Xids
+from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 
 _MOST = 20
 """Sources of one finding: eight GPUs of one kind have the same ones."""

@@ -6,14 +6,14 @@ import msgspec
 
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.torch_code import TorchCode
-from gpucheck.engine.supply import supply
+from gpucheck.engine.ask import supply
 from gpucheck.facts import UnknownFactError, known
-from gpucheck.facts.answer import NOT_RECORDED
-from gpucheck.facts.loading import Loading
+from gpucheck.facts.base import NOT_RECORDED
+from gpucheck.facts.libraries import Loading
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.tables import Tables
 

@@ -3,6 +3,7 @@
 from typing import ClassVar
 
 from gpucheck.facts import Facts, Section
+from gpucheck.language import say
 
 
 class Sign(Facts, frozen=True, kw_only=True):
@@ -71,6 +72,9 @@ class Pasted(Section, frozen=True, kw_only=True):
     """Filled only by ``gpucheck triage``."""
 
     name: ClassVar[str] = "pasted"
+    subject = say(
+        "What is known only from a pasted text: the messages in it that point to a cause."
+    )
 
     cuda_available: bool | None = None
     """The result of ``torch.cuda.is_available()`` in the text."""

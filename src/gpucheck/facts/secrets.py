@@ -5,10 +5,68 @@ Every repeat in a pattern has a limit, and no two that match the same stand side
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
-from gpucheck.facts.environment import HIDDEN
-from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.facts.system import HIDDEN
+
+# Forms in which private values stand in texts of others: how they are written and tried.
+
+
+class Shape(NamedTuple):
+    """A form, and words in lower case without one of which it cannot occur; () if there are none.
+
+    Its groups are the private values. Of a group called ``list`` each item is one.
+    """
+
+    words: tuple[str, ...]
+    pattern: re.Pattern[str]
+
+
+def shape(words: str, pattern: str, flags: int = 0) -> Shape:
+    """Return a form; ``words`` has ``|`` between its words."""
+    return Shape(tuple(words.split("|")) if words else (), re.compile(pattern, flags))
+
+
+class Shapes:
+    """Forms in their order, of which those are tried that can occur in a text."""
+
+    def __init__(self, *shapes: Shape) -> None:
+        self._patterns = [shape.pattern for shape in shapes]
+        self._always = {at for at, shape in enumerate(shapes) if not shape.words}
+        self._places: dict[str, list[int]] = {}
+        for at, shape in enumerate(shapes):
+            for word in shape.words:
+                self._places.setdefault(word, []).append(at)
+
+    def fitting(self, text: str) -> Iterator[re.Pattern[str]]:
+        """Yield the patterns that may find something in a text."""
+        lower = text.lower()
+        found = set(self._always)
+        for word, places in self._places.items():
+            if word in lower:
+                found.update(places)
+        return (self._patterns[at] for at in sorted(found))
+
+    def values(self, text: str) -> Iterator[str]:
+        """Yield what is private in a text, without the full stop of its sentence."""
+        return (value for _group, value in self.named(text))
+
+    def named(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield what is private in a text, as ``values``, after the name of its group."""
+        for pattern in self.fitting(text):
+            for found in pattern.finditer(text):
+                for group, name in found.groupdict().items():
+                    yield from ((group, part) for part in parts_of(group, name or ""))
+
+
+def parts_of(group: str, name: str) -> Iterator[str]:
+    """Yield the values of a group; a list is split at brackets, ports, commas and blanks."""
+    parts = _OF_LIST.split(name) if group == "list" else (name,)
+    return (part.rstrip(".-") for part in parts if part)
+
+
+_OF_LIST = re.compile(r"\[[^\]]{0,1000}\]?|:\d{1,5}|[,\s\]]+")
+
 
 _NAMES_OF_SECRETS = (
     r"(?:pass(?:word|wd|phrase)?|pwd|secret|token|credentials?|authorization|auth|"
@@ -123,3 +181,61 @@ def without_secrets_in(data: Any) -> Any:  # noqa: ANN401  # JSON-like data
 def _without_secret(found: re.Match[str]) -> str:
     start, end = (place - found.start() for place in found.span("secret"))
     return found[0][:start] + HIDDEN + found[0][end:]
+
+
+# Addresses of package indexes, as they may be kept: without a login, a query or a key.
+
+# A login, a query and what follows # may hold secrets, so each is a group that can be left out.
+# Characters that are not in here make the whole address unknown instead of half hidden.
+_FORM = (
+    r"(?P<scheme>[Hh][Tt][Tt][Pp][Ss]?)://(?P<login>[^/@\s\\]{0,1024}@)?"
+    r"(?P<place>(?:[A-Za-z0-9][A-Za-z0-9.-]{0,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?)"
+    r"(?P<path>(?:/[A-Za-z0-9._~%+-]{0,255}){0,32})(?P<rest>[?#][^\s@]{0,4096})?"
+)
+_LONGEST = 2048  # chosen: longer than any index's address; what is longer is not kept at all
+# Chosen: shorter than any usual token (GitLab's have 26 characters, GitHub's 40), and longer than a
+# version or a CUDA tag in a path.
+_SHORTEST_KEY = 24
+_CONDA_TOKEN = "t"  # noqa: S105  # anaconda.org has https://host/t/TOKEN/channel
+
+
+def public_address(address: str) -> str:
+    """Return an http(s) address without what may be secret; "" if it has another form.
+
+    A login and a query are left out. A part of the path that looks like a key is hidden. The last
+    slash is left out as well, so that equal places have equal addresses.
+    """
+    found = re.fullmatch(_FORM, address) if len(address) <= _LONGEST else None
+    if found is None:
+        return ""
+    parts = found["path"].split("/")
+    kept = [
+        HIDDEN if _is_key(part) or parts[at - 1 : at] == [_CONDA_TOKEN] else part
+        for at, part in enumerate(parts)
+    ]
+    return f"{found['scheme'].lower()}://{found['place'].lower()}{'/'.join(kept).rstrip('/')}"
+
+
+def is_plain(address: str) -> bool:
+    """Whether an http(s) address has neither a login nor a query, and nothing that is odd."""
+    found = re.fullmatch(_FORM, address) if len(address) <= _LONGEST else None
+    return found is not None and not found["login"] and not found["rest"]
+
+
+def names_a_build(address: str) -> bool:
+    """Whether an address ends with a build of PyTorch: ``.../whl/cu128``."""
+    return re.fullmatch(r"cpu|xpu|cu[0-9]{2,3}|rocm[0-9.]+", address.rpartition("/")[2]) is not None
+
+
+def place_and_path(address: str) -> tuple[str, str]:
+    """Return host with port, and path, of an address from :func:`public_address`."""
+    place, slash, path = address.partition("://")[2].partition("/")
+    return place, slash + path
+
+
+def _is_key(part: str) -> bool:
+    return (
+        len(part) >= _SHORTEST_KEY
+        and any(char.isdecimal() for char in part)
+        and any(char.isalpha() for char in part)
+    )

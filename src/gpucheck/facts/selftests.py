@@ -112,6 +112,7 @@ class SelfTests(Section, frozen=True, kw_only=True):
     """The self-tests; everything is unknown, with the reason, if none was run."""
 
     name: ClassVar[str] = "selftests"
+    subject = say("What the run-time self-tests found.")
 
     level: Level | None = None
     devices: list[str] | None = None

@@ -1,20 +1,21 @@
 """A snapshot: everything that is known about a machine, typed, with sources and problems."""
 
+import functools
+import importlib
 from collections.abc import Iterable
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 import msgspec
 
-from gpucheck._about import VERSION
+import gpucheck.facts
+from gpucheck._about import VERSION, modules_of
 from gpucheck.facts import Facts, Section, builtins
-from gpucheck.facts.answer import message_of
-from gpucheck.facts.culprit_data import decoded, without_fixes
-from gpucheck.facts.encoding import in_utf_8
+from gpucheck.facts.base import message_of
 from gpucheck.facts.numbers import refuse_long_numbers
-from gpucheck.facts.preflight import Preflight
+from gpucheck.facts.preflight import Preflight, decoded, without_fixes
 from gpucheck.facts.request import Request
-from gpucheck.facts.sections import all_sections
+from gpucheck.facts.streams import in_utf_8
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # importing it takes two milliseconds
@@ -32,6 +33,22 @@ become two hundred in memory."""
 S = TypeVar("S", bound=Section)
 T = TypeVar("T")
 Origin = Literal["live", "sysroot", "recorded", "pasted", "described"]
+
+
+@functools.cache
+def all_sections() -> dict[str, type[Section]]:
+    """Return every section by its name, sorted: those that the modules of this package define."""
+    sections = {}
+    for name in modules_of(gpucheck.facts.__path__):
+        module = importlib.import_module(f"{gpucheck.facts.__name__}.{name}")
+        for kind in vars(module).values():
+            if _is_section(kind) and kind.__module__ == module.__name__:
+                sections[kind.name] = kind
+    return dict(sorted(sections.items()))
+
+
+def _is_section(kind: object) -> bool:
+    return isinstance(kind, type) and issubclass(kind, Section) and bool(kind.name)
 
 
 class ProbeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,12 +19,10 @@ CPU, where the same bug raises a plain exception at the line that causes it.
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.kernel_log import KernelLog
+from gpucheck.facts.driver import CudaDriver, KernelLog
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.xids import Xids
+from gpucheck.tables.error_codes import CudaErrors, Xids
 
 RULE = Rule(
     __name__,

@@ -30,11 +30,10 @@ from gpucheck.advice import Python
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Toolkits
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, repeated

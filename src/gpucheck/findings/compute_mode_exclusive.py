@@ -17,12 +17,12 @@ Fix: end the process that holds the GPU, use another GPU, or set the mode back t
 """
 
 from gpucheck.derived.gpu_labels import gpu_index, gpu_names
-from gpucheck.derived.gpu_places import GpuPlaces
+from gpucheck.derived.gpus import GpuPlaces
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import Sentence, say, say_many

@@ -18,16 +18,15 @@ Fix: install a newer driver on the host, or use an image made for an older CUDA.
 
 from gpucheck.advice import DriverFixes
 from gpucheck.derived import DriverState
-from gpucheck.derived.image_requirement import ImageRequirement
+from gpucheck.derived.driver_state import ImageRequirement
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.system import Container, Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 
 RULE = Rule(
     __name__,

@@ -29,11 +29,11 @@ from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.loading import LoadedLibrary, Loading, MissingVersion
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import LoadedLibrary, Loading, MissingVersion
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

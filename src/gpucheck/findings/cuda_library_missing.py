@@ -22,11 +22,11 @@ from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import keeps_out, needs_permission
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.loading import Loading, MissingLibrary
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading, MissingLibrary
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say, say_many
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -40,11 +40,10 @@ from gpucheck.derived.loaded import (
     placed,
 )
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels, PinnedWheel
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import DamagedLibrary, NvidiaWheels, PinnedWheel, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.cudnn_sublibraries import CudnnSublibraries
+from gpucheck.tables.cudnn import CudnnSublibraries
 from gpucheck.tables.versions import parse
 
 RULE = Rule(

@@ -22,7 +22,7 @@ from gpucheck.advice import TorchFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTest, SelfTests
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where
 from gpucheck.language import Sentence, in_turn, say

@@ -35,12 +35,12 @@ from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, placed
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
+from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.cudnn_rules import CudnnRules
-from gpucheck.tables.cudnn_support import CudnnSupport
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

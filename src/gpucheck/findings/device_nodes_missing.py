@@ -22,12 +22,9 @@ from gpucheck.derived import Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.driver import Driver
+from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes, Driver, Nvml
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.system import Pci
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import listed, say, say_many

@@ -21,15 +21,12 @@ Fix: change the group or the file mode; or start the container, job or service w
 import re
 import shlex
 
-from gpucheck.derived.batch_jobs import slurm_gave_none
+from gpucheck.derived.surroundings import slurm_gave_none
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity, or_else
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import CudaDriver, DeviceNode, DeviceNodes
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Environment, System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say, say_many
 

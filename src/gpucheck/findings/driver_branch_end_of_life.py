@@ -19,7 +19,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
-from gpucheck.tables.driver_branches import BranchRow, DriverBranches
+from gpucheck.tables.driver import BranchRow, DriverBranches
 
 RULE = Rule(
     __name__,

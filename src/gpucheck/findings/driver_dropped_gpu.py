@@ -23,14 +23,13 @@ from gpucheck.derived import Gpus
 from gpucheck.derived.gpu_support import GpuSupport, Unsupported
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_turn, say
-from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.compilers import CubinRules, Runs
 
 RULE = Rule(
     __name__,

@@ -19,10 +19,7 @@ from gpucheck.advice import DriverFixes
 from gpucheck.advice.kernel_module import ModuleFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver, DriverLibrary
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Driver, DriverLibrary, NvidiaSmi, Nvml
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays

@@ -27,11 +27,9 @@ from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity, or_else
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import Driver, Nvml
+from gpucheck.facts.system import Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
 

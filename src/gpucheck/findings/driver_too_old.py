@@ -31,14 +31,14 @@ from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import Sentence, in_series, say
 from gpucheck.tables import OperatingSystem
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

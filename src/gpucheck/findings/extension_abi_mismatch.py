@@ -42,8 +42,7 @@ from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.language import Sentence, in_series, say, say_many

@@ -31,7 +31,7 @@ from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.cubin_rules import CubinRules, Runs
+from gpucheck.tables.compilers import CubinRules, Runs
 
 RULE = Rule(
     __name__,

@@ -19,12 +19,8 @@ import shlex
 from gpucheck.derived import DriverState
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import CudaDriver, Driver, Nvml
+from gpucheck.facts.system import Container, Pci, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import say

@@ -24,16 +24,14 @@ from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, and_then, or_else
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import CudaDriver, Driver, Nvml
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import say
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 RULE = Rule(
     __name__,

@@ -22,11 +22,8 @@ from gpucheck.derived.gpu_support import GpuSupport
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import DeviceNodes, KernelLog, NvidiaSmi, Nvml
+from gpucheck.facts.system import Pci
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say, say_many
 

@@ -27,24 +27,19 @@ from collections.abc import Iterable, Iterator
 import msgspec
 
 from gpucheck.advice import DriverFixes
-from gpucheck.derived.batch_jobs import scheduler_of
 from gpucheck.derived.gpu_labels import at_pci, gpu_index, gpu_names
-from gpucheck.derived.surroundings import Surroundings
+from gpucheck.derived.surroundings import Surroundings, scheduler_of
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog, XidEvent
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, NvmlGpu, XidEvent
 from gpucheck.facts.selftests import SelfTests
+from gpucheck.facts.system import Environment
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.findings.witnesses.age import with_age
 from gpucheck.findings.witnesses.nvswitch_errors import NvswitchErrors
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import in_turn, phrase, say, say_many
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.nvml_errors import NvmlErrors
-from gpucheck.tables.xids import XidRow, Xids
+from gpucheck.tables.error_codes import CudaErrors, NvmlErrors, XidRow, Xids
 
 RULE = Rule(
     __name__,

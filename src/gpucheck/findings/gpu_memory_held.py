@@ -27,14 +27,13 @@ import re
 import msgspec
 
 from gpucheck.derived.gpu_labels import is_superchip, numbered_gpu
-from gpucheck.derived.gpu_places import GpuPlaces
+from gpucheck.derived.gpus import GpuPlaces
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
+from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
 from gpucheck.facts.selftests import SelfTests
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import run_tests
 from gpucheck.language import say, say_many

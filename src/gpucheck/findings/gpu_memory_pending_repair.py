@@ -15,9 +15,8 @@ Fix: reset the GPU or reboot when no job runs on it.
 from gpucheck.advice import DriverFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity, or_else
-from gpucheck.facts.container import Container
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.system import Container, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say
 

@@ -29,10 +29,9 @@ slow. After a note, check whether a power limit, locked clocks, an MPS share or 
 another container slows the GPU down: none of these is a fault.
 """
 
-from gpucheck.derived.measured_rates import BoardRates, Published, SameModel, Speed
+from gpucheck.derived.selftest_results import BoardRates, Published, SameModel, Speed
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import say, say_many

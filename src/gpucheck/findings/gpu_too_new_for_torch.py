@@ -27,11 +27,11 @@ from gpucheck.derived import Gpu
 from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import listed, say
-from gpucheck.tables.gpu_architectures import GpuArchitectures
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

@@ -28,9 +28,9 @@ from gpucheck.derived import Gpu
 from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode, build_name, has_code, some_of
 from gpucheck.facts.claims import Severity, or_else
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.no_kernel_image import NoKernelImage
 from gpucheck.language import Sentence, listed, say

@@ -23,12 +23,12 @@ from gpucheck.derived.build_tools import BuildTools, Taken
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.language import say
-from gpucheck.tables.host_compilers import HostCompilers
+from gpucheck.tables.compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

@@ -17,7 +17,7 @@ Fix: use fewer DataLoader workers, keep less data in memory, or raise the limit 
 
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.kernel_log import KernelLog, OomKill
+from gpucheck.facts.driver import KernelLog, OomKill
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.age import with_age

@@ -22,11 +22,8 @@ from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
+from gpucheck.facts.driver import Driver, NvidiaSmi, Nvml
+from gpucheck.facts.system import Pci, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 

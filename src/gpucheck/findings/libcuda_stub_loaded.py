@@ -22,9 +22,8 @@ import posixpath
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.loading import LoadedLibrary, Loading
+from gpucheck.facts.driver import CudaDriver, Driver
+from gpucheck.facts.libraries import LoadedLibrary, Loading
 from gpucheck.facts.system import System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays

@@ -36,15 +36,12 @@ from gpucheck.advice import Python
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, listed, say, say_many
-from gpucheck.tables.cuda_sonames import CudaSonames
+from gpucheck.tables.cuda import CudaSonames
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.wheel_names import wheel_for_cuda, wheel_of_file
+from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -20,12 +20,10 @@ Fix: raise the limit for whatever starts the job: the login, the container, or S
 
 from gpucheck.advice.nccl_surroundings import lift_memlock
 from gpucheck.derived import Gpus
-from gpucheck.derived.process_limits import in_words, locks_too_little
+from gpucheck.derived.surroundings import in_words, locks_too_little
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, LimitsOfProcess, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 

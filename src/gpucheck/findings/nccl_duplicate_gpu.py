@@ -16,7 +16,7 @@ set_device before the first collective, and use the same CUDA_VISIBLE_DEVICES fo
 node.
 """
 
-from gpucheck.derived.nccl_control import NcclControl
+from gpucheck.derived.selftest_results import NcclControl
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, NotApplicable, Rule

@@ -21,7 +21,7 @@ settings of its hypervisor), disable ACS on the PCIe bridges, and update the dri
 NCCL_P2P_DISABLE=1 for NCCL; the variable does not affect copies with ``tensor.to``.
 """
 
-from gpucheck.derived.nccl_control import NcclControl, PassedWithout
+from gpucheck.derived.selftest_results import NcclControl, PassedWithout
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule

@@ -20,7 +20,7 @@ Fix: set the one variable that helps until you have updated the driver, the Fabr
 release as the driver) and NCCL.
 """
 
-from gpucheck.derived.nccl_control import NcclControl, settings
+from gpucheck.derived.selftest_results import NcclControl, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule

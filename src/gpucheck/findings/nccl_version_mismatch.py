@@ -23,8 +23,7 @@ from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, placed
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import NvidiaWheels, TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, phrase, say
 from gpucheck.tables.nccl import Nccl, NcclIssueRow

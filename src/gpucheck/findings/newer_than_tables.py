@@ -18,20 +18,20 @@ from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.base import or_none
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import KernelLog
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers, ToolkitRow
-from gpucheck.tables.driver_branches import DriverBranches
-from gpucheck.tables.gpu_architectures import GpuArchitectures
-from gpucheck.tables.location import HOW_TO_RENEW
+from gpucheck.tables.base import HOW_TO_RENEW
+from gpucheck.tables.cuda import CudaDrivers, ToolkitRow
+from gpucheck.tables.driver import DriverBranches
+from gpucheck.tables.error_codes import Xids
+from gpucheck.tables.gpus import GpuArchitectures
 from gpucheck.tables.meant_products import may_be_newer
 from gpucheck.tables.sxids import Sxids
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import compare, numbers, parse, released
-from gpucheck.tables.xids import Xids
 
 RULE = Rule(
     __name__,

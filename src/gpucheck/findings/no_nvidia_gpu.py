@@ -27,14 +27,13 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import in_turn, listed, say, say_many
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 RULE = Rule(
     __name__,

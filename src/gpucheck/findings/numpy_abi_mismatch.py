@@ -16,12 +16,11 @@ from gpucheck.advice import Python, TorchFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.packages import Packages
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 
 RULE = Rule(
     __name__,

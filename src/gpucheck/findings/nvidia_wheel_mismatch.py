@@ -43,16 +43,21 @@ import msgspec
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.nvidia_wheels import DamagedLibrary, NvidiaWheels, PinnedWheel, SharedLibrary
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
-from gpucheck.facts.wheel_hashes import WheelHashes
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import (
+    DamagedLibrary,
+    NvidiaWheels,
+    Packages,
+    PinnedWheel,
+    SharedLibrary,
+    TorchBuild,
+    WheelHashes,
+)
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say, say_many
 from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
 from gpucheck.tables.versions import at_least, compare, parse
-from gpucheck.tables.wheel_names import cuda_of, is_kept_compatible, stem, wheel_of_file
 
 RULE = Rule(
     __name__,

@@ -20,12 +20,11 @@ Fix: reset or reboot. If the link stays down, the bridge, the baseboard or the G
 from collections import defaultdict
 
 from gpucheck.advice.nccl_surroundings import look_at_nvlinks
-from gpucheck.derived.gpu_labels import gpu_index
-from gpucheck.derived.nvlinks import LostLinks, lost_links
+from gpucheck.derived.gpu_labels import LostLinks, gpu_index, lost_links
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Nvml, NvmlGpu
+from gpucheck.facts.system import Pci
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import in_series, say, say_many
 

@@ -15,7 +15,7 @@ and ``PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True`` if the message reports 
 """
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Hit, Judgement, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays, where

@@ -27,14 +27,13 @@ import msgspec
 
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.target_python import COMPANIONS
-from gpucheck.derived.package_pins import PackagePins, PinConflict
+from gpucheck.derived.wheels import PackagePins, PinConflict
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import and_more, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
-from gpucheck.tables.known_packages import KnownPackages
-from gpucheck.tables.wheel_names import is_kept_compatible
+from gpucheck.tables.packages import KnownPackages, is_kept_compatible
 
 RULE = Rule(
     __name__,

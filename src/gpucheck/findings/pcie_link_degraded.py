@@ -20,8 +20,7 @@ import re
 from gpucheck.derived.gpu_labels import is_superchip
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Pci, PciGpu, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import and_more, say
 

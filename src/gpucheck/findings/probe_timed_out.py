@@ -20,10 +20,9 @@ from collections.abc import Sequence
 
 from gpucheck.derived import Gpus
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.container import Container
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, System
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 

@@ -20,12 +20,12 @@ counted refused processes for their control group. No hardware is blamed, and no
 Fix: raise the limits for whatever starts the job: the login, the container, or the batch system.
 """
 
-from gpucheck.derived.process_limits import in_words
+from gpucheck.derived.surroundings import in_words
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.system import LimitsOfProcess
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 

@@ -16,8 +16,8 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode, build_name
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 

@@ -15,8 +15,8 @@ Fix: unset the variable. No installation needs it.
 
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import Interpreter
 from gpucheck.findings.form import Fine, Hit, Judgement, Rule
 from gpucheck.language import say
 

@@ -23,7 +23,7 @@ Fix: start the container with more shared memory.
 
 from gpucheck.advice.nccl_surroundings import enlarge_shared_memory
 from gpucheck.derived import Gpus
-from gpucheck.derived.process_limits import (
+from gpucheck.derived.surroundings import (
     MIB,
     holds_no_batch,
     in_words,
@@ -32,11 +32,8 @@ from gpucheck.derived.process_limits import (
 )
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.container import Container
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.limits import LimitsOfProcess
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, Environment, LimitsOfProcess, System
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, Rule
 from gpucheck.language import say
 

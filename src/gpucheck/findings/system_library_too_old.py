@@ -23,15 +23,12 @@ from gpucheck.advice.library_path import CopyFixes
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading, MissingVersion
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading, MissingVersion
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import at_least, parse
 
 RULE = Rule(

@@ -22,7 +22,7 @@ import msgspec
 from gpucheck.derived.gpu_labels import numbered_gpu
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import Nvml, NvmlGpu
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTests
 from gpucheck.findings.form import Fine, Hit, InPreflight, Judgement, NotApplicable, OnGpu, Rule
 from gpucheck.language import and_more, say

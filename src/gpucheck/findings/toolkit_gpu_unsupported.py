@@ -24,9 +24,9 @@ from gpucheck.derived.surroundings import Surroundings
 from gpucheck.derived.torch_code import TorchCode, capabilities_of
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.toolkits import Toolkit, Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Toolkit, Toolkits
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.language import in_series, say

@@ -21,9 +21,8 @@ from gpucheck.advice.toolkit import ARCHIVE, ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.toolkits import Toolkit, Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Toolkit, Toolkits
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling
 from gpucheck.language import say

@@ -19,8 +19,8 @@ from gpucheck.advice.toolkit import ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import Compiling, Reason
 from gpucheck.language import say

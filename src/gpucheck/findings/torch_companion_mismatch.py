@@ -28,9 +28,7 @@ from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.derived.extension_packages import ExtensionPackages
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.language import Sentence, in_series, say

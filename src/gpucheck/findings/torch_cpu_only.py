@@ -18,10 +18,10 @@ from gpucheck.advice import START_PAGE, TorchFixes
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, in_turn, say
 

@@ -32,16 +32,16 @@ from gpucheck.advice.library_path import CopyFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
-from gpucheck.derived.pinned_wheels import meets
+from gpucheck.derived.wheels import meets
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.loading import Loading, MissingLibrary
+from gpucheck.facts.libraries import Loading, MissingLibrary
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.torch_build import NeededPackage, TorchBuild
+from gpucheck.facts.torch import NeededPackage, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.selftest_says import SelfTestSays
 from gpucheck.language import and_more, in_series, say
-from gpucheck.tables.wheel_names import wheel_of_file
+from gpucheck.tables.packages import wheel_of_file
 
 RULE = Rule(
     __name__,

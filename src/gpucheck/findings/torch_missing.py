@@ -16,9 +16,8 @@ from gpucheck.advice import START_PAGE, Python, TorchFixes
 from gpucheck.derived import Gpus
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.interpreter import Interpreter, OtherInterpreter
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, OtherInterpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import phrase, say
 

@@ -32,10 +32,8 @@ from gpucheck.advice.recommender import Offer
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.system import Environment, System
+from gpucheck.facts.torch import Interpreter, TorchBuild, TorchInstall
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 

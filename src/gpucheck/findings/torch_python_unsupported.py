@@ -18,12 +18,11 @@ from gpucheck.advice.new_environment import NewEnvironment
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.interpreter import Interpreter
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import say
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 from gpucheck.tables.versions import capability_numbers
 
 RULE = Rule(

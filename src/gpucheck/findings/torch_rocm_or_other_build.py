@@ -23,13 +23,12 @@ from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.request import Request
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
-from gpucheck.tables.cubin_rules import CubinRules
+from gpucheck.tables.compilers import CubinRules
 
 RULE = Rule(
     __name__,

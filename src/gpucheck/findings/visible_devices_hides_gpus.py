@@ -19,16 +19,14 @@ scheduler (Slurm, PBS, LSF), request a GPU instead: the others are in use by oth
 from collections.abc import Sequence
 
 from gpucheck.derived import Gpus
-from gpucheck.derived.batch_jobs import scheduler_of, slurm_gave_none
-from gpucheck.derived.surroundings import Surroundings
-from gpucheck.derived.visible_devices import Mask
+from gpucheck.derived.gpus import Mask
+from gpucheck.derived.surroundings import Surroundings, scheduler_of, slurm_gave_none
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.request import Request
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, in_turn, say, say_many
 

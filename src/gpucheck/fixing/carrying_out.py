@@ -10,8 +10,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
 from gpucheck.fixing.journal import Journal, Step
-from gpucheck.fixing.permitted import Command, runnable
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Command, Place, runnable
 from gpucheck.fixing.words import Outcome
 from gpucheck.language import say
 from gpucheck.machine import LiveHost

@@ -7,8 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.fixing.permitted import Command
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Command, Place
 from gpucheck.language import plain
 
 _FILE = "plan.json"

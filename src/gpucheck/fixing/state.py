@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from gpucheck.fixing.journal import Journal, folders, read
-from gpucheck.fixing.place import Place
+from gpucheck.fixing.permitted import Place
 
 _COPY, _OUT, _FILES, _NEW = "copy", "replaced", "files.json", "copy.new"
 _WRITTEN_INTO = (".pth", "history", ".egg-link")

@@ -7,12 +7,11 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.derived.windows_shells import in_either
+from gpucheck.derived.surroundings import in_either
 from gpucheck.engine import Report
-from gpucheck.fixing.document import FixDocument, FixLeft, FixResult, FixStep, Who
 from gpucheck.fixing.journal import Journal, Step
-from gpucheck.fixing.place import Place
-from gpucheck.fixing.plan import Plan
+from gpucheck.fixing.permitted import Place
+from gpucheck.fixing.plan import FixDocument, FixLeft, FixResult, FixStep, Plan, Who
 from gpucheck.fixing.projects import Project
 from gpucheck.language import in_series, say, say_many
 from gpucheck.output.blocks import Commands, Section, Words

@@ -6,8 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TextIO
 
-from gpucheck.interface.live_out import LiveOut
-from gpucheck.interface.text import printable
+from gpucheck.interface.text import LiveOut, printable
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import cut_to, padded
 from gpucheck.selftests.progress import ProgressGrid, State

@@ -6,17 +6,55 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 import click
+import msgspec
 from click.core import ParameterSource
 
-from gpucheck.interface.request import WithLevel
-from gpucheck.interface.request_options import options_of
+from gpucheck.interface.request import LEAST_SECONDS, MOST_SECONDS, Field, Option, WithLevel, fields
 from gpucheck.interface.spelling import OneOf
 from gpucheck.interface.text import language_named, named, writable
-from gpucheck.interface.time_limits import LEAST, MOST
 from gpucheck.language import say, speak
 
+# The options of a command, made from the fields of its request.
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def options_of(kind: type[msgspec.Struct], *names: str) -> Callable[[F], F]:
+    """Return what adds an option for each field that has one, or only for these, in their order."""
+
+    def add(command: F) -> F:
+        for field in reversed(fields(kind)):
+            if field.option is not None and (not names or field.name in names):
+                command = _option(field, field.option)(command)
+        return command
+
+    return add
+
+
+def _option(field: Field, option: Option) -> Callable[[F], F]:
+    flag = option.flag or f"--{field.name.replace('_', '-')}"
+    more: dict[str, Any] = {}
+    if field.choices:
+        # A default that is a choice is worth showing; others are explained in the help.
+        more = {
+            "type": OneOf(field.choices, dict(option.also)),
+            "show_default": field.default is not None,
+        }
+    elif field.kind is bool and field.default is False:
+        more = {"is_flag": True}
+    elif field.kind is bool:
+        flag = f"{flag}/--no-{flag.removeprefix('--')}"
+    elif field.kind is int:
+        more = {"type": click.IntRange(field.least, field.most)}
+    elif field.kind is tuple:
+        more = {"multiple": True}
+    if field.kind is not tuple:
+        more["default"] = field.default
+    return click.option(flag, field.name, metavar=option.metavar, help=option.help or None, **more)
+
+
 REPORT_FORMATS = {
-    "json": "gpucheck.output.json_format",
+    "json": "gpucheck.output.json_text",
     "markdown": "gpucheck.output.markdown",
     "junit": "gpucheck.output.junit",
     "html": "gpucheck.output.html.report",
@@ -28,14 +66,13 @@ LANGUAGE = "gpucheck.lang"
 LANGUAGES = ("auto", "en", "zh")
 """The values of ``--lang``."""
 _TABLES = "gpucheck.tables"
-F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Seconds(click.FloatRange):
     """A time limit, with the limit that the API has too; click's own range lets NaN through."""
 
     def __init__(self, least: float) -> None:
-        super().__init__(min=least, max=MOST, max_open=True)
+        super().__init__(min=least, max=MOST_SECONDS, max_open=True)
 
     def convert(
         self,
@@ -189,7 +226,7 @@ machine_options = _options(
     click.option(
         "--timeout",
         metavar="SECONDS",
-        type=Seconds(LEAST),
+        type=Seconds(LEAST_SECONDS),
         default=120.0,
         show_default=True,
         help=say("Time limit of the whole run."),

@@ -2,7 +2,7 @@
 
 The annotation of a field says its type and its range, and :class:`Option` what the command line
 says about it. The options of a command, the checks of what a program gives, and the schema of an
-assistant's question are made from it (``interface/request_options.py``, :func:`request`). Functions
+assistant's question are made from it (``interface/options.py``, :func:`request`). Functions
 for programs repeat names and defaults in their signatures, for editors and type checkers.
 """
 
@@ -12,13 +12,18 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.time_limits import MOST
-from gpucheck.interface.words import meant, printable, with_hint
+from gpucheck.interface.errors import UsageError, meant, printable, with_hint
 from gpucheck.language import any_of, say
 
-R = TypeVar("R", bound=msgspec.Struct)
+# The range of time limits in seconds, for a program and on the command line alike.
 
+# Chosen; docs/architecture.md, 1.1, promises them. With less nothing could be answered: a self-test
+# imports torch first (some seconds), and the tasks of a job have to meet as well.
+LEAST_SECONDS, LEAST_OF_SELF_TESTS, LEAST_OF_A_JOB = 0.1, 1, 10
+MOST_SECONDS = 1_000_000
+"""Whatever is as long as this is a mistake."""
+
+R = TypeVar("R", bound=msgspec.Struct)
 T = TypeVar("T")
 
 
@@ -145,13 +150,17 @@ def seconds(value: object, least: float) -> float:
     Raises:
         UsageError: it is not a number, too short or too long.
     """
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value < MOST:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not least <= value < MOST_SECONDS
+    ):
         raise UsageError(
             say(
                 "timeout must be a number of seconds from {least:g} to less than {most:d}, not "
                 "{value}.",
                 least=least,
-                most=MOST,
+                most=MOST_SECONDS,
                 value=_shown(value),
             )
         )
@@ -216,7 +225,7 @@ def wheel_mirror(value: str) -> str:
     Raises:
         UsageError: a command cannot name it, in one sentence.
     """
-    from gpucheck.facts.addresses import is_plain, names_a_build  # noqa: PLC0415  # rarely named
+    from gpucheck.facts.secrets import is_plain, names_a_build  # noqa: PLC0415  # rarely named
 
     address = value.rstrip("/")
     if not is_plain(address):

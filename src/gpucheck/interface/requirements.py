@@ -10,10 +10,8 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts.encoding import in_utf_8
-from gpucheck.facts.streams import reading
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import printable, words_of
+from gpucheck.facts.streams import in_utf_8, reading
+from gpucheck.interface.errors import UsageError, printable, words_of
 from gpucheck.language import in_series, in_turn, say
 from gpucheck.tables.nearest import did_you_mean
 from gpucheck.tables.versions import parse

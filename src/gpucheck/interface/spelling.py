@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucheck.interface.words import meant, printable, there_are, with_hint
+from gpucheck.interface.errors import meant, printable, there_are, with_hint
 from gpucheck.language import current_language, in_turn, say, spoken
 
 if TYPE_CHECKING:

@@ -5,14 +5,33 @@ import errno
 import os
 import sys
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import click
 
-from gpucheck.interface.errors import NO_ROOM, AskError, UsageError, no_room
-from gpucheck.interface.language import language_named
-from gpucheck.interface.words import printable, words_of
-from gpucheck.language import Sentence, say, spoken
+from gpucheck.interface.errors import NO_ROOM, AskError, UsageError, no_room, printable, words_of
+from gpucheck.language import Language, Sentence, language_is_set, language_of_locale, say, spoken
+
+# The language that a user reads.
+
+
+def language_named(name: str = "") -> Language:
+    """Return the language of this name; of any other that of the locale.
+
+    Args:
+        name: ``en``, ``zh`` or ``auto``; "" for what ``GPUCHECK_LANG`` says.
+    """
+    # Not through the door to the machine: help would wait for its import.
+    variables = os.environ  # noqa: TID251
+    named = (name or variables.get("GPUCHECK_LANG", "")).strip().lower()
+    if named in ("en", "zh"):
+        return "zh" if named == "zh" else "en"
+    if sys.platform == "win32" and not language_is_set(variables):
+        from gpucheck.machine.windows import speaks_chinese  # noqa: PLC0415
+
+        return "zh" if speaks_chinese() else "en"
+    return language_of_locale(variables)
+
 
 __all__ = [
     "NO_ROOM", "NotWrittenError", "RefusedError", "colored", "echo", "language_named", "named",
@@ -30,7 +49,7 @@ _LONGEST_MESSAGE = 10_000
 def colored(options: dict[str, Any]) -> bool:
     """Whether to colour: on a terminal that can, unless the user or NO_COLOR disables it."""
     from gpucheck.machine import LiveHost  # noqa: PLC0415
-    from gpucheck.machine.console import takes_escapes  # noqa: PLC0415
+    from gpucheck.machine.windows import takes_escapes  # noqa: PLC0415
 
     env = LiveHost().env()
     return bool(
@@ -220,3 +239,39 @@ def in_the_words_of_click() -> Iterator[None]:
         words = words_of(error, limit=_LONGEST_MESSAGE)
         kind = click.UsageError if isinstance(error, UsageError) else RefusedError
         raise kind(words) from error
+
+
+# What is drawn on a terminal while gpucheck works; a terminal that is gone ends nothing.
+
+
+class LiveOut:
+    """A terminal for lines that come and go. After the first failure nothing is drawn any more."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._is_gone = False
+
+    def write(self, text: str) -> None:
+        """Write the text at once, if anybody can still see it."""
+        if self._is_gone:
+            return
+        try:
+            self._out.write(text)
+            self._out.flush()
+        except BlockingIOError:
+            self._is_gone = True
+        except (OSError, ValueError):
+            self._is_gone = True
+            to_nowhere(self._out)
+
+
+def to_nowhere(stream: TextIO) -> None:
+    """Have the rest of a stream go nowhere: what it still holds would fail at the exit, too."""
+    with contextlib.suppress(OSError, ValueError):
+        from gpucheck.machine.children import nothing  # noqa: PLC0415  # rarely needed
+
+        null = nothing()
+        try:
+            os.dup2(null, stream.fileno())
+        finally:
+            os.close(null)

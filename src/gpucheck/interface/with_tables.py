@@ -2,9 +2,8 @@
 
 from typing import TYPE_CHECKING
 
-from gpucheck.interface.errors import UsageError
+from gpucheck.interface.errors import UsageError, printable, words_of
 from gpucheck.interface.own_tables import updated_tables
-from gpucheck.interface.words import printable, words_of
 from gpucheck.language import say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -21,7 +20,7 @@ def open_tables(directory: str | None, *, whole: bool = True) -> "Tables":
         UsageError: there are none in the folder, or they are broken.
     """
     from gpucheck.tables import Tables, TablesError  # noqa: PLC0415
-    from gpucheck.tables.location import folder_of_tables  # noqa: PLC0415
+    from gpucheck.tables.base import folder_of_tables  # noqa: PLC0415
 
     try:
         tables = Tables(folder_of_tables(directory))

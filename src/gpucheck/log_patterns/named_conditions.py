@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from gpucheck.log_patterns.form import NamedCondition
+from gpucheck.tables.packages import is_kept_compatible
 from gpucheck.tables.versions import at_least, parse
-from gpucheck.tables.wheel_names import is_kept_compatible
 
 _UNITS = {"bytes": 1.0, "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40}
 _HELD = 0.3

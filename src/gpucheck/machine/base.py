@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.driver import OpenResult
 from gpucheck.facts.system import OsFamily
 
 READ_LIMIT = 256 * 1024

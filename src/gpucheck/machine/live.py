@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import message_of
-from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.base import message_of
+from gpucheck.facts.driver import OpenResult
 from gpucheck.facts.system import OsFamily
 from gpucheck.language import Sentence, say
 from gpucheck.machine import lookup

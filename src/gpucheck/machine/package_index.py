@@ -20,7 +20,7 @@ from urllib.parse import SplitResult, unquote, urlsplit, urlunsplit
 from msgspec import Struct
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import message_of
+from gpucheck.facts.base import message_of
 from gpucheck.language import say
 from gpucheck.machine.base import Ran
 

@@ -6,12 +6,14 @@ container. So the identity has the kernel's start, the namespaces and the start 
 
 import contextlib
 import os
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
+from gpucheck import _about
 from gpucheck.facts.numbers import whole_number
 
 _STARTED = 18
@@ -67,3 +69,14 @@ def _stat(pid: int) -> tuple[str, int] | None:
         if started is not None:
             return state_letter, started
     return None
+
+
+# How gpucheck starts itself once more, in a process of its own.
+
+
+def own_command() -> list[str]:
+    """Return the words before a command's name, for the way in which this process was started.
+
+    A ``gpucheck.pyz`` is not installed, so ``-m gpucheck`` would not find it.
+    """
+    return [sys.executable, *([_about.bundle] if _about.bundle else ["-m", "gpucheck"])]

@@ -20,8 +20,8 @@ from typing import IO, TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import msgspec
 
-from gpucheck.facts.answer import message_of
-from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.base import message_of
+from gpucheck.facts.driver import OpenResult
 from gpucheck.facts.numbers import refuse_long_numbers
 from gpucheck.facts.snapshot import refuse_too_many_entries
 from gpucheck.language import say

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import NOT_RECORDED
-from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.base import NOT_RECORDED
+from gpucheck.facts.driver import OpenResult
 from gpucheck.language import say
 from gpucheck.language.read_back import said_again, with_sentences
 from gpucheck.machine.base import (

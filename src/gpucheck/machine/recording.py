@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.device_nodes import OpenResult
+from gpucheck.facts.driver import OpenResult
 from gpucheck.language import Sentence, as_said
 from gpucheck.machine import registry
 from gpucheck.machine.base import (

@@ -20,7 +20,7 @@ import os
 import msgspec
 
 from gpucheck.facts import Answer, builtins
-from gpucheck.facts.interpreter import Locked, Status
+from gpucheck.facts.torch import Locked, Status
 from gpucheck.language import say
 from gpucheck.machine import Host, RecordedHost, RecordingHost
 from gpucheck.machine.candidates import Candidate, TargetWish, choose, with_other_prefix

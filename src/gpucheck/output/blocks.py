@@ -5,8 +5,7 @@ from typing import Literal, NamedTuple
 from msgspec import Struct
 
 from gpucheck.language import say
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, term
 
 
 class Line(NamedTuple):

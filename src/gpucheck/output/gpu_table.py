@@ -6,21 +6,16 @@ A column that nobody could read is left out, and a dash stands for a single valu
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from gpucheck.derived.cluster import Cluster
+from gpucheck.derived.surroundings import Cluster
 from gpucheck.engine import GpuVerdict, Report
-from gpucheck.facts.container import Container
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.driver import KernelLog, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.preflight import Preflight
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import Container, LimitsOfProcess, Pci, System
 from gpucheck.findings.form import GpuWord
 from gpucheck.language import in_series, say
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, counted, headed
+from gpucheck.output.words import bracketed, clean, counted, headed, term
 
 STYLES: dict[GpuWord | None, str] = {
     "keep": "green", "watch": "yellow", "drain": "red", "replace": "red", None: "blue",

@@ -4,7 +4,9 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from gpucheck.engine import Report
 from gpucheck.language import Sentence, as_said
+from gpucheck.output.public import public
 
 _NOTES = ("sources", "problems")
 """Fields that hold a sentence for each of several others."""
@@ -51,3 +53,11 @@ def _sentence_keys(field: str, value: object) -> object:
             key: as_said(item) for key, item in value.items() if isinstance(item, Sentence)
         } or None
     return None
+
+
+# A report as JSON, for programs (schema ``gpucheck.report/1``).
+
+
+def render(report: Report, *, redacted: bool = True) -> str:
+    """Return the report as JSON in ASCII, its keys in the order of the schema."""
+    return json_text((public(report) if redacted else report).as_json())

@@ -11,8 +11,7 @@ from gpucheck.language import say, spoken
 from gpucheck.output.public import public
 from gpucheck.output.selftest_lines import in_words
 from gpucheck.output.summary import headline, verdict
-from gpucheck.output.terms import term
-from gpucheck.output.words import clean, headed
+from gpucheck.output.words import clean, headed, term
 
 _LONGEST = 2000  # chosen: a sentence with its evidence fits; what was pasted must not fill the file
 _DECLARATION = '<?xml version="1.0" encoding="UTF-8"?>'

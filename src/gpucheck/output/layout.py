@@ -9,7 +9,7 @@ from gpucheck.language import say, spoken
 from gpucheck.language.columns import padded, page_columns, width_of, wrapped
 from gpucheck.output import blocks
 from gpucheck.output.blocks import Block, Words
-from gpucheck.output.fix_words import with_colon
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.words import (
     LONGEST_COMMAND,
     LONGEST_WORDS,

@@ -10,10 +10,8 @@ from typing import Literal
 
 import msgspec
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Packages
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 from gpucheck.language import say
 
 

@@ -13,14 +13,14 @@ from typing import Any
 
 import msgspec
 
-from gpucheck.facts.environment import Environment
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Environment
 from gpucheck.language import say
 from gpucheck.machine import RecordingHost
 from gpucheck.machine.record_folder import place_in_folder
 from gpucheck.machine.recording import noted
 from gpucheck.output.redact import Redaction
-from gpucheck.probes.torch.reading.conda import channel_in
+from gpucheck.probes.torch.reading.dist_info import channel_in
 
 _OF_HOST = ("stat", "open", "space", "which", "problems", "listings", "sha256", "registry")
 _KINDS = (*_OF_HOST, "files", "links", "commands", "answers")

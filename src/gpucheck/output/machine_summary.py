@@ -7,19 +7,13 @@ import msgspec
 
 from gpucheck.engine import Report
 from gpucheck.facts import Facts
-from gpucheck.facts.container import Container
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.driver import CudaDriver, Driver, Nvml, NvmlGpu
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Toolkits
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import OS_NAMES, System
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild, TorchInstall
+from gpucheck.facts.system import OS_NAMES, Container, Environment, Pci, System
+from gpucheck.facts.torch import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name

@@ -12,14 +12,13 @@ from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_series, say, spoken
 from gpucheck.output import blocks, report_blocks
 from gpucheck.output.blocks import Block, Box, Line, Words
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.selftest_lines import lines_of
 from gpucheck.output.summary import footer, headline, reach, recorded, target, trailer_of, verdict
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, clean, headed
+from gpucheck.output.words import LONGEST_COMMAND, LONGEST_WORDS, VERDICTS, clean, headed, term
 
 _SPECIAL = re.compile(r"([\\`*_\[\]<>|~$&])")
 # What GitHub turns into a mention or a link to another issue.

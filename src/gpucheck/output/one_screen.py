@@ -9,16 +9,15 @@ from collections.abc import Sequence
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import CommandClass, Fix, Severity
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_clauses, in_series, in_turn, say, say_many
 from gpucheck.language.columns import WIDTH, width_of
 from gpucheck.output import report_blocks
 from gpucheck.output.blocks import Commands, Words
-from gpucheck.output.fix_words import steps
 from gpucheck.output.gpu_table import STYLES, GpuTable
 from gpucheck.output.layout import STATES, Page
-from gpucheck.output.next_step import next_step
+from gpucheck.output.report_blocks import next_step, steps
 from gpucheck.output.summary import (
     driver_release,
     gpu_names,
@@ -103,7 +102,7 @@ def write(
 
 def _about_cause(page: Page, report: Report, cause: Finding) -> None:
     """Write what shows the cause, what it leaves in order, and what it explains."""
-    from gpucheck.output.seen import seen  # noqa: PLC0415  # most machines are healthy
+    from gpucheck.output.evidence import seen  # noqa: PLC0415  # most machines are healthy
 
     lines = (
         (say("Evidence"), seen(cause)),

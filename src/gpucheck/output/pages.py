@@ -1,13 +1,12 @@
 """The page of a finding, and the lists of findings, probes and self-tests."""
 
 import re
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
-from gpucheck.engine.supply import tables_behind
+from gpucheck.engine.ask import tables_behind
 from gpucheck.facts import builtins
 from gpucheck.findings import RETIRED, all_rules
 from gpucheck.findings.form import Rule
@@ -15,10 +14,9 @@ from gpucheck.language import Sentence, current_language, in_series, say, spoken
 from gpucheck.language.columns import WIDTH, page_columns, wrapped
 from gpucheck.language.paragraphs import parts, template_of
 from gpucheck.output.layout import Page
-from gpucheck.output.terms import term
-from gpucheck.output.words import document, headed
+from gpucheck.output.words import document, headed, term
 from gpucheck.probes import all_probes
-from gpucheck.selftests.catalogue import headers
+from gpucheck.selftests.plan import headers
 from gpucheck.tables import Tables
 
 _ITEM = re.compile(r"(?:^|(?<=[：:。；;.]) ?|\s)- ")  # noqa: RUF001  # Chinese signs
@@ -94,7 +92,7 @@ def list_rules() -> list[RuleRow]:
 def list_probes() -> list[ProbeRow]:
     """Return every probe, by name."""
     return [
-        ProbeRow(name=probe.name, subject=_subject(probe.section), deadline=probe.deadline)
+        ProbeRow(name=probe.name, subject=probe.section.subject, deadline=probe.deadline)
         for probe in all_probes()
     ]
 
@@ -232,8 +230,3 @@ def items_of(paragraph: str) -> list[str]:
 def _fill(item: str, width: int) -> str:
     hang = 2 if item.startswith("- ") else 0
     return "\n".join(wrapped(" ".join(item.split()), width, 0, hang))
-
-
-def _subject(section: type[Any]) -> Sentence:
-    """Return the first paragraph of the module that defines the probe."""
-    return Sentence(template_of(parts(sys.modules[section.__module__].__doc__ or "")[0]))

@@ -7,26 +7,18 @@ from gpucheck.derived.gpus import is_passed_on
 from gpucheck.engine import Report
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Driver, NvidiaSmi, Nvml
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.recording import Recorded
-from gpucheck.facts.request import Request
+from gpucheck.facts.request import Recorded, Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment, Pci, System
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, counted, headed, product_named
+from gpucheck.output.words import VERDICTS, bracketed, clean, counted, headed, product_named, term
 
 _OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804

@@ -10,11 +10,11 @@ from msgspec import Struct
 
 from gpucheck.language import say, say_many, spoken
 from gpucheck.language.columns import padded, page_columns, width_of
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import Page
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.words import clean, document, headed
 from gpucheck.tables import Row, Table, Tables
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 
 _APART = ("source", "note")
 """Columns of every table that are too long for the aligned columns."""

@@ -22,8 +22,7 @@ from gpucheck.output.machine_summary import areas
 from gpucheck.output.one_screen import COLUMN, Detail
 from gpucheck.output.selftest_lines import left_out, lines_of, loaded_otherwise, measured
 from gpucheck.output.summary import recorded, trailer_of, verdict
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
+from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, shown, term
 
 _TEST_STYLES = {"passed": "green", "skipped": "dim"}
 # The longest name of a self-test (17), the longest status (timed-out), and gaps.

@@ -7,18 +7,17 @@ from msgspec.structs import replace
 
 from gpucheck.engine import Report
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.cuda_driver import CudaDriver
+from gpucheck.facts.driver import CudaDriver
 from gpucheck.facts.pasted import Pasted, Taken
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Evidence, Finding
 from gpucheck.language import in_series, in_turn, listed, say, say_many
 from gpucheck.output.blocks import Box, Items, Quoted, Words, more_about
-from gpucheck.output.fix_words import fixes
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.public import public
+from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import headline, trailer_of
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, headed, in_parts, shown
+from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, shown, term
 
 _COLUMN = 9  # the longest verdict (warning) and a gap, as in terminal.py
 _FEW = 3  # chosen: where the lines were not asked for, three show the form of the rest

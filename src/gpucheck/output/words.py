@@ -6,8 +6,41 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby, islice
 from typing import Any
 
+from gpucheck.engine import Verdict
 from gpucheck.language import Sentence, any_of, folded, in_series, listed, phrase, say, say_many
 from gpucheck.language.visible import is_visible, made_visible
+
+# The fixed words of reports: verdicts, severities, states, areas. Slugs are none of them.
+
+VERDICTS: dict[Verdict, str] = {
+    "broken": say("BROKEN"),
+    "warning": say("WARNING"),
+    "unknown": say("UNKNOWN"),
+    "healthy": say("HEALTHY"),
+}
+"""The first word of a report."""
+_TERMS: dict[str, str] = {
+    term: term
+    for term in (
+        say("broken"), say("healthy"),
+        say("error"), say("warning"), say("info"), say("note"),
+        say("certain"), say("likely"), say("possible"),
+        say("ok"), say("unknown"), say("none"),
+        say("passed"), say("failed"), say("skipped"), say("timed-out"), say("crashed"),
+        say("lost"), say("absent"), say("stopped"),
+        say("fired"), say("fine"), say("not-applicable"), say("silenced"),
+        say("not-found"), say("not-asked"),
+        say("GPUs"), say("Driver"), say("CUDA libraries"), say("Toolkit"), say("System"),
+        say("keep"), say("watch"), say("drain"), say("reset"), say("replace"),
+        say("driver"), say("libraries"), say("runtime"), say("cluster"),
+    )
+}  # fmt: skip
+
+
+def term(word: str) -> str:
+    """Return a word of ours as a sentence; any other as it is."""
+    return _TERMS.get(word, word)
+
 
 LONGEST = 300
 """Maximum number of characters shown of one value."""

@@ -8,9 +8,8 @@ from typing import Any, Literal
 import msgspec
 
 from gpucheck.facts import Facts, Section
-from gpucheck.facts.answer import message_of
-from gpucheck.facts.recording import Recorded
-from gpucheck.facts.request import Request
+from gpucheck.facts.base import message_of
+from gpucheck.facts.request import Recorded, Request
 from gpucheck.facts.selftests import SelfTests
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
 from gpucheck.language import Sentence, as_said, from_said, plain, say

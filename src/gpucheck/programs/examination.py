@@ -8,8 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from gpucheck.facts.snapshot import Snapshot, decode
-from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError
-from gpucheck.interface.words import printable
+from gpucheck.interface.errors import AskError, NoAnswerError, RefusedError, UsageError, printable
 from gpucheck.language import from_said, say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.supervised import TERMINATE, Supervised, wait

@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import msgspec
 
-from gpucheck.doctor.checking import CheckRequest, examine, recorded
-from gpucheck.doctor.collecting import collect
+from gpucheck.doctor.checking import CheckRequest, collect, examine, recorded
 from gpucheck.doctor.selftests import selftests_alone
 from gpucheck.facts.ending_signals import ENDING
 from gpucheck.facts.request import Request
@@ -26,7 +25,7 @@ from gpucheck.interface.with_tables import open_tables
 from gpucheck.language import as_said
 from gpucheck.machine import LiveHost
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.machine.console import no_error_dialogs
+from gpucheck.machine.windows import no_error_dialogs
 from gpucheck.output.json_text import json_text
 from gpucheck.selftests.plan import Wish
 

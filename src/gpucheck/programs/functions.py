@@ -10,13 +10,11 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from gpucheck.cluster.place import refuse_windows
+from gpucheck.cluster.request import refuse_windows
 from gpucheck.interface import request as asked
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.request import request
-from gpucheck.interface.time_limits import LEAST, LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS
+from gpucheck.interface.errors import UsageError, words_of
+from gpucheck.interface.request import LEAST_OF_A_JOB, LEAST_OF_SELF_TESTS, LEAST_SECONDS, request
 from gpucheck.interface.with_tables import open_tables
-from gpucheck.interface.words import words_of
 from gpucheck.language import say
 from gpucheck.machine import LiveHost
 from gpucheck.programs.results import CheckReport, Recommended, check_report, recommended
@@ -82,7 +80,7 @@ def check(  # noqa: PLR0913  # each by its name
         skip=skip,
         machine=str(Path(machine).absolute()) if asked.text("machine", machine) else "",
         wheel_mirror=_mirror(wheel_mirror),
-        timeout=asked.seconds(timeout, LEAST),
+        timeout=asked.seconds(timeout, LEAST_SECONDS),
         by_program=True,
     )
     if wish.machine:
@@ -225,7 +223,7 @@ def recommend(  # noqa: PLR0913  # each by its name
     from gpucheck.describe.recommend_options import RecommendRequest  # noqa: PLC0415
     from gpucheck.describe.recommending import Recommending  # noqa: PLC0415
 
-    limit, known = asked.seconds(timeout, LEAST), _tables(tables)
+    limit, known = asked.seconds(timeout, LEAST_SECONDS), _tables(tables)
     wish = request(
         RecommendRequest,
         torch=torch,

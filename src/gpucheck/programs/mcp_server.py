@@ -18,9 +18,7 @@ from mcp.server import Server, ServerRequestContext
 from mcp.server.stdio import stdio_server
 
 from gpucheck._about import VERSION
-from gpucheck.interface.ending import BY_SIGNAL, ENDING
-from gpucheck.interface.errors import AskError
-from gpucheck.interface.words import words_of
+from gpucheck.interface.errors import BY_SIGNAL, ENDING, AskError, words_of
 from gpucheck.language import say, speaking
 from gpucheck.programs import questions
 from gpucheck.programs.questions import QUESTIONS, Setting

@@ -25,8 +25,7 @@ from gpucheck.engine import OpenQuestion, Verdict
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.findings import RETIRED, all_rules
-from gpucheck.interface.errors import UsageError
-from gpucheck.interface.words import meant, printable, with_hint
+from gpucheck.interface.errors import UsageError, meant, printable, with_hint
 from gpucheck.language import say
 from gpucheck.output import pages
 from gpucheck.output.words import printable as printable_line

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from gpucheck.describe.recommendation import Shown
 from gpucheck.engine import Report
-from gpucheck.interface.language import language_named
+from gpucheck.interface.text import language_named
 from gpucheck.language import speaking
 from gpucheck.output.public import public
 

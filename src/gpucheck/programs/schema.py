@@ -16,16 +16,15 @@ from gpucheck.cluster import files
 from gpucheck.describe import recommendation
 from gpucheck.engine import GpuVerdict, OpenQuestion
 from gpucheck.facts.claims import Fix
-from gpucheck.facts.culprit_data import CulpritData
-from gpucheck.facts.preflight import Culprit, RankOutcome
+from gpucheck.facts.preflight import Culprit, CulpritData, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import ProbeRun, Versions
 from gpucheck.findings.form import Check, Evidence, Finding
-from gpucheck.fixing import document as fix_document
+from gpucheck.fixing import plan as fix_document
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow
 from gpucheck.programs import wire
-from gpucheck.tables.catalogue import all_tables
+from gpucheck.tables.check import all_tables
 from gpucheck.ticket.tally import CauseCount
 
 DRAFT = "https://json-schema.org/draft/2020-12/schema"

@@ -13,9 +13,8 @@ from gpucheck.engine import GpuVerdict, OpenQuestion, Verdict
 from gpucheck.engine.report import Owner
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, RankOutcome
-from gpucheck.facts.sections import all_sections
 from gpucheck.facts.selftests import SelfTest
-from gpucheck.facts.snapshot import Origin, ProbeRun, Versions
+from gpucheck.facts.snapshot import Origin, ProbeRun, Versions, all_sections
 from gpucheck.findings.form import Check, Finding
 from gpucheck.output import table_text
 from gpucheck.output.pages import ProbeRow, RuleRow, SelfTestRow

@@ -1,12 +1,9 @@
 """Whether self-tests can run here, on which GPUs they must not, and why."""
 
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.device_nodes import DeviceNodes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml, NvmlGpu
+from gpucheck.facts.driver import CudaDriver, DeviceNodes, Nvml, NvmlGpu
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 
 LEAST_FREE = 256 * 1024 * 1024

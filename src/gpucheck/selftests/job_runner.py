@@ -8,18 +8,13 @@ import msgspec
 
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.language import Sentence, say
-from gpucheck.machine.worker_pool.exits import last_words
-from gpucheck.machine.worker_pool.pool import WorkerPool
-from gpucheck.machine.worker_pool.process import WorkerProcess
-from gpucheck.machine.worker_pool.spawners import ZYGOTE, StartProgram
-from gpucheck.machine.worker_pool.worker_messages import Message
+from gpucheck.machine.worker_pool.pool import ZYGOTE, StartProgram, WorkerPool
+from gpucheck.machine.worker_pool.process import Message, WorkerProcess, last_words
 from gpucheck.selftests import outcome
-from gpucheck.selftests.catalogue import SelfTestHeader
 from gpucheck.selftests.folder import step_folder
-from gpucheck.selftests.plan import Job, Step, Wish, first_job, order
+from gpucheck.selftests.outcome import sentence_in, settled, stopped_for
+from gpucheck.selftests.plan import Job, SelfTestHeader, Step, Wish, first_job, order
 from gpucheck.selftests.progress import ProgressGrid
-from gpucheck.selftests.ranks import settled, stopped_for
-from gpucheck.selftests.worker_words import sentence_in
 from gpucheck.worker import BOOTSTRAP
 
 _TICK = 0.05  # seconds; chosen: progress is drawn less often, and a deadline may be so late

@@ -8,12 +8,21 @@ import msgspec
 
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.language import say
-from gpucheck.machine.worker_pool.pool import CAN_FORK
-from gpucheck.machine.worker_pool.spawners import StartProgram
-from gpucheck.selftests.catalogue import IMPORT, SelfTestHeader
+from gpucheck.machine.worker_pool.pool import CAN_FORK, StartProgram
 from gpucheck.selftests.folder import sweep
 from gpucheck.selftests.job_runner import JobRunner
-from gpucheck.selftests.plan import CPU, Job, Plan, Step, Wish, first_job, in_ranks, plan
+from gpucheck.selftests.plan import (
+    CPU,
+    IMPORT,
+    Job,
+    Plan,
+    SelfTestHeader,
+    Step,
+    Wish,
+    first_job,
+    in_ranks,
+    plan,
+)
 from gpucheck.selftests.progress import ProgressGrid
 
 _OF_A_FORK = ("cuda-error", "cuda-unavailable", "python-exception")

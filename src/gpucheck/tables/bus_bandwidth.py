@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Row, Table, Words
-from gpucheck.tables.gpu_products import plain_product
+from gpucheck.tables.gpus import plain_product
 
 Collective = Literal["all-reduce", "all-gather", "reduce-scatter"]
 

@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from gpucheck.tables.base import Platform, Project, Table, Words
-from gpucheck.tables.torch_builds import BuildRow
+from gpucheck.tables.torch import BuildRow
 from gpucheck.tables.versions import minor, released
 
 

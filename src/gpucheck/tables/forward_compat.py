@@ -3,7 +3,7 @@
 from typing import ClassVar, Literal
 
 from gpucheck.tables.base import Branch, Row, Table, VersionText, Words
-from gpucheck.tables.gpu_products import GpuProducts, plain_product
+from gpucheck.tables.gpus import GpuProducts, plain_product
 from gpucheck.tables.versions import minor, numbers, parse
 
 State = Literal["compatible", "not-compatible", "not-applicable"]

@@ -11,10 +11,9 @@ from typing import NamedTuple
 
 from gpucheck.language import any_of, say
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
-from gpucheck.tables.location import HOW_TO_RENEW
+from gpucheck.tables.base import HOW_TO_RENEW
+from gpucheck.tables.gpus import GpuProducts, PciDevices
 from gpucheck.tables.nearest import nearest
-from gpucheck.tables.pci_devices import PciDevices
 
 _FAMILIES = frozenset(("nvidia", "geforce", "rtx", "gtx", "tesla", "quadro"))
 # "rtx3060ti" is taken apart from both ends: brand, number, suffix. With m and d laptops and the

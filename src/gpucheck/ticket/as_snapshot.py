@@ -7,8 +7,7 @@ import msgspec
 
 from gpucheck.facts import Section
 from gpucheck.facts.pasted import Failed, Pasted, Sign, Taken
-from gpucheck.facts.sections import all_sections
-from gpucheck.facts.snapshot import ProbeRuns, Snapshot
+from gpucheck.facts.snapshot import ProbeRuns, Snapshot, all_sections
 from gpucheck.language import say
 from gpucheck.log_patterns.loading import all_messages
 from gpucheck.log_patterns.matcher import Match

@@ -10,8 +10,7 @@ from gpucheck.findings import all_rules
 from gpucheck.language import say, say_many, spoken
 from gpucheck.language.columns import padded, width_of
 from gpucheck.output.layout import Page
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, in_line
+from gpucheck.output.words import bracketed, clean, in_line, term
 from gpucheck.ticket.tally import CauseCount, Tally
 
 _NO_CAUSE = {"none": say("(nothing broken)"), "unknown": say("(no cause found)")}

@@ -3,22 +3,19 @@
 import functools
 from collections.abc import Set as AbstractSet
 
-from gpucheck.facts.drafts import Draft
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Environment, Pci, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.form import KnownFacts
 from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.product_names import capability_of, spellings
-from gpucheck.tables.torch_old_defaults import TorchOldDefaults
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.gpus import capability_of, spellings
+from gpucheck.tables.jetson import Jetpacks
+from gpucheck.tables.torch import TorchOldDefaults, TorchReleases
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers.base import Machine
 

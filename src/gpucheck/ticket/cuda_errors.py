@@ -9,7 +9,7 @@ from gpucheck.log_patterns.roles import SILENT, Role, role_of
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_errors import CudaErrorRow, CudaErrors
+from gpucheck.tables.error_codes import CudaErrorRow, CudaErrors
 
 _LITERALS_OF_NUMBERS = (
     "cuda error", "cuda runtime error", "cuda driver error", "cuda api error", "cuda failure",

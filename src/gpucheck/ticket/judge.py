@@ -16,12 +16,11 @@ from gpucheck.engine import (
     make_report,
 )
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings import all_rules
 from gpucheck.language import say
 from gpucheck.log_patterns.matcher import Match

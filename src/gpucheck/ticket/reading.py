@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gpucheck.facts import Section
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.findings import all_rules
 from gpucheck.log_patterns.form import Strength

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gpucheck.engine import OpenQuestion, Report
 from gpucheck.engine.trailer import trailer
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.system import System
 from gpucheck.findings import all_rules
@@ -18,9 +18,9 @@ from gpucheck.language import Language, Sentence, in_turn, say, speaking, spoken
 from gpucheck.log_patterns.source_code import is_statement
 from gpucheck.log_patterns.text import Line
 from gpucheck.output.blocks import Words
-from gpucheck.output.fix_words import steps
 from gpucheck.output.markdown import block, code, escaped, written
 from gpucheck.output.public import public
+from gpucheck.output.report_blocks import steps
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import where, worked
 from gpucheck.ticket.complaints import COLLECT_ENV, asked_about

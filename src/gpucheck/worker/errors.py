@@ -10,6 +10,18 @@ import sys
 import traceback
 from typing import Any, Callable, Dict, Iterator
 
+# Recognises torch's messages for exhausted memory.
+
+_OUT_OF_MEMORY = ("out of memory", "can't allocate", "not enough memory")
+
+
+def is_out_of_memory(torch: Any, error: RuntimeError) -> bool:  # noqa: ANN401  # the module
+    """Whether torch says that there is no memory left."""
+    if isinstance(error, getattr(torch.cuda, "OutOfMemoryError", ())):
+        return True
+    return any(each in str(error) for each in _OUT_OF_MEMORY)
+
+
 Message = Dict[str, Any]
 
 _WORDS = 1500  # chosen: CUDA's advice about allocation fits (596 characters), with what torch adds

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 import time
 from typing import Any, Callable, Dict
 
@@ -108,3 +110,27 @@ def _free_on_cpu() -> int:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES")
     except (AttributeError, ValueError, OSError):
         return 1 << 30
+
+
+# The orders that a worker accepts: self-tests, a trial of a pre-flight, or a census.
+
+Act = Callable[[Any, Message, Message, Callable[[Message], None]], None]
+"""Takes torch, the order, what the process knows, and a function that sends a message."""
+
+_PARTS = ("trial", "census")
+
+
+def action(order: Message) -> Act:
+    """Return the function that carries out an order.
+
+    No compiled file is written to gpucheck's own folder.
+    """
+    part = next((name for name in _PARTS if name in order), None)
+    if part is None:
+        return run_tests
+    before, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+    try:
+        act: Act = importlib.import_module("." + part, __package__).run
+    finally:
+        sys.dont_write_bytecode = before
+    return act

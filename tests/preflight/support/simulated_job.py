@@ -12,8 +12,7 @@ from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.judgement import Judgement, Result
 from gpucheck.cluster.launchers import entrance
 from gpucheck.cluster.model import Rank, RankResult, Roster, Step, TaskFacts
-from gpucheck.facts.preflight import PhaseSeconds
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look, PhaseSeconds
 from gpucheck.language import say
 
 NODES, PER_NODE, BAD = 8, 8, 37

@@ -4,9 +4,9 @@ import pytest
 from each import each
 from readers_support import TABLES, Read
 
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.pci import Pci
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.facts.driver import Nvml
+from gpucheck.facts.system import Pci
+from gpucheck.tables.gpus import GpuProducts
 from gpucheck.ticket.readers.mentions import gpu_names
 
 DATA_CENTER = [

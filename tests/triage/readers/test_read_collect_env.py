@@ -4,14 +4,11 @@ from each import each
 from pasted_samples import OF_2019, OF_2025
 from readers_support import Read
 
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.packages import Packages
+from gpucheck.facts.driver import CudaDriver, Nvml
+from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.pasted import Pasted
 from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, Packages, TorchBuild
 
 
 def test_one_of_2019() -> None:

@@ -2,7 +2,7 @@
 
 from readers_support import Read
 
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 
 ENDS = (
     "Found GPU0 NVIDIA Thor which is of cuda capability 11.0.\n"

@@ -4,14 +4,10 @@ from each import each
 from pasted_samples import COMMANDS
 from readers_support import Read
 
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import Environment
-from gpucheck.facts.kernel_log import KernelLog
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.pci import Pci
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import Driver, KernelLog
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.system import Environment, LimitsOfProcess, Pci, System
+from gpucheck.facts.torch import TorchBuild
 
 MIB = 1024 * 1024
 

@@ -5,7 +5,7 @@ from each import each
 from readers_support import Read
 
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import TorchBuild
 
 NOT_FOUND = "ERROR: No matching distribution found for torch==1.7.1"
 NO_VERSION = (

@@ -7,7 +7,7 @@ from each import each
 from pasted_samples import NEW, OLD, QUERY
 from readers_support import Read
 
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.tables import Tables
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.readers import read_pasted

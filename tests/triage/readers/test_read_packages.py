@@ -4,8 +4,7 @@ import pytest
 from each import each
 from readers_support import Read
 
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 
 FORMATS = ("package list", "installer output")
 

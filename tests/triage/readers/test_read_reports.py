@@ -5,11 +5,11 @@ from each import each
 from pasted_samples import SESSION
 from readers_support import Read
 
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
+from gpucheck.facts.libraries import Toolkits
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import LimitsOfProcess
+from gpucheck.facts.torch import TorchBuild
 
 
 def gpus(text: str) -> list[tuple[str | None, str | None]]:

@@ -247,8 +247,8 @@ def _state(file: Path) -> "State":
 
 def _compared(state: "State", new: "Report", tables: "Tables", options: dict[str, Any]) -> str:
     from gpucheck.baselines import diff, words  # noqa: PLC0415
+    from gpucheck.baselines.documents import figures  # noqa: PLC0415
     from gpucheck.baselines.explain import explain  # noqa: PLC0415
-    from gpucheck.baselines.figures import figures  # noqa: PLC0415
     from gpucheck.engine import judge_machine  # noqa: PLC0415
 
     if options["form"] == "json":

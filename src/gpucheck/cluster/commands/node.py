@@ -4,19 +4,18 @@ from typing import Any
 
 import click
 
-from gpucheck.cluster.options import FILES, bundle_option, metrics_option, run_log_option
+from gpucheck.cluster.options import FILES, Sectioned, bundle_option, metrics_option, run_log_option
 from gpucheck.cluster.pages import FORMATS
 from gpucheck.cluster.request import PreflightRequest
-from gpucheck.interface.help_sections import Sectioned
 from gpucheck.interface.options import (
     Seconds,
     examples,
     fail_on_option,
     format_option_of,
+    options_of,
     preflight_output_options,
 )
-from gpucheck.interface.request_options import options_of
-from gpucheck.interface.time_limits import LEAST_OF_A_JOB
+from gpucheck.interface.request import LEAST_OF_A_JOB
 from gpucheck.language import say
 from gpucheck.machine import waker
 
@@ -59,7 +58,7 @@ def node(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # clic
     Exit status: 0 fit, or unknown; 1 the node itself is at fault; 2 usage error.
     """
     begun = waker.begun()
-    from gpucheck.cluster.place import refuse_windows  # noqa: PLC0415
+    from gpucheck.cluster.request import refuse_windows  # noqa: PLC0415
 
     refuse_windows()
     from gpucheck.cluster.node_command import run  # noqa: PLC0415  # --help does not need it

@@ -28,8 +28,7 @@ from gpucheck.cluster.store.task_messages import Refusal
 from gpucheck.cluster.store.wire import TurnedAway
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import ControlRunEnd, Differs, FailedGroup, OwnFailure
-from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.facts.preflight import ControlRunEnd, Culprit, Differs, FailedGroup, OwnFailure, Phase
 from gpucheck.findings import nccl_infiniband, rank_missing, ranks_heterogeneous
 from gpucheck.language import in_clauses, say, say_many
 

@@ -14,8 +14,7 @@ from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.model import Roster, StepResult
 from gpucheck.cluster.store.task_messages import Seen
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.culprit_data import FailedGroup
-from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.facts.preflight import Culprit, FailedGroup, Phase
 from gpucheck.findings import rank_hangs, rank_missing
 from gpucheck.language import say, say_many
 

@@ -12,8 +12,7 @@ from gpucheck.cluster.diagnose.control_runs import ControlRun
 from gpucheck.cluster.diagnose.process_state import spans_of
 from gpucheck.cluster.model import RankResult, Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import CulpritData, OwnFailure
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, CulpritData, OwnFailure
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import GroupFailure
 from gpucheck.language import Sentence, in_clauses, in_series, say, say_many

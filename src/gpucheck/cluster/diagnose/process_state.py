@@ -12,8 +12,7 @@ import msgspec
 
 from gpucheck.cluster.model import RankResult, StepResult, pack
 from gpucheck.facts.claims import Confidence, Fix
-from gpucheck.facts.preflight import Phase
-from gpucheck.facts.process_state import Look, ProcessState
+from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.findings import nccl_network_interface, process_limit_too_low, rank_hangs
 from gpucheck.language import Sentence, in_series, say, say_many
 

@@ -12,8 +12,7 @@ from gpucheck.cluster.diagnose.naming import words_of
 from gpucheck.cluster.diagnose.rounds import Pair, pair
 from gpucheck.cluster.model import RankResult, Roster
 from gpucheck.facts.claims import Confidence
-from gpucheck.facts.culprit_data import Route
-from gpucheck.facts.preflight import Phase
+from gpucheck.facts.preflight import Phase, Route
 from gpucheck.findings.form import GroupFailure
 from gpucheck.language import any_of, say
 

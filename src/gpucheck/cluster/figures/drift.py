@@ -10,8 +10,7 @@ import msgspec
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.culprit_data import Differs
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, Differs
 from gpucheck.findings import nccl_version_mismatch, ranks_heterogeneous
 from gpucheck.language import and_more, in_clauses, in_series, listed, say, say_many
 

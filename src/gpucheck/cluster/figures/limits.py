@@ -5,16 +5,15 @@ from collections.abc import Collection, Iterable
 
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.model import Device, Facts, Rank, Roster, gpu_number
-from gpucheck.derived.nvlinks import lost_links
-from gpucheck.derived.process_limits import (
+from gpucheck.derived.gpu_labels import lost_links
+from gpucheck.derived.surroundings import (
     in_words,
     locks_too_little,
     nccl_uses_shared_memory,
     shares_too_little,
 )
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import LinksDown, SharedGpu
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, LinksDown, SharedGpu
 from gpucheck.findings import memlock_too_low, nccl_duplicate_gpu, nvlink_down, shm_too_small
 from gpucheck.language import in_series, say, say_many
 

@@ -22,8 +22,7 @@ from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.rounds import pair
 from gpucheck.cluster.model import PHYSICAL_COUNTERS, TRANSPORT_COUNTERS, Facts, Roster, StepResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import BadPorts, PacketLoss
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import BadPorts, Culprit, PacketLoss
 from gpucheck.findings import link_slow, nccl_infiniband
 from gpucheck.language import in_clauses, in_series, say, say_many
 

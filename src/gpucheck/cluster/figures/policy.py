@@ -9,12 +9,11 @@ from gpucheck.cluster.figures.drift import fabrics
 from gpucheck.cluster.figures.slow import Reading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import NotAsRequired, RateTooLow
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, NotAsRequired, RateTooLow
 from gpucheck.findings import gpu_slow, link_slow, no_nvidia_gpu, rank_missing, requirement_not_met
 from gpucheck.interface.requirements import Requirements, key_of
 from gpucheck.language import say, say_many
-from gpucheck.tables.gpu_products import plain_product
+from gpucheck.tables.gpus import plain_product
 from gpucheck.tables.versions import at_least, parse, released
 
 _SEVERAL = ", "

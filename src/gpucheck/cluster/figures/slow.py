@@ -19,8 +19,7 @@ from gpucheck.cluster.figures.bandwidth import Peers
 from gpucheck.cluster.figures.baseline import Baseline
 from gpucheck.cluster.model import Facts, Pace, Rank, Roster, StepResult, TaskFacts, Throttling
 from gpucheck.facts.claims import Severity
-from gpucheck.facts.culprit_data import Late, SlowGpu, Throttled
-from gpucheck.facts.preflight import Culprit
+from gpucheck.facts.preflight import Culprit, Late, SlowGpu, Throttled
 from gpucheck.findings import gpu_slow, rank_slow
 from gpucheck.language import listed, say, say_many
 

@@ -23,8 +23,7 @@ from gpucheck.cluster.figures.slow import CPU_SHARE
 from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.model import Backend, Facts, Roster, Step, StepResult
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.culprit_data import SlowLink
-from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth
+from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, SlowLink
 from gpucheck.findings import link_slow
 from gpucheck.language import listed, say, say_many
 from gpucheck.tables.bus_bandwidth import BusBandwidths

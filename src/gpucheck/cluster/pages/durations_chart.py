@@ -22,8 +22,7 @@ from gpucheck.output.html.charts.svg import (
     linear,
     ticks,
 )
-from gpucheck.output.terms import term
-from gpucheck.output.words import clean, headed, in_line, in_parts
+from gpucheck.output.words import clean, headed, in_line, in_parts, term
 
 # Places and sizes of this drawing are in its own units, of which a figure is WIDTH wide (svg.py).
 _LEFT, _RIGHT, _TOP, _HIGH = 118.0, 270.0, 4.0, 20.0

@@ -9,8 +9,8 @@ import msgspec
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import charts as of_preflight
-from gpucheck.cluster.pages import gpus
-from gpucheck.cluster.pages import ranks as preflight_ranks
+from gpucheck.cluster.pages import tables
+from gpucheck.cluster.pages import tables as preflight_ranks
 from gpucheck.cluster.pages import words as words_of
 from gpucheck.cluster.pages.words import Cause
 from gpucheck.language import say, say_many
@@ -31,8 +31,7 @@ from gpucheck.output.html.parts import (
     words,
     written,
 )
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed, in_line
+from gpucheck.output.words import headed, in_line, term
 
 _FINDINGS, _IN_FULL, _EACH, _ROWS, _LONG = 50, 8, 3, 100, 2000
 """Findings in a line each, with their fixes, sentences of each; rows of a table; characters.
@@ -142,24 +141,26 @@ def _plots(result: Result) -> Element | None:
 
 
 def _gpus(result: Result) -> Element | None:
-    found = gpus.counted(result)
+    found = tables.counted_gpus(result)
     if not found:
         return None
-    return section("gpus", say("GPUs"), el("p", words(found)), items(gpus.lines(result), _LONG))
+    return section(
+        "gpus", say("GPUs"), el("p", words(found)), items(tables.gpu_lines(result), _LONG)
+    )
 
 
 def _ranks(result: Result) -> Element | None:
-    counted = preflight_ranks.counted(result)
+    counted = preflight_ranks.counted_ranks(result)
     if not counted:
         return None
     rows: list[Sequence[Node]] = [
         (*row[:3], state(row.status) if row.status else "", *row[4:])
-        for row in preflight_ranks.rows(result)
+        for row in preflight_ranks.rank_rows(result)
     ]
     return section(
         "ranks", say("Ranks"),
         el("p", words(counted)),
-        table(preflight_ranks.heads(), rows) if rows else None,
+        table(preflight_ranks.rank_heads(), rows) if rows else None,
     )  # fmt: skip
 
 

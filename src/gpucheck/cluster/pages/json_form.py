@@ -8,7 +8,7 @@ from typing import Any
 
 from gpucheck.cluster.files import json_text
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import gpus
+from gpucheck.cluster.pages import tables
 from gpucheck.cluster.pages.words import drill_words, notices, verdict_word
 from gpucheck.facts import Facts, builtins
 from gpucheck.output.json_text import with_said
@@ -26,7 +26,7 @@ def as_json(result: Result) -> dict[str, Any]:
     report = {
         **result.report.as_json(),
         "verdict": verdict_word(result),
-        "gpus": builtins(gpus.verdicts(result)),
+        "gpus": builtins(tables.verdicts_of_gpus(result)),
     }
     preflight = result.preflight
     own = {

@@ -7,9 +7,8 @@ from gpucheck.cluster.pages import words
 from gpucheck.facts.preflight import Culprit, RankOutcome
 from gpucheck.language import in_turn, say
 from gpucheck.output.junit import Case, check_case, document, lines
-from gpucheck.output.terms import term
 from gpucheck.output.ticket_text import with_slug
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, term
 
 _VERDICT, _STEPS = "gpucheck.preflight", "gpucheck.preflight.diagnose.steps"
 _RANKS, _CHECKS = "gpucheck.preflight.ranks", "gpucheck.check"

@@ -6,14 +6,13 @@ Unlike the report of a machine it is not redacted; a bundle (``--bundle``) is.
 from collections.abc import Sequence
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import gpus, words
-from gpucheck.cluster.pages import ranks as preflight_ranks
+from gpucheck.cluster.pages import tables, words
+from gpucheck.cluster.pages import tables as preflight_ranks
 from gpucheck.cluster.pages.words import Cause
 from gpucheck.language import say
 from gpucheck.output.markdown import code, escaped, items, strong, table, written
 from gpucheck.output.summary import footer
-from gpucheck.output.terms import term
-from gpucheck.output.words import headed
+from gpucheck.output.words import headed, term
 
 _FINDINGS, _IN_FULL = 50, 8
 """Findings in a line each, and with their fixes. Chosen: an issue on GitHub takes 65,536
@@ -51,17 +50,17 @@ def _causes(found: list[Cause]) -> str:
 
 
 def _gpus(result: Result) -> str:
-    found = gpus.counted(result)
-    lines = items(gpus.lines(result), 2000)
+    found = tables.counted_gpus(result)
+    lines = items(tables.gpu_lines(result), 2000)
     return "\n\n".join(filter(None, (strong(say("GPUs"), found), lines))) if found else ""
 
 
 def _ranks(result: Result) -> str:
-    head = escaped(preflight_ranks.counted(result))
+    head = escaped(preflight_ranks.counted_ranks(result))
     rows: list[Sequence[str]] = [
         (*row[:3], term(row.status) if row.status else "", *row[4:])
-        for row in preflight_ranks.rows(result)
+        for row in preflight_ranks.rank_rows(result)
     ]
     if not rows:
         return head
-    return "\n".join((head, "", table((*preflight_ranks.heads()[:-1], ""), rows)))
+    return "\n".join((head, "", table((*preflight_ranks.rank_heads()[:-1], ""), rows)))

@@ -11,7 +11,7 @@ from typing import get_args
 
 from gpucheck._about import VERSION
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import gpus, words
+from gpucheck.cluster.pages import tables, words
 from gpucheck.engine import GpuVerdict
 from gpucheck.facts.preflight import Culprit
 from gpucheck.findings.form import GpuWord
@@ -75,7 +75,7 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
         "culprit", f"Who is to blame, at most {_CULPRITS}; always 1.",
         [(_labels(culprit, is_drill=is_drill), 1) for culprit in culprits[:_CULPRITS]],
     )  # fmt: skip
-    found = gpus.verdicts(result)
+    found = tables.verdicts_of_gpus(result)
     in_words = Counter(_word(gpu) for gpu in found)
     yield (
         "gpus", "GPUs by what to do with them.",
@@ -83,7 +83,7 @@ def _families(result: Result, now: float) -> Iterator[tuple[str, str, Sequence[S
     )  # fmt: skip
     yield (
         "gpu", f"What to do with a GPU that is not kept, at most {_CULPRITS}; always 1.",
-        [(_gpu_labels(gpu), 1) for gpu in gpus.not_kept(result)[:_CULPRITS]],
+        [(_gpu_labels(gpu), 1) for gpu in tables.not_kept(result)[:_CULPRITS]],
     )  # fmt: skip
     yield (
         "bus_bandwidth_bytes_per_second", "Bus bandwidth as nccl-tests defines it.",

@@ -8,8 +8,7 @@ from gpucheck.facts.preflight import Phase, RankOutcome
 from gpucheck.language import Sentence, in_turn, say, say_many
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts.svg import WIDTH, Chart, Row, box, label, line
-from gpucheck.output.terms import term
-from gpucheck.output.words import in_line
+from gpucheck.output.words import in_line, term
 
 PHASES: tuple[Phase, ...] = typing.get_args(Phase)
 # In units of which a figure is WIDTH wide (svg.py); 46 of them on the right are left for the state

@@ -4,16 +4,15 @@ from collections.abc import Iterator
 from itertools import groupby
 
 from gpucheck.cluster.judgement import Result
-from gpucheck.cluster.pages import gpus, words
+from gpucheck.cluster.pages import tables, words
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
 from gpucheck.output.blocks import Items, Section
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.layout import STATES, Page
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.terminal import show_footer
-from gpucheck.output.terms import term
-from gpucheck.output.words import bracketed, clean, headed, in_line
+from gpucheck.output.words import bracketed, clean, headed, in_line, term
 
 _VERDICT_COLUMN = _SEVERITY_COLUMN = 9
 """Columns of the word at the start of a line."""
@@ -136,9 +135,9 @@ def _ranks(page: Page, result: Result) -> None:
             indent=2,
             hang=4,
         )
-    if found := gpus.counted(result):
+    if found := tables.counted_gpus(result):
         page.words(headed(say("GPUs"), found), indent=2, hang=4)
-        page.write([Items(tuple(gpus.lines(result)[:_ROWS]))], 4)
+        page.write([Items(tuple(tables.gpu_lines(result)[:_ROWS]))], 4)
     page.write([Items(tuple(clean(look, _LONGEST_LOOK) for look in result.preflight.looks))])
     if len(ranks) > _FEW_RANKS:
         _hosts(page, ranks)

@@ -17,11 +17,20 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, say_many, spoken
 from gpucheck.output.blocks import Box, Items, Section, Words, more_about
-from gpucheck.output.fix_words import fixes
+from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import headline
-from gpucheck.output.terms import VERDICTS, term
 from gpucheck.output.ticket_text import with_slug
-from gpucheck.output.words import and_more, bracketed, clean, headed, in_line, in_parts, size
+from gpucheck.output.words import (
+    VERDICTS,
+    and_more,
+    bracketed,
+    clean,
+    headed,
+    in_line,
+    in_parts,
+    size,
+    term,
+)
 
 WORST_FIRST = ("crashed", "failed", "timed-out", "lost", "absent", "stopped", "passed")
 BAD = WORST_FIRST[:5]

@@ -32,9 +32,8 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.store.wire import VALUE_LIMIT
 from gpucheck.engine import Verdict as ReportVerdict
-from gpucheck.facts.culprit_data import decoded
 from gpucheck.facts.numbers import refuse_long_numbers
-from gpucheck.facts.preflight import Culprit, Phase
+from gpucheck.facts.preflight import Culprit, Phase, decoded
 from gpucheck.language import plain
 from gpucheck.machine.process_identity import ProcessIdentity
 

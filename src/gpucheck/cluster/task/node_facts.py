@@ -29,16 +29,15 @@ from gpucheck.cluster.task.node_settings import (
     pcie_settings,
 )
 from gpucheck.facts import Answer
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.environment import OTHER_NAMES, PATH_NAMES
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.driver import Driver, Nvml
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import Nvml
 from gpucheck.facts.snapshot import Snapshot, decode
+from gpucheck.facts.system import OTHER_NAMES, PATH_NAMES
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.control_groups import ProcessorLimit
-from gpucheck.machine.own_command import own_command
+from gpucheck.machine.process_identity import own_command
 from gpucheck.machine.supervised import TERMINATE, Supervised
 from gpucheck.probes.system import environment, limits
 

@@ -14,10 +14,9 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
-from gpucheck.facts.driver import Driver
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.pci import Pci
+from gpucheck.facts.driver import Driver, Nvml, NvmlGpu
 from gpucheck.facts.snapshot import Snapshot
+from gpucheck.facts.system import Pci
 from gpucheck.language import say
 from gpucheck.machine import Host
 

@@ -13,16 +13,19 @@ from gpucheck.cluster.diagnose.process_state import ADDRESS_SPACE
 from gpucheck.cluster.model import Count, Flight, Pace, RankResult, ResultFacts
 from gpucheck.cluster.store.task_messages import StepOrders
 from gpucheck.facts import builtins
-from gpucheck.facts.preflight import Phase
-from gpucheck.facts.process_state import Look, ProcessState
+from gpucheck.facts.preflight import Look, Phase, ProcessState
 from gpucheck.language import plain, say
 from gpucheck.machine.control_groups import refused_processes
 from gpucheck.machine.supervised import TERMINATE
-from gpucheck.machine.worker_pool.exits import worker_exit
 from gpucheck.machine.worker_pool.look import Looks, ProcessLook
-from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.machine.worker_pool.worker_messages import Message, count_in
-from gpucheck.selftests.worker_words import sentence_in
+from gpucheck.machine.worker_pool.process import (
+    Message,
+    StopReason,
+    WorkerProcess,
+    count_in,
+    worker_exit,
+)
+from gpucheck.selftests.outcome import sentence_in
 
 _REFUSED = re.compile(
     r"\bMemoryError\b|Cannot allocate memory|std::bad_alloc|can't allocate memory"

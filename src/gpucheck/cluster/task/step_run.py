@@ -20,16 +20,17 @@ from gpucheck.cluster.store.wire import StoreError
 from gpucheck.cluster.task import rank_run
 from gpucheck.cluster.task.node_facts import PortCounters
 from gpucheck.cluster.task.rank_run import Deadlines, RankRun, deadlines_of
-from gpucheck.facts.preflight import Phase
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look, Phase
 from gpucheck.language import say
 from gpucheck.machine.supervised import is_running
-from gpucheck.machine.worker_pool import worker_messages
-from gpucheck.machine.worker_pool.exits import worker_exit
-from gpucheck.machine.worker_pool.pool import State, WorkerPool
-from gpucheck.machine.worker_pool.process import StopReason, WorkerProcess
-from gpucheck.machine.worker_pool.spawners import StartProgram
-from gpucheck.machine.worker_pool.worker_messages import Message
+from gpucheck.machine.worker_pool.pool import StartProgram, State, WorkerPool
+from gpucheck.machine.worker_pool.process import (
+    Message,
+    StopReason,
+    WorkerProcess,
+    count_in,
+    worker_exit,
+)
 from gpucheck.worker import BOOTSTRAP
 
 _GRACE = 5.0
@@ -45,7 +46,6 @@ _RESULTS = 16
 """Results in one message: a line has a limit, and each result may have kilobytes of output."""
 _BEFORE_THE_OTHERS: tuple[Phase, ...] = ("start", "set-device", "connect")
 """What the first worker of a group may take until the others begin."""
-WorkerMessage = worker_messages.Message
 
 
 class ImportFailure(msgspec.Struct, frozen=True, kw_only=True):
@@ -200,7 +200,7 @@ class StepRun:
         store: StoreClient,
         *,
         address: str,
-        drill: Callable[[int], WorkerMessage | None],
+        drill: Callable[[int], Message | None],
         counters: PortCounters | None = None,
     ) -> None:
         self.orders = orders
@@ -229,11 +229,11 @@ class StepRun:
             else:
                 self._await_rendezvous(member.group)
 
-    def heard(self, run: RankRun, message: WorkerMessage) -> None:
+    def heard(self, run: RankRun, message: Message) -> None:
         """Handle messages of a worker that its ``RankRun`` does not handle."""
         member = self._members.get(run.rank)
         if member is not None and message.get("event") == "store":
-            here = Rendezvous(host=self._address, port=worker_messages.count_in(message, "port"))
+            here = Rendezvous(host=self._address, port=count_in(message, "port"))
             self._store.set(messages.RENDEZVOUS.key(self.orders.step, member.group), here)
 
     def progress(self) -> dict[int, RankProgress]:
@@ -277,7 +277,7 @@ class StepRun:
         if rendezvous is not None:
             host = rendezvous.host or self._store.peer_address
             place = {"host": host, "port": rendezvous.port}
-        order: WorkerMessage = {
+        order: Message = {
             "trial": "alone" if orders.kind == "alone" else "collective",
             "rank": member.rank,
             "index": member.index,

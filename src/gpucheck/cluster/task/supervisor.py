@@ -34,13 +34,13 @@ from gpucheck.cluster.task.rank_run import RankRun
 from gpucheck.cluster.task.step_run import RankWorkers, StepRun
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.facts import builtins
-from gpucheck.facts.process_state import Look
+from gpucheck.facts.preflight import Look
 from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say
 from gpucheck.machine import process_identity
 from gpucheck.machine.control_groups import processor_limits, throttled_since
-from gpucheck.machine.worker_pool.spawners import StartProgram
-from gpucheck.machine.worker_pool.worker_messages import Message
+from gpucheck.machine.worker_pool.pool import StartProgram
+from gpucheck.machine.worker_pool.process import Message
 
 _PAUSE = 2.0
 """Seconds between two turns of the loop from which on this task itself stood still."""

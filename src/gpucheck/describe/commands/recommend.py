@@ -6,8 +6,7 @@ import click
 
 from gpucheck.describe.recommend_options import RecommendRequest
 from gpucheck.doctor.run import open_host, open_tables, run_probes
-from gpucheck.interface.options import examples, machine_options, output_options
-from gpucheck.interface.request_options import options_of
+from gpucheck.interface.options import examples, machine_options, options_of, output_options
 from gpucheck.interface.spelling import OneOf
 from gpucheck.interface.text import colored, page_width, write_out
 from gpucheck.language import say

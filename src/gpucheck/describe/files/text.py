@@ -2,8 +2,8 @@
 
 import re
 
-from gpucheck.facts.encoding import in_utf_8
 from gpucheck.facts.numbers import whole_number
+from gpucheck.facts.streams import in_utf_8
 from gpucheck.language import say
 
 # Chosen, and promised in docs/describe/lint.md. Lock files of uv have some hundred KB; a line that

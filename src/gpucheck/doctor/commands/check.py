@@ -14,11 +14,11 @@ from gpucheck.interface.options import (
     fail_on_option,
     machine_options,
     no_redact_option,
+    options_of,
     output_options_with,
     rendered,
     report_format_option,
 )
-from gpucheck.interface.request_options import options_of
 from gpucheck.interface.text import page_options, write_out
 from gpucheck.language import say
 

@@ -19,7 +19,7 @@ def _docs_url(_ctx: click.Context, _param: click.Parameter, value: str | None) -
     """
     if not value:
         return ""
-    from gpucheck.facts.addresses import is_plain  # noqa: PLC0415  # rarely named
+    from gpucheck.facts.secrets import is_plain  # noqa: PLC0415  # rarely named
 
     if not is_plain(value):
         raise click.UsageError(

@@ -12,11 +12,11 @@ from gpucheck.interface.options import (
     examples,
     fail_on_option,
     no_redact_option,
+    options_of,
     output_options_with,
     report_format_option,
 )
-from gpucheck.interface.request_options import options_of
-from gpucheck.interface.time_limits import LEAST_OF_SELF_TESTS
+from gpucheck.interface.request import LEAST_OF_SELF_TESTS
 from gpucheck.language import say
 
 

@@ -267,7 +267,7 @@ def _checked(directory: str | None) -> "Tables":
 
 
 def _named(tables: "Tables", name: str) -> "Table":
-    from gpucheck.tables.catalogue import all_tables  # noqa: PLC0415
+    from gpucheck.tables.check import all_tables  # noqa: PLC0415
 
     if name not in all_tables():
         near = meant(name, all_tables()) or there_are(sorted(all_tables()))

@@ -5,12 +5,11 @@ import msgspec
 from gpucheck.derived import Derived, Gpus
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.packages import Packages
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, say
-from gpucheck.tables.known_packages import Code, KnownPackages
+from gpucheck.tables.packages import Code, KnownPackages
 
 
 class Reason(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,10 +6,9 @@ from gpucheck.derived import Derived, Gpus
 from gpucheck.derived.extension_packages import CompiledPackage, File
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.claims import Confidence, Severity
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import listed, say, say_many
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 _OF_VISUAL_CPP = ("vcruntime140", "msvcp140", "concrt140", "vcomp140")
 _BUILDS = {

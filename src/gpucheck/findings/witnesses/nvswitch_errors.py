@@ -4,9 +4,7 @@ from gpucheck.advice import DriverFixes
 from gpucheck.derived.base import Derived
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.kernel_log import KernelLog, SxidEvent
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import CudaDriver, KernelLog, Nvml, SxidEvent
 from gpucheck.findings.form import Hit
 from gpucheck.findings.witnesses.age import with_age
 from gpucheck.language import Sentence, say

@@ -7,17 +7,18 @@ import shlex
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from gpucheck.derived.nccl_control import control_run, settings
+from gpucheck.derived.selftest_results import control_run, settings
 from gpucheck.facts.claims import Confidence, Fix, Severity
-from gpucheck.facts.culprit_data import (
+from gpucheck.facts.preflight import (
+    Culprit,
     CulpritData,
     FailedGroup,
     OwnFailure,
     PacketLoss,
+    Preflight,
     Route,
     Throttled,
 )
-from gpucheck.facts.preflight import Culprit, Preflight
 from gpucheck.findings import link_slow, rank_hangs, rank_slow
 from gpucheck.findings.form import Rule
 from gpucheck.language import say, say_many

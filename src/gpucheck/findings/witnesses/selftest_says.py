@@ -11,8 +11,7 @@ from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Fine, Hit, Judgement, Library, NotApplicable
 from gpucheck.language import in_series, listed, phrase, say, say_many
-from gpucheck.tables.cuda_errors import CudaErrors
-from gpucheck.tables.library_errors import LibraryErrorRow, LibraryErrors
+from gpucheck.tables.error_codes import CudaErrors, LibraryErrorRow, LibraryErrors
 
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.log_patterns.form import FindingMessages, Message

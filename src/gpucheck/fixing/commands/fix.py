@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
     from gpucheck.fixing.journal import Journal, Step
-    from gpucheck.fixing.place import Place
+    from gpucheck.fixing.permitted import Place
     from gpucheck.fixing.plan import Plan
     from gpucheck.fixing.projects import Project
     from gpucheck.machine.changing import Lock
@@ -127,7 +127,7 @@ class _Run:
         return self._carried_out(report, made, self._place)
 
     def _look_around(self, snapshot: "Snapshot") -> None:
-        from gpucheck.fixing.place import RefusedPlaceError, place_of  # noqa: PLC0415
+        from gpucheck.fixing.permitted import RefusedPlaceError, place_of  # noqa: PLC0415
         from gpucheck.fixing.projects import project_of  # noqa: PLC0415
 
         try:

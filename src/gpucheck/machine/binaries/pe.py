@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import message_of
+from gpucheck.facts.base import message_of
 from gpucheck.language import say
 from gpucheck.machine import Host
 

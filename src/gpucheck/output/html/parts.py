@@ -6,11 +6,10 @@ from gpucheck.facts.snapshot import Snapshot
 from gpucheck.language import say, spoken
 from gpucheck.output import blocks
 from gpucheck.output.blocks import Block, Box, Words
-from gpucheck.output.fix_words import with_colon
 from gpucheck.output.html.builder import BLANK, Element, Node, el
+from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.summary import footer
-from gpucheck.output.terms import term
-from gpucheck.output.words import LONGEST_WORDS, clean
+from gpucheck.output.words import LONGEST_WORDS, clean, term
 
 STATES = frozenset(
     ("broken", "warning", "unknown", "healthy", "error", "info", "note", "ok", "none", "passed",

@@ -14,6 +14,7 @@ from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_turn, say, say_many
 from gpucheck.output import report_blocks, ticket_text
 from gpucheck.output.blocks import Box, Words
+from gpucheck.output.evidence import seen
 from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.html.builder import Element, Node, el
 from gpucheck.output.html.charts import of_selftests
@@ -34,11 +35,9 @@ from gpucheck.output.html.parts import (
 )
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
-from gpucheck.output.seen import seen
 from gpucheck.output.selftest_lines import left_out, lines_of, measured
 from gpucheck.output.summary import headline, recorded, trailer_of, verdict
-from gpucheck.output.terms import VERDICTS, term
-from gpucheck.output.words import bracketed, clean, headed, in_parts
+from gpucheck.output.words import VERDICTS, bracketed, clean, headed, in_parts, term
 
 _MEASURED = 500  # chosen: lines of a list; a saved report may have any number
 

@@ -17,12 +17,11 @@ from typing import Annotated, Any, Literal, Union, cast
 import msgspec
 
 from gpucheck.facts import Private, PrivateKind, Section
-from gpucheck.facts.environment import HIDDEN, PATH_NAMES
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot
-from gpucheck.facts.system import System
+from gpucheck.facts.system import HIDDEN, PATH_NAMES, System
 from gpucheck.language import Sentence
 from gpucheck.output.redact.pseudonyms import Pseudonyms
-from gpucheck.output.redact.setting_values import is_setting
+from gpucheck.output.redact.public_names import is_setting
 
 _DEVICE_LISTS = ("CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES")
 _OF_DEVICES = ("GPU-", "MIG-")

@@ -4,8 +4,8 @@ import bisect
 import re
 from collections.abc import Mapping
 
-from gpucheck.facts.environment import HIDDEN
 from gpucheck.facts.secrets import secrets, without_secrets
+from gpucheck.facts.system import HIDDEN
 from gpucheck.output.redact import shapes
 from gpucheck.output.redact.places import (
     SUFFIX,
@@ -26,8 +26,8 @@ from gpucheck.output.redact.public_names import (
     is_public,
     is_public_host,
     is_public_package,
+    is_setting,
 )
-from gpucheck.output.redact.setting_values import is_setting
 
 _SEPARATORS = re.compile(r"([\\/]+)")
 _SLASHES = re.compile("(/+)")

@@ -9,9 +9,8 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
-from gpucheck.facts.text_shapes import Shapes, parts_of, shape
-from gpucheck.output.redact.public_names import is_program
-from gpucheck.output.redact.setting_values import is_setting
+from gpucheck.facts.secrets import Shapes, parts_of, shape
+from gpucheck.output.redact.public_names import is_program, is_setting
 
 Kind = Literal["cluster", "partition", "account", "job", "user", "host", "address", "channel"]
 

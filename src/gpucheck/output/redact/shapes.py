@@ -8,8 +8,8 @@ import re
 from collections.abc import Callable, Iterator
 from typing import Literal
 
-from gpucheck.facts.environment import HIDDEN
-from gpucheck.facts.text_shapes import Shapes, shape
+from gpucheck.facts.secrets import Shapes, shape
+from gpucheck.facts.system import HIDDEN
 from gpucheck.output.redact import scheduler_shapes
 from gpucheck.output.redact.public_names import is_program, is_public_image
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from gpucheck.facts.cuda_driver import CudaDevice, CudaDriver
+from gpucheck.facts.driver import CudaDevice, CudaDriver
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (

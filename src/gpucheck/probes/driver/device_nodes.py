@@ -1,7 +1,7 @@
 """The driver's device nodes, and whether this user may open them."""
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.device_nodes import DeviceNode, DeviceNodes, OpenResult
+from gpucheck.facts.driver import DeviceNode, DeviceNodes, OpenResult
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.machine import Host, Stat

@@ -10,8 +10,8 @@ from gpucheck.facts.driver import Driver, DriverLibrary
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.loader import Found, Search
-from gpucheck.probes.driver.reading import modules, windows_driver
-from gpucheck.probes.system.reading import platform
+from gpucheck.probes.driver.reading import modules
+from gpucheck.probes.system.reading import platform, windows_displays
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "driver"
@@ -160,7 +160,7 @@ def _program(host: Host, name: str, places: tuple[str, ...]) -> Answer[str]:
 
 def _windows(host: Host, notes: Notes) -> dict[str, Any]:
     """Fill the fields on Windows, which keeps the driver's files in one folder."""
-    folder = windows_driver.system32(host)
+    folder = windows_displays.system32(host)
     values: dict[str, Any] = {}
     for field, name in (("libcuda", "nvcuda.dll"), ("libnvidia_ml", "nvml.dll")):
         path = f"{folder}\\{name}"
@@ -168,9 +168,9 @@ def _windows(host: Host, notes: Notes) -> dict[str, Any]:
         if host.exists(path).value:
             found = [Library(path, path, "System32", "driver", release="", size=None)]
         values[field] = _libraries(found, field, notes)
-    smi = windows_driver.nvidia_smi(host)
+    smi = windows_displays.nvidia_smi(host)
     values["nvidia_smi"] = notes.take("nvidia_smi", smi.absent(""))
-    release = windows_driver.release(host)
+    release = windows_displays.release(host)
     values["module_release"] = notes.take("module_release", release)
     values["module_loaded"] = notes.take("module_loaded", release.map(bool))
     return values

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.kernel_log import KernelLog, OomKill, SxidEvent, XidEvent
+from gpucheck.facts.driver import KernelLog, OomKill, SxidEvent, XidEvent
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages

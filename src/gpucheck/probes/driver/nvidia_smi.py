@@ -9,11 +9,10 @@ import re
 from collections.abc import Iterable, Sequence
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.nvidia_smi import NvidiaSmi
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import NvidiaSmi, Nvml
 from gpucheck.language import say
 from gpucheck.machine import Host, Ran
-from gpucheck.probes.driver.reading import windows_driver
+from gpucheck.probes.system.reading import windows_displays
 
 DEADLINE = 30.0  # seconds for what asks the driver (docs/architecture.md, 1.5)
 LANE = "nvml"
@@ -71,7 +70,7 @@ def _why_not(nvml: Nvml) -> str:
 def _find(host: Host) -> Answer[str]:
     """Return the path of nvidia-smi; "" if there is none."""
     if host.identity().os == "windows":
-        return windows_driver.nvidia_smi(host).absent("")
+        return windows_displays.nvidia_smi(host).absent("")
     on_path = host.which("nvidia-smi")
     if on_path.value is not None:
         return on_path

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from gpucheck.facts import Answer
-from gpucheck.facts.nvml import CLOCK_REASONS, FABRIC_FAULTS, GpuProcess, MigDevice, Nvml, NvmlGpu
+from gpucheck.facts.driver import CLOCK_REASONS, FABRIC_FAULTS, GpuProcess, MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.driver.reading.answers import (

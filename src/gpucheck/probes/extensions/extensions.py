@@ -3,10 +3,8 @@
 from typing import TYPE_CHECKING, Protocol
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.extensions import Extension, Extensions
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Extension, Extensions, Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import and_more, say
 from gpucheck.machine import Host
 from gpucheck.probes.extensions.reading import files as _extension_files
@@ -118,8 +116,7 @@ def _described(
     if not needing:
         return []
     # Both are needed by few environments.
-    from gpucheck.probes.extensions.reading.elsewhere import Elsewhere  # noqa: PLC0415
-    from gpucheck.probes.extensions.reading.python_side import PythonSide  # noqa: PLC0415
+    from gpucheck.probes.extensions.reading.python_side import Elsewhere, PythonSide  # noqa: PLC0415
 
     elsewhere = Elsewhere(host, sys_path)
     owners = _extension_files.Owners(host, dist_infos(host, sys_path))
@@ -150,7 +147,7 @@ def _extension(
     optional: bool,
     loads: bool,
 ) -> Extension:
-    from gpucheck.probes.extensions.reading.symbol_names import short_name, string_abi  # noqa: PLC0415  # imports much
+    from gpucheck.probes.extensions.reading.needs import short_name, string_abi  # noqa: PLC0415  # imports much
 
     notes = Notes()
     notes.known("*", needs.file.path)

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.facts import Notes
-from gpucheck.facts.cuda_libraries import CudaLibraries, CudaLibrary, FoundVia
-from gpucheck.facts.interpreter import Interpreter
+from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, CudaLibraryFoundVia
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, is_windows, join, name, parent, pattern
 from gpucheck.probes.loading.reading.versions import Place, library_version
-from gpucheck.probes.torch.reading.conda import CondaRecord, conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos
+from gpucheck.probes.torch.reading.dist_info import CondaRecord, DistInfo, conda_records, dist_infos
 from gpucheck.probes.torch.reading.files import find_torch
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -62,7 +61,7 @@ class LibraryFile(msgspec.Struct, frozen=True, kw_only=True):
 
     library: str
     path: str
-    via: FoundVia
+    via: CudaLibraryFoundVia
     number: str
     """The text after ``.so.``; "" if there is none."""
 
@@ -107,7 +106,9 @@ def _in_wheels(host: Host, entry: str) -> list[str]:
     return host.glob(pattern(entry, "nvidia", "*", *inner)).value or []
 
 
-def _folders(host: Host, python: Interpreter, torch: str | None) -> Iterable[tuple[str, FoundVia]]:
+def _folders(
+    host: Host, python: Interpreter, torch: str | None
+) -> Iterable[tuple[str, CudaLibraryFoundVia]]:
     if torch:
         yield join(torch, "lib"), "torch"
     if python.kind == "conda" and python.prefix:
@@ -132,7 +133,7 @@ def _toolkit_folders(host: Host) -> list[str]:
     return (named + found + apart)[:_MOST_FOLDERS]
 
 
-def _best(paths: Iterable[str], via: FoundVia) -> list[LibraryFile]:
+def _best(paths: Iterable[str], via: CudaLibraryFoundVia) -> list[LibraryFile]:
     """Return one file per library and major version; links to it have shorter numbers."""
     best: dict[tuple[str, str, str], LibraryFile] = {}
     unnumbered = []

@@ -1,8 +1,7 @@
 """The file that the dynamic loader would take for each of torch's libraries; none is loaded."""
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.tables.runtime_opens import RuntimeOpens

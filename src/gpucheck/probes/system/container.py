@@ -4,7 +4,7 @@ import fnmatch
 from collections.abc import Mapping
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.container import Container, Runtime
+from gpucheck.facts.system import Container, Runtime
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.probes.system.reading.platform import not_linux

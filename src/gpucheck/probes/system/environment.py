@@ -6,7 +6,7 @@ that look like secrets are never kept.
 
 import re
 
-from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES, Environment
+from gpucheck.facts.system import HIDDEN, OTHER_NAMES, PATH_NAMES, Environment
 from gpucheck.language import say
 from gpucheck.machine import Host
 

@@ -3,7 +3,7 @@
 import re
 
 from gpucheck.facts import Notes
-from gpucheck.facts.limits import LimitsOfProcess
+from gpucheck.facts.system import LimitsOfProcess
 from gpucheck.language import say
 from gpucheck.machine import Host, Limits
 

@@ -8,14 +8,13 @@ from typing import Any
 
 from gpucheck.facts import Answer, Notes
 from gpucheck.facts.numbers import signed_number, whole_number
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import OS_NAMES
+from gpucheck.facts.system import OS_NAMES, Pci, PciGpu
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.registry import DEVICES
 from gpucheck.probes.system.reading import windows_displays
 from gpucheck.probes.system.reading.platform import jetson_model
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import PciDevices
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "files"

@@ -5,14 +5,13 @@ import re
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.toolkits import Compiler, FoundVia, Toolkit, Toolkits
+from gpucheck.facts.libraries import Compiler, Toolkit, ToolkitFoundVia, Toolkits
+from gpucheck.facts.torch import Interpreter
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, is_windows, join, name, parent, pattern
-from gpucheck.probes.toolkit.reading.cuda_version import nvcc_says, toolkit_version
-from gpucheck.probes.torch.reading.conda import conda_records
-from gpucheck.probes.torch.reading.dist_info import dist_infos
+from gpucheck.probes.loading.reading.versions import nvcc_says, toolkit_version
+from gpucheck.probes.torch.reading.dist_info import conda_records, dist_infos
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
@@ -68,7 +67,7 @@ class Root(msgspec.Struct, frozen=True, kw_only=True):
     """The folder of a toolkit."""
 
     path: str
-    via: FoundVia
+    via: ToolkitFoundVia
     nvcc: str = ""
     """The nvcc that led here, if it is not in ``bin``."""
     version: str = ""

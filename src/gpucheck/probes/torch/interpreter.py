@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter, Kind, OtherInterpreter
+from gpucheck.facts.torch import Interpreter, Kind, OtherInterpreter
 from gpucheck.language import say
 from gpucheck.machine import Host, target
 from gpucheck.machine.candidates import Candidate, TargetWish, torch_in

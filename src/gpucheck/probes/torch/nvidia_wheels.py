@@ -1,17 +1,17 @@
 """The wheels that torch pins: which are installed, and whether their libraries are complete."""
 
-from gpucheck.derived.pinned_wheels import pinned_wheel
+from gpucheck.derived.wheels import pinned_wheel
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Loading
-from gpucheck.facts.nvidia_wheels import (
+from gpucheck.facts.libraries import Loading
+from gpucheck.facts.torch import (
     DamagedLibrary,
+    Interpreter,
     NvidiaWheels,
     PinnedWheel,
     SharedLibrary,
     State,
+    TorchBuild,
 )
-from gpucheck.facts.torch_build import TorchBuild
 from gpucheck.language import listed, say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, parent

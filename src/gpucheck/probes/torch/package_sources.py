@@ -4,15 +4,18 @@ import re
 from collections.abc import Iterator
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.addresses import public_address
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.package_sources import PackageSources
+from gpucheck.facts.secrets import public_address
+from gpucheck.facts.torch import Interpreter, PackageSources
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 from gpucheck.probes.torch.reading.dist_info import normalise
-from gpucheck.probes.torch.reading.pip_settings import PipSettings
-from gpucheck.probes.torch.reading.settings_file import address_in, misunderstood, read_settings
+from gpucheck.probes.torch.reading.pip_settings import (
+    PipSettings,
+    address_in,
+    misunderstood,
+    read_settings,
+)
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 _CONSTRAINT = re.compile(r"([A-Za-z0-9][\w.-]{0,100}) *== *([\w.+!-]{1,100})")

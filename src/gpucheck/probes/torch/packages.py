@@ -1,15 +1,17 @@
 """Installed distributions that are relevant to PyTorch, from their metadata."""
 
 from gpucheck.facts import Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.torch import Distribution, Interpreter, Packages
 from gpucheck.language import say
 from gpucheck.machine import Host
-from gpucheck.probes.torch.reading import conda, dist_info
+from gpucheck.probes.torch.reading import dist_info
 from gpucheck.probes.torch.reading.dist_info import DistInfo
-from gpucheck.probes.torch.reading.pins import marker_environment
-from gpucheck.probes.torch.reading.requirements import specifiers, torch_requirement
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.probes.torch.reading.requirements import (
+    marker_environment,
+    specifiers,
+    torch_requirement,
+)
+from gpucheck.tables.packages import KnownPackages
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "packages"
@@ -103,9 +105,9 @@ def _says_nothing(project: str) -> bool:
 
 def _conda_packages(host: Host, prefix: str | None) -> list[str]:
     found = []
-    for record in conda.conda_records(host, prefix):
+    for record in dist_info.conda_records(host, prefix):
         if record.project.startswith(_CONDA_STARTS):
-            channel = conda.channel(host, record).value or ""
+            channel = dist_info.channel(host, record).value or ""
             words = (record.project, record.version, record.build, channel)
             found.append(" ".join(words).rstrip())
     return found[:_MOST]

@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import NeededPackage, Platform, TorchBuild, TorchInstall
+from gpucheck.facts.torch import Interpreter, NeededPackage, Platform, TorchBuild, TorchInstall
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, parent, pattern
-from gpucheck.probes.torch.reading.conda import CondaRecord, conda_records
 from gpucheck.probes.torch.reading.dist_info import (
+    CondaRecord,
     DistInfo,
+    conda_records,
     dist_infos,
     header,
     installer,
@@ -21,14 +21,13 @@ from gpucheck.probes.torch.reading.dist_info import (
 )
 from gpucheck.probes.torch.reading.files import (
     MAX_ENTRIES,
+    Libraries,
     TorchFiles,
     VersionFacts,
     find_torch,
     version_facts,
 )
-from gpucheck.probes.torch.reading.libraries import Libraries
-from gpucheck.probes.torch.reading.pins import marker_environment, pins
-from gpucheck.probes.torch.reading.requirements import holds, parse
+from gpucheck.probes.torch.reading.requirements import holds, marker_environment, parse, pins
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
 LANE = "target"

@@ -1,9 +1,7 @@
 """Whether the libraries of nvidia-* wheels have their original content (``-v``)."""
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.nvidia_wheels import NvidiaWheels
 from gpucheck.facts.request import Request
-from gpucheck.facts.wheel_hashes import AlteredLibrary, WheelHashes
+from gpucheck.facts.torch import AlteredLibrary, Interpreter, NvidiaWheels, WheelHashes
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import name

@@ -5,8 +5,7 @@ The build string shows what torch was made for; ``pytorch-mutex`` has it in one 
 
 import re
 
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.log_patterns.text import Line
 from gpucheck.tables.versions import minor
 from gpucheck.ticket.readers import _said as said

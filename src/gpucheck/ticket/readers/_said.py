@@ -2,15 +2,11 @@
 
 import re
 
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.nvml import Nvml, NvmlGpu
-from gpucheck.facts.packages import Distribution, Packages
+from gpucheck.facts.driver import CudaDriver, Nvml, NvmlGpu
+from gpucheck.facts.libraries import Compiler, Toolkit, Toolkits
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.system import System
-from gpucheck.facts.toolkits import Compiler, Toolkit, Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import LimitsOfProcess, System
+from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables.versions import minor

@@ -2,8 +2,8 @@
 
 import re
 
-from gpucheck.facts.drafts import Draft
-from gpucheck.facts.nvml import GpuProcess, MigDevice
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import GpuProcess, MigDevice
 from gpucheck.log_patterns.text import Text
 
 MIB = 1024 * 1024  # bytes

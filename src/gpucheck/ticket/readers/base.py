@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 
 from gpucheck.facts import Facts, Section
-from gpucheck.facts.drafts import Draft
-from gpucheck.facts.environment import Environment
+from gpucheck.facts.base import Draft
+from gpucheck.facts.system import Environment
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line
 from gpucheck.tables import Tables

@@ -8,7 +8,7 @@ means unknown, not absent.
 import re
 from collections.abc import Callable
 
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

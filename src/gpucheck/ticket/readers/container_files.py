@@ -2,9 +2,9 @@
 
 import re
 
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.toolkits import Toolkits
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Toolkits
+from gpucheck.facts.system import LimitsOfProcess
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Text
 from gpucheck.ticket.readers import _said as said

@@ -7,8 +7,8 @@ was seen to work.
 
 import re
 
-from gpucheck.facts.environment import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.facts.pasted import Pasted
+from gpucheck.facts.system import HIDDEN, OTHER_NAMES, PATH_NAMES
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers.base import Machine

@@ -2,13 +2,13 @@
 
 import re
 
-from gpucheck.facts.cuda_driver import CudaDriver
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import CudaDriver
+from gpucheck.facts.system import Pci, PciGpu
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
+from gpucheck.tables.torch import TorchBuilds
 from gpucheck.ticket.readers.base import Machine
 
 NAME = say("error messages")

@@ -2,8 +2,8 @@
 
 import re
 
-from gpucheck.facts.drafts import Draft
-from gpucheck.facts.kernel_log import KernelLog, OomKill, SxidEvent, XidEvent
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import KernelLog, OomKill, SxidEvent, XidEvent
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.log_patterns.text import Line, Text

@@ -9,18 +9,16 @@ import re
 from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import cached_property
 
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.facts.pasted import Pasted
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.system import Pci, PciGpu, System
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.source_code import is_code
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts, plain_product
-from gpucheck.tables.jetpack import Jetpacks
-from gpucheck.tables.pci_devices import PciDevices
+from gpucheck.tables.gpus import GpuProducts, PciDevices, plain_product
+from gpucheck.tables.jetson import Jetpacks
 from gpucheck.ticket.readers._conda import read_conda_package
 from gpucheck.ticket.readers._said import cannot_import_torch
 from gpucheck.ticket.readers.base import Machine

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable
 
-from gpucheck.facts.drafts import Draft
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import MigDevice, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import MigDevice, Nvml, NvmlGpu
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

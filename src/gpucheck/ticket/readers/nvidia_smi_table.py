@@ -6,9 +6,9 @@ Newer drivers (R610 on) and ``nvidia-smi --version`` list the release of the ker
 
 import re
 
-from gpucheck.facts.drafts import Draft
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers._smi_words import (
     MIB,

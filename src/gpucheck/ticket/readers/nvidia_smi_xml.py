@@ -7,9 +7,9 @@ expanded. A tag such as ``total`` has a meaning only below its parent.
 import re
 from collections.abc import Callable, Iterator, Sequence
 
-from gpucheck.facts.drafts import Draft
+from gpucheck.facts.base import Draft
+from gpucheck.facts.driver import GpuProcess, Nvml, NvmlGpu
 from gpucheck.facts.numbers import whole_number
-from gpucheck.facts.nvml import GpuProcess, Nvml, NvmlGpu
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said
 from gpucheck.ticket.readers._smi_words import (

@@ -5,8 +5,7 @@ Only packages reported as installed count; those that are examined or downloaded
 
 import re
 
-from gpucheck.facts.packages import Distribution, Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Distribution, Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

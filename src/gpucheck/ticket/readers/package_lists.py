@@ -6,8 +6,7 @@ because many texts have a word and a number on a line.
 
 import re
 
-from gpucheck.facts.packages import Packages
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

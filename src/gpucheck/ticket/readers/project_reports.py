@@ -7,7 +7,7 @@ of two columns; ``python -m xformers.info``; ``python -m bitsandbytes``; Ultraly
 import re
 from collections.abc import Callable
 
-from gpucheck.facts.nvml import Nvml
+from gpucheck.facts.driver import Nvml
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

@@ -6,8 +6,8 @@ The expressions of a line are matched, in order, with the lines below it.
 import re
 from collections.abc import Callable
 
-from gpucheck.facts.nvml import Nvml
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.driver import Nvml
+from gpucheck.facts.torch import TorchBuild
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

@@ -4,9 +4,7 @@ import itertools
 import re
 
 from gpucheck.facts.driver import Driver
-from gpucheck.facts.limits import LimitsOfProcess
-from gpucheck.facts.pci import Pci, PciGpu
-from gpucheck.facts.system import System
+from gpucheck.facts.system import LimitsOfProcess, Pci, PciGpu, System
 from gpucheck.language import say
 from gpucheck.log_patterns.text import Line, Text
 from gpucheck.ticket.readers import _said as said

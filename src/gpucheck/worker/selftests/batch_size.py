@@ -13,8 +13,8 @@ from typing import Any, Callable, Iterator
 
 from .. import reference
 from ..bench import Bench, Failed
+from ..errors import is_out_of_memory
 from ..formats import switches
-from ..memory_errors import is_out_of_memory
 from ..timing import release, synchronize
 from ..words import Words, say
 

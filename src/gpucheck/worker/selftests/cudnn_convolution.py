@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any
 
 from .. import reference
-from ..activated import check_activated
 from ..bench import Bench
 from ..convolution import (
     DEPTHWISE,
@@ -19,6 +18,8 @@ from ..convolution import (
     STRIDED,
     VOLUME,
     Shape,
+    check_activated,
+    check_elementwise,
     convolve,
     draw_integers,
     place,
@@ -26,7 +27,6 @@ from ..convolution import (
     terms,
 )
 from ..cudnn import prove_cudnn
-from ..elementwise import check_elementwise
 from ..formats import Format, obeyed, rounded, sums_in_16_bits, switches
 from ..timing import release, synchronize
 from ..words import say

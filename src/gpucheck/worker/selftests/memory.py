@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Iterator
 
 from ..bench import Bench, Failed
-from ..memory_errors import is_out_of_memory
+from ..errors import is_out_of_memory
 from ..timing import by_level, release, seconds_per_call, synchronize
 from ..words import say
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from .. import onnx_runtime, small_model
+from .. import onnx_runtime
 from ..bench import Bench
 from ..words import say
 
@@ -62,14 +62,14 @@ def _is_right(  # where, by what, into what
     options: dict[str, str],
 ) -> bool:
     """Test one exporter; return False if it does not work here."""
-    for activation in small_model.ACTIVATIONS:
+    for activation in onnx_runtime.ACTIVATIONS:
         path = os.path.join(folder, f"{exporter}-{activation}.onnx")
-        task = small_model.task(bench.torch, bench.seed, activation)
+        task = onnx_runtime.task(bench.torch, bench.seed, activation)
         if not onnx_runtime.export(bench, task, exporter, path):
             return False
         session = onnx_runtime.open_session(bench, runtime, path, provider, options)
         if "tf32" in bench.data:
-            task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+            task = onnx_runtime.task(bench.torch, bench.seed, activation, coarse=True)
         got = onnx_runtime.computed(bench, session, task.data)
-        small_model.judge(bench, task, got, f"exported by {exporter}")
+        onnx_runtime.judge(bench, task, got, f"exported by {exporter}")
     return True

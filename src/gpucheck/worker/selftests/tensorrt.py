@@ -13,7 +13,7 @@ import os
 import warnings
 from typing import Any
 
-from .. import onnx_runtime, small_model
+from .. import onnx_runtime
 from ..bench import Bench
 from ..formats import not_tested
 from ..timing import release, synchronize
@@ -58,8 +58,8 @@ def _by_torch_tensorrt(bench: Bench) -> bool:
     bench.stage(say("import torch_tensorrt"))
     compiler = importlib.import_module("torch_tensorrt")
     bench.data["torch_tensorrt"] = str(getattr(compiler, "__version__", ""))
-    for activation in small_model.ACTIVATIONS:
-        task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+    for activation in onnx_runtime.ACTIVATIONS:
+        task = onnx_runtime.task(bench.torch, bench.seed, activation, coarse=True)
         data = task.data.to(bench.device)
         bench.stage(say("compiling for TensorRT: {activation}", activation=activation))
         with warnings.catch_warnings(), bench.torch.no_grad():
@@ -70,7 +70,7 @@ def _by_torch_tensorrt(bench: Bench) -> bool:
             bench.stage(say("running the engine: {activation}", activation=activation))
             got = compiled(data)
         synchronize(bench)
-        small_model.judge(bench, task, got, f"by {_TORCH}")
+        onnx_runtime.judge(bench, task, got, f"by {_TORCH}")
         if not _has_engine(compiled):
             not_tested(
                 bench,
@@ -98,15 +98,15 @@ def _by_onnx_runtime(bench: Bench) -> bool:
     }
     runtime = onnx_runtime.require_runtime(bench)
     with bench.own_folder("gpucheck-onnx-") as folder:
-        for activation in small_model.ACTIVATIONS:
-            task = small_model.task(bench.torch, bench.seed, activation, coarse=True)
+        for activation in onnx_runtime.ACTIVATIONS:
+            task = onnx_runtime.task(bench.torch, bench.seed, activation, coarse=True)
             path = os.path.join(folder, f"{activation}.onnx")
             exporters = onnx_runtime.exporters(bench.torch)
             if not any(onnx_runtime.export(bench, task, each, path) for each in exporters):
                 return False
             session = onnx_runtime.open_session(bench, runtime, path, _PROVIDER, options)
             got = onnx_runtime.computed(bench, session, task.data)
-            small_model.judge(bench, task, got, f"by {_ONNX}")
+            onnx_runtime.judge(bench, task, got, f"by {_ONNX}")
     return True
 
 

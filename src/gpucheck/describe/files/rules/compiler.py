@@ -9,7 +9,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings import toolkit_missing
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.known_packages import KnownPackages
+from gpucheck.tables.packages import KnownPackages
 
 _WITHOUT = ("base", "runtime")
 _BRINGS = (

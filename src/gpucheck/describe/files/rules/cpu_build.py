@@ -12,7 +12,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings import torch_cpu_only
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchReleases
 
 
 def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:

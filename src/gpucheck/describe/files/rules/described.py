@@ -21,8 +21,7 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say
 from gpucheck.tables import Tables
-from gpucheck.tables.torch_builds import TorchBuilds
-from gpucheck.tables.torch_releases import TorchReleases
+from gpucheck.tables.torch import TorchBuilds, TorchReleases
 from gpucheck.tables.versions import capability_numbers, minor, parse, released
 
 _KEY_OF = {"torch": "torch", "interpreter": "python", "packages": "packages"}

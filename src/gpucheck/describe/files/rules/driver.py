@@ -8,9 +8,9 @@ from gpucheck.facts.claims import Severity
 from gpucheck.findings import driver_too_old
 from gpucheck.language import say
 from gpucheck.tables import Tables
-from gpucheck.tables.cuda_drivers import CudaDrivers
+from gpucheck.tables.cuda import CudaDrivers
 from gpucheck.tables.forward_compat import ForwardCompat, kind_of
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 from gpucheck.tables.meant_products import meant_by
 
 

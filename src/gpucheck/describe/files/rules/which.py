@@ -5,7 +5,7 @@ from gpucheck.describe.files.machines import machines_of
 from gpucheck.describe.files.model import Install, Project
 from gpucheck.describe.files.rules.complaint import Target
 from gpucheck.tables import Tables
-from gpucheck.tables.gpu_products import GpuProducts
+from gpucheck.tables.gpus import GpuProducts
 
 _MOST = 200
 """Of one file: nobody writes more by hand, and each costs several judgements."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.answer import message_of
+from gpucheck.facts.base import message_of
 from gpucheck.machine import Host
 
 _MAGIC = b"\x7fELF"

@@ -15,8 +15,15 @@ import msgspec
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf import Elf, read_elf
-from gpucheck.machine.binaries.loader._objects import Library, Lost, Opened
-from gpucheck.machine.binaries.loader._search import ELF_MACHINES, Search, default_folders, triplet
+from gpucheck.machine.binaries.loader._search import (
+    ELF_MACHINES,
+    Library,
+    Lost,
+    Opened,
+    Search,
+    default_folders,
+    triplet,
+)
 
 # Chosen: a process with torch for CUDA loads some hundred libraries. The limits end what hostile
 # variables, preloads and run paths may cost, long before the probe's deadline.

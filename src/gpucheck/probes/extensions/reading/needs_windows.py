@@ -11,15 +11,13 @@ import ntpath
 import re
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
 from gpucheck.machine.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
 from gpucheck.probes.extensions.reading.files import Candidate
-from gpucheck.probes.extensions.reading.needs import MOST_HEADERS, Needs, all_codes
-from gpucheck.probes.extensions.reading.torch_exports import OWN_STEMS
+from gpucheck.probes.extensions.reading.needs import MOST_HEADERS, OWN_STEMS, Needs, all_codes
 from gpucheck.probes.loading.reading.windows import Dlls, Folder, search_folders
 
 _OF_TORCH = frozenset(f"{stem}.dll" for stem in OWN_STEMS)

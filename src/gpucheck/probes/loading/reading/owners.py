@@ -3,9 +3,8 @@
 import posixpath
 import re
 
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import Owner
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import Owner
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.machine import Host
 from gpucheck.machine.paths import join
 

@@ -7,31 +7,39 @@ from collections.abc import Iterable, Sequence
 import msgspec
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import (
+from gpucheck.facts.libraries import (
     NOT_READABLE,
-    FoundVia,
     LoadedLibrary,
+    LoadedVia,
     Loading,
     MissingLibrary,
     MissingVersion,
 )
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import in_series, say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf import Elf, missing_symbols, undefined_symbols
 from gpucheck.machine.binaries.loader import Library, Lost
 from gpucheck.machine.paths import parent
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
-from gpucheck.probes.loading.reading.runtime_opened import RuntimeOpened, faults, runtime_opened
-from gpucheck.probes.loading.reading.torch_process import TorchProcess, torch_process
+from gpucheck.probes.loading.reading.torch_process import (
+    RuntimeOpened,
+    TorchProcess,
+    faults,
+    runtime_opened,
+    torch_process,
+)
 from gpucheck.probes.loading.reading.versions import Place, library_version
-from gpucheck.probes.torch.reading.conda import conda_records
-from gpucheck.probes.torch.reading.dist_info import DistInfo, dist_infos, recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import (
+    DistInfo,
+    conda_records,
+    dist_infos,
+    recorded_libraries,
+)
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
 _SOURCE = say("the loader's rules, followed from the interpreter")
-_WAYS: dict[str, FoundVia] = {
+_WAYS: dict[str, LoadedVia] = {
     "preload": "preload", "LD_PRELOAD": "LD_PRELOAD", "ld.so.preload": "ld.so.preload",
     "path": "path", "rpath": "rpath", "LD_LIBRARY_PATH": "LD_LIBRARY_PATH", "runpath": "runpath",
     "ld.so.cache": "ld.so.cache", "default": "default", "start": "path",

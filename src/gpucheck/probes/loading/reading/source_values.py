@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from gpucheck.language import say
-from gpucheck.machine.python_source import parsed
+from gpucheck.probes.torch.reading.files import parsed
 
 Values = dict[str, Any]
 """The variables of a function and their values."""

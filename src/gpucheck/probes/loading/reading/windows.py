@@ -7,9 +7,8 @@ from typing import Literal
 import msgspec
 
 from gpucheck.facts import Answer
-from gpucheck.facts.interpreter import Interpreter
-from gpucheck.facts.loading import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary, Owner
-from gpucheck.facts.torch_build import TorchBuild
+from gpucheck.facts.libraries import NOT_FOUND, LoadedLibrary, Loading, MissingLibrary, Owner
+from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.pe import libraries, read_pe

@@ -1,8 +1,4 @@
-r"""The display adapters of Windows, from its registry: with or without a driver.
-
-Windows also keeps adapters that were taken out. Those that are there now are named below the
-service of their driver (``Services\nvlddmkm\Enum``), which Windows writes anew at each start.
-"""
+"""Windows' display adapters, from its registry, and NVIDIA's driver there: where, which release."""
 
 import re
 
@@ -11,6 +7,11 @@ import msgspec
 from gpucheck.facts import Answer
 from gpucheck.machine import Host
 from gpucheck.machine.registry import DEVICES, is_display
+
+# The display adapters of Windows, from its registry: with or without a driver.
+#
+# Windows also keeps adapters that were taken out. Those that are there now are named below the
+# service of their driver (``Services\nvlddmkm\Enum``), which Windows writes anew at each start.
 
 _CONTROL = r"HKLM\SYSTEM\CurrentControlSet\Control\Class"
 _SERVICES = r"HKLM\SYSTEM\CurrentControlSet\Services"
@@ -106,3 +107,45 @@ def _is_there(host: Host, service: str, instance: str) -> bool | None:
         return None
     present = answer.value.values.values() if answer.value else ()
     return instance.lower() in (str(name).lower() for name in present)
+
+
+# Where Windows has NVIDIA's driver, and which release it runs.
+
+_PACKAGES = r"System32\DriverStore\FileRepository\nv*.inf_amd64_*"
+"""Of this folder Windows copies the files that it runs; older packages stay."""
+_BEFORE_2020 = r"NVIDIA Corporation\NVSMI"
+"""Below the programs: drivers that are no DCH drivers put nvidia-smi and NVML there."""
+
+
+def system32(host: Host) -> str:
+    """Return the folder of Windows' own programs and libraries."""
+    return f"{_windows(host)}\\System32"
+
+
+def nvidia_smi(host: Host) -> Answer[str]:
+    """Return where nvidia-smi is."""
+    name = "nvidia-smi.exe"
+    on_path = host.which("nvidia-smi")
+    if on_path.value is not None:
+        return on_path
+    programs = host.env().get("PROGRAMFILES", r"C:\Program Files")
+    for folder in (system32(host), f"{programs}\\{_BEFORE_2020}"):
+        if host.exists(f"{folder}\\{name}").value:
+            return Answer(f"{folder}\\{name}", folder)
+    in_packages = host.glob(f"{_windows(host)}\\{_PACKAGES}\\{name}").value
+    return Answer(in_packages[0], _PACKAGES) if in_packages else on_path
+
+
+def release(host: Host) -> Answer[str]:
+    """Return the release of NVIDIA's driver that serves an adapter; "" if none does."""
+    return displays(host).map(_running)
+
+
+def _running(seen: list[Display]) -> str | None:
+    """Return the release of the first adapter that NVIDIA's driver serves; None: not understood."""
+    served = [display for display in seen if display.there and runs_nvidia_driver(display)]
+    return (served[0].driver_release or None) if served else ""
+
+
+def _windows(host: Host) -> str:
+    return host.env().get("SYSTEMROOT", r"C:\Windows")
