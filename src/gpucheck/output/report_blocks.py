@@ -55,10 +55,10 @@ def _see_the_gpu(report: Report) -> tuple[str, ...]:
     system = report.snapshot.get(System)
     if system.os == "windows":
         text = say(
-            "Run this in PowerShell. If it lists no device, this PC has no NVIDIA GPU that is "
-            "switched on, and PyTorch runs on the CPU. If it lists one whose problem is "
-            "CM_PROB_DISABLED, enable it in the Device Manager; for any other, install the driver "
-            "from https://www.nvidia.com/drivers. Then run gpucheck again."
+            "Run this in PowerShell (ignore audio devices). If it lists no GPU, this PC has none "
+            "of NVIDIA that is switched on, and PyTorch runs on the CPU. If it lists one whose "
+            "problem is CM_PROB_DISABLED, enable it in the Device Manager; for any other, install "
+            "the driver from https://www.nvidia.com/drivers. Then run gpucheck again."
         )
         listing = "Get-PnpDevice -PresentOnly | where InstanceId -match VEN_10DE"
         return text, f"{listing} | select FriendlyName, Problem"
@@ -87,16 +87,17 @@ def _see_the_driver(report: Report) -> tuple[str, ...]:
         return text, "nvidia-smi"
     if report.snapshot.get(CudaDriver).library == "":
         text = say(
-            "PyTorch calls libcuda, which was not found. A container must be started with it: "
-            "--gpus all and, if it is set, NVIDIA_DRIVER_CAPABILITIES=compute,utility. Elsewhere, "
-            "libcuda is a package of the driver. These commands show whether it is there."
+            "PyTorch calls libcuda, which was not found. Start the container with --gpus all; if "
+            "NVIDIA_DRIVER_CAPABILITIES is set, it must contain compute. Elsewhere, libcuda is a "
+            "package of the driver. These commands show whether it is there."
         )
         return text, "ldconfig -p | grep libcuda", "nvidia-smi"
     text = say(
         "The kernel's log says why a driver does not answer. If nvidia-smi lists the GPU, run "
         "gpucheck as the user, and in the container, whose programs use it. If not, a restart "
         "usually helps; it interrupts everyone who uses this machine and erases the traces, so "
-        "first collect the driver's bug report with {collect}.",
+        "first collect the driver's bug report with {collect} (if that hangs too, add "
+        "--safe-mode).",
         collect=COLLECT,
     )
     return text, "sudo dmesg | grep -iE 'nvrm|xid' | tail", "timeout -k 5 30 nvidia-smi"
@@ -106,13 +107,14 @@ def _see_torch(report: Report) -> tuple[str, ...]:
     python = report.snapshot.get(Interpreter)
     if python.status in _NO_PYTHON:
         text = say(
-            "Name the Python that runs your programs by --python. Run there, this prints its path."
+            "Pass --python with the Python that runs your programs. Run in its environment, this "
+            "command prints its path."
         )
         return text, 'python -c "import sys; print(sys.executable)"'
     if python.status == "too-old":
         text = say(
-            "Name a Python of 3.8 or newer by --python. Of an older one, gpucheck reads what "
-            "PyTorch itself tells."
+            "Pass --python with a Python of 3.8 or newer. If your programs need the older one, "
+            "give gpucheck PyTorch's own report."
         )
         return text, "python3 -m torch.utils.collect_env | gpucheck triage -"
     if report.snapshot.get(TorchBuild).installed is None:
