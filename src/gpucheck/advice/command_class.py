@@ -97,7 +97,19 @@ _ROWS: tuple[Row, ...] = (
     *(
         (program, (), "environment")
         for program in (
-            *("pip", "uv", "conda", "mamba", "python", "export", "unset", "set", "ulimit", "mv"),
+            *(
+                "pip",
+                "uv",
+                "conda",
+                "mamba",
+                "python",
+                "export",
+                "hf",
+                "unset",
+                "set",
+                "ulimit",
+                "mv",
+            ),
             *("apptainer", "docker", "podman", "enroot", "srun", "torchrun", "resources:", "ren"),
             *("lxc", "qsub", "bsub", "runtimeclassname:"),
             *("remove-item", "$env:", "chmod", "source", "."),

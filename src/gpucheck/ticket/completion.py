@@ -81,7 +81,7 @@ def _capability(gpu: Draft, field: str, tables: Tables) -> None:
 def _build(machine: Machine, tables: Tables) -> None:
     """Fill in what a wheel was built for, from its version (``2.1.0+cu118``) or PyPI's default."""
     version = machine.value(TorchBuild, "version")
-    if not version or machine.knows(TorchBuild, "built_for"):
+    if not version or machine.knows(TorchBuild, "cuda"):
         return
     line = machine.line_of(TorchBuild, "version")
     local = version.partition("+")[2]
@@ -119,11 +119,12 @@ def _default_build(version: str, machine: Machine, tables: Tables) -> None:
 
 
 def _platform(machine: Machine) -> None:
-    """Assume the usual platform, Linux on x86_64, for a CUDA wheel without a named one.
+    """Assume the usual platform, Linux on x86_64, for a CUDA build without a named one.
 
     On Windows only x86_64 has CUDA wheels, and a driver from NVIDIA that lists a card.
     """
-    wheel = machine.value(TorchBuild, "cuda") and not machine.knows(System, "jetson")
+    build = machine.value(TorchBuild, "built_for") == "cuda"
+    wheel = build and not machine.knows(System, "jetson")
     if wheel and not machine.knows(System, "os"):
         machine.fill(System, "os", "linux", _ASSUMED)
     card = machine.value(System, "os") == "windows" and machine.items(Nvml, "gpus")

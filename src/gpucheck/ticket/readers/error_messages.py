@@ -40,6 +40,9 @@ def read(text: Text, machine: Machine) -> None:
             found = pattern.search(line.text)
             if found is not None:
                 _gpu(found, line, machine)
+                # Only a CUDA build of PyTorch compares its code with a GPU.
+                machine.fill(TorchBuild, "installed", value=True, line=line)
+                machine.fill(TorchBuild, "built_for", "cuda", line)
         _codes(text, index, machine)
         version = _FOUND_VERSION.search(line.text)
         if version is not None:
