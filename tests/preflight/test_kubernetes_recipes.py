@@ -275,3 +275,27 @@ def test_the_init_container_has_the_gpus_of_the_training() -> None:
     gate, train = pod["spec"]["initContainers"][0], pod["spec"]["containers"][0]
     assert gate["resources"] == train["resources"]
     assert gate["image"] == train["image"]
+
+
+def test_a_taint_follows_the_condition_of_a_node(tmp_path: Path) -> None:
+    """A stand-in for kubectl lists nodes and repeats what it is told to do."""
+    nodes = [
+        "unfit True",
+        "unfit-already True gpucheck/unfit other",
+        "mended False other gpucheck/unfit",
+        "fit False gpucheck/culprit",
+        "silent Unknown gpucheck/unfit",
+        "without-a-condition",
+    ]
+    listed = "\n".join(nodes)
+    fake = tmp_path / "kubectl"
+    fake.write_text(f'#!/bin/sh\n[ "$1" != get ] && echo "$@" && exit\ncat <<END\n{listed}\nEND\n')
+    fake.chmod(0o755)
+    ran = subprocess.run(
+        [EXAMPLES.parent / "node-problem-detector" / "taint-unfit.sh"], capture_output=True, text=True, check=True,
+        env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
+    )  # fmt: skip
+    assert ran.stdout.splitlines() == [
+        "taint nodes unfit gpucheck/unfit=true:NoSchedule",
+        "taint nodes mended gpucheck/unfit-",
+    ]

@@ -8,9 +8,10 @@
 export PATH=/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin HOME=/root
 node=${SLURMD_NODENAME:-$(hostname -s)}
 logs=/var/log/gpucheck
-gpus=8 # of this node
+gpus=8 # of this node; 0 on a node that has none, which is then left alone
 report=$logs/health-$node-$(date +%Y%m%dT%H%M%S).txt
 
+[ "$gpus" -gt 0 ] || exit 0
 mkdir -p "$logs"
 exec 9>"$logs/health-$node.lock" # slurmd starts the next run even if this one has not ended
 flock -n 9 || exit 0
