@@ -1,5 +1,6 @@
 """Every command line in the pages, the help and the recipes is run, or at least parsed."""
 
+import json
 import os
 import re
 import shutil
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import click
 import command_lines
+import pack_tables
 import pytest
 from command_lines import Line
 from each import each
@@ -160,6 +162,7 @@ def stand_ins(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for folder in ("venv", "project/.venv"):
         venv.create(made / folder, symlinks=True, with_pip=False)
     shutil.copytree(command_lines.ROOT / "compat_tables", made / "mytables")
+    _pack_newer_tables(made)
     (made / "shared" / "gpucheck").mkdir(parents=True)
     for line in (
         "gpucheck baseline collect -o before.json",
@@ -194,6 +197,15 @@ def test_it_runs(line: str, stand_ins: Path, tmp_path: Path) -> None:
         assert {*statuses} <= {0, 1, 3, 4, 5}, said
 
 
+def _pack_newer_tables(made: Path) -> None:
+    newer = made / "newer"
+    shutil.copytree(command_lines.ROOT / "compat_tables", newer)
+    index = json.loads((newer / "index.json").read_text())
+    (newer / "index.json").write_text(json.dumps({**index, "version": "9999.1.1"}))
+    pack_tables.pack(newer, made / "gpucheck-tables.zip")
+    shutil.rmtree(newer)
+
+
 def _run(line: str, place: Path) -> tuple[list[int], str]:
     """Run a line in a folder; return the status of each gpucheck in it, and what was printed."""
     called = place / ".called"
@@ -201,7 +213,8 @@ def _run(line: str, place: Path) -> tuple[list[int], str]:
     env = {
         **os.environ,
         "PATH": f"{place}/.venv/bin:{os.environ['PATH']}", "HOME": str(place),
-        "XDG_STATE_HOME": f"{place}/state", "GPUCHECK_LANG": "en", "CALLED": str(called),
+        "XDG_STATE_HOME": f"{place}/state", "XDG_DATA_HOME": f"{place}/data",
+        "GPUCHECK_LANG": "en", "CALLED": str(called),
         "PYTHONPATH": str(command_lines.ROOT / "src"),
     }  # fmt: skip
     done = subprocess.run(

@@ -361,7 +361,7 @@ def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
         "python -m pip install torch==2.8.0 torchvision==0.23.0 "
         "--index-url https://pypi.jetson-ai-lab.io/jp6/cu126\n"
     ) in done.stdout
-    assert "needs libcudss.so.0" in done.stdout
+    assert "lacks libcudss.so.0" in done.stdout
     other = run("--jetpack", "6.2", "--python-version", "3.12")
     assert other.exit_code == 1
     assert "It would fit with Python 3.10" in " ".join(other.stdout.split())

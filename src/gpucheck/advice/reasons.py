@@ -448,8 +448,7 @@ def lacking(offer: Offer) -> list[str]:
         return []
     return [
         say(
-            "It needs {libraries}, which its JetPack does not bring: if importing torch fails on "
-            "it, install NVIDIA's cuDSS for aarch64-jetson ({page}).",
+            "If torch then lacks {libraries}, install NVIDIA's cuDSS ({page}).",
             libraries=in_series(offer.lacking),
             page=_CUDSS_PAGE,
         )

@@ -132,7 +132,7 @@ def _server_build_on_jetson(
     return Hit(
         headline=say(
             "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
-            "{capability}): it is a build for ARM servers, whose code this board does not run",
+            "{capability}): it is a build for ARM servers",
             version=torch.version or "",
             capability=bad[0].compute_capability,
         ),
