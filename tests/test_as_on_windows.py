@@ -60,7 +60,7 @@ def _without_resource(code: str) -> "subprocess.CompletedProcess[str]":
     windows = (
         "import sys, gpucheck.machine.live  # imports it where it is\n"
         "sys.modules['resource'] = None; sys.argv[0] = 'gpucheck'\n"
-        "from gpucheck.cluster import place; place._WINDOWS = True\n"
+        "from gpucheck.cluster import request; request._WINDOWS = True\n"
     )
     return subprocess.run(
         [sys.executable, "-c", windows + code],

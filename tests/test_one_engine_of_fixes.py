@@ -207,24 +207,21 @@ def test_each_step_of_an_answer_without_a_driver_is_the_answer_with_that_driver(
     assert steps > 60
 
 
-TOOLS: tuple[Tool, ...] = ("uv", "conda")
-
-
 def for_pip(words: list[str]) -> list[str]:
     """Return what another tool installs as pip is told it."""
     words = words[2:] if words[:1] == ["--python"] else words
     return ["--index-url" if word == "--default-index" else word for word in words]
 
 
-def test_every_tool_is_told_to_install_the_same() -> None:
+def test_uv_is_told_to_install_what_pip_is() -> None:
+    """Conda is told of conda-forge's own builds: tests/describe/test_conda_offers.py."""
     compared = 0
     for facts in product():
         release = f"=={facts.torch.partition('+')[0]}"
         wanted = recommended(facts, release)
-        for tool in TOOLS:
-            compared += bool(wanted)
-            assert [for_pip(words) for words in recommended(facts, release, tool)] == wanted, facts
-    assert compared > 80
+        compared += bool(wanted)
+        assert [for_pip(words) for words in recommended(facts, release, "uv")] == wanted, facts
+    assert compared > 40
 
 
 def test_check_tells_uv_to_install_what_it_tells_pip() -> None:

@@ -9,10 +9,10 @@ from each import each
 from rules_support import TABLES
 
 from gpucheck import cli
-from gpucheck.advice.companions import NAMES
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import read_words
+from gpucheck.describe.recommend_options import OTHER_COMPANIONS
 from gpucheck.tables.extensions import Extensions
 
 RECOMMENDER = Recommender(TABLES)
@@ -121,13 +121,13 @@ def test_no_package_of_a_set_excludes_another(wanted: tuple[str, ...]) -> None:
 
 def test_the_help_has_every_name() -> None:
     words = " ".join(run("recommend", "--help").stdout.split())
-    assert all(name in words.replace("- ", "-") for name in NAMES)
+    assert all(name in words.replace("- ", "-") for name in OTHER_COMPANIONS)
 
 
 def test_every_name_is_one_of_the_tables() -> None:
     table = TABLES.get(Extensions)
     of_wheels = {"pyg-lib", "torch-cluster", "torch-scatter", "torch-sparse", "torch-spline-conv"}
-    for name in set(NAMES) - {"triton"}:
+    for name in set(OTHER_COMPANIONS) - {"triton"}:
         assert table.of_package(name) or name in of_wheels, name
     for name in of_wheels:
         assert table.wheels(name, "2.10.0", "cu128"), name

@@ -159,6 +159,7 @@ def test_a_report_fits_one_screen(name: str) -> None:
 _LONGER = {
     "libcuda-missing-nvml-there": 25,
     "nvlink-six-links-down": 25,
+    "nvswitch-fatal-sxid": 27,
     "secure-boot-unsigned": 26,
 }
 

@@ -277,6 +277,7 @@ def test_the_init_container_has_the_gpus_of_the_training() -> None:
     assert gate["image"] == train["image"]
 
 
+@pytest.mark.process
 def test_a_taint_follows_the_condition_of_a_node(tmp_path: Path) -> None:
     """A stand-in for kubectl lists nodes and repeats what it is told to do."""
     nodes = [
@@ -292,7 +293,8 @@ def test_a_taint_follows_the_condition_of_a_node(tmp_path: Path) -> None:
     fake.write_text(f'#!/bin/sh\n[ "$1" != get ] && echo "$@" && exit\ncat <<END\n{listed}\nEND\n')
     fake.chmod(0o755)
     ran = subprocess.run(
-        [EXAMPLES.parent / "node-problem-detector" / "taint-unfit.sh"], capture_output=True, text=True, check=True,
+        [EXAMPLES.parent / "node-problem-detector" / "taint-unfit.sh"],
+        capture_output=True, text=True, check=True,
         env={**os.environ, "PATH": f"{tmp_path}:{os.environ['PATH']}"},
     )  # fmt: skip
     assert ran.stdout.splitlines() == [

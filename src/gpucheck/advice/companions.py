@@ -16,12 +16,6 @@ if TYPE_CHECKING:  # offers.py imports this module
 
     from gpucheck.advice.offers import Offer, Situation
 
-NAMES = (
-    "bitsandbytes", "flash-attn", "pyg-lib", "sglang", "torch-cluster", "torch-scatter",
-    "torch-sparse", "torch-spline-conv", "torchcodec", "transformer-engine", "triton", "vllm",
-    "xformers",
-)  # fmt: skip
-"""What ``--with`` knows beside torchvision and torchaudio, which every torch has."""
 _MOST_SETS = 10_000  # chosen: three packages with twenty releases each; a table has fewer
 
 

@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import msgspec
 
-from gpucheck.advice.companions import NAMES
 from gpucheck.interface.errors import UsageError, meant, printable, with_hint, words_of
 from gpucheck.interface.request import Option
 from gpucheck.language import listed, say
@@ -16,7 +15,13 @@ if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.tables.jetson import JetpackRow
 
 FAMILY = ("torchvision", "torchaudio")
-_COMPANIONS = (*FAMILY, *NAMES)
+OTHER_COMPANIONS = (
+    "bitsandbytes", "flash-attn", "pyg-lib", "sglang", "torch-cluster", "torch-scatter",
+    "torch-sparse", "torch-spline-conv", "torchcodec", "transformer-engine", "triton", "vllm",
+    "xformers",
+)  # fmt: skip
+"""What ``--with`` knows beside torchvision and torchaudio, which every torch has."""
+_COMPANIONS = (*FAMILY, *OTHER_COMPANIONS)
 # 3.13t is the build without a GIL, which has wheels of its own.
 _PYTHON = re.compile(r"([0-9]{1,2}\.[0-9]{1,2})(?:\.[0-9]{1,3})?(t?)")
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_tracker import TOKEN, FakeTracker, Refusal, fake_tracker
+from markdown_support import outside_code
 from more_secrets import MORE_LINES
 from tracker_support import GITHUB, GITLAB, Change, Site, put_script, run_bot
 
@@ -176,8 +177,7 @@ def test_nothing_private_leaves(
 def rendered(body: str) -> str:
     """Return the answer without its marker and without what stands in it as code."""
     assert body.startswith(MARKER)
-    body = re.sub(r"(?ms)^(`{3,})sh\n.*?^\1$", "", body.removeprefix(MARKER))
-    return re.sub(r"(?<!\\)`[^`\n]*`", "", body)
+    return outside_code(body.removeprefix(MARKER))
 
 
 def acting(body: str) -> list[str]:

@@ -100,7 +100,8 @@ class NvswitchErrors(Derived):
 
 
 def _named(event: SxidEvent, row: SxidRow | None) -> str:
-    return f"SXid {event.sxid}" if row is None else f"SXid {event.sxid} ({row.mnemonic})"
+    name = f"SXid {event.sxid}"
+    return name if row is None else say("{name} ({meaning})", name=name, meaning=row.mnemonic)
 
 
 def _where(event: SxidEvent) -> Sentence:
