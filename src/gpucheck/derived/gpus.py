@@ -260,11 +260,17 @@ class Gpus(Derived):
         gpus = self.all()
         uuids = [gpu.uuid for gpu in self._nvml.gpus or ()] or [None] * len(gpus)
         mask = read_mask(value, len(gpus), uuids)
+        if mask.kind == "indices" and mask.bad and not self._nvml.gpus and self._are_named_only():
+            raise UnknownFactError("nvml.gpus", say("no list of the GPUs"))
         if mask.kind == "uuids" and mask.bad and None in uuids:
             raise UnknownFactError(
                 "nvml.gpus", say("CUDA_VISIBLE_DEVICES names UUIDs, unknown here")
             )
         return mask
+
+    def _are_named_only(self) -> bool:
+        """Whether the GPUs are those that a text names in passing, which may not be all."""
+        return any(gpu.address is None and gpu.product for gpu in self._pci.gpus or ())
 
     def visible(self) -> list[Gpu]:
         """Return the GPUs that a CUDA program started here would see.
