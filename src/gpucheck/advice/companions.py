@@ -103,7 +103,7 @@ class Companions:
 def _agree(found: Collection[Companion], offer: "Offer") -> bool:
     """Whether no package of a set requires another release of a second one, or of a third."""
     have = {companion.package: companion.version for companion in found}
-    needs = [(project, need) for one in found for project, need in one.requires.items()]
+    needs = [(project, need) for release in found for project, need in release.requires.items()]
     pins: dict[str, str] = {}
     for project, need in needs:
         pinned = need.removeprefix("==") if need.startswith("==") else ""

@@ -175,7 +175,7 @@ class Reasons:
             found.append(
                 say(
                     "These releases fit it: {packages}.",
-                    packages=in_series([str(one) for one in chosen]),
+                    packages=in_series([str(companion) for companion in chosen]),
                 )
             )
         return tuple(found)

@@ -176,7 +176,7 @@ class GpuSupport(Derived):
         for at, line in enumerate(lines):
             if not any(name and name in line for name in (address, product)):
                 continue
-            words = " ".join(one.partition("NVRM:")[2] or one for one in lines[at : at + 4])
+            words = " ".join(part.partition("NVRM:")[2] or part for part in lines[at : at + 4])
             words = " ".join(words.split())  # a sentence is cut where a line ends, and indented
             facts = ("kernel_log.nvrm", *gpu.facts)
             if _NEEDS_OPEN in words:

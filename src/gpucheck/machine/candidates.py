@@ -139,11 +139,13 @@ def _with_torch_first(host: Host, candidates: list[Candidate]) -> list[Candidate
     active = candidates[0] if candidates else None
     if not active or not active.is_own or active.chosen_by not in (_ACTIVE_VENV, _ACTIVE_CONDA):
         return candidates
-    having = [one for one in candidates if not one.problem and torch_in(host, one.prefix)]
+    having = [
+        python for python in candidates if not python.problem and torch_in(host, python.prefix)
+    ]
     if not having:
         return candidates
     first = msgspec.structs.replace(having[0], passed_over=active.executable)
-    return [first, *having[1:], *(one for one in candidates if one not in having)]
+    return [first, *having[1:], *(python for python in candidates if python not in having)]
 
 
 def torch_in(host: Host, prefix: str) -> str | None:

@@ -31,8 +31,8 @@ def noted(field: str, words: str) -> dict[str, Any]:
 
     Whoever reads the record may read it in another language.
     """
-    said = {"said": {field: as_said(words)}} if isinstance(words, Sentence) else {}
-    return {field: str(words), **said}
+    made_from = {"said": {field: as_said(words)}} if isinstance(words, Sentence) else {}
+    return {field: str(words), **made_from}
 
 
 class RecordingHost(Host):

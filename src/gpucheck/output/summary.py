@@ -194,14 +194,14 @@ def recorded(report: Report) -> str:
 def target(report: Report) -> str:
     """Return which Python was examined and why that one; no reason that an open question has."""
     python = report.snapshot.get(Interpreter)
-    told = {open_question.reason for open_question in report.open_questions}
+    open_reasons = {open_question.reason for open_question in report.open_questions}
     if python.status is None:
         why = python.problem("status") or python.problem("executable")
         return headed(term("unknown"), clean(why))
     if python.status == "not-found":
         none = say("no Python was found")
         why = python.problem("executable")
-        return none if why in told else headed(none, in_their_words(clean(why)))
+        return none if why in open_reasons else headed(none, in_their_words(clean(why)))
     if not python.executable:
         why = python.problem("executable") or term(python.status)
         return headed(say("not asked"), clean(why))
@@ -214,7 +214,7 @@ def target(report: Report) -> str:
     if python.status == "too-old":
         old = say("{python} is too old", python=bracketed(where, chosen))
         why = python.problem("version")
-        return old if why in told else headed(old, in_their_words(clean(why)))
+        return old if why in open_reasons else headed(old, in_their_words(clean(why)))
     if python.status != "ok":
         why = python.problem("version")
         silent = say("{python} did not answer", python=bracketed(where, chosen))
@@ -223,7 +223,7 @@ def target(report: Report) -> str:
                 "{silent}; see whether it does with -V: a network disk may hang", silent=silent
             )
         why = clean(in_their_words(why)) or term(python.status)
-        return silent if python.problem("version") in told else headed(silent, why)
+        return silent if python.problem("version") in open_reasons else headed(silent, why)
     if not python.version:
         return bracketed(say("of unknown version at {path}", path=where), chosen)
     return bracketed(say("{version} at {path}", version=clean(python.version), path=where), chosen)

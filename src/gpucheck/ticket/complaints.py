@@ -174,9 +174,9 @@ def tells_something(text: Text) -> bool:
     named = names_a_part(text)
     words = 0
     for index, line in enumerate(text.lines):
-        said = _ADDRESS.sub("", line.text) if "://" in line.text else line.text
-        if _PROSE.match(said) and role_of(text, index) not in PRINTED:
-            words += len(_WORD.findall(said, 0, _BEGINNING))
+        words_of_line = _ADDRESS.sub("", line.text) if "://" in line.text else line.text
+        if _PROSE.match(words_of_line) and role_of(text, index) not in PRINTED:
+            words += len(_WORD.findall(words_of_line, 0, _BEGINNING))
             if words >= _ENOUGH:
                 break
     if words >= _ENOUGH and (named or text.held(_OF_THE_FIELD)):
@@ -228,9 +228,9 @@ def short_complaint(text: Text, *, beside_gpus: bool) -> Line | None:
     that, without a question, is what they think is wrong.
     """
     for index, line in enumerate(text.lines):
-        said = line.text[:_LONGEST]
-        wrong = _STANDS_STILL.search(said) is not None or (
-            beside_gpus and (_WHY.search(said) or _ON_CPU.search(said) or _is_stated(said))
+        start = line.text[:_LONGEST]
+        wrong = _STANDS_STILL.search(start) is not None or (
+            beside_gpus and (_WHY.search(start) or _ON_CPU.search(start) or _is_stated(start))
         )
         if wrong and role_of(text, index) in _ROLES:
             return line

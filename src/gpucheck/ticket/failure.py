@@ -308,8 +308,8 @@ def ended_well(text: Text) -> Line | None:
     Only what stands near the end counts: of a program that went on nobody knows how it ended.
     """
     for line in reversed(text.lines[-_AT_THE_END:]):
-        said = line.text[:_LONGEST_PROGRESS]
-        step = _OF_ALL.search(said)
-        if _ENDED_WELL.search(said) or (step is not None and step[1] == step[2]):
+        start = line.text[:_LONGEST_PROGRESS]
+        step = _OF_ALL.search(start)
+        if _ENDED_WELL.search(start) or (step is not None and step[1] == step[2]):
             return line
     return None
