@@ -220,8 +220,20 @@ class DriverFixes(Derived):
         )
         # NVIDIA's guide and its repositories have the current branches, and not every release.
         is_last = branch == self._support.last(self._capabilities())
-        return Fix(
-            text=in_turn((text, flavour, _BY_INSTALLER if is_last else _GUIDE)), restart="machine"
+        how = (*self._packages_first(), _BY_INSTALLER) if is_last else (_GUIDE,)
+        return Fix(text=in_turn((text, flavour, *how)), restart="machine")
+
+    def _packages_first(self) -> tuple[Sentence, ...]:
+        """Say which packages of the driver go first: a distribution's keep the installer off."""
+        packages = self._driver.packages
+        if not packages:
+            return ()
+        return (
+            say(
+                "First remove the packages of the old driver ({packages}), beside which NVIDIA's "
+                "installer does not run.",
+                packages=in_series(packages),
+            ),
         )
 
     def _may_be_from_installer(self) -> bool:

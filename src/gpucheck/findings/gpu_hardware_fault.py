@@ -2,7 +2,7 @@
 
 When it is reported: any of these counts.
 - The GPU has had uncorrected ECC errors since the driver was loaded, and no remapping covers them.
-- A row remapping failed (the card has no spare rows left).
+- A row remapping failed, which is NVIDIA's criterion for replacing the card.
 - The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
   ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
 - The kernel log has a fatal SXid: an error of an NVSwitch, which resets together with the GPUs.
@@ -189,7 +189,7 @@ def _failed_remap(at: int, gpu: NvmlGpu, name: str) -> tuple[str, tuple[str, ...
         return None
     return (
         say(
-            "{gpu} could not remap a defective row of its memory because it has no spare rows left",
+            "{gpu} could not remap a defective row of its memory: NVIDIA replaces such a card",
             gpu=name,
         ),
         (f"nvml.gpus.{at}.rows_failed",),

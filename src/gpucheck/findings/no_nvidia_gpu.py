@@ -202,12 +202,14 @@ def _none(pci: Pci, *, in_container: bool) -> str:
 def _and_its_build(find: Fix, pci: Pci, code: TorchCode, products: GpuProducts) -> Fix:
     """Add that a GPU which was here before needs another build, or it leads to the next fault."""
     names = [re.sub(_MEMORY, "", name) for name in pci.former_gpus or ()]
-    former = filter(None, map(products.capability, names))
-    cuda = next(filter(None, map(code.other_cuda_for, former)), "")
+    builds = ((name, products.capability(name)) for name in names)
+    needed = ((name, code.other_cuda_for(has)) for name, has in builds if has)
+    former, cuda = next((found for found in needed if found[1]), ("", ""))
     if not cuda:
         return find
     also = say(
-        "This PyTorch has no code for that GPU, which also needs the build for CUDA {cuda}.",
+        "This PyTorch has no code for {gpu}, which also needs the build for CUDA {cuda}.",
+        gpu=former,
         cuda=cuda,
     )
     return replace(find, text=in_turn((find.text, also)))
