@@ -30,6 +30,7 @@ from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables.compilers import CubinRules
 
+_ORIN = "8.7"
 RULE = Rule(
     __name__,
     title=say("a PyTorch build for another accelerator or board"),
@@ -129,6 +130,14 @@ def _server_build_on_jetson(
         if unknown is not None:
             raise unknown
         return Fine(say("this build has code for the board's GPU"))
+    offer = reinstall.offer()
+    # No list of PyTorch names Orin: that its builds for servers run there is torch's own rule.
+    if offer is not None and not offer.index and bad[0].compute_capability == _ORIN:
+        why = say(
+            "it is likely to run on this board, which PyTorch's list of its GPUs does not name"
+        )
+    else:
+        why = say("it runs on this board")
     return Hit(
         headline=say(
             "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
@@ -137,7 +146,7 @@ def _server_build_on_jetson(
             capability=bad[0].compute_capability,
         ),
         evidence=(*board.facts(), *code.facts(), *bad[0].facts),
-        fixes=(reinstall.install(say("it runs on this board")) or reinstall.of_jetpack(),),
+        fixes=(reinstall.install(why) or reinstall.of_jetpack(),),
     )
 
 
