@@ -1,5 +1,6 @@
 import msgspec
 import pytest
+import test_machines
 from rules_machines import (
     CU128,
     NO_TORCH,
@@ -141,3 +142,12 @@ def test_the_triton_of_rocm_goes_too() -> None:
     found = packages(**{"pytorch-triton-rocm": "3.1.0", "triton": "3.1.0"})
     answer = hit(ask(SLUG, ROCM, nvml(RTX_4090), *BOX[:-1], found))
     assert "uninstall -y torch pytorch-triton-rocm triton" in answer.fixes[0].commands[0]
+
+
+def test_a_build_that_does_not_list_the_board_is_only_likely_to_run_on_it() -> None:
+    def first_fix(name: str) -> str:
+        return test_machines.reported(name).findings[0].fixes[0].text
+
+    assert "is likely to run on this board" in first_fix("jetson-orin-jp721-cu130")
+    assert "it runs on this board" in first_fix("jetson-thor-jp71-cu128")
+    assert "it runs on this board" in first_fix("jetson-orin-server-wheel")

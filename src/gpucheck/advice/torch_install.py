@@ -248,6 +248,14 @@ class TorchFixes(Derived):
         """Return the command that shows whether the fix worked."""
         return self._python.verify()
 
+    def is_listed_for(self, gpu: Gpu) -> bool:
+        """Whether the build to install was made for this GPU, or has it in its list."""
+        offer = self.offer()
+        if offer is None or offer.index or gpu.compute_capability is None:
+            return True
+        offers = Recommender(self._tables).offers(offer.platform)
+        return offer in offers.with_code_for(gpu.compute_capability)
+
     def has_no_build(self, gpus: Sequence[Gpu]) -> bool:
         """Whether no build of the tables has code for any of these GPUs, whatever the driver."""
         platform = wheel_platform(self._system)

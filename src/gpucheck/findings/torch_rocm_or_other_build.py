@@ -30,7 +30,6 @@ from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import in_series, say
 from gpucheck.tables.compilers import CubinRules
 
-_ORIN = "8.7"
 RULE = Rule(
     __name__,
     title=say("a PyTorch build for another accelerator or board"),
@@ -130,14 +129,12 @@ def _server_build_on_jetson(
         if unknown is not None:
             raise unknown
         return Fine(say("this build has code for the board's GPU"))
-    offer = reinstall.offer()
-    # No list of PyTorch names Orin: that its builds for servers run there is torch's own rule.
-    if offer is not None and not offer.index and bad[0].compute_capability == _ORIN:
+    if reinstall.is_listed_for(bad[0]):
+        why = say("it runs on this board")
+    else:  # by torch's own rule alone
         why = say(
             "it is likely to run on this board, which PyTorch's list of its GPUs does not name"
         )
-    else:
-        why = say("it runs on this board")
     return Hit(
         headline=say(
             "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
