@@ -137,8 +137,10 @@ _PROMPT = re.compile(
 """A shell's prompt before a command of any program."""
 _DIRECTIVE = re.compile(r"\s{0,8}#(?:SBATCH|BSUB|PBS|COBALT|PJM|\$) ")
 """What a script asks its batch system for; a job's output may begin or end with the script."""
-_BAR = re.compile(r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[")
-"""A progress bar."""
+_BAR = re.compile(
+    r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[[^\]]{0,300}(?:\][\s\]]{0,8})?$"
+)
+"""A progress bar with nothing behind it: programs write an error into the line of their bar."""
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )

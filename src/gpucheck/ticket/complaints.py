@@ -77,7 +77,7 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"\[?(?:feature|feat|rfc|doc\w{0,12}|roadmap|proposal|performance|perf|discussion|misc|question)"
+    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|performance|perf|discussion|misc)"
     r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
     re.IGNORECASE,
 )
