@@ -63,7 +63,7 @@ PRINTED = frozenset([Role.KERNEL, Role.JOURNAL, Role.LISTING, Role.HELP])
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
 # Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _BEFORE = (
-    r"(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
+    r"(?:[-|] )?(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
     rf"|\[?{_STAMP}[\s\]|-]{{1,4}}|\[[\w:. -]{{1,40}}\] ?|[\w.:-]{{1,60}} ?[-|] ){{0,3}}\s{{0,4}}"
 )
 """What stands before the level of a line: a service, an actor, a time, a name."""

@@ -27,7 +27,6 @@ from gpucheck.ticket.failure import Failure, ended_well, failure_of, last_progre
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
 from gpucheck.ticket.owner import accuses
-from gpucheck.ticket.prose_reader import agrees
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
@@ -134,8 +133,6 @@ def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
 # 2. Where a program failed with an exception of its own, what happened afterwards is an echo: a
 #    shell that says "Killed", a rank that lost its peer. Weak messages count in the exception only.
 # 3. In a wish or a proposal nothing counts but what names its cause.
-# 4. What a person writes and what is only a symptom, or only fits best, counts where the wording
-#    of the whole text resembles that cause, too: it caused a third of the false alarms.
 def _that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> list[Match]:
     """Return the messages that count."""
     if failure is None and is_wish(text):
@@ -144,17 +141,8 @@ def _that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> 
     return [
         match
         for match in found
-        if _counts(match, text, failure)
-        and not _is_outlived(match, text, progress)
-        and (not _is_vague(match, text) or agrees(text.lower, match.slug))
+        if _counts(match, text, failure) and not _is_outlived(match, text, progress)
     ]
-
-
-def _is_vague(match: Match, text: Text) -> bool:
-    """Whether a message alone is too little to accuse the environment."""
-    if not accuses(match.slug) or role_of(text, match.index) is not Role.SAID:
-        return False
-    return match.message.strength in (Strength.FITS, Strength.SYMPTOM)
 
 
 def _is_outlived(match: Match, text: Text, progress: int) -> bool:
