@@ -28,7 +28,7 @@ from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
-from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed
+from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed, is_wish
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
@@ -91,13 +91,14 @@ def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     examined = reading.recognised or pasted.failure is not None or pasted.ended_well is not None
     if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
         return report
-    leads = leads_of(reading.text.lower, doubts_only=report.verdict != "unknown")
-    if not leads or is_only_printed(reading.text):
+    is_open = report.verdict == "unknown"
+    leads = leads_of(reading.text.lower, doubts_only=not is_open)
+    if not leads or is_only_printed(reading.text) or (is_wish(reading.text) and not is_open):
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
     snapshot = report.snapshot.with_section(pasted)
-    if report.verdict == "unknown":  # leads add nothing to a judgement that is open already
+    if is_open:  # leads add nothing to a judgement that is open already
         return msgspec.structs.replace(report, snapshot=snapshot)
     return judge_saved(snapshot, tables)
 
