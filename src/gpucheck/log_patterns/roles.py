@@ -153,7 +153,14 @@ _MANY, _APART = 6, 60
 
 
 def role_of(text: Text, index: int) -> Role:
-    """Return the role of a line."""
+    """Return the role of a line, which is found once for each text."""
+    known = text.roles.get(index)
+    if not isinstance(known, Role):
+        known = text.roles[index] = _role_of(text, index)
+    return known
+
+
+def _role_of(text: Text, index: int) -> Role:
     line = text.lines[index].text
     if _EXCEPTION.match(line):
         return Role.EXCEPTION

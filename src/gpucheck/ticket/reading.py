@@ -1,5 +1,6 @@
 """Reads a text: its facts, and the messages that were found in it."""
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -171,11 +172,14 @@ def _always_looks_so(match: Match, role: Role) -> bool:
     """Whether a message counts in a line of a role in which others do not: it is one of them."""
     if role is Role.INFO and match.message.informs:
         return True
-    sample = match.message.sample
-    usual = role_of_line(sample)
-    if role is Role.LISTING:  # a row of a table shows by its cells what it is
-        usual = role_of(Text([Line(1, sample)]), 0)
+    usual = _usual_role(match.message.sample, in_listing=role is Role.LISTING)
     return usual is role or {usual, role} == _GIVEN
+
+
+@functools.lru_cache(maxsize=4096)  # above the number of messages
+def _usual_role(sample: str, *, in_listing: bool) -> Role:
+    """Return the role of a sample; a row of a table shows by its cells what it is."""
+    return role_of(Text([Line(1, sample)]), 0) if in_listing else role_of_line(sample)
 
 
 def _tells(match: Match, role: Role, failure: Failure) -> bool:
