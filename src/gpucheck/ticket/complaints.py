@@ -47,8 +47,9 @@ _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
     "安装", "装不上",
 )  # fmt: skip
-# Chinese marks end a sentence without a blank behind them.
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
+# Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
+# have complained before it.
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f,]|\s{2,}")
 _WHY = re.compile(
     r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为(?:什么|啥)|怎么(?:办|解决)|如何解决"
     r"|\bwarum\b|\bwieso\b|\bpourquoi\b|\bpor qué\b|\b\u043f\u043e\u0447\u0435\u043c\u0443\b"

@@ -88,7 +88,7 @@ def judge(text: Text, tables: Tables) -> Report:
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     """Return a report without a cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    examined = reading.recognised or pasted.failure is not None or pasted.ended_well is not None
+    examined = bool(reading.formats) or pasted.failure is not None or pasted.ended_well is not None
     if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
         return report
     is_open = report.verdict == "unknown"
@@ -179,7 +179,7 @@ def _open_questions(
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already
-    if pasted.leads and not recognised and pasted.failure is None:
+    if pasted.leads and pasted.failure is None:
         reason = say("no line shows a fault, but many texts in such words are about one")
         return (_question(say("What fails?"), "pasted.leads", reason, asked_about(pasted)),)
     return ()

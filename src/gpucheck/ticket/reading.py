@@ -31,6 +31,7 @@ from gpucheck.ticket.owner import accuses
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
+from gpucheck.ticket.readers.mentions import NAME as NAME_OF_PROSE
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _GIVEN = {Role.COMMAND, Role.SETTING}
@@ -60,6 +61,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def recognised(self) -> bool:
         """Whether it has anything that gpucheck knows."""
         return bool(self.readers or self.matches)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """What programs printed in it: everything that was recognised but names in sentences."""
+        return tuple(name for name in self.readers if name != NAME_OF_PROSE)
 
     def says_the_same(self, other: "Reading") -> bool:
         """Whether it gives the same facts and messages as another text."""
