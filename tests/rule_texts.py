@@ -18,14 +18,6 @@ csrc/roi_align.cpp:3:10: fatal error: THC/THC.h: No such file or directory
 #include <THC/THC.h> was replaced
 """,
     ),
-    "link-slow": (
-        """
-all_reduce_perf: the bus bandwidth is only 2 GB/s over NVLink
-""",
-        """
-a bandwidth of 200 GB/s
-""",
-    ),
     "nccl-duplicate-gpu": (
         """
 node1:4242:4243 [0] init.cc:795 NCCL WARN Duplicate GPU detected : rank 3 and rank 1 both on \

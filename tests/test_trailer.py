@@ -162,7 +162,7 @@ def test_a_report_without_a_cause_is_not_healthy(verdict: str) -> None:
 def test_hostile_trailers_take_no_time() -> None:
     begun = time.process_time()
     text = f"{LINE}\n" * 3000 + f"{MARK} verdict=broken causes={'driver-too-old,' * 3000}\n" * 50
-    assert triage(text).root_causes
+    assert triage(text).verdict != "healthy"
     assert parse([MARK, "verdict=broken causes=" + "a-," * 100_000]) is None
     assert time.process_time() - begun < 10
 

@@ -39,7 +39,7 @@ _COST = 3.0
 """The C of LinearSVC: of 0.3, 1, 3 and 10, 3 and 10 read best, and 3 is milder to wrong labels."""
 _ONE_FAULT_LESS = ("healthy", "application-bug")
 """A library's own exception in a good environment: both labels are right."""
-_UNLABELLED = "unknown-cause"
+_UNLABELLED = ("unknown-cause", "unknown")
 _UNSURE = ("thin", "weak", "doubt")
 """What those who labelled wrote beside a label that the text can hardly show."""
 
@@ -86,7 +86,7 @@ class Tickets:
         for line in labels.read_text().splitlines():
             label = json.loads(line)
             text = texts / f"{label['id']}.txt"
-            unsure = label["expect"] == _UNLABELLED or any(map(label.get, _UNSURE))
+            unsure = label["expect"] in _UNLABELLED or any(map(label.get, _UNSURE))
             if unsure or label["source"] in known or not text.exists():
                 continue
             known.add(label["source"])
@@ -196,9 +196,8 @@ def measure(tickets: Tickets) -> None:
         print(f"{fifth * 20:3}-{fifth * 20 + 20} %: {len(answers):5} {fit:7.1%}")
 
 
-def train(tickets: Tickets) -> None:
-    """Write the model that all tickets teach."""
-    sharpness = calibrated(tickets, crossed(tickets))
+def packed(tickets: Tickets, sharpness: float) -> tuple[Model, bytes]:
+    """Return the model that these tickets teach, as the reader holds it."""
     model = fitted(tickets.matrix(), tickets.labels())
     scale = float(np.abs(model.coef_).max()) / 127
     rows = (np.round(model.coef_.T / scale) + 128).astype(np.uint8)
@@ -208,7 +207,13 @@ def train(tickets: Tickets) -> None:
         scale=scale,
         sharpness=sharpness,
     )
-    MODEL.write_bytes(zlib.compress(msgspec.json.encode(head) + b"\n" + rows.tobytes(), 9))
+    return head, rows.tobytes()
+
+
+def train(tickets: Tickets) -> None:
+    """Write the model that all tickets teach."""
+    head, rows = packed(tickets, calibrated(tickets, crossed(tickets)))
+    MODEL.write_bytes(zlib.compress(msgspec.json.encode(head) + b"\n" + rows, 9))
     print(f"{len(tickets.rows)} tickets, {len(head.causes)} causes, {MODEL.stat().st_size:,} bytes")
 
 

@@ -19,7 +19,7 @@ OF_LINUX = re.compile(
 ONLY_ON_LINUX = {
     "container-no-gpu", "device-nodes-missing", "device-permission", "driver-library-mismatch",
     "fabric-manager-down", "forward-compat-unsupported", "kernel-module-not-loaded",
-    "libcuda-stub-loaded", "link-slow", "memlock-too-low", "mig-misconfigured",
+    "libcuda-stub-loaded", "memlock-too-low", "mig-misconfigured",
     "nccl-infiniband", "nccl-timeout", "nccl-transport-broken", "nccl-version-mismatch",
     "shm-too-small", "system-library-too-old", "wsl-driver-problem",
 }  # fmt: skip

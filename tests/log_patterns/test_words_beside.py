@@ -22,43 +22,11 @@ _LINES = {
         "sh: gcc: command not found", "gcc, g++: not found", "gcc or g++: command not found",
         "sh: 1: gcc: not found",
     ),
-    "no-nvidia-gpu hp-mac": (
-        "CUDA on my MacBook", "cuda on mac os", "macos and CUDA", "an iMac without CUDA",
-        "Apple Silicon, CUDA fails", "Mac mini with cuda",
-    ),
     "torch-cpu-only aten-cuda": (
         "Cannot initialize CUDA without ATen_cuda library",
         "PyTorch is not linked with support for cuda devices",
         "PyTorch was compiled without CUDA support",
         "Device type CUDA is not supported for torch.Generator",
-    ),
-    "torch-cpu-only no-cuda-words": (
-        "torch is without CUDA", "torch has no cuda support", "torch was not built with CUDA",
-        "torch here has no CUDA",
-    ),
-    "driver-too-old cuda-version-in-smi": (
-        "CUDA 12.4 is higher than what the driver speaks", "cuda 12.1 newer than the driver",
-        "CUDA 11.8 is greater than my driver's", "driver only supports CUDA 11.4",
-        "the driver supports up to CUDA 11.4", "drivers that support up to CUDA 12.2",
-        "a driver that can only support CUDA 12.0",
-    ),
-    "toolkit-torch-mismatch words": (
-        "nvcc does not match, cuda 12", "the toolkit (CUDA) doesn't match", "cuda: nvcc differs",
-        "cuda: a mismatch of nvcc", "CUDA toolkit is different",
-    ),
-    "thermal-or-power-throttle reboots": (
-        "the PC restarts under GPU load", "server powers off in GPU training",
-        "at full load the GPU machine freezes", "heavy load of the gpu: it shuts down",
-        "the system turns off when the GPU is full", "any load on the GPU and it goes down",
-    ),
-    "gpu-fallen-off-bus disappears": (
-        "the GPU disappeared", "the gpu vanishes", "the GPU is no longer visible",
-        "the GPU is no longer detected", "the GPU is no longer listed", "the GPU drops off",
-        "GPUs drop off", "a GPU was lost",
-    ),
-    "gpu-too-new-for-torch not-recognised-new": (
-        "5050 is not supported", "RTX 5060 does not work", "5070 fails", "5080 incompatible",
-        "RTX 5090 doesn't work",
     ),
     "nccl-network-interface connect-failed": (
         "NCCL WARN Connect to 10.0.0.1<40001> failed : Connection refused",

@@ -9,7 +9,6 @@ from gpucheck import triage
     "text",
     [
         "torch 2.5.1\nLoading checkpoint shards:  38%|███▊    | 3/8 [00:02<00:03, 1.28it/s]Killed",
-        "显卡 RTX 4090 加载模型的时候被kill了 是什么原因",
         "OSError: 页面文件太小 无法完成操作",
     ],
 )

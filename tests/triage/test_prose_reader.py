@@ -10,11 +10,9 @@ from gpucheck import triage
 from gpucheck.facts.pasted import Lead, Pasted
 from gpucheck.facts.snapshot import decode
 from gpucheck.language import speaking
-from gpucheck.log_patterns.form import Strength
-from gpucheck.log_patterns.text import Line, Text
 from gpucheck.output import ticket_text
 from gpucheck.tables import Tables, tables_dir
-from gpucheck.ticket import prose_reader, reading
+from gpucheck.ticket import judge, prose_reader
 from gpucheck.ticket.judge import judge_saved
 
 # Nothing in it is a message of a program.
@@ -119,19 +117,19 @@ def test_a_cause_that_nobody_knows_is_not_shown() -> None:
     assert "evil" not in ticket_text.render(other)
 
 
-def test_a_symptom_in_prose_accuses_only_where_the_wording_agrees(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_what_people_describe_is_no_finding() -> None:
     text = (
         "Our multi-gpu training with DDP hangs. It did so yesterday, and the week before as well, "
         "always in the night when nobody looks at the machines. Any idea what to try next?"
     )
-    vague, *_ = reading.read(Text([Line(1, text)]), Tables(tables_dir(None))).found
-    assert vague.message.strength is Strength.SYMPTOM
-    monkeypatch.setattr(reading, "agrees", lambda _text, _slug: True)
-    assert triage(text).root_causes == (vague.slug,)
-    monkeypatch.setattr(reading, "agrees", lambda _text, _slug: False)
     assert triage(text).root_causes == ()
+
+
+def test_a_wish_is_not_doubted(monkeypatch: pytest.MonkeyPatch) -> None:
+    doubt = [Lead(cause="driver-too-old", share=0.9)]
+    monkeypatch.setattr(judge, "leads_of", lambda _text, **_how: doubt)
+    wish = "[Feature]: support FP8 for GPUs with compute capability 8.9"
+    assert triage(wish).verdict == "healthy"
 
 
 def test_the_model_knows_the_slugs_of_today() -> None:

@@ -83,7 +83,6 @@ NAMED = {
         "torch.cuda.is_available() is False although I have an RTX 3080",
         "cpuonly                   2.0                           0    pytorch",
     ),
-    "noted": ("torch-cpu-only", "print(torch.cuda.version) # print None"),
     "asked-for-more": (
         "out-of-memory",
         (
@@ -113,7 +112,6 @@ NAMED = {
         "torchrun with 2 ranks on two MIG partitions of an A100",
         "RuntimeError: CUDA error: invalid device ordinal",
     ),
-    "mig-parallel": ("mig-misconfigured", "tensor_parallel_size=2 over two MIG slices of a GPU"),
     "image-build": (
         "container-no-gpu",
         "#12 File cpp_extension.py, line 1780, in _get_cuda_arch_flags",
@@ -126,7 +124,6 @@ NAMED = {
         "| NVIDIA-SMI 470.57.02    Driver Version: 470.57.02    CUDA Version: 11.4 |",
         "RuntimeError: CUDA driver version is insufficient for CUDA runtime version",
     ),
-    "garbage": ("nccl-p2p-broken", "P2P: vLLM's custom all-reduce gives garbage (not a hang)"),
     "refused": (
         "nccl-network-interface",
         "two nodes",
@@ -136,10 +133,6 @@ NAMED = {
         "torch-mixed-install",
         "In the terminal Python 3.10.4: torch.cuda.is_available() False",
         "but in Jupyter Python 3.12.1: torch.cuda.is_available() True",
-    ),
-    "too-late": (
-        "visible-devices-hides-gpus",
-        "Setting CUDA_VISIBLE_DEVICES doesn't take effect after import torch",
     ),
     "kept": ("gpu-memory-held", "The program crashed, the memory of GPU 0 hasn't been released"),
     "uv": ("torch-python-unsupported", "DEBUG No compatible version found for: torch"),

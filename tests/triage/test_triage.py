@@ -218,7 +218,7 @@ True
 after the update:
 >>> torch.cuda.is_available()
 False
-It says that the NVIDIA driver version is too old.
+The NVIDIA driver on your system is too old (found version 10010).
 """
     assert first(text) == "driver-too-old"
 

@@ -63,7 +63,7 @@ PRINTED = frozenset([Role.KERNEL, Role.JOURNAL, Role.LISTING, Role.HELP])
 _STAMP = r"(?:\[?\d{2,4}[-/]\d\d(?:[-/]\d\d)?[T ])?\[?\d\d:\d\d(?::\d\d(?:[.,-]\d{1,9})?)?Z?\]?"
 # Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
 _BEFORE = (
-    r"(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
+    r"(?:[-|] )?(?:[\w.@-]{1,40} ?\| |\([\w ]{1,40}[^()]{0,60}\) "
     rf"|\[?{_STAMP}[\s\]|-]{{1,4}}|\[[\w:. -]{{1,40}}\] ?|[\w.:-]{{1,60}} ?[-|] ){{0,3}}\s{{0,4}}"
 )
 """What stands before the level of a line: a service, an actor, a time, a name."""
@@ -137,8 +137,10 @@ _PROMPT = re.compile(
 """A shell's prompt before a command of any program."""
 _DIRECTIVE = re.compile(r"\s{0,8}#(?:SBATCH|BSUB|PBS|COBALT|PJM|\$) ")
 """What a script asks its batch system for; a job's output may begin or end with the script."""
-_BAR = re.compile(r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[")
-"""A progress bar."""
+_BAR = re.compile(
+    r".{0,200}?\d{1,3}%\|[^|]{0,200}\| ?\d{1,9}/\d{1,9} ?\[[^\]]{0,300}(?:\][\s\]]{0,8})?$"
+)
+"""A progress bar with nothing behind it: programs write an error into the line of their bar."""
 _VARIABLE = re.compile(
     r"\s{0,40}(?:- )?[\"']?[A-Z][A-Z0-9_]{2,60}[\"']?\s?[=:]\s?\S{0,200},?\s{0,4}\\?$"
 )
@@ -151,7 +153,14 @@ _MANY, _APART = 6, 60
 
 
 def role_of(text: Text, index: int) -> Role:
-    """Return the role of a line."""
+    """Return the role of a line, which is found once for each text."""
+    known = text.roles.get(index)
+    if not isinstance(known, Role):
+        known = text.roles[index] = _role_of(text, index)
+    return known
+
+
+def _role_of(text: Text, index: int) -> Role:
     line = text.lines[index].text
     if _EXCEPTION.match(line):
         return Role.EXCEPTION

@@ -84,7 +84,17 @@ def is_statement(text: str) -> bool:
 
 
 def is_code(whole: Text, index: int) -> bool:
-    """Whether a line is code, including a comment, a quoted text or the rest of a statement."""
+    """Whether a line is code, including a comment, a quoted text or the rest of a statement.
+
+    It is found once for each text.
+    """
+    known = whole.code.get(index)
+    if known is None:
+        known = whole.code[index] = _is_code(whole, index)
+    return known
+
+
+def _is_code(whole: Text, index: int) -> bool:
     lines = whole.lines
     text = lines[index].text
     if is_statement(text):

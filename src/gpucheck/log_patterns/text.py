@@ -59,6 +59,10 @@ class Text:
         self._held: dict[str, bool] = {}
         self._found: dict[tuple[str, int], list[int]] = {}
         self._runs: set[str] | None = None
+        self.roles: dict[int, object] = {}
+        """The role of each line that was asked for; ``roles`` knows what it is."""
+        self.code: dict[int, bool] = {}
+        """Whether a line is source code, for each that was asked for."""
 
     def holds(self, literal: str) -> bool:
         """Whether a lower-case literal occurs in the text."""

@@ -1,7 +1,8 @@
-"""The sentence in which somebody complains that something of the environment fails or is missing.
+"""The sentence in which somebody complains that the GPU is not used, or of an installation.
 
 It names no cause. It only keeps a text from being called healthy: whoever writes that the GPU is
-not used, or that an installation fails, may be right although no line shows why.
+not used may be right although no line shows why. What else people complain of, the second reader
+reads (``prose_reader``).
 """
 
 import re
@@ -19,57 +20,36 @@ _MOST = 60
 """Lines with each of the words that are looked at."""
 _LONGEST, _MOST_CHARACTERS = 400, 64 * 1024
 """Characters of a sentence, and of all lines, that are looked at."""
-# Bounds such as {0,60} are above what programs print, and keep a search in a hostile line linear.
-_FAILURES = (
-    r"\bfail|\berrors?\b|crash|\bhangs?\b|\bhung\b|\bstuck\b|freez|segfault|corrupt|mismatch",
-    r"cannot|can.?t\b|can not|unable|won.t|\brefus|not (?:to )?support|incompatib|undefined",
-    r"\bfalse\b|unavailable|\bmissing\b|\bkilled\b|\bdied\b|tim(?:ed?|ing) ?out|disappear",
-    r"fell off|\breject|throttl",
-    r"(?:problem|issue|trouble)s? (?:with |when |while )?(?:install|build|compil)",
-    r"only (?:uses? |using )?(?:the )?cpu|instead of (?:the |my )?gpu",
-    r"(?:runs?|running|us(?:es?|ing)|trains?|training) (?:only )?(?:on )?(?:the |my )?cpu",
-    r"\bno (?:longer|cuda|gpus?|devices?|nvidia)\b",
-    r"(?:not|n.t)(?: \w{1,12}){0,2} (?:work|detect|f(?:i|ou)nd|avail|recogni|us(?:e|ing)\b)",
-    r"(?:not|n.t)(?: \w{1,12}){0,2} (?:see\b|seen|start|load|access|compat|run|install|enabl)",
-    r"not visible",
-    r"报错|失败|错误|不可用|无法|不能|找不到|没有(?:找到|检测|使用|用|调用)|卡住|卡死|崩溃",
-    r"不兼容|不识别|检测不到|用不了|装不上|不支持|爆显存",
+# Bounds such as {0,24} keep a search in a hostile line linear.
+_GPU = r"(?:\bgpus?\b|(?<=[^a-z])gpu|\bcuda\b|(?<=[^a-z])cuda|graphics card|显卡)"
+_NOT = (
+    r"(?:\b(?:not|no|cannot|can.?t|unable|never|fails?|failed|(?:does|do|did|is|wo|could) ?n.?t)\b"
+    r"|不|没|无法|未)"
 )
-_PARTS = (
-    r"\bcuda\b(?! ?graph)|\bgpus?\b|(?<=[^a-z])gpu|显卡|驱动|显存|\bvram\b|\boom\b",
-    r"out of memory",
-    r"\b(?:gpu|nvidia|graphics|cuda|video|display) drivers?\b|nvidia|\bxid\b|\becc\b",
-    r"\bmig\b|\bwsl|\bgeforce\b|\bjetson\b",
-    r"\bnccl\b|nvlink|infiniband|\brdma\b|all_?reduce\b|multi-?node|\bc10d\b",
-    r"cudnn|cublas|\bnvcc\b|toolkit|\bninja\b|\bptxas\b|\.so\b|\.?\bdll\b|illegal instruction",
-    r"\bpip3? install|\bwheels?\b|\bconda\b|\btorch(?:vision|audio)?\b(?!\.\w|run)|\bpytorch\b",
-    r"flash.?attn|xformers|bitsandbytes|apex\b",
+_SEEN = (
+    r"(?:detect|recogni|f(?:i|ou)nd|us(?:e|ed|ing)\b|avail|see\b|seen|visible|invok"
+    r"|识别|检测|调用|找|用|支持)"
 )
-_FAILS, _OF_ENVIRONMENT = "|".join(_FAILURES), "|".join(_PARTS)
-# The failure and what fails, in either order, within 60 characters: farther apart they belong to
-# two sentences.
+# What is not seen and who does not see it, in either order, within 24 characters: farther apart
+# they belong to two clauses.
 _COMPLAINT = re.compile(
-    rf"(?:{_FAILS}).{{0,60}}?(?:{_OF_ENVIRONMENT})|(?:{_OF_ENVIRONMENT}).{{0,60}}?(?:{_FAILS})",
-    re.IGNORECASE,
-)
-_FAILURE = re.compile(_FAILS, re.IGNORECASE)
-"""Most sentences have no such word, and this search is far cheaper."""
-_BY_ITSELF = re.compile(
-    r"爆显存|显存(?:不足|溢出|不够)|\bOOM\b|out of (?:gpu |cuda |video )?memory"
-    r"|\bundefined symbol\b|\bonly us\w{1,4} (?:the )?cpu\b"
-    r"|\bno (?:cuda|nvidia|gpus?)\b[^.\n]{0,40}"
-    r"\b(?:detected|found|available|recogni[sz]ed|visible)\b",
+    rf"{_GPU}.{{0,24}}?{_NOT}.{{0,16}}?{_SEEN}"
+    rf"|{_NOT}.{{0,16}}?(?:{_SEEN}.{{0,24}}?{_GPU}|{_GPU}.{{0,24}}?{_SEEN})"
+    r"|(?:识别|检测|找|调用|用)不[到了].{0,12}?(?:gpu|cuda|显卡)"
+    r"|\bcpu instead\b|\b(?:only|instead)\b.{0,12}?\b(?:us(?:es?|ing)|on|of)\b.{0,12}?\b[cg]pu\b"
+    r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
+    r"|(?:fail|error|cannot|can.?t|unable|无法|失败).{0,24}?(?:\binstall|安装)"
+    r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装不上"
+    r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)",
     re.IGNORECASE,
 )
 _LITERALS = (
-    "cuda", "gpu", "显卡", "驱动", "显存", "driver", "nvidia", "nccl", "cudnn", "cublas", "nvcc",
-    "nvlink", "infiniband", "rdma", "xid", "ecc", "wsl", "mig", "reduce", "toolkit", "pip install",
-    "pip3 install", "wheel", "conda", "torch", "oom", "vram", "out of memory", "node", "c10d",
-    "flash", "xformers", "bitsandbytes", "apex", "dll", ".so", "illegal instruction", "ninja",
-    "geforce", "jetson", "ptxas", "only uses", "only using", "undefined symbol",
+    "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
+    "安装", "装不上",
 )  # fmt: skip
-# Chinese marks end a sentence without a blank behind them.
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f]|\s{2,}")
+# Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
+# have complained before it.
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|[\u3002\uff01\uff1f,]|\s{2,}")
 _WHY = re.compile(
     r"\bwhy\b|how (?:can i|do i|to) (?:fix|solve)|为(?:什么|啥)|怎么(?:办|解决)|如何解决"
     r"|\bwarum\b|\bwieso\b|\bpourquoi\b|\bpor qué\b|\b\u043f\u043e\u0447\u0435\u043c\u0443\b"
@@ -77,14 +57,10 @@ _WHY = re.compile(
     re.IGNORECASE,
 )
 _WISH = re.compile(
-    r"\[?(?:feature|feat|rfc|doc\w{0,12}|roadmap|proposal|performance|perf|discussion|misc|question)"
+    r"\[?(?:feature|feat|rfc|docs?|documentation|roadmap|proposal|performance|perf|discussion|misc)"
     r"(?: request)?\]?\s?[:\])]|feature request|\[(?:model|new model)\]",
     re.IGNORECASE,
 )
-_FACT = re.compile(
-    r"\s{0,20}[\w .()-]{1,60}:\s{1,40}(?:True|False|None|N/A|No(?: CUDA)?|Could not collect)\s*$"
-)
-"""An answer in a report on the environment: it is read as a fact."""
 _TITLE = 3
 """Lines at the beginning that may be the title."""
 # Four words or six characters of Chinese or Japanese in a row: less is a title or a label.
@@ -141,7 +117,10 @@ _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
 
 def first_complaint_of_environment(text: Text) -> Line | None:
-    """Return the first line that complains of the environment; None for a wish or a proposal."""
+    """Return the first line that says that the GPU is not used, or what cannot be installed.
+
+    None for a wish or a proposal.
+    """
     if is_wish(text):
         return None
     left = _MOST_CHARACTERS
@@ -254,14 +233,11 @@ def _claims(line: str) -> bool:
 
 
 def _complains(line: str) -> bool:
-    if _FACT.match(line):
-        return False
-    if _BY_ITSELF.search(line):
-        return True
-    sentences = (
-        sentence[:_LONGEST] for sentence in _SENTENCE.split(line) if not _is_question(sentence)
+    return any(
+        _COMPLAINT.search(sentence[:_LONGEST])
+        for sentence in _SENTENCE.split(line)
+        if not _is_question(sentence)
     )
-    return any(_FAILURE.search(sentence) and _COMPLAINT.search(sentence) for sentence in sentences)
 
 
 def _is_question(sentence: str) -> bool:

@@ -132,7 +132,7 @@ _SAID_AFTER = (
     r"returned non-zero exit status|worker failed with error|encountered a previous error",
     r"failed core proc|workers? proc\w{0,10} (?:died|initialization failed)|worker died",
     r"error in model execution \(input dumped|an error occurred in child process",
-    r"caught exception$|leaked semaphore",
+    r"caught exception$|leaked semaphore|error compiling objects for extension",
 )
 """What programs say when something else of them failed."""
 _ECHOES = re.compile("|".join(_SAID_AFTER), re.IGNORECASE)

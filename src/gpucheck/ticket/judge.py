@@ -28,7 +28,7 @@ from gpucheck.log_patterns.text import Text
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.ticket.as_snapshot import matches_of, snapshot_of
 from gpucheck.ticket.claims import claims_of, weighed
-from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed
+from gpucheck.ticket.complaints import COLLECT_ENV, asked_about, is_only_printed, is_wish
 from gpucheck.ticket.given import Given
 from gpucheck.ticket.intake import Intake
 from gpucheck.ticket.own_report import as_line
@@ -88,16 +88,17 @@ def judge(text: Text, tables: Tables) -> Report:
 def _with_leads(report: Report, reading: Reading, tables: Tables) -> Report:
     """Return a report without a cause with what the wording of its text resembles."""
     pasted = report.snapshot.get(Pasted)
-    examined = reading.recognised or pasted.failure is not None or pasted.ended_well is not None
+    examined = bool(reading.formats) or pasted.failure is not None or pasted.ended_well is not None
     if pasted.own_verdict is not None or (examined and report.verdict != "unknown"):
         return report
-    leads = leads_of(reading.text.lower, doubts_only=report.verdict != "unknown")
-    if not leads or is_only_printed(reading.text):
+    is_open = report.verdict == "unknown"
+    leads = leads_of(reading.text.lower, doubts_only=not is_open)
+    if not leads or is_only_printed(reading.text) or (is_wish(reading.text) and not is_open):
         return report
     sources = {**pasted.sources, "leads": say("the wording of the text")}
     pasted = msgspec.structs.replace(pasted, leads=leads, sources=sources)
     snapshot = report.snapshot.with_section(pasted)
-    if report.verdict == "unknown":  # leads add nothing to a judgement that is open already
+    if is_open:  # leads add nothing to a judgement that is open already
         return msgspec.structs.replace(report, snapshot=snapshot)
     return judge_saved(snapshot, tables)
 
@@ -178,7 +179,7 @@ def _open_questions(
         return ()
     if open_already := _of_failure(snapshot) or _of_facts(snapshot):
         return open_already
-    if pasted.leads and not recognised and pasted.failure is None:
+    if pasted.leads and pasted.failure is None:
         reason = say("no line shows a fault, but many texts in such words are about one")
         return (_question(say("What fails?"), "pasted.leads", reason, asked_about(pasted)),)
     return ()

@@ -41,10 +41,6 @@ tickets 0.5 and 0.1 miss hardly more or fewer faults, and 0.1 doubts every tenth
 """
 _FEWEST_WORDS = 4
 """Chosen: of less nobody can say what it is about."""
-_A_SENTENCE = 25
-"""Chosen: words, from which on a text has more to read than the one symptom in it."""
-_LONGEST_LABEL = 60
-"""Chosen: characters, as many as the labels of collect_env have at most."""
 _MODEL = "prose_reader.bin"
 # A word of a program or a person, a Chinese or Japanese character, a Korean word.
 _WORD = re.compile(r"[a-z0-9_.\-+/]+|[\u3040-\u30ff\u4e00-\u9fff]|[\uac00-\ud7af]+")
@@ -141,23 +137,6 @@ def leads_of(text: str, *, doubts_only: bool = False) -> list[Lead]:
         for cause, share in by_share[:_MOST_LEADS]
         if share >= _LEAST_SHARE
     ]
-
-
-def agrees(text: str, slug: str) -> bool:
-    """Whether a cause is among the three that a text most resembles.
-
-    A cause that was never learned, and a text of a sentence, is not contradicted.
-    """
-    found = shares(text[:MOST_CHARACTERS])
-    if slug not in found or _words_of_prose(text) < _A_SENTENCE:
-        return True
-    return sum(share > found[slug] for share in found.values()) < _MOST_LEADS
-
-
-def _words_of_prose(text: str) -> int:
-    """Return how many words stand in lines that do not begin with a label, as facts do."""
-    lines = text[:MOST_CHARACTERS].splitlines()
-    return sum(len(_WORD.findall(line)) for line in lines if ":" not in line[:_LONGEST_LABEL])
 
 
 @cache

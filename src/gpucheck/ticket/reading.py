@@ -1,5 +1,6 @@
 """Reads a text: its facts, and the messages that were found in it."""
 
+import functools
 import re
 from collections.abc import Sequence
 
@@ -27,10 +28,10 @@ from gpucheck.ticket.failure import Failure, ended_well, failure_of, last_progre
 from gpucheck.ticket.own_report import NAME as NAME_OF_REPORT
 from gpucheck.ticket.own_report import OwnReport, take_out
 from gpucheck.ticket.owner import accuses
-from gpucheck.ticket.prose_reader import agrees
 from gpucheck.ticket.quotes import quote
 from gpucheck.ticket.readers import read_pasted
 from gpucheck.ticket.readers.base import Machine
+from gpucheck.ticket.readers.mentions import NAME as NAME_OF_PROSE
 
 _KILLED = re.compile(r"\s{0,8}(?:\S{0,40} )?(?:Killed|Terminated|Aborted)\b")
 _GIVEN = {Role.COMMAND, Role.SETTING}
@@ -60,6 +61,11 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
     def recognised(self) -> bool:
         """Whether it has anything that gpucheck knows."""
         return bool(self.readers or self.matches)
+
+    @property
+    def formats(self) -> tuple[str, ...]:
+        """What programs printed in it: everything that was recognised but names in sentences."""
+        return tuple(name for name in self.readers if name != NAME_OF_PROSE)
 
     def says_the_same(self, other: "Reading") -> bool:
         """Whether it gives the same facts and messages as another text."""
@@ -134,8 +140,6 @@ def _not_refuted(matches: list[Match], machine: Machine) -> list[Match]:
 # 2. Where a program failed with an exception of its own, what happened afterwards is an echo: a
 #    shell that says "Killed", a rank that lost its peer. Weak messages count in the exception only.
 # 3. In a wish or a proposal nothing counts but what names its cause.
-# 4. What a person writes and what is only a symptom, or only fits best, counts where the wording
-#    of the whole text resembles that cause, too: it caused a third of the false alarms.
 def _that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> list[Match]:
     """Return the messages that count."""
     if failure is None and is_wish(text):
@@ -144,17 +148,8 @@ def _that_count(found: Sequence[Match], text: Text, failure: Failure | None) -> 
     return [
         match
         for match in found
-        if _counts(match, text, failure)
-        and not _is_outlived(match, text, progress)
-        and (not _is_vague(match, text) or agrees(text.lower, match.slug))
+        if _counts(match, text, failure) and not _is_outlived(match, text, progress)
     ]
-
-
-def _is_vague(match: Match, text: Text) -> bool:
-    """Whether a message alone is too little to accuse the environment."""
-    if not accuses(match.slug) or role_of(text, match.index) is not Role.SAID:
-        return False
-    return match.message.strength in (Strength.FITS, Strength.SYMPTOM)
 
 
 def _is_outlived(match: Match, text: Text, progress: int) -> bool:
@@ -183,11 +178,14 @@ def _always_looks_so(match: Match, role: Role) -> bool:
     """Whether a message counts in a line of a role in which others do not: it is one of them."""
     if role is Role.INFO and match.message.informs:
         return True
-    sample = match.message.sample
-    usual = role_of_line(sample)
-    if role is Role.LISTING:  # a row of a table shows by its cells what it is
-        usual = role_of(Text([Line(1, sample)]), 0)
+    usual = _usual_role(match.message.sample, in_listing=role is Role.LISTING)
     return usual is role or {usual, role} == _GIVEN
+
+
+@functools.lru_cache(maxsize=4096)  # above the number of messages
+def _usual_role(sample: str, *, in_listing: bool) -> Role:
+    """Return the role of a sample; a row of a table shows by its cells what it is."""
+    return role_of(Text([Line(1, sample)]), 0) if in_listing else role_of_line(sample)
 
 
 def _tells(match: Match, role: Role, failure: Failure) -> bool:
