@@ -5,8 +5,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from gpucheck.advice.conda_offers import CHANNEL, conda_install
-from gpucheck.advice.offers import Offer
+from gpucheck.advice.conda_offers import conda_install
+from gpucheck.advice.offers import CHANNEL, Offer
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import in_either, set_in_cmd
 from gpucheck.derived.wheels import meets
@@ -153,6 +153,14 @@ class Python(Derived):
             offer, self.conda_companions(), prefix=self._interpreter.prefix or "", again=again
         )
         return Fix(text=text, commands=(self.quoted(words),), verify=self.verify())
+
+    def new_conda_environment(self, text: str, offer: Offer) -> Fix:
+        """Return the fix that creates and activates an environment with a build of conda-forge."""
+        words = conda_install(offer, self.torch_family()[1:])[2:]
+        python = ".".join((self._interpreter.version or "").split(".")[:2])
+        words += [f"python={python}"] if python else []
+        create = self.quoted(["conda", "create", "-n", "gpu-env", *words])
+        return Fix(text=text, commands=(create, "conda activate gpu-env"))
 
     def torch_family(self) -> list[str]:
         """Return torch and its installed companions."""
