@@ -1,6 +1,7 @@
 """conda-forge's builds of PyTorch as offers, and the command that installs one."""
 
 from collections.abc import Collection, Iterator
+
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds

@@ -90,8 +90,8 @@ class Reasons:
         """Say which GPUs have a compute capability that the tables do not know."""
         return tuple(
             say(
-                "The tables (of {date}) do not know the compute capability of {gpu}.",
-                date=self._offers.tables.date,
+                "The tables {version} do not know the compute capability of {gpu}.",
+                version=self._offers.tables.version,
                 gpu=card,
             )
             for card in _one_a_capability(self._situation.cards)

@@ -51,8 +51,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
     fits which driver, the newest first, where the driver is unknown. ``unheard_of``: the
     tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
-    fit. ``alternatives`` are older releases that fit as well, the newest first. ``no_code``: no build
-    of the channel has code for a GPU; ``elsewhere`` is then what conda-forge has for all GPUs.
+    fit. ``alternatives`` are older releases that fit as well, the newest first. ``no_code``: no
+    build of the channel has code for a GPU; ``elsewhere`` is then what conda-forge has for all.
     """
 
     best: Offer | None

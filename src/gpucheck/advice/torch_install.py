@@ -74,8 +74,8 @@ class TorchFixes(Derived):
     def install(self, why: str = "") -> Fix | None:
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
-        None if no build is known to fit. If no wheel has code for the GPUs, it is one of conda-forge
-        in a new environment.
+        None if no build is known to fit. If no wheel has code for the GPUs, it is conda-forge's
+        build in a new environment.
         """
         found = self._recommended()
         if found is not None and found.elsewhere is not None and not self._is_of_ngc():
