@@ -276,6 +276,12 @@ class Python(Derived):
         executable = self._interpreter.executable
         return self.examine(executable) if executable else "gpucheck"
 
+    def recommend(self, *options: str) -> str:
+        """Return the command that shows a torch for this Python, and how to install it."""
+        python = self._interpreter.executable
+        words = ["gpucheck", "recommend", *(("--python", python) if python else ())]
+        return self.quoted([*words, *options]) or self.quoted(["gpucheck", "recommend", *options])
+
     def examine(self, executable: str) -> str:
         """Return the command that examines a Python; without it if there is no way to write it."""
         return self.quoted(["gpucheck", "--python", executable]) or "gpucheck"

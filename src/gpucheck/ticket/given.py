@@ -78,9 +78,13 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
         with reading(path) as stream:
             yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
     except OSError as error:
-        reason = os.strerror(errno.EISDIR) if os.path.isdir(path) else error.strerror or error
+        reason = os.strerror(errno.EISDIR) if _is_folder(path) else error.strerror or error
         why = say("{file} cannot be read: {why}.", file=path, why=reason)
         raise IntakeError(in_turn([why, *_instead(path, error)])) from error
+
+
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112  # Path.is_dir raises if the name is too long
 
 
 def _instead(path: Path, error: OSError) -> list[str]:
@@ -89,7 +93,7 @@ def _instead(path: Path, error: OSError) -> list[str]:
     Windows says of a folder that the permission is denied, and of a text with ``:`` or ``?`` that
     its name is invalid; on Linux a long text is no name either.
     """
-    if os.path.isdir(path):
+    if _is_folder(path):
         return [say("gpucheck triage --batch {folder} judges each file of it.", folder=path)]
     if error.errno in _NO_SUCH_NAME and " " in path.name:
         return [say('echo "..." | gpucheck triage - names the cause from words.')]
