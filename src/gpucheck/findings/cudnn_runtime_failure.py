@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
@@ -127,12 +128,12 @@ def _fixes(again: Fix | None, first: SelfTest, python: Python) -> tuple[Fix, ...
     renewed = () if again is None else (replace(again, verify=_AGAIN),)
     if first.kind == _NOT_USED:  # it is avoided already
         return renewed or (Fix(text=_REPORT, commands=(f"{_AGAIN} --format json",), verify=_AGAIN),)
-    at = first.device.partition(":")[2]
+    at = whole_number(first.device.partition(":")[2]) or 0
     avoid = Fix(
         text=say(
             "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "
             "Convolutions become slower."
         ),
-        verify=python.command("-c", _WITHOUT_CUDNN.format(at=at if at.isdigit() else 0)),
+        verify=python.command("-c", _WITHOUT_CUDNN.format(at=at)),
     )
     return (*renewed, avoid)

@@ -81,11 +81,11 @@ def check(
             _older_numpy(python, reinstall),
             Fix(
                 text=say(
-                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2: this "
-                    "command shows which one fits.",
+                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2: {command} "
+                    "shows how.",
                     release=newer,
+                    command=python.recommend("--torch", f">={newer}"),
                 ),
-                commands=(python.recommend("--torch", f">={newer}"),),
             ),
         ),
     )
