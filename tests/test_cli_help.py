@@ -1,15 +1,18 @@
 """The help of every command: examples that can be copied, and no sentence that is everywhere."""
 
+import errno
 import json
 from collections import Counter
 from pathlib import Path
 
 import click
+import pytest
 from click.testing import CliRunner
 from command_lines import commands
 from each import each
 
 from gpucheck.cli import gpucheck
+from gpucheck.ticket import given
 
 _MOST_WORDS = 12
 """A help text of this many words or more stands in a few commands only."""
@@ -74,3 +77,22 @@ def test_a_text_or_a_folder_for_triage_says_what_to_type(tmp_path: Path) -> None
     assert 'echo "..." | gpucheck triage -' in words
     folder = CliRunner().invoke(gpucheck, ["triage", str(tmp_path)]).stderr
     assert f"gpucheck triage --batch {tmp_path}" in folder
+    long = CliRunner().invoke(gpucheck, ["triage", "RuntimeError: CUDA error " * 20]).stderr
+    assert 'echo "..." | gpucheck triage -' in long
+
+
+def test_what_windows_says_of_a_folder_and_of_a_text(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """As seen under Wine: a folder is denied, and a text with a colon is no name."""
+
+    def refused(path: Path) -> None:
+        denied = path.is_dir()
+        raise OSError(errno.EACCES if denied else errno.EINVAL, "Permission denied")
+
+    monkeypatch.setattr(given, "reading", refused)
+    folder = CliRunner().invoke(gpucheck, ["triage", str(tmp_path)]).stderr
+    assert "Is a directory" in folder
+    assert f"gpucheck triage --batch {tmp_path}" in folder
+    words = CliRunner().invoke(gpucheck, ["triage", "RuntimeError: CUDA error"]).stderr
+    assert 'echo "..." | gpucheck triage -' in words

@@ -197,8 +197,8 @@ def test_a_sentence_of_ours_is_read_back_in_the_language_of_the_reader(tmp_path:
     assert words[:2] == (why, silent)
     with speaking("zh"):
         assert [spoken(each) for each in words] == [
-            "超时：nvmlInit：30 秒后仍没有响应",  # noqa: RUF001  # Chinese
-            "nvmlInit：30 秒后仍没有响应",  # noqa: RUF001
+            "超时：nvmlInit 在 30 秒内没有响应",  # noqa: RUF001  # Chinese
+            "nvmlInit 在 30 秒内没有响应",
             "--python：/nonexistent/python 不存在",  # noqa: RUF001
         ]
 

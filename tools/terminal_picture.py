@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes ``docs/images/check.svg``: what ``gpucheck`` prints for a recorded machine of the tests.
+"""Makes ``docs/images/check.svg`` and the later ones of ``docs/images/screens``: what is printed.
 
-terminal_picture.py           write the picture again, after the output or the tables changed
-terminal_picture.py --check   say whether it is up to date (exit status 1 if not)
+terminal_picture.py           write the pictures again, after the output or the tables changed
+terminal_picture.py --check   say whether they are up to date (exit status 1 if not)
 """
 
 import argparse
@@ -27,6 +27,9 @@ MACHINE = "rtx5090-cu124"
 COMMAND = "gpucheck --machine rtx5090.zip"
 PICTURE = ROOT / "docs" / "images" / "check.svg"
 WIDTH = 88
+SCREENS = ROOT / "docs" / "images" / "screens"
+SCREEN_WIDTH = 80
+_AFTER = "-after.svg"
 _FOOTER = slice(-3, -1)
 """The lines before the last one: they have the time of the run, and what triage reads."""
 _CHAR, _LINE, _MARGIN, _SIZE = 7.8, 18, 16, 13
@@ -39,20 +42,32 @@ _COLORS = {
 _STYLED = re.compile(r"\x1b\[(?P<code>[0-9;]+)m(?P<text>.*?)\x1b\[0m")
 
 
-def printed(machine: str = MACHINE) -> list[str]:
+def pictures() -> dict[Path, str]:
+    """Return every picture as it has to be, by its file."""
+    screens = sorted(SCREENS.glob(f"*{_AFTER}"))
+    return {
+        PICTURE: picture(printed()),
+        **{
+            file: picture(printed(file.name.removesuffix(_AFTER), SCREEN_WIDTH), "gpucheck")
+            for file in screens
+        },
+    }
+
+
+def printed(machine: str = MACHINE, width: int = WIDTH) -> list[str]:
     """Return what gpucheck prints on a terminal for a recorded machine, without the footer."""
     tables = Tables()
     host, wish = machine_files.host(machine), TargetWish(python=None)
     snapshot = Collector(host, tables, wish=wish, request=Request()).collect().snapshot
-    text = terminal.render(judge_machine(snapshot, tables), color=True, width=WIDTH)
+    text = terminal.render(judge_machine(snapshot, tables), color=True, width=width)
     lines = text.rstrip("\n").split("\n")
     del lines[_FOOTER]
     return lines
 
 
-def picture(lines: list[str]) -> str:
+def picture(lines: list[str], command: str = COMMAND) -> str:
     """Return lines with SGR codes as a picture in SVG; the text stays text."""
-    shown = [f"$ {COMMAND}", "", *lines]
+    shown = [f"$ {command}", "", *lines]
     while not shown[-1]:
         shown.pop()
     columns = max(len(_STYLED.sub(r"\g<text>", line)) for line in shown)
@@ -94,18 +109,21 @@ def _pieces(line: str) -> list[tuple[str, str]]:
 
 
 def main() -> int:
-    """Write the picture, or compare it."""
+    """Write the pictures, or compare them."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--check", action="store_true")
-    made = picture(printed())
-    if parser.parse_args().check:
-        fresh = PICTURE.is_file() and PICTURE.read_text(encoding="utf-8") == made
-        if not fresh:
-            print(f"{PICTURE} is out of date: run tools/terminal_picture.py", file=sys.stderr)
-        return 0 if fresh else 1
-    PICTURE.parent.mkdir(exist_ok=True)
-    PICTURE.write_text(made, encoding="utf-8", newline="\n")
-    return 0
+    check = parser.parse_args().check
+    old = [
+        (file, made)
+        for file, made in pictures().items()
+        if not file.is_file() or file.read_text(encoding="utf-8") != made
+    ]
+    for file, made in old:
+        if check:
+            print(f"{file} is out of date: run tools/terminal_picture.py", file=sys.stderr)
+        else:
+            file.write_text(made, encoding="utf-8", newline="\n")
+    return 1 if check and old else 0
 
 
 if __name__ == "__main__":

@@ -103,6 +103,37 @@ def test_where_conda_forge_installed_torch_conda_replaces_it() -> None:
     assert "--force-reinstall" in again
 
 
+def test_a_gpu_for_which_there_is_no_wheel_gets_the_build_of_conda_forge() -> None:
+    """A T4G of AWS: PyTorch's wheels for ARM have no code for Turing."""
+    words = ["os=linux", "arch=aarch64", "torch=2.9.1", "cuda=12.8", "python=3.11", "gpu=Tesla T4"]
+    (cause,) = judge_described(read_words([*words, "driver=580.95.05"]), TABLES).report.causes
+    assert cause.slug == "gpu-too-old-for-torch"
+    assert cause.fixes[0].commands == (
+        "conda create -n gpu-env -c conda-forge pytorch-gpu=2.13.0 cuda-version=13.0 python=3.11",
+        "conda activate gpu-env",
+    )
+    box = ("--os", "linux", "--arch", "aarch64", "--python-version", "3.11")
+    done = CliRunner().invoke(cli.gpucheck, ["recommend", "--gpu", "T4", "--driver", "580", *box])
+    assert "conda-forge has a build with code for" in done.stdout
+    assert "--tool conda shows the command" in done.stdout
+
+
+@each(
+    ("arch", "gpu", "driver", "words"),
+    [
+        ("x86_64", "3.5", "470.256.02", "No build of conda-forge, from PyTorch 2.5 on"),
+        ("aarch64", "7.5", "470.256.02", "but none that fits the driver"),
+    ],
+)
+def test_where_conda_forge_does_not_help_it_says_why(
+    arch: str, gpu: str, driver: str, words: str
+) -> None:
+    box = ("--os", "linux", "--arch", arch, "--python-version", "3.11", "--driver", driver)
+    done = CliRunner().invoke(cli.gpucheck, ["recommend", "--gpu", gpu, *box])
+    assert words in " ".join(done.stdout.split())
+    assert "--tool conda" not in done.stdout
+
+
 @each(
     ("installer", "channel"),
     [("pip", "conda-forge"), ("conda", "pytorch"), ("conda", "main")],

@@ -17,11 +17,22 @@ def test_a_status_of_cudnn_is_told_with_its_meaning() -> None:
     assert "cudnn.enabled = False" in found.fixes[-1].text
 
 
+def test_the_way_round_is_verified_without_cudnn_on_the_gpu_that_failed() -> None:
+    bad = failed("cudnn-convolution", "cudnn-status", data=STATUS, device="cuda:2")
+    found = ask(SLUG, ran(bad))
+    assert isinstance(found, Hit)
+    verify = found.fixes[-1].verify
+    assert "cudnn.enabled = False" in verify
+    assert verify.count(".cuda(2)") == 2
+
+
 def test_cudnn_that_is_silently_not_used() -> None:
     bad = failed("cudnn-convolution", "cudnn-not-used", "conv2d takes Slow2d")
     found = ask(SLUG, ran(bad))
     assert isinstance(found, Hit)
     assert found.headline == "PyTorch does not use cuDNN on cuda:0: conv2d takes Slow2d"
+    assert not any("avoid cuDNN" in fix.text for fix in found.fixes)  # it is avoided already
+    assert found.fixes
 
 
 def test_another_failure_is_another_rule_s() -> None:

@@ -13,6 +13,7 @@ from rules_machines import (
     commands,
     fine,
     hit,
+    not_applicable,
     nvml,
     packages,
     torch_of,
@@ -22,7 +23,7 @@ from rules_support import ask
 from gpucheck.facts import Section, UnknownFactError
 from gpucheck.facts.request import Request
 from gpucheck.facts.system import Pci
-from gpucheck.facts.torch import Interpreter, OtherInterpreter
+from gpucheck.facts.torch import Interpreter, OtherInterpreter, TorchBuild, TorchInstall
 from gpucheck.findings.form import Judgement
 
 SLUG = "torch-missing"
@@ -140,3 +141,13 @@ def test_the_python_of_gpucheck_is_perhaps_not_the_one_that_is_meant() -> None:
     answer = hit(missing(UBUNTU, NO_GPU, interpreter=named))
     assert "where gpucheck itself" not in answer.headline
     assert len(answer.fixes) == 1
+
+
+def test_a_torch_that_a_file_hides_is_not_missing() -> None:
+    own = TorchInstall(path="/home/ada/work/torch.py", kind="module")
+    there = TorchInstall(path="/v/site-packages/torch/__init__.py", kind="package")
+    hidden = TorchBuild(installed=False, installs=[own, there], leftovers=[])
+    judged = ask(SLUG, hidden, VENV, NO_VARIABLES, packages(), UBUNTU, NO_GPU)
+    assert not_applicable(judged).reason.endswith("/home/ada/work/torch.py hides it")
+    alone = TorchBuild(installed=False, installs=[own], leftovers=[])
+    hit(ask(SLUG, alone, VENV, NO_VARIABLES, packages(), UBUNTU, NO_GPU))

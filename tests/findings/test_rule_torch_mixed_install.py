@@ -80,7 +80,9 @@ def test_a_file_called_torch_is_taken_first(is_installed: bool) -> None:  # noqa
 
 def test_a_file_alone_is_told_as_well() -> None:
     torch = TorchBuild(installed=False, path="", installs=[STRAY_FILE], leftovers=[])
-    assert "torch.py instead of PyTorch" in hit(judge(torch)).headline
+    answer = hit(judge(torch))
+    assert "torch.py instead of PyTorch" in answer.headline
+    assert "PyTorch itself is not installed here" in answer.fixes[0].text
 
 
 def test_on_windows_the_file_is_renamed_the_windows_way() -> None:

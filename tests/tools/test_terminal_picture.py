@@ -1,4 +1,4 @@
-"""The picture of the README is what gpucheck prints today."""
+"""The pictures of the README and of ten machines are what gpucheck prints today."""
 
 import re
 import xml.etree.ElementTree as ET
@@ -10,11 +10,19 @@ import terminal_picture
 pytestmark = pytest.mark.process
 
 
-def test_the_picture_is_up_to_date() -> None:
-    made = terminal_picture.picture(terminal_picture.printed())
-    assert terminal_picture.PICTURE.read_text(encoding="utf-8") == made, (
-        "run tools/terminal_picture.py"
-    )
+def test_the_pictures_are_up_to_date() -> None:
+    made = terminal_picture.pictures()
+    assert len(made) > 10
+    stale = [file.name for file, svg in made.items() if file.read_text(encoding="utf-8") != svg]
+    assert not stale, "run tools/terminal_picture.py"
+
+
+def test_the_table_of_the_screens_has_their_lines() -> None:
+    table = (terminal_picture.SCREENS / "README.md").read_text(encoding="utf-8")
+    for file in terminal_picture.SCREENS.glob("*-after.svg"):
+        machine = file.name.removesuffix("-after.svg")
+        lines = len(terminal_picture.printed(machine, terminal_picture.SCREEN_WIDTH)) + 2
+        assert f"[{lines}]({file.name})" in table
 
 
 def test_the_picture_has_every_word_that_is_printed() -> None:

@@ -295,3 +295,20 @@ def test_the_name_of_a_compose_service_is_no_container_in_the_text() -> None:
 def test_true_only_as_root_is_a_matter_of_permission() -> None:
     text = "torch.cuda.is_available() is True only as root, for my user it is False\n"
     assert first(text) == "device-permission"
+
+
+@each(
+    "machine", ["Ubuntu 22.04 on WSL2", "Platform: Linux-5.15.153.1-microsoft-standard-WSL2-x86_64"]
+)
+def test_inside_wsl_no_compute_mode_keeps_a_process_out(machine: str) -> None:
+    text = "RuntimeError: CUDA error: CUDA-capable device(s) is/are busy or unavailable"
+    assert first(f"RTX 3060\n{text}") == "compute-mode-exclusive"
+    report = triage(f"{machine}, RTX 3060\n{text}")
+    assert report.root_causes == ("wsl-driver-problem",)
+    assert report.causes[0].confidence is Confidence.POSSIBLE
+    assert "compute mode" not in report.causes[0].headline
+
+
+def test_on_windows_a_busy_gpu_is_not_one_in_exclusive_mode() -> None:
+    text = "RuntimeError: CUDA error: all CUDA-capable devices are busy or unavailable"
+    assert first(f"OS: Microsoft Windows 11 Pro\n{text}") == "nothing"

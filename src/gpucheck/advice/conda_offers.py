@@ -1,14 +1,12 @@
 """conda-forge's builds of PyTorch as offers, and the command that installs one."""
 
 from collections.abc import Collection, Iterator
-from typing import Final
 
 from gpucheck.advice.companions import Companion
-from gpucheck.advice.offers import Offer, Offers, Situation
+from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds
 from gpucheck.tables.torch import BuildRow
-
-CHANNEL: Final = "conda-forge"
+from gpucheck.tables.versions import numbers
 
 
 class CondaOffers(Offers):
@@ -27,6 +25,11 @@ class CondaOffers(Offers):
             )
             for torch, needed in glibc.items()
         ]  # fmt: skip
+
+    def oldest(self) -> str | None:
+        """Return the oldest release that the table has for the platform."""
+        rows = self.tables.get(CondaBuilds).of_platform(self.platform)
+        return min((row.torch for row in rows), key=numbers, default=None)
 
     def pythons(self, offer: Offer) -> tuple[str, ...]:
         """Return the Pythons for which conda-forge has the release of an offer."""

@@ -2,6 +2,8 @@
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.target_python import Python
 from gpucheck.derived import Derived, Gpu, Gpus
@@ -51,12 +53,22 @@ class ExtensionFixes(Derived):
         if never := self.never_served(package, version):
             return self._without(package, never)
         own = self._with_its_own_torch(package, version)
-        return (
+        fix = (
             (own if self._is_application(package) else None)
             or self._made_for_torch(package, version, torch)
             or own
             or self._from_source(package, version, torch)
             or self._in_words(package, version, torch)
+        )
+        if fix.commands or not self._table.of_package(package):
+            return fix
+        both = say(
+            "This command shows a torch and a release of {package} that fit.", package=package
+        )
+        return replace(
+            fix,
+            text=in_turn((fix.text, both)),
+            commands=(self._python.recommend("--with", package),),
         )
 
     def _is_application(self, package: str) -> bool:

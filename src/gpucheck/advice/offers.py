@@ -1,7 +1,7 @@
 """The published PyTorch builds, and the limits of a machine that each of them meets."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from gpucheck.tables.versions import at_least, capability_numbers, numbers, pars
 
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
+CHANNEL: Final = "conda-forge"
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
 _UNIFIED = (13, 2)  # pytorch pull request 186285, by NVIDIA: SBSA binaries on Jetson from here on
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
@@ -171,6 +172,10 @@ class Offers:
                 and fits_gpus(self.tables, row, machine) is Runs.CUBIN
             )
         return self._code[key]
+
+    def oldest(self) -> str | None:
+        """Return the oldest release whose GPU code is known: of older ones nothing can be said."""
+        return self.tables.get(TorchBuilds).oldest(self.platform)
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""

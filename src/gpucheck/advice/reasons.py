@@ -2,13 +2,12 @@
 
 from collections.abc import Collection
 
-from gpucheck.advice.offers import Card, Limit, Offer, Offers, Situation, newest_first
+from gpucheck.advice.offers import CHANNEL, Card, Limit, Offer, Offers, Situation, newest_first
 from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
 from gpucheck.tables.jetson import Jetpacks
-from gpucheck.tables.torch import TorchBuilds
 from gpucheck.tables.versions import capability_numbers, numbers, released
 
 _PLATFORMS = {
@@ -44,23 +43,55 @@ class Reasons:
 
     def no_code(self, card: Card) -> str:
         """Say that no build supports a GPU."""
-        architecture = self._architectures.architecture(card.capability)
-        platform = _PLATFORMS.get(self._situation.platform, self._situation.platform)
+        words = {
+            "oldest": self._offers.oldest(),
+            "platform": _PLATFORMS.get(self._situation.platform, self._situation.platform),
+            "gpu": card,
+            "architecture": self._architectures.architecture(card.capability),
+        }
+        if self._situation.channel == CHANNEL:
+            return say(
+                "No build of conda-forge's PyTorch {oldest} or newer for {platform} is known to "
+                "have code for {gpu}, architecture {architecture}.",
+                **words,
+            )
         return say(
-            "No build of PyTorch {oldest} or newer for {platform} is known to have code for {gpu}, "
+            "No wheel of PyTorch {oldest} or newer for {platform} is known to have code for {gpu}, "
             "architecture {architecture}.",
-            oldest=self._offers.tables.get(TorchBuilds).oldest(self._situation.platform),
-            platform=platform,
-            gpu=card,
-            architecture=architecture,
+            **words,
         )
+
+    def at_conda_forge(self, found: Offer | None) -> tuple[str, ...]:
+        """Say what conda-forge has for GPUs for which there is no wheel; empty if nothing at all.
+
+        Args:
+            found: its best offer for this situation, which is of that channel.
+        """
+        gpus, oldest = self._cards(), self._offers.oldest()
+        if found is not None:
+            return (
+                say("conda-forge has a build with code for {gpus}: {offer}.",
+                    gpus=gpus, offer=found),
+            )  # fmt: skip
+        if oldest is None:
+            return ()
+        cards = self._situation.cards
+        if frozenset.intersection(*(self._offers.with_code_for(card.capability) for card in cards)):
+            return (
+                say("conda-forge has builds with code for {gpus}, but none that fits the driver, "
+                    "the Python and the system.", gpus=gpus),
+            )  # fmt: skip
+        return (
+            say("No build of conda-forge, from PyTorch {oldest} on, is known to have it either.",
+                oldest=oldest),
+        )  # fmt: skip
 
     def unheard_of(self) -> tuple[str, ...]:
         """Say which GPUs have a compute capability that the tables do not know."""
         return tuple(
             say(
-                "The tables (of {date}) do not know the compute capability of {gpu}.",
-                date=self._offers.tables.date,
+                "The tables {version} do not know the compute capability of {gpu}.",
+                version=self._offers.tables.version,
                 gpu=card,
             )
             for card in _one_a_capability(self._situation.cards)

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.conda_offers import CondaOffers
 from gpucheck.advice.offers import (
+    CHANNEL,
     LIMITS,
     Card,
     Channel,
@@ -50,7 +51,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
     fits which driver, the newest first, where the driver is unknown. ``unheard_of``: the
     tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
-    fit. ``alternatives`` are older releases that fit as well, the newest first.
+    fit. ``alternatives`` are older releases that fit as well, the newest first. ``no_code``: no
+    build of the channel has code for a GPU; ``elsewhere`` is then what conda-forge has for all.
     """
 
     best: Offer | None
@@ -65,6 +67,8 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     by_driver: tuple[ForDriver, ...] = ()
     unheard_of: bool = False
     left_out: tuple[str, ...] = ()
+    no_code: bool = False
+    elsewhere: Offer | None = None
 
 
 class Recommender:
@@ -80,6 +84,16 @@ class Recommender:
         Raises:
             SpecifierError: ``situation.torch`` is not a specifier.
         """
+        found = self._of_its_channel(situation)
+        if not found.no_code or situation.channel == CHANNEL:
+            return found
+        # conda-forge compiles for more GPUs on ARM than PyTorch does.
+        there = replace(situation, channel=CHANNEL, companions=())
+        elsewhere = self._of_its_channel(there).best
+        of_them = Reasons(self.offers(situation.platform, CHANNEL), there).at_conda_forge(elsewhere)
+        return replace(found, reasons=(*found.reasons, *of_them), elsewhere=elsewhere)
+
+    def _of_its_channel(self, situation: Situation) -> Recommendation:
         offers = self.offers(situation.platform, situation.channel)
         seen = replace(situation, hidden=())
         if not situation.hidden:
@@ -141,7 +155,7 @@ class _Search:
         if not runnable:
             if jetsons := self._reasons.jetsons():
                 return Recommendation(best=None, reasons=jetsons)
-            return Recommendation(best=None, reasons=self._no_code())
+            return self._no_code()
         undriven = self._reasons.undriven()
         if undriven:
             return self._with_another_driver(undriven, runnable)
@@ -174,13 +188,14 @@ class _Search:
         """
         return newest_first(offers, default_first=bool(self._situation.companions))
 
-    def _no_code(self) -> tuple[str, ...]:
-        """Return which GPU no build supports, or that the GPUs have no build in common."""
+    def _no_code(self) -> Recommendation:
+        """Tell which GPU no build supports, or that the GPUs have no build in common."""
         cards = self._situation.cards
         lone = [card for card in cards if not self._with_code([card])]
         if lone:
-            return tuple(self._reasons.no_code(card) for card in lone)
-        return self._reasons.share_none()
+            reasons = tuple(self._reasons.no_code(card) for card in lone)
+            return Recommendation(best=None, reasons=reasons, no_code=True)
+        return Recommendation(best=None, reasons=self._reasons.share_none())
 
     def _something(self, fitting: list[Offer], runnable: frozenset[Offer]) -> Recommendation:
         best = fitting[0]

@@ -5,8 +5,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from gpucheck.advice.conda_offers import CHANNEL, conda_install
-from gpucheck.advice.offers import Offer
+from gpucheck.advice.conda_offers import conda_install
+from gpucheck.advice.offers import CHANNEL, Offer
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import in_either, set_in_cmd
 from gpucheck.derived.wheels import meets
@@ -154,6 +154,14 @@ class Python(Derived):
         )
         return Fix(text=text, commands=(self.quoted(words),), verify=self.verify())
 
+    def new_conda_environment(self, text: str, offer: Offer) -> Fix:
+        """Return the fix that creates and activates an environment with a build of conda-forge."""
+        words = conda_install(offer, self.torch_family()[1:])[2:]
+        python = ".".join((self._interpreter.version or "").split(".")[:2])
+        words += [f"python={python}"] if python else []
+        create = self.quoted(["conda", "create", "-n", "gpu-env", *words])
+        return Fix(text=text, commands=(create, "conda activate gpu-env"))
+
     def torch_family(self) -> list[str]:
         """Return torch and its installed companions."""
         return ["torch", *(name for name in COMPANIONS if self._packages.find(name))]
@@ -267,6 +275,12 @@ class Python(Derived):
         """Return the command that shows whether the fix worked."""
         executable = self._interpreter.executable
         return self.examine(executable) if executable else "gpucheck"
+
+    def recommend(self, *options: str) -> str:
+        """Return the command that shows a torch for this Python, and how to install it."""
+        python = self._interpreter.executable
+        words = ["gpucheck", "recommend", *(("--python", python) if python else ())]
+        return self.quoted([*words, *options]) or self.quoted(["gpucheck", "recommend", *options])
 
     def examine(self, executable: str) -> str:
         """Return the command that examines a Python; without it if there is no way to write it."""

@@ -6,8 +6,7 @@ from collections.abc import Collection, Sequence
 from msgspec.structs import replace
 
 from gpucheck.advice.companions import Companion
-from gpucheck.advice.conda_offers import CHANNEL
-from gpucheck.advice.offers import usual_range
+from gpucheck.advice.offers import CHANNEL, usual_range
 from gpucheck.advice.package_indexes import PackageIndexes
 from gpucheck.advice.reasons import lacking
 from gpucheck.advice.recommender import Offer, Recommendation, Recommender, Situation
@@ -30,6 +29,7 @@ PREVIOUS_PAGE = "https://pytorch.org/get-started/previous-versions/"
 JETSON_PAGE = (
     "https://docs.nvidia.com/deeplearning/frameworks/install-pytorch-jetson-platform/index.html"
 )
+MINIFORGE_PAGE = "https://conda-forge.org/download/"
 _MOST_REASONS = 4  # chosen: they are read as one paragraph
 _BY_THE_SYSTEM = say(
     "If the system's package manager installed this PyTorch, let it install what belongs to it."
@@ -74,9 +74,14 @@ class TorchFixes(Derived):
     def install(self, why: str = "") -> Fix | None:
         """Return the fix that replaces torch by a build that fits every GPU and the driver.
 
-        None if no build is known to fit.
+        None if no build is known to fit. If no wheel has code for the GPUs, it is conda-forge's
+        build in a new environment.
         """
         found = self._recommended()
+        if found is not None and found.elsewhere is not None and not self._is_of_ngc():
+            return self._python.new_conda_environment(
+                in_turn((found.reasons[0], _make_by_conda(found.elsewhere))), found.elsewhere
+            )
         if found is None or found.best is None:
             return None
         what, more = self._anew(found.best), self._more(found)
@@ -462,6 +467,15 @@ def _use(what: Sentence, why: str) -> Sentence:
             "Use an image or a new virtual environment with {build}: {why}.", build=what, why=why
         )
     return say("Use an image or a new virtual environment with {build}.", build=what)
+
+
+def _make_by_conda(offer: Offer) -> Sentence:
+    return say(
+        "Make a conda environment with the build of conda-forge, {build}; Miniforge brings conda: "
+        "{page}.",
+        build=_what(offer),
+        page=MINIFORGE_PAGE,
+    )
 
 
 def _make_environment(best: Offer | None) -> Sentence:

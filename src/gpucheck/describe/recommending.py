@@ -320,13 +320,15 @@ class Recommending:
 
     def _recommended(self, situation: "Situation") -> "Recommendation":
         """Return what fits: of conda-forge if conda is to install it and there is such a build."""
-        from gpucheck.advice.conda_offers import CHANNEL  # noqa: PLC0415
+        from gpucheck.advice.offers import CHANNEL  # noqa: PLC0415
         from gpucheck.advice.recommender import Recommender  # noqa: PLC0415
 
         recommender = Recommender(self._tables)
         self._situation_asked = replace(situation, companions=self._others())
         by_pip = recommender.recommend(self._situation_asked)
         if self._wish.tool != "conda":
+            if by_pip.elsewhere is not None:
+                self._notes.append(say("--tool conda shows the command for that build."))
             return by_pip
         by_conda = recommender.recommend(
             replace(situation, channel=CHANNEL, companions=self._companions)

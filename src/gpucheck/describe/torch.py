@@ -1,6 +1,6 @@
 """The PyTorch build that the user describes, with the facts that follow from its release."""
 
-from gpucheck.advice.conda_offers import CHANNEL
+from gpucheck.advice.offers import CHANNEL
 from gpucheck.describe.keys import Given, GivenError
 from gpucheck.facts.base import Draft, Drafts
 from gpucheck.facts.libraries import Extension, Extensions

@@ -4,7 +4,8 @@ The compute mode of a GPU determines how many processes may use it: ``Default`` 
 ``Exclusive_Process`` one, ``Prohibited`` none.
 
 Symptoms: PyTorch says "CUDA error: all CUDA-capable devices are busy or unavailable" (error 46),
-although nvidia-smi shows free memory.
+although nvidia-smi shows free memory. Under Windows and WSL the same error has other causes: a GPU
+of the driver model WDDM, such as every GeForce, is always in the default mode.
 
 When it is reported: exclusive mode by itself is a common setting on clusters, and NVIDIA recommends
 it together with MPS. gpucheck reports this only when another process holds the GPU, or when no

@@ -18,9 +18,10 @@ Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutio
 
 from msgspec.structs import replace
 
-from gpucheck.advice import TorchFixes
+from gpucheck.advice import Python, TorchFixes
 from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Hit, InPreflight, Judgement, Rule
@@ -55,6 +56,15 @@ RULE = Rule(
 _FAILS, _NOT_USED = "cudnn-status", "cudnn-not-used"
 _AGAIN = "gpucheck selftest --tests cudnn-convolution"
 _PROJECT = "nvidia-cudnn"
+_REPORT = say(
+    "Repeat this test alone. If it fails again, report it to PyTorch with the output of this "
+    "command."
+)
+_WITHOUT_CUDNN = (
+    "import torch; torch.backends.cudnn.enabled = False; "
+    "print(torch.nn.Conv2d(3, 8, 3).cuda({at})(torch.ones(1, 3, 9, 9).cuda({at})).shape)"
+)
+"""A convolution as a program runs it that avoids cuDNN: the self-test cannot, it tests cuDNN."""
 
 
 @RULE.check
@@ -64,6 +74,7 @@ def check(  # what failed, and what installs another cuDNN
     torch: TorchBuild,
     wheels: WheelFixes,
     reinstall: TorchFixes,
+    python: Python,
 ) -> Judgement:
     """Look for a cuDNN error, or a convolution that did not use cuDNN."""
     if tests.results is None:
@@ -78,7 +89,7 @@ def check(  # what failed, and what installs another cuDNN
             f"{path}.detail",
             *(f"{failed_path}.status" for failed_path, _result in found[1:4]),
         ),
-        fixes=_fixes(_again(torch, wheels, reinstall)),
+        fixes=_fixes(_again(torch, wheels, reinstall), first, python),
         confidence=Confidence.LIKELY,
     )
 
@@ -113,14 +124,16 @@ def _again(torch: TorchBuild, wheels: WheelFixes, reinstall: TorchFixes) -> Fix 
     return reinstall.install(say("it brings the cuDNN that it was built with"))
 
 
-def _fixes(again: Fix | None) -> tuple[Fix, ...]:
+def _fixes(again: Fix | None, first: SelfTest, python: Python) -> tuple[Fix, ...]:
+    renewed = () if again is None else (replace(again, verify=_AGAIN),)
+    if first.kind == _NOT_USED:  # it is avoided already
+        return renewed or (Fix(text=_REPORT, commands=(f"{_AGAIN} --format json",), verify=_AGAIN),)
+    at = whole_number(first.device.partition(":")[2]) or 0
     avoid = Fix(
         text=say(
             "Until then, avoid cuDNN: set torch.backends.cudnn.enabled = False in the program. "
             "Convolutions become slower."
         ),
-        verify=_AGAIN,
+        verify=python.command("-c", _WITHOUT_CUDNN.format(at=at)),
     )
-    if again is None:
-        return (avoid,)
-    return (Fix(text=again.text, commands=again.commands, verify=_AGAIN), avoid)
+    return (*renewed, avoid)

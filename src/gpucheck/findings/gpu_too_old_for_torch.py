@@ -18,7 +18,9 @@ GPU in this way does.
 A card with 4 GiB or less next to a GPU that works is taken for a display card and only mentioned.
 
 Fix: install a PyTorch build that still has code for the GPU, usually one for CUDA 12.6 of the same
-PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs.
+PyTorch release. The driver matters as well: branch 580 is the last one for these GPUs. On ARM only
+conda-forge has code for GPUs before Ampere. No build with a current cuDNN runs on Kepler (3.x):
+conda-forge's PyTorch up to 2.4 for CUDA 11.8 was compiled for 3.5, but its cuDNN 9 is not.
 """
 
 from gpucheck.advice import TorchFixes

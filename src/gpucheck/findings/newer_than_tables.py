@@ -58,8 +58,8 @@ def check(
         facts = dict.fromkeys(fact for _, facts in news for fact in facts)
         return Hit(
             headline=say(
-                "Newer than gpucheck's tables of {date}, which say nothing about it: {names}",
-                date=tables.date,
+                "Newer than gpucheck's tables {version}, which say nothing about it: {names}",
+                version=tables.version,
                 names=in_series([name for name, _ in news]),
             ),
             evidence=tuple(facts),

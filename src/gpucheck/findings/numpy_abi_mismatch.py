@@ -68,6 +68,7 @@ def check(
         return Fine(
             say("torch {release} works with NumPy {version}", release=release, version=version)
         )
+    newer = releases.first_with_numpy2("windows" if os == "windows" else "linux")
     return Hit(
         headline=say(
             "NumPy {version} is installed, but torch {release} was compiled for NumPy 1: .numpy() "
@@ -80,9 +81,11 @@ def check(
             _older_numpy(python, reinstall),
             Fix(
                 text=say(
-                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2.",
-                    release=releases.first_with_numpy2("windows" if os == "windows" else "linux"),
-                )
+                    "Or upgrade to PyTorch {release} or newer, which works with NumPy 2: {command} "
+                    "shows how.",
+                    release=newer,
+                    command=python.recommend("--torch", f">={newer}"),
+                ),
             ),
         ),
     )

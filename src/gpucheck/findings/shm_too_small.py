@@ -83,7 +83,7 @@ def check(
     stops = holds_no_batch(total)
     return Hit(
         headline=_headline(in_words(total), several=several, stops=stops),
-        evidence=("limits.shm_total_bytes", *gpus.seen_by()),
+        evidence=("limits.shm_total_bytes", *(gpus.seen_by() if several else ())),
         fixes=(enlarge_shared_memory(container.runtime or ""),),
         severity=Severity.WARNING if several or stops else Severity.INFO,
         confidence=Confidence.LIKELY if stops else Confidence.POSSIBLE,

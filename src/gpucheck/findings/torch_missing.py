@@ -45,6 +45,8 @@ def check(
         raise UnknownFactError("interpreter.executable", why)
     if torch.is_half_removed:
         return NotApplicable(say("torch was installed, and its files are gone"))
+    if hidden := _hidden_by(torch):
+        return NotApplicable(say("PyTorch is installed, and {path} hides it", path=hidden))
     if known(torch.installed, "torch.installed"):
         return Fine(
             say("torch {version} is installed", version=torch.version)
@@ -84,6 +86,14 @@ _NAME_YOURS = Fix(
         "activate its environment, or name it: gpucheck --python PATH"
     )
 )
+
+
+def _hidden_by(torch: TorchBuild) -> str:
+    """Return the path that Python imports in place of an installed PyTorch; "" if it does not."""
+    installs = torch.installs or []
+    if torch.installed or not any(install.kind == "package" for install in installs):
+        return ""
+    return installs[0].path or "torch" if installs[0].kind != "package" else ""
 
 
 def _why_silent(interpreter: Interpreter) -> str:

@@ -35,7 +35,7 @@ from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.system import Environment, System
 from gpucheck.facts.torch import Interpreter, TorchBuild, TorchInstall
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
-from gpucheck.language import in_series, say
+from gpucheck.language import in_series, in_turn, say
 
 RULE = Rule(
     __name__,
@@ -112,14 +112,19 @@ def _shadowed(
     target = f"{folder}{slash}{name}" if folder else name
     windows = system.os == "windows"
     move = ["ren", path, name] if windows else ["mv", path, target]
+    kinds = [install.kind for install in installs]
+    rename = (
+        say("Rename this file, and change the code that imports it.")
+        if is_file
+        else say("Rename this folder, and change the code that imports it.")
+    )
+    then = say("PyTorch itself is not installed here: gpucheck then shows the command for it.")
     return Hit(
-        headline=_taken_instead(path, [install.kind for install in installs], is_file=is_file),
+        headline=_taken_instead(path, kinds, is_file=is_file),
         evidence=(f"torch.installs.{installs.index(own)}",),
         fixes=(
             Fix(
-                text=say("Rename this file, and change the code that imports it.")
-                if is_file
-                else say("Rename this folder, and change the code that imports it."),
+                text=rename if "package" in kinds else in_turn((rename, then)),
                 commands=(python.quoted(move),),
             ),
         ),

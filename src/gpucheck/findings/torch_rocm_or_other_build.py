@@ -18,7 +18,8 @@ release: NVIDIA's own up to JetPack 6, PyTorch's for CUDA 13.2 from JetPack 7.2 
 """
 
 from gpucheck.advice import START_PAGE, TorchFixes
-from gpucheck.derived import Gpus
+from gpucheck.advice.offers import Offer
+from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.surroundings import Board
 from gpucheck.derived.torch_code import TorchCode
 from gpucheck.facts import known
@@ -129,21 +130,41 @@ def _server_build_on_jetson(
         if unknown is not None:
             raise unknown
         return Fine(say("this build has code for the board's GPU"))
-    if reinstall.is_listed_for(bad[0]):
-        why = say("it runs on this board")
-    else:  # by torch's own rule alone
-        why = say(
+    listed = reinstall.is_listed_for(bad[0])
+    why = (
+        say("it runs on this board")
+        if listed
+        else say(
             "it is likely to run on this board, which PyTorch's list of its GPUs does not name"
         )
+    )  # by torch's own rule alone
     return Hit(
-        headline=say(
-            "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
-            "{capability}): it is a build for ARM servers",
-            version=torch.version or "",
-            capability=bad[0].compute_capability,
-        ),
+        headline=_no_code_for_board(torch, bad[0], reinstall.offer(), listed=listed),
         evidence=(*board.facts(), *code.facts(), *bad[0].facts),
         fixes=(reinstall.install(why) or reinstall.of_jetpack(),),
+    )
+
+
+def _no_code_for_board(torch: TorchBuild, gpu: Gpu, offer: Offer | None, *, listed: bool) -> str:
+    """Return what is wrong: the CUDA of a build for servers if another one runs, else its kind."""
+    words = {"version": torch.version or "", "capability": gpu.compute_capability}
+    if offer is None or offer.index:
+        return say(
+            "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
+            "{capability}): it is a build for ARM servers",
+            **words,
+        )
+    if not listed:
+        return say(
+            "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
+            "{capability})",
+            **words,
+        )
+    return say(
+        "PyTorch {version} has no code for the GPU of this Jetson (compute capability "
+        "{capability}); the build for CUDA {cuda} has",
+        cuda=offer.cuda,
+        **words,
     )
 
 

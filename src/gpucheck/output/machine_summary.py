@@ -17,7 +17,7 @@ from gpucheck.facts.torch import TorchBuild, TorchInstall
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.findings.form.rule import Area as Name
-from gpucheck.language import in_series, in_their_words, phrase, say, say_many
+from gpucheck.language import in_series, phrase, say, say_many
 from gpucheck.output.summary import driver_cuda, driver_release, gpu_names
 from gpucheck.output.words import (
     bracketed,
@@ -28,6 +28,7 @@ from gpucheck.output.words import (
     listing,
     shown,
     size,
+    without_status,
 )
 
 Status = Literal["ok", "error", "warning", "note", "unknown", "none"]
@@ -46,6 +47,13 @@ _BUILDS = {
     "rocm": say("ROCm build"),
     "xpu": say("XPU build"),
     "cuda": say("CUDA build"),
+}
+_VENDORS = {
+    "amd": "AMD",
+    "intel": "Intel",
+    "aspeed": "ASPEED",
+    "matrox": "Matrox",
+    "virtual": say("a virtual display"),
 }
 _MODULES = {"open": say("open kernel modules"), "proprietary": say("proprietary kernel modules")}
 
@@ -130,7 +138,12 @@ def _gpus(snapshot: Snapshot) -> Area:
         also = say("display adapters: {adapters}", adapters=adapters) if adapters else ""
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU"), also))
     if pci.gpus == []:
-        others = in_series([clean(vendor) for vendor in pci.other_display_vendors or ()])
+        others = in_series(
+            [
+                _VENDORS.get(vendor) or say("maker {id}", id=clean(vendor))
+                for vendor in pci.other_display_vendors or ()
+            ]
+        )
         also = say("other display controllers: {vendors}", vendors=others) if others else ""
         return Area("GPUs", "none", bracketed(say("no NVIDIA GPU on the PCI bus"), also))
     if snapshot.get(System).os == "macos":
@@ -352,4 +365,4 @@ def _name_and_kernel(system: System) -> tuple[str, str]:
 
 
 def _why(section: Facts, field: str) -> str:
-    return in_their_words(clean(section.problem(field), 160))
+    return without_status(section.problem(field), 160)

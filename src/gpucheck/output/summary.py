@@ -18,7 +18,16 @@ from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding, Outcome
 from gpucheck.language import in_series, in_their_words, in_turn, phrase, say, say_many, spoken
 from gpucheck.output import selftest_lines
-from gpucheck.output.words import VERDICTS, bracketed, clean, counted, headed, product_named, term
+from gpucheck.output.words import (
+    VERDICTS,
+    bracketed,
+    clean,
+    counted,
+    headed,
+    product_named,
+    term,
+    without_status,
+)
 
 _OF_EXTENSIONS = "extension-"
 _COMPAT_REFUSED = 804
@@ -70,13 +79,13 @@ def _undecided(report: Report) -> str:
     if not report.open_questions:
         return say("Too little could be read for a diagnosis.")
     first = report.open_questions[0]
-    why = in_their_words(clean(first.reason))
+    why = without_status(first.reason)
     if report.about == "self-tests":
         return say("No self-test could be run: {why}", why=why)
     what = _WHAT_IS_OPEN.get(first.question)
     if report.snapshot.origin == "described" or what is None:
         return say("This cannot be decided: {why} ({fact})", why=why, fact=first.fact)
-    return say("It is unknown {what}: {why}", what=what, why=bracketed(why, first.fact))
+    return say("It is unknown {what}: {why}", what=what, why=why)
 
 
 def headline(finding: Finding) -> str:
@@ -164,7 +173,7 @@ def open_questions(report: Report) -> list[str]:
             open_question.question
         )
     return [
-        in_turn([*questions, bracketed(in_their_words(clean(reason)), fact)])
+        in_turn([*questions, bracketed(without_status(reason), fact)])
         for (fact, reason), questions in by_lack.items()
     ]
 
@@ -199,8 +208,12 @@ def target(report: Report) -> str:
         why = python.problem("status") or python.problem("executable")
         return headed(term("unknown"), clean(why))
     if python.status == "not-found":
-        none = say("no Python was found")
         why = python.problem("executable")
+        if python.executable:
+            named = bracketed(clean(python.executable), phrase(clean(python.chosen_by or "")))
+            none = say("{python} was not found", python=named)
+        else:
+            none = say("no Python was found")
         return none if why in open_reasons else headed(none, in_their_words(clean(why)))
     if not python.executable:
         why = python.problem("executable") or term(python.status)

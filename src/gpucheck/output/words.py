@@ -7,7 +7,17 @@ from itertools import groupby, islice
 from typing import Any
 
 from gpucheck.engine import Verdict
-from gpucheck.language import Sentence, any_of, folded, in_series, listed, phrase, say, say_many
+from gpucheck.language import (
+    Sentence,
+    any_of,
+    folded,
+    in_series,
+    in_their_words,
+    listed,
+    phrase,
+    say,
+    say_many,
+)
 from gpucheck.language.visible import is_visible, made_visible
 
 # The fixed words of reports: verdicts, severities, states, areas. Slugs are none of them.
@@ -51,6 +61,8 @@ MOST_ITEMS = 12
 _KB = 1000  # bytes; below a MiB nobody compares with a limit, so the decimal unit does
 _GIB = 1024**3
 _MIB = 1024**2
+_STATUS = "timed-out: "
+"""How the collector begins the reason of a probe that did not answer."""
 _BLANKS = re.compile(r"\s+")
 _ENDS_OF_LINES = re.compile(r"[^\S ]+")
 _NAMES = ("device_name", "product", "project", "library", "executable", "path", "command",
@@ -83,6 +95,14 @@ def _on_one_line(text: str, limit: int) -> str:
     if "  " not in text and is_visible(text):
         return text  # most are: a job of ten thousand ranks has a hundred thousand
     return printable(_BLANKS.sub(" ", text))
+
+
+def without_status(why: str, limit: int = LONGEST) -> str:
+    """Return why a fact is unknown, without the status that the reason of a probe begins with."""
+    if why.startswith(_STATUS):
+        part = why.params.get("problem") if isinstance(why, Sentence) else None
+        why = part if isinstance(part, str) else why[len(_STATUS) :]
+    return in_their_words(clean(why, limit))
 
 
 def printable(text: str) -> str:

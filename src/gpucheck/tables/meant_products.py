@@ -104,8 +104,8 @@ def unlisted(name: str, tables: Tables) -> str:
     if not may_be_newer(name, tables):
         return like_product(name, tables)
     return say(
-        "It may be a GPU newer than these tables, which are of {date}. {how}.",
-        date=tables.date,
+        "It may be a GPU newer than these tables ({version}). {how}.",
+        version=tables.version,
         how=HOW_TO_RENEW,
     )
 

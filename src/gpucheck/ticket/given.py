@@ -1,6 +1,8 @@
 """Input files, pipes and devices. Each is opened once, and a pipe is read once."""
 
 import contextlib
+import errno
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ _BEGINNING = re.compile(rb'\{\s{0,80}"(?:' + "|".join(SAVED_KEYS).encode() + rb'
 """The beginning of a saved file, whichever of its keys was sorted to the first place."""
 _BEFORE = b"\xef\xbb\xbf\xff\xfe \t\r\n"
 """Bytes that may stand before it: marks of the order of bytes, and white space."""
-
+_NO_SUCH_NAME = (errno.ENOENT, errno.ENAMETOOLONG, errno.EINVAL)
 
 THE_INPUT = say("The input")
 """Stands in a message for an input without a name."""
@@ -76,15 +78,24 @@ def opened(path: Path, name: str = "") -> Iterator[Given]:
         with reading(path) as stream:
             yield Given(stream, name, path.stat().st_size if path.is_file() else 0)
     except OSError as error:
-        why = say("{file} cannot be read: {why}.", file=path, why=error.strerror or error)
+        reason = os.strerror(errno.EISDIR) if _is_folder(path) else error.strerror or error
+        why = say("{file} cannot be read: {why}.", file=path, why=reason)
         raise IntakeError(in_turn([why, *_instead(path, error)])) from error
 
 
+def _is_folder(path: Path) -> bool:
+    return os.path.isdir(path)  # noqa: PTH112  # Path.is_dir raises if the name is too long
+
+
 def _instead(path: Path, error: OSError) -> list[str]:
-    """Return what to type for a folder, or for a text where a file was expected."""
-    if isinstance(error, IsADirectoryError):
+    """Return what to type for a folder, or for a text where a file was expected.
+
+    Windows says of a folder that the permission is denied, and of a text with ``:`` or ``?`` that
+    its name is invalid; on Linux a long text is no name either.
+    """
+    if _is_folder(path):
         return [say("gpucheck triage --batch {folder} judges each file of it.", folder=path)]
-    if isinstance(error, FileNotFoundError) and " " in path.name:
+    if error.errno in _NO_SUCH_NAME and " " in path.name:
         return [say('echo "..." | gpucheck triage - names the cause from words.')]
     return []
 
