@@ -5,9 +5,7 @@ again: one text after another, because a marker in a version or a name may hide 
 puts the other texts into commands.
 """
 
-import copy
 import functools
-import json
 import re
 import shlex
 from collections.abc import Iterator
@@ -28,6 +26,7 @@ from gpucheck.facts.preflight import Culprit, OwnFailure, Preflight, RankOutcome
 from gpucheck.facts.selftests import SelfTest
 from gpucheck.facts.snapshot import decode
 from gpucheck.findings.witnesses.selftest_ranks import MEETING
+from gpucheck.language import plain
 
 pytestmark = pytest.mark.every_finding
 
@@ -64,7 +63,8 @@ def texts(value: object, path: Path_ = ()) -> Iterator[tuple[Path_, str]]:
 
 def changed(document: dict[str, Any], paths: list[Path_], marker: str) -> dict[str, Any]:
     """The document with the marker at the end of these texts."""
-    other = copy.deepcopy(document)
+    facts = msgspec.json.encode(document["facts"], enc_hook=plain)  # a fifth of what a copy takes
+    other = {**document, "facts": msgspec.json.decode(facts)}
     for path in paths:
         owner = functools.reduce(lambda part, key: part[key], path[:-1], other["facts"])
         owner[path[-1]] += marker
@@ -74,7 +74,7 @@ def changed(document: dict[str, Any], paths: list[Path_], marker: str) -> dict[s
 def commands(document: dict[str, Any]) -> list[str]:
     """The commands and the verifications; none if the marker makes the document another form."""
     try:
-        taken = decode(json.dumps(document).encode())
+        taken = decode(msgspec.json.encode(document, enc_hook=plain))
     except msgspec.ValidationError:
         return []
     return printed(judged(taken))

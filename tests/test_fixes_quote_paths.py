@@ -8,16 +8,12 @@ from collections.abc import Iterator
 import machine_files
 import pytest
 from each import each
-from test_machines import EACH, expected, judged
+from test_machines import EACH, judged, reported
 
 from gpucheck.facts.snapshot import decode
-from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
-from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.exhaustive
 
-TABLES = Tables()
 EVIL = "/home/a b;$(touch x)'&`id`"
 EVIL_ON_WINDOWS = "C:\\Users\\ab;(calc)',x"  # a blank or & would be seen anyway
 _FOLDERS = ("/home/ana", "/opt/", "/root/", "/venv/")
@@ -26,10 +22,7 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 def commands(name: str, places: dict[str, str]) -> Iterator[str]:
     """The commands for a machine on which the folders have other names."""
-    wish = TargetWish(python=None)
-    host = machine_files.host(name)
-    snapshot = Collector(host, TABLES, wish=wish, request=expected(name).request).collect().snapshot
-    text = json.dumps(snapshot.as_json(), ensure_ascii=False)
+    text = json.dumps(reported(name).snapshot.as_json(), ensure_ascii=False)
     for place, other in places.items():
         text = text.replace(json.dumps(place)[1:-1], json.dumps(other)[1:-1])
     for finding in judged(decode(text.encode())).findings:

@@ -41,7 +41,10 @@ def test_no_other_place_asks_isdigit_before_int() -> None:
     for file in ROOT.rglob("*.py"):
         if file.relative_to(ROOT).as_posix() in EXCEPT:
             continue
-        for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        text = file.read_text(encoding="utf-8")
+        if not any(name in text for name in ("isdigit", "isnumeric", "isdecimal")):
+            continue  # 25 modules of 600 are parsed
+        for function in ast.walk(ast.parse(text)):
             if isinstance(function, ast.FunctionDef):
                 words = set(_called(function))
                 assert not words & {"isdigit", "isnumeric"}, f"{file}: {function.name}"

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from each import each
 from rules_support import TABLES, snapshot
+from test_machines import judged, reported
 
 from gpucheck.derived.gpus import read_mask
 from gpucheck.engine import diagnose
@@ -22,15 +23,12 @@ from gpucheck.facts.driver import (
     XidEvent,
 )
 from gpucheck.facts.libraries import CudaLibraries, CudaLibrary, Extension, Extensions
-from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import ProbeRun, ProbeRuns, Snapshot, decode
 from gpucheck.facts.system import Container, Environment, System
 from gpucheck.facts.torch import Distribution, Interpreter, Packages, PackageSources, TorchBuild
 from gpucheck.language import plain, say
-from gpucheck.machine.candidates import TargetWish
 from gpucheck.output.redact import redact, redact_text, redaction
 from gpucheck.output.redact.public_names import ORDINARY
-from gpucheck.probes.collector import Collector
 
 UUIDS = [
     "GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90",
@@ -471,12 +469,10 @@ def _private(taken: Snapshot) -> list[str]:
 @pytest.mark.exhaustive
 @each("name", machine_files.names(), shards=4)
 def test_every_machine_is_judged_the_same_when_redacted(name: str) -> None:
-    collected = Collector(
-        machine_files.host(name), TABLES, wish=TargetWish(), request=Request()
-    ).collect()
-    private = collected.snapshot
+    before = reported(name)
+    private = before.snapshot
     public = redact(private)
-    before, after = diagnose(private, TABLES), diagnose(public, TABLES)
+    after = judged(public)
     assert [(check.slug, check.outcome) for check in after.checks] == [
         (check.slug, check.outcome) for check in before.checks
     ]

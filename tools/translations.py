@@ -17,6 +17,7 @@ of the compatibility tables that are parameters of such sentences are in ``compa
 import argparse
 import ast
 import datetime as dt
+import functools
 import json
 import runpy
 import string
@@ -87,19 +88,23 @@ paragraphs: Callable[[str], list[str]] = _PARAGRAPHS["paragraphs"]
 comment_of: Callable[[str], str] = _PARAGRAPHS["comment_of"]
 
 
-def found_in(file: Path) -> Iterator[Key]:
-    """Yield the templates of a module or of a finding's messages."""
+def found_in(file: Path) -> tuple[Key, ...]:
+    """Return the templates of a module or of a finding's messages."""
+    return _found_in(file, file.read_text(encoding="utf-8"))
+
+
+@functools.cache  # the tests ask for all templates several times
+def _found_in(file: Path, text: str) -> tuple[Key, ...]:
     if file.suffix == ".toml":
-        yield from _of_messages(file)
-        return
-    yield from _about(file)
-    yield from _said(file)
-    yield from _pages(file)
+        return tuple(_of_messages(text))
+    tree = ast.parse(text)
+    nodes = [*ast.walk(tree)]
+    return (*_about(file, tree), *_said(nodes), *_pages(file, tree, nodes))
 
 
-def _said(file: Path) -> Iterator[Key]:
+def _said(nodes: Iterable[ast.AST]) -> Iterator[Key]:
     """Yield the templates that the code of a module says, also within an f-string."""
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+    for node in nodes:
         if isinstance(node, ast.Call) and (places := _KEYWORDS.get(getattr(node.func, "id", ""))):
             words = [
                 ast.literal_eval(arg) for arg in _literals(node.args[at - 1 :] for at in places)
@@ -115,8 +120,8 @@ def _literals(places: Iterable[list[ast.expr]]) -> Iterator[ast.Constant]:
             yield args[0]
 
 
-def _of_messages(file: Path) -> Iterator[str]:
-    written = tomllib.loads(file.read_text(encoding="utf-8"))
+def _of_messages(text: str) -> Iterator[str]:
+    written = tomllib.loads(text)
     for message in written.get("message", ()):
         yield message["says"]
         yield from _of_fixes(message.get("fix", ()))
@@ -131,22 +136,20 @@ def _of_fixes(written: Iterable[dict[str, Any]]) -> Iterator[str]:
             yield fix["windows"]["text"]
 
 
-def _pages(file: Path) -> Iterator[str]:
+def _pages(file: Path, tree: ast.Module, nodes: Iterable[ast.AST]) -> Iterator[str]:
     """Yield the docstrings that are shown: pages of findings and help."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
     if file.parent == SOURCE / "findings" and file.stem != "__init__":
         yield from paragraphs(ast.get_docstring(tree) or "")
     else:
-        for node in ast.walk(tree):
+        for node in nodes:
             if isinstance(node, ast.FunctionDef) and any(map(_is_command, node.decorator_list)):
                 yield from paragraphs(ast.get_docstring(node) or "")
             elif isinstance(node, ast.Call) and getattr(node.func, "id", "") == "examples":
                 yield from _comments(node)
 
 
-def _about(file: Path) -> Iterator[str]:
+def _about(file: Path, tree: ast.Module) -> Iterator[str]:
     """Yield what a self-test is about."""
-    tree = ast.parse(file.read_text(encoding="utf-8"))
     for node in tree.body if file.parent == _SELFTESTS else ():
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "ABOUT":
             yield ast.literal_eval(node.value)

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.mark import ParameterSet
 from fault_rows import FAULTS, Fault
 from fault_stand import Stand
 from fault_ways import changing
 from left_behind import alive, wait_until
 
-pytestmark = [
-    pytest.mark.hostile,
-    pytest.mark.skipif(os.name != "posix", reason="signals, links and limits of Unix"),
-]
+pytestmark = pytest.mark.skipif(os.name != "posix", reason="signals, links and limits of Unix")
 _SLACK = 12.0
 """Seconds beyond its deadline that a command may take on a busy machine."""
 _ROWS = 200
@@ -39,12 +37,19 @@ def stand(tmp_path: Path) -> Iterator[Stand]:
             path.chmod(0o600)
 
 
+@pytest.mark.hostile
 def test_the_table_has_a_name_for_each_of_its_rows() -> None:
     names = [fault.name for fault in FAULTS]
     assert len(names) >= _ROWS
     assert len(set(names)) == len(names)
+    crossed, here = (
+        [fault for fault in FAULTS if fault.crossed is there] for there in (True, False)
+    )
+    assert {fault.what for fault in crossed} <= {fault.what for fault in here}
+    assert {fault.how for fault in crossed} <= {fault.how for fault in here}
 
 
+@pytest.mark.hostile
 def test_the_sound_machine_is_sound(stand: Stand) -> None:
     facts = _facts(stand)
     for fault in FAULTS:
@@ -55,7 +60,12 @@ def test_the_sound_machine_is_sound(stand: Stand) -> None:
     assert {_outcome(facts, fault) for fault in FAULTS if fault.what == "rpm"} == {"sound"}
 
 
-@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
+def _in_tier(fault: Fault) -> ParameterSet:
+    tier = pytest.mark.gate if fault.crossed else pytest.mark.hostile
+    return pytest.param(fault, id=fault.name, marks=tier)
+
+
+@pytest.mark.parametrize("fault", [_in_tier(fault) for fault in FAULTS])
 def test_no_fault_of_the_machine_is_a_fault_of_gpucheck(fault: Fault, stand: Stand) -> None:
     fault.make(stand)
     words = [word.format(folder=stand.folder, python=stand.python) for word in fault.command]

@@ -1,29 +1,12 @@
 """Every test machine in Chinese: no English sentence of ours is left."""
 
-import functools
-
 import machine_files
 import pytest
 from each import each
 from language.english_left import english_left, foreign_words, half_width_left, in_chinese
+from test_machines import reported
 
-from gpucheck.engine import Report, judge_machine
-from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.collector import Collector
-from gpucheck.tables import Tables
-
-TABLES = Tables()
 NAMES = machine_files.names()
-
-
-@functools.cache
-def report_of(name: str) -> Report:
-    from test_machines import expected  # noqa: PLC0415
-
-    host = machine_files.host(name)
-    wish = TargetWish(python=None)
-    snapshot = Collector(host, TABLES, wish=wish, request=expected(name).request).collect().snapshot
-    return judge_machine(snapshot, TABLES)
 
 
 @each(
@@ -62,7 +45,7 @@ def test_half_width_signs_beside_chinese_words_are_found(line: str) -> None:
 @pytest.mark.exhaustive
 @each("name", NAMES, shards=4)
 def test_no_english_sentence_is_left(name: str) -> None:
-    report = report_of(name)
+    report = reported(name)
     text = in_chinese(report, verbose=1, width=120)
     foreign = foreign_words(report.snapshot)
     assert english_left(text, foreign) == []

@@ -8,9 +8,9 @@ import pytest
 import report_samples
 from each import each
 from language.english_left import english_left, half_width_left
-from language.test_machines_in_chinese import NAMES, TABLES, report_of
 from rules_support import snapshot
 from selftest_facts import ran, result
+from test_machines import NAMES, TABLES, reported
 
 from gpucheck.cluster.pages import json_form as preflight_json
 from gpucheck.engine import Report, judge_machine
@@ -136,7 +136,7 @@ def test_the_run_of_a_probe_is_told_in_chinese() -> None:
 
 
 def test_what_was_saved_without_templates_is_read_in_english() -> None:
-    report = report_of("a100-mig-instance")
+    report = reported("a100-mig-instance")
     old = json.dumps(without_said(json.loads(render_json(report))))
     back = judge_saved(decode(old.encode()), TABLES)
     assert terminal.render(back, verbose=2) == terminal.render(public(report), verbose=2)
@@ -147,7 +147,7 @@ def test_what_was_saved_without_templates_is_read_in_english() -> None:
 @pytest.mark.exhaustive
 @each("name", NAMES, shards=4)
 def test_a_saved_machine_is_shown_as_the_machine(name: str) -> None:
-    report = public(report_of(name))
+    report = public(reported(name))
     back = read_back(report)
     with speaking("zh"):
         text = terminal.render(back, verbose=2, width=120)

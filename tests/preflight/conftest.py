@@ -30,9 +30,16 @@ def job(tmp_path: Path) -> Iterator[Job]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give all tests of the cluster to one worker of pytest-xdist (``--dist loadgroup``).
 
-    The longest tests come first: at the end all others would wait for them.
+    The longest tests come first, then those that share a worker: at the end all others would wait
+    for them.
     """
     for item in items:
         if "slurm" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.xdist_group("slurm"))
-    items.sort(key=lambda item: "test_slow_hosts" not in item.nodeid)
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    if "test_slow_hosts" in item.nodeid:
+        return 0
+    return 1 if item.get_closest_marker("xdist_group") else 2

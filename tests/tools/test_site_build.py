@@ -1,8 +1,6 @@
-"""The documentation site, built by Sphinx."""
+"""Sites of two pages, built by Sphinx. The whole one: ``test_whole_site.py``."""
 
-import os
 import re
-import subprocess
 import sys
 from html import unescape
 from pathlib import Path
@@ -12,7 +10,6 @@ import pytest
 from docs_site import findings, sources
 
 from gpucheck.facts.claims import Severity
-from gpucheck.findings import all_rules
 from gpucheck.findings.form import Rule
 from gpucheck.language import Language
 from gpucheck.log_patterns.form import FindingMessages, Message, MessageFix, Strength
@@ -34,40 +31,6 @@ HOSTILE = (
     "<script>alert(1)</script> <img src=x onerror=y> ``` `code` {ref}`x` [a](javascript:b) "
     "&amp; {{ name }} $x$ | **b** \\ <!-- c -->"
 )
-
-
-def _built(out: Path, seed: str) -> dict[str, bytes]:
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "tools/build_site.py"), "--out", str(out)],
-        env={**os.environ, "PYTHONHASHSEED": seed},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return {
-        file.relative_to(out).as_posix(): file.read_bytes()
-        for file in out.rglob("*")
-        if file.is_file()
-    }
-
-
-def test_two_builds_of_the_whole_site_are_the_same_and_have_every_page(tmp_path: Path) -> None:
-    files = _built(tmp_path / "one", "1")
-    again = _built(tmp_path / "two", "2")
-    assert set(files) == set(again)
-    assert [name for name in files if files[name] != again[name]] == []
-    for slug in all_rules():
-        for here, lang, other in (("", "en", "../zh/"), ("zh/", "zh-CN", "../../")):
-            text = files[f"{here}findings/{slug}.html"].decode()
-            assert f'<html class="no-js" lang="{lang}"' in text
-            assert f'href="{other}findings/{slug}.html"' in text
-            assert {"en", "zh"} <= set(re.findall('rel="alternate" hreflang="([^"]+)"', text))
-    assert b"_images/check.svg" in files["index.html"]
-    assert {"_static/search-data.js", "zh/_static/search-data.js", "zh/search.html"} <= set(files)
-    tree = files["findings/driver-missing.html"].decode().partition('class="sidebar-tree"')[2]
-    assert "No driver is installed for a GPU</a>" in tree.partition("</aside>")[0]
 
 
 def test_what_the_theme_lacks_is_mended() -> None:
