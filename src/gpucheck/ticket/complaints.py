@@ -1,7 +1,7 @@
-"""The sentence in which somebody complains that the GPU is not used, or of an installation.
+"""The sentence in which somebody complains that the GPU is not used, of an installation, of a hang.
 
 It names no cause. It only keeps a text from being called healthy: whoever writes that the GPU is
-not used may be right although no line shows why. What else people complain of, the second reader
+not used, or that all ranks hang, may be right although no line shows why. What else people complain of, the second reader
 reads (``prose_reader``).
 """
 
@@ -40,11 +40,14 @@ _COMPLAINT = re.compile(
     r"|(?:只|默认).{0,8}?用.{0,4}?cpu|用.{0,4}?cpu.{0,4}?而不是"
     r"|(?:fail|error|cannot|can.?t|unable|无法|失败).{0,24}?(?:\binstall|安装)"
     r"|(?:\binstall|安装).{0,24}?(?:fail|error|失败|报错)|装不上"
+    r"|(?:nccl|_perf\b|all.?reduce|\bnodes?\b|\bhosts?\b|\branks?\b|\bgpus\b|多机|多卡|节点).{0,40}?"
+    r"(?:\bhangs?\b|\bhung\b|\bstuck\b|卡住|卡死|挂起)"
     r"|(?<![a-z])oom(?![a-z])|out of memory|爆显存|显存(?:不足|不够|溢出)",
     re.IGNORECASE,
 )
 _LITERALS = (
     "cuda", "gpu", "graphics card", "显卡", "cpu", "oom", "out of memory", "显存", "install",
+    "hang", "hung", "stuck", "卡", "挂起",
     "安装", "装不上",
 )  # fmt: skip
 # Chinese marks end a sentence without a blank behind them. A comma, too: who asks what to do may
@@ -117,7 +120,7 @@ _ROLES = (Role.SAID, Role.ERROR, Role.WARNING)
 
 
 def first_complaint_of_environment(text: Text) -> Line | None:
-    """Return the first line that says that the GPU is not used, or what cannot be installed.
+    """Return the first line that says that the GPU is not used, or what hangs or is not installed.
 
     None for a wish or a proposal.
     """
