@@ -6,7 +6,9 @@ from typing import Final
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds
+from gpucheck.tables.jetson import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow
+from gpucheck.tables.versions import numbers
 
 CHANNEL: Final = "conda-forge"
 
@@ -28,19 +30,15 @@ class CondaOffers(Offers):
             for torch, needed in glibc.items()
         ]  # fmt: skip
 
+    def oldest(self) -> str | None:
+        """Return the oldest minor release of which the tables have a build of conda-forge."""
+        rows = self.tables.get(CondaBuilds).of_platform(self.platform)
+        return min((row.torch for row in rows), key=numbers, default=None)
+
     def pythons(self, offer: Offer) -> tuple[str, ...]:
         """Return the Pythons for which conda-forge has the release of an offer."""
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
         return next((row.pythons for row in rows if offer.torch in row.releases), ())
-
-    def releases_for(self, python: str | None) -> frozenset[str]:
-        """Return the releases that conda-forge has for a Python, all of them for None."""
-        return frozenset(
-            release
-            for row in self.tables.get(CondaBuilds).of_platform(self.platform)
-            if python is None or python in row.pythons
-            for release in row.releases
-        )
 
     def companions(self, offer: Offer, situation: Situation) -> tuple[Companion, ...] | None:
         """Return the packages of a situation that conda-forge has for the torch of an offer."""
@@ -53,6 +51,10 @@ class CondaOffers(Offers):
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
         has = {name for r in rows if offer.torch in r.releases for name in r.companions}
         return tuple(package for package in situation.companions if package not in has)
+
+    def _installable(self) -> Iterator[JetsonWheelRow]:
+        """Return nothing: what was made for boards is pip's."""
+        return iter(())
 
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         for row in self.tables.get(CondaBuilds).of_platform(self.platform):
