@@ -112,7 +112,9 @@ def test_where_conda_forge_has_nothing_pip_installs() -> None:
     kepler = ("--gpu", "K80", "--driver", "470", "--python-version", "3.9", "--os", "linux")
     found = as_json(*kepler, "--tool", "conda")
     assert found["commands"][0].startswith("python -m pip install torch==2.3.1 ")
-    assert "conda-forge has no build that fits, so this installs by pip:" in found["notes"]
+    notes = " ".join(found["notes"])
+    assert "no build of torch 2.5 or newer of conda-forge that fits, so this installs by" in notes
+    assert "No build of conda-forge of PyTorch 2.5 or newer for Linux on x86_64" in notes
 
 
 def test_nothing_fits_is_exit_status_1_with_the_reason() -> None:
@@ -358,18 +360,102 @@ def test_an_orin_takes_the_pytorch_of_its_jetpack() -> None:
     done = run("--jetpack", "6.2", "--python-version", "3.10", "--with", "torchvision")
     assert done.exit_code == 0
     assert (
-        "python -m pip install torch==2.8.0 torchvision==0.23.0 "
+        "python3 -m pip install torch==2.8.0 torchvision==0.23.0 "
         "--index-url https://pypi.jetson-ai-lab.io/jp6/cu126\n"
     ) in done.stdout
     assert "lacks libcudss.so.0" in done.stdout
     other = run("--jetpack", "6.2", "--python-version", "3.12")
     assert other.exit_code == 1
     assert "It would fit with Python 3.10" in " ".join(other.stdout.split())
-    older = run("--jetpack", "5.1.1", "--gpu", "Orin", "--python-version", "3.8")
-    assert older.exit_code == 1
-    words = " ".join(older.stdout.split())
-    assert "For JetPack 5.1.1 NVIDIA made torch 1.11.0 (Python 3.8)" in words
+    by_conda = run("--jetpack", "6.2", "--python-version", "3.11", "--tool", "conda")
+    assert by_conda.exit_code == 1, "a wheel is for the Pythons of the wheel, not for conda's"
+    assert "It would fit with Python 3.10" in " ".join(by_conda.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("jetpack", "gpu", "python", "wheel"),
+    [
+        ("6.0", "Jetson Orin Nano", "3.10",
+         "'numpy<2' {jp}/v60/pytorch/torch-2.4.0a0+07cecf4168.nv24.05.14710581-cp310-cp310"),
+        ("5.1.2", "Jetson AGX Orin", "3.8",
+         "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
+        ("5.1.4", "Jetson AGX Xavier", "3.8",
+         "{jp}/v512/pytorch/torch-2.1.0a0+41361538.nv23.06-cp38-cp38"),
+        ("5.0.2", "Jetson AGX Xavier", "3.8",
+         "{jp}/v502/pytorch/torch-1.13.0a0+d0d6b1f2.nv22.10-cp38-cp38"),
+        ("4.6.1", "Jetson Nano", "3.6",
+         "{jp}/v461/pytorch/torch-1.11.0a0+17540c5+nv22.01-cp36-cp36m"),
+    ],
+)  # fmt: skip
+def test_an_older_jetpack_takes_the_wheel_of_nvidia(
+    jetpack: str, gpu: str, python: str, wheel: str
+) -> None:
+    box = ("--jetpack", jetpack, "--gpu", gpu, "--python-version", python)
+    found = as_json(*box, "--with", "torchvision")
+    address = wheel.format(jp="https://developer.download.nvidia.com/compute/redist/jp")
+    assert found["commands"] == [f"python3 -m pip install {address}-linux_aarch64.whl"]
+    notes = " ".join(found["notes"])
+    assert "that of PyPI would replace it: compile torchvision" in notes
+    assert "libopenblas-dev" in notes
+    assert "2.5.1" not in " ".join(found["reasons"]), "nothing about builds for ARM servers"
+
+
+def test_a_jetpack_without_an_address_names_what_was_made_for_it() -> None:
+    done = run("--jetpack", "4.6", "--gpu", "Jetson TX2", "--python-version", "3.6")
+    assert done.exit_code == 1
+    words = " ".join(done.stdout.split())
+    assert "For JetPack 4.6 NVIDIA made torch 1.9.0 (Python 3.6), 1.10.0 (Python 3.6)" in words
+    wrong_python = run("--jetpack", "5.1.1", "--gpu", "Orin", "--python-version", "3.10")
+    words = " ".join(wrong_python.stdout.split())
+    assert "It would fit with Python 3.8" in words
     assert "With JetPack 7.2 or newer" in words
+
+
+def test_conda_has_nothing_for_the_driver_of_a_board() -> None:
+    found = as_json("--jetpack", "6.2", "--python-version", "3.10", "--tool", "conda")
+    assert "pypi.jetson-ai-lab.io/jp6/cu126" in found["commands"][0]
+    notes = " ".join(found["notes"])
+    assert "is a Jetson" in notes
+    assert "The tables know no CUDA build" not in notes
+
+
+def test_a_release_whose_builds_nobody_saw_leaves_it_open() -> None:
+    box = ("--gpu", "RTX 4070", "--driver", "591.59", "--os", "windows")
+    for asked in (("--python-version", "3.15"), ("--python-version", "3.12", "--torch", "2.15.0")):
+        done = run(*box, *asked)
+        assert done.exit_code == 3
+        assert "torch 2.15.0 is not offered: whether its CUDA builds for Windows" in done.stdout
+        assert "matches no release" not in done.stdout
+    newer = " ".join(run(*box, "--python-version", "3.12", "--torch", "2.99").stdout.split())
+    assert "matches no release in the tables, whose newest is 2.15.0." in newer
+    pascal = ("--gpu", "GTX 1080", "--driver", "581.80", "--os", "windows")
+    assert run(*pascal, "--python-version", "3.15").exit_code == 1, "2.15 has no code for it"
+
+
+def test_there_is_no_wheel_for_musl() -> None:
+    box = ("--gpu", "RTX 3080", "--driver", "550.120", "--python-version", "3.11", "--os", "linux")
+    for libc in ("none", "musl"):
+        done = run(*box, "--glibc", libc)
+        assert done.exit_code == 1
+        assert "musl" in done.stdout
+        assert "Debian instead of Alpine" in done.stdout
+        assert "pip install" not in done.stdout
+
+
+@each(
+    ("name", "vendor"),
+    [
+        ("RX 7900 XTX", "AMD"), ("AMD Radeon RX 580", "AMD"), ("Instinct MI300X", "AMD"),
+        ("Radeon Pro W7900", "AMD"), ("Intel Arc A770", "Intel"), ("Arc B580", "Intel"),
+        ("Apple M2", "Apple"), ("M3 Max", "Apple"),
+    ],
+)  # fmt: skip
+def test_a_gpu_of_another_vendor_is_told_so(name: str, vendor: str) -> None:
+    done = run("--gpu", name, "--python-version", "3.12")
+    assert done.exit_code == 2
+    words = " ".join(done.output.split())
+    assert f"is a GPU of {vendor}, and gpucheck judges those of NVIDIA only" in words
+    assert "nvidia-smi" not in words
 
 
 def test_from_jetpack_7_2_on_an_orin_is_likely_to_take_the_builds_for_servers() -> None:

@@ -40,6 +40,10 @@ def commands(*options: str) -> list[str]:
          ["torch==2.14.1 sglang==0.5.23 torchcodec==0.17.0"]),
         ("RTX 4090", "580", "torchcodec,torchvision",
          ["torch==2.15.0 torchvision==0.29.2 torchcodec==0.16.0"]),
+        ("RTX 4090", "550", "torchcodec",
+         [("torch==2.14.1+cu126 torchcodec==0.16.0+cu126 --extra-index-url " + INDEX + "cu126")]),
+        ("none", "580", "torchcodec",
+         [("torch==2.15.0+cpu torchcodec==0.13.0 --extra-index-url " + INDEX + "cpu")]),
         ("RTX 4090", "550", "flash_attn",
          ["torch==2.8.0", "--no-build-isolation flash-attn==2.8.3.post1"]),
         ("RTX 4090", "580", "torch-scatter,torch-sparse",
@@ -141,11 +145,53 @@ def test_every_name_is_one_of_the_tables() -> None:
         (("torch=2.8.0", "packages=vllm==0.11.0,xformers==0.0.32.post2"), "package-pin-conflict"),
         (("torch=2.14.0", "packages=vllm==0.33.0,torchcodec==0.16.0"), ""),
         (("torch=2.14.0", "packages=unknown==1.0"), ""),
+        (("torch=2.14.1+cu126", "packages=torchcodec==0.17.0"), "extension-abi-mismatch"),
+        (("torch=2.13.0+cu126", "packages=torchcodec==0.16.0"), "extension-abi-mismatch"),
+        (("torch=2.13.0+cu126", "packages=torchcodec==0.16.0+cu126"), ""),
+        (("torch=2.13.0+cu126", "packages=torchcodec==0.13.0"), ""),
+        (
+            ("torch=2.11.0+cu126", "arch=aarch64", "packages=torchcodec==0.13.0"),
+            "extension-abi-mismatch",
+        ),
+        (("torch=2.13.0+cu126", "packages=vllm==0.30.0"), "extension-abi-mismatch"),
+        (("torch=2.13.0", "packages=vllm==0.30.0"), ""),
     ],
 )
 def test_compat_judges_packages(words: tuple[str, ...], slug: str) -> None:
     report = judge_described(read_words(["os=linux", *words]), TABLES).report
     assert report.root_causes == ((slug,) if slug else ())
+
+
+def test_a_wheel_for_another_cuda_is_replaced_by_that_of_pytorchs_index() -> None:
+    report = judge_described(
+        read_words(["os=linux", "torch=2.14.1+cu126", "packages=torchcodec==0.17.0"]), TABLES
+    ).report
+    (hit,) = (hit for hit in report.findings if hit.slug == "extension-abi-mismatch")
+    assert "0.17.0 of PyPI was built for CUDA 13" in hit.headline
+    (command,) = hit.fixes[0].commands
+    assert command == (
+        "python -m pip install --force-reinstall --no-deps torchcodec==0.16.0+cu126 "
+        f"--index-url {INDEX}cu126"
+    )
+
+
+@each(
+    "words",
+    [
+        ("os=windows", "torch=2.14.1+cu126", "packages=torchcodec==0.17.0"),
+        ("os=linux", "torch=2.14.1", "cuda=12.6", "torch_source=conda-forge",
+         "packages=torchcodec==0.17.0"),
+    ],
+)  # fmt: skip
+def test_a_wheel_without_cuda_or_a_package_of_conda_is_not_blamed(words: tuple[str, ...]) -> None:
+    assert judge_described(read_words([*words]), TABLES).report.verdict == "healthy"
+
+
+def test_two_wheels_of_one_version_leave_it_open() -> None:
+    words = ["os=linux", "torch=2.9.0+cu126", "packages=xformers==0.0.33"]
+    assert judge_described(read_words(words), TABLES).report.verdict == "unknown"
+    fits = ["os=linux", "torch=2.9.0+cu130", "packages=xformers==0.0.33"]
+    assert judge_described(read_words(fits), TABLES).report.verdict == "healthy"
 
 
 @pytest.mark.parametrize("name", ["torchtext", "vlm"])

@@ -99,8 +99,10 @@ def test_musl_and_wheels_for_glibc() -> None:
     wheel = torch_of("2.8.0", "12.8", wheel_tag="cp312-cp312-manylinux_2_28_x86_64")
     assert "musl" in hit(judge(wheel, alpine)).headline
     fine(judge(torch_of("2.8.0", wheel_tag="cp312-cp312-musllinux_1_2_x86_64"), alpine))
+    for version in ("2.8.0", "2.8.0+cu128", "2.8.0+cpu"):
+        assert "musl" in hit(judge(torch_of(version), alpine)).headline
     with pytest.raises(UnknownFactError, match=r"torch\.wheel_tag"):
-        judge(torch_of("2.8.0"), alpine)
+        judge(torch_of("2.8.0a0+git12ab"), alpine)
 
 
 def test_what_no_table_has_is_unknown() -> None:

@@ -268,13 +268,22 @@ def test_addresses_of_builds(tables: Tables) -> None:
 
 def test_wheels_for_jetson(tables: Tables) -> None:
     table = tables.get(JetsonWheels)
-    assert [row.torch for row in table.for_jetpack("6.1")] == ["2.5.0", "2.6.0", "2.8.0"]
     assert [row.torch for row in table.for_l4t("36.4.3")] == ["2.8.0"]
     assert [row.torch for row in table.for_l4t("36.4")] == ["2.5.0", "2.6.0", "2.8.0"]
-    assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0"]
+    assert [row.torch for row in table.for_l4t("32.7.1")] == ["1.9.0", "1.10.0", "1.11.0"]
+    assert [row.torch for row in table.for_l4t("32.x")] == ["1.9.0", "1.10.0"], "all of a JetPack"
+    assert [row.torch for row in table.for_l4t("36.3.0")] == ["2.4.0"]
     assert table.for_l4t("R36") == ()
-    assert [row.torch for row in table.for_jetpack("6.0")] == ["2.4.0"]
-    assert table.for_jetpack("9.9") == ()
+
+
+def test_what_pip_can_install_on_a_jetson_is_complete(tables: Tables) -> None:
+    for row in tables.get(JetsonWheels).rows:
+        if row.wheel or row.index:
+            assert all((row.cuda, row.python, row.compute_capabilities)), row
+        if row.wheel:
+            digits = (row.python or "").replace(".", "")
+            assert f"-cp{digits}-cp{digits}" in row.wheel, "the name of the wheel says its Python"
+            assert f"/torch-{row.torch}" in row.wheel
 
 
 @each(

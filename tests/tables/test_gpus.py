@@ -154,7 +154,9 @@ def test_jetpack(tables: Tables) -> None:
     assert some(table.of_l4t("36.4.3")).jetpack == "6.2"
     assert some(table.of_l4t("36.4")).cuda == "12.6"
     assert some(table.of_l4t("32.7.1")).cuda == "10.2"
-    assert some(table.of_l4t("35.4.1")).cuda is None
+    assert some(table.of_l4t("35.4.1")).cuda == "11.4"
+    assert some(table.of_l4t("36.3.0")).cuda == "12.2"
+    assert some(table.of_l4t("36.2.0")).cuda is None
     assert some(table.of_l4t("35.4.1")).jetpack == "5.1.2"
     assert some(table.of_l4t("36.4.4")).jetpack == "6.2.1"
     assert some(table.of_l4t("39.2.1")).jetpack == "7.2.1"

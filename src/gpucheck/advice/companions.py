@@ -75,7 +75,8 @@ class Companions:
         for row in self._extensions.of_package(name):
             if self._fits(row, offer, situation):
                 yield Companion(
-                    package=name, version=row.version, extras=_extras(row, offer),
+                    package=name, version=f"{row.version}{row.local_for(offer.build) or ''}",
+                    extras=_extras(row, offer),
                     from_source=row.from_source, requires=row.requires,
                 )  # fmt: skip
 
@@ -86,6 +87,7 @@ class Companions:
         return (
             offer.platform in row.platforms
             and (not majors or cuda in majors)
+            and row.local_for(offer.build) is not None
             and self._is_for_torch(row, offer.torch)
             and _is_for_python(row, situation.python)
             and _is_for_glibc(row, situation.glibc)

@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator
 from gpucheck.advice.companions import Companion
 from gpucheck.advice.offers import CHANNEL, Offer, Offers, Situation
 from gpucheck.tables.conda_builds import CondaBuilds
+from gpucheck.tables.jetson import JetsonWheelRow
 from gpucheck.tables.torch import BuildRow
 from gpucheck.tables.versions import numbers
 
@@ -36,15 +37,6 @@ class CondaOffers(Offers):
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
         return next((row.pythons for row in rows if offer.torch in row.releases), ())
 
-    def releases_for(self, python: str | None) -> frozenset[str]:
-        """Return the releases that conda-forge has for a Python, all of them for None."""
-        return frozenset(
-            release
-            for row in self.tables.get(CondaBuilds).of_platform(self.platform)
-            if python is None or python in row.pythons
-            for release in row.releases
-        )
-
     def companions(self, offer: Offer, situation: Situation) -> tuple[Companion, ...] | None:
         """Return the packages of a situation that conda-forge has for the torch of an offer."""
         if self.without_companions(offer, situation):
@@ -56,6 +48,10 @@ class CondaOffers(Offers):
         rows = self.tables.get(CondaBuilds).of_platform(self.platform)
         has = {name for r in rows if offer.torch in r.releases for name in r.companions}
         return tuple(package for package in situation.companions if package not in has)
+
+    def _installable(self) -> Iterator[JetsonWheelRow]:
+        """Return nothing: what was made for boards is pip's."""
+        return iter(())
 
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         for row in self.tables.get(CondaBuilds).of_platform(self.platform):

@@ -16,7 +16,7 @@ from gpucheck.language import in_turn, listed, say
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.packages import Form, KnownPackages
 from gpucheck.tables.torch import TorchReleases
-from gpucheck.tables.versions import minor
+from gpucheck.tables.versions import minor, parse
 
 
 class ExtensionFixes(Derived):
@@ -133,6 +133,34 @@ class ExtensionFixes(Derived):
             "--no-build-isolation", "--no-binary", package,
             f"{package}=={version.partition('+')[0]}",
         )  # fmt: skip
+
+    def for_cuda(self, package: str, version: str, platform: str) -> Fix:
+        """Return the fix for a release of PyPI whose wheel is for another CUDA than torch.
+
+        The newest release that fits torch comes first, from PyTorch's index or from PyPI.
+        """
+        torch, build = self._torch.version or "", self._build()
+        for row in self._table.of_package(package):
+            local = row.local_for(build)
+            fits = platform in row.platforms and self._table.fits_torch(package, row.version, torch)
+            if not fits or local is None or parse(row.version) is None:
+                continue
+            index = ("--index-url", self._indexes.of_build(build)) if local else ()
+            command = self._python.pip(
+                "install", "--force-reinstall", "--no-deps", f"{package}=={row.version}{local}",
+                *index,
+            )  # fmt: skip
+            return Fix(
+                text=say(
+                    "Install {package} {version}, which was built for torch {torch}.",
+                    package=package,
+                    version=f"{row.version}{local}",
+                    torch=torch,
+                ),
+                commands=(*self._python.get_pip(), command),
+                verify=self._python.verify(),
+            )
+        return self.refit(CompiledPackage(name=package, version=version, files=()))
 
     def for_gpus(self, package: CompiledPackage, gpus: Sequence[Gpu]) -> tuple[Fix, ...]:
         """Return the fixes that provide code for these GPUs, or avoid the package."""

@@ -7,7 +7,7 @@ from gpucheck.advice.offers import Card
 from gpucheck.language import in_turn, say
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import capability_of, spellings
-from gpucheck.tables.meant_products import meant_by, unlisted
+from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
 
 _CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
 _LONGEST = 100  # of what a refusal quotes; the longest product name in the tables has 55
@@ -46,6 +46,8 @@ def _card(name: str, tables: Tables) -> Card:
     found = _capabilities(name, tables)
     if len(found) == 1:
         return Card(name, found.pop())
+    if not found and (other := of_other_vendor(name)):
+        raise GpuNameError(other)
     if not found and (meant := meant_by(name, tables)):
         return Card(*meant)
     quoted_name = repr(name[:_LONGEST])

@@ -90,8 +90,9 @@ class Offer(Struct, frozen=True, kw_only=True):
     ``is_default``: a plain ``pip install torch`` of this release installs it. ``confirmed`` false:
     the list of its GPU code is not fully confirmed, ``note`` says why. ``announced`` false: PyTorch
     published it without naming it in its release plan. ``channel`` is who publishes it.
-    ``index``: the wheel was made for boards, and only this index has it; it needs the libraries
-    ``lacking``, which the boards lack.
+    ``index`` or ``wheel``: it was made for boards, and only this index has it or this address is
+    its own; it needs the libraries ``lacking``, which the boards lack, and the packages
+    ``requires``, which pip would choose too new.
     """
 
     torch: str
@@ -106,7 +107,14 @@ class Offer(Struct, frozen=True, kw_only=True):
     channel: Channel = "pip"
     experimental: bool = False
     index: str = ""
+    wheel: str = ""
     lacking: tuple[str, ...] = ()
+    requires: tuple[str, ...] = ()
+
+    @property
+    def of_board(self) -> bool:
+        """Whether it was made for Jetson boards."""
+        return bool(self.index or self.wheel)
 
     def __str__(self) -> str:
         """Return ``torch 2.9.1 (cu128)``, as a sentence: ``say`` keeps it one."""
@@ -132,6 +140,10 @@ class Offers:
     def with_cuda(self) -> Collection[Offer]:
         """Return every published CUDA build."""
         return self._rows.keys()
+
+    def oldest(self) -> str | None:
+        """Return the oldest minor release of which the tables have CUDA builds."""
+        return self.tables.get(TorchBuilds).oldest(self.platform)
 
     def for_board(self, l4t: str | None) -> frozenset[Offer]:
         """Return the builds that were made for the boards of a Linux for Tegra."""
@@ -205,6 +217,21 @@ class Offers:
             and all(row.available is None for row in rows)
         )
 
+    def may_fit(self, torch: str, situation: Situation) -> bool:
+        """Return whether a build of an unseen release would fit GPUs, driver, Python and glibc."""
+        release = self._releases[torch]
+        machine = _machine(self.platform, situation)
+        return (
+            (situation.python is None or situation.python in release.pythons[self.platform])
+            and not situation.companions
+            and any(
+                fits_gpus(self.tables, row, machine) is Runs.CUBIN
+                and fits_driver(self.tables, row.cuda, machine) is not False
+                and runs_on_glibc(_offer(release, row, self.platform), situation.glibc)
+                for row in self.tables.get(TorchBuilds).of_release(torch, self.platform)
+            )
+        )
+
     def companions(self, offer: Offer, situation: Situation) -> tuple[Companion, ...] | None:
         """Return the packages of a situation that fit an offer together; None if none do."""
         return Companions(self.tables, situation.companions).chosen(offer, situation)
@@ -218,12 +245,7 @@ class Offers:
 
     def cuda_for(self, situation: Situation) -> frozenset[str]:
         """Return the CUDA versions whose builds the driver runs; all of them if it is unknown."""
-        machine = Machine(
-            self.platform,
-            driver=situation.driver,
-            driver_cuda=situation.driver_cuda,
-            driver_os=situation.driver_os,
-        )
+        machine = _machine(self.platform, situation)
         no_driver_given = situation.driver is None and situation.driver_cuda is None
         versions = {offer.cuda for offer in (*self._rows, *self._boards)}
         return frozenset(
@@ -259,7 +281,7 @@ class Offers:
     def _installable(self) -> Iterator[JetsonWheelRow]:
         if self.platform == "linux_aarch64":
             rows = self.tables.get(JetsonWheels).rows
-            yield from (row for row in rows if row.index and row.cuda)
+            yield from (row for row in rows if (row.index or row.wheel) and row.cuda)
 
     def _published(self) -> Iterator[tuple[Offer, BuildRow]]:
         builds = self.tables.get(TorchBuilds)
@@ -357,7 +379,9 @@ def _board_offer(row: JetsonWheelRow) -> Offer:
         platform="linux_aarch64",
         is_default=False,
         index=row.index or "",
+        wheel=row.wheel or "",
         lacking=row.lacking,
+        requires=tuple(f"{project}{need}" for project, need in row.requires.items()),
     )
 
 
@@ -375,6 +399,16 @@ class Machine(Struct, frozen=True):
     driver_cuda: str | None = None
     driver_os: OperatingSystem | None = None
     unified: bool = False
+
+
+def _machine(platform: str, situation: Situation) -> Machine:
+    return Machine(
+        platform,
+        capabilities=tuple(card.capability for card in situation.cards),
+        driver=situation.driver,
+        driver_cuda=situation.driver_cuda,
+        driver_os=situation.driver_os,
+    )
 
 
 def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:

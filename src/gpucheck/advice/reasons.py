@@ -2,7 +2,16 @@
 
 from collections.abc import Collection
 
-from gpucheck.advice.offers import CHANNEL, Card, Limit, Offer, Offers, Situation, newest_first
+from gpucheck.advice.offers import (
+    CHANNEL,
+    Card,
+    Limit,
+    Offer,
+    Offers,
+    Situation,
+    admitted,
+    newest_first,
+)
 from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
@@ -19,6 +28,11 @@ _PLATFORMS = {
 
 _NEWER_DRIVER = say("a newer driver")
 _CUDSS_PAGE = "https://developer.nvidia.com/cudss-downloads"
+_BROUGHT_BY = {
+    "libcudss.so.0": say("NVIDIA's cuDSS ({page})", page=_CUDSS_PAGE),
+    "libopenblas.so.0": say("libopenblas-dev with apt-get"),
+}
+"""What brings a library that JetPack lacks."""
 _UNIFIED_PAGE = "https://github.com/pytorch/pytorch/pull/186285"
 
 
@@ -120,8 +134,10 @@ class Reasons:
         row = self._offers.tables.get(Jetpacks).first_with("13.2")
         cards = self._situation.cards
         if row is None or not all(
-            self._offers.with_code_for(card.capability, unified=True)
-            - self._offers.for_board(self._situation.l4t)
+            any(
+                not offer.of_board
+                for offer in self._offers.with_code_for(card.capability, unified=True)
+            )
             for card in cards
         ):
             return ()
@@ -143,8 +159,17 @@ class Reasons:
         )
 
     def none_admitted(self, newest: str) -> str:
-        """Say that no release matches the request."""
+        """Say that no release matches the request, or that nobody has seen the builds of it.
+
+        Args:
+            newest: the newest release that is offered.
+        """
         asked = self._situation.torch
+        if self._situation.channel == "pip" and self._situation.cards:
+            unseen = self._offers.unseen()
+            if found := admitted(asked, unseen)[0]:
+                return self._not_seen(max(found, key=numbers))
+            newest = max((newest, *unseen), key=numbers)
         none = say(
             "--torch {asked} matches no release in the tables, whose newest is {newest}.",
             asked=asked,
@@ -253,20 +278,34 @@ class Reasons:
             )
         return tuple(found)
 
-    def unseen(self, best: Offer) -> tuple[str, ...]:
-        """Say which newer release is not offered because nobody has seen its builds."""
-        if not best.cuda or best.channel != "pip":
+    def unseen(self, than: Offer | None = None) -> tuple[str, ...]:
+        """Say which release is not offered because nobody has seen its builds.
+
+        Args:
+            than: what is offered, which it has to be newer than; None for one that would fit.
+        """
+        situation = self._situation
+        if not situation.cards or situation.channel != "pip" or (than and situation.torch):
             return ()
-        newer = [t for t in self._offers.unseen() if numbers(t) > numbers(best.torch)]
-        if not newer or self._situation.torch:
+        if than is not None and than.of_board:
             return ()
-        return (
-            say(
-                "torch {torch} is not offered: whether its CUDA builds for {platform} are on "
-                "PyTorch's index was not seen.",
-                torch=max(newer, key=numbers),
-                platform=_PLATFORMS.get(best.platform, best.platform),
-            ),
+        found = [
+            torch
+            for torch in admitted(situation.torch, self._offers.unseen())[0]
+            if (
+                numbers(torch) > numbers(than.torch)
+                if than is not None
+                else self._offers.may_fit(torch, situation)
+            )
+        ]
+        return (self._not_seen(max(found, key=numbers)),) if found else ()
+
+    def _not_seen(self, torch: str) -> str:
+        return say(
+            "torch {torch} is not offered: whether its CUDA builds for {platform} are on "
+            "PyTorch's index was not seen.",
+            torch=torch,
+            platform=_PLATFORMS.get(self._situation.platform, self._situation.platform),
         )
 
     def _need_other_modules(self) -> bool:
@@ -474,15 +513,14 @@ class Reasons:
 
 
 def lacking(offer: Offer) -> list[str]:
-    """Say which library a wheel for boards needs that their JetPack does not bring."""
-    if not offer.lacking:
-        return []
+    """Say which libraries a wheel for boards needs that their JetPack does not bring."""
     return [
         say(
-            "If torch then lacks {libraries}, install NVIDIA's cuDSS ({page}).",
-            libraries=in_series(offer.lacking),
-            page=_CUDSS_PAGE,
+            "If torch then lacks {library}, install {package}.",
+            library=library,
+            package=_BROUGHT_BY.get(library, say("the package that has it")),
         )
+        for library in offer.lacking
     ]
 
 

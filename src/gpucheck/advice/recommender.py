@@ -50,9 +50,10 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     that a newer driver would allow, ``driver_needed`` the driver release that it requires.
     ``oldest_driver`` is the oldest driver release that runs the best offer. ``by_driver`` has what
     fits which driver, the newest first, where the driver is unknown. ``unheard_of``: the
-    tables do not know a GPU. ``left_out`` says which GPUs hidden by a mask the best offer does not
-    fit. ``alternatives`` are older releases that fit as well, the newest first. ``no_code``: no
-    build of the channel has code for a GPU; ``elsewhere`` is then what conda-forge has for all.
+    tables do not know a GPU. ``unseen``: a release may fit whose builds nobody has seen.
+    ``left_out`` says which GPUs hidden by a mask the best offer does not fit. ``alternatives`` are
+    older releases that fit as well, the newest first. ``no_code``: no build of the channel has code
+    for a GPU; ``elsewhere`` is then what conda-forge has for all.
     """
 
     best: Offer | None
@@ -66,6 +67,7 @@ class Recommendation(Struct, frozen=True, kw_only=True):
     oldest_driver: str | None = None
     by_driver: tuple[ForDriver, ...] = ()
     unheard_of: bool = False
+    unseen: bool = False
     left_out: tuple[str, ...] = ()
     no_code: bool = False
     elsewhere: Offer | None = None
@@ -148,7 +150,11 @@ class _Search:
             return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
         if not self._meets["torch"]:
             newest = newest_first(self._all)[0].torch
-            return Recommendation(best=None, reasons=(self._reasons.none_admitted(newest),))
+            return Recommendation(
+                best=None,
+                reasons=(self._reasons.none_admitted(newest),),
+                unseen=bool(self._reasons.unseen()),
+            )
         if unheard_of := self._reasons.unheard_of():
             return Recommendation(best=None, reasons=unheard_of, unheard_of=True)
         runnable = self._with_code(cards)
@@ -201,7 +207,7 @@ class _Search:
         best = fitting[0]
         reasons = list(self._reasons.fits(best))
         newest = newest_first(self._all)[0]
-        if best.index:
+        if best.of_board:
             reasons += self._reasons.newer_jetpack()
         elif _newer(newest, best) and newest.torch not in {offer.torch for offer in runnable}:
             reasons.append(self._reasons.code_ends(newest_first(runnable)[0], newest))
@@ -266,13 +272,20 @@ class _Search:
                 newest, overall = newest_first(runnable)[0], newest_first(self._all)[0]
                 if not runnable & self._meets["torch"]:
                     reasons.insert(0, self._reasons.no_code_admitted())
-                elif newest.index:
+                elif newest.of_board:
                     reasons += self._reasons.newer_jetpack()
                 elif _newer(overall, newest):
                     reasons.insert(0, self._reasons.code_ends(newest, overall))
                 would = tuple(freed for _limits, freed in changes)
-                return Recommendation(best=None, reasons=tuple(reasons), would_fit=would)
-        return Recommendation(best=None, reasons=(self._reasons.no_builds(),))
+                unseen = self._reasons.unseen()
+                return Recommendation(
+                    best=None,
+                    reasons=(*unseen, *reasons),
+                    would_fit=would,
+                    unseen=bool(unseen),
+                )
+        jetsons = self._reasons.jetsons()
+        return Recommendation(best=None, reasons=jetsons or (self._reasons.no_builds(),))
 
     def _telling(self, runnable: frozenset[Offer], limits: Collection[Limit]) -> Offer | None:
         """Return the newest offer for which there is each package, so that they exclude each other.

@@ -63,7 +63,10 @@ class MachineFacts(Derived):
         """Return why PyTorch has no wheel at all, not even for the CPU; empty if it has one."""
         found = []
         if self._system.libc == "musl":
-            found.append(say("This system has musl as its C library; PyTorch's wheels need glibc."))
+            found += [
+                say("This system has musl as its C library; PyTorch's wheels need glibc."),
+                say("Use a system or an image with glibc, such as Debian instead of Alpine."),
+            ]
         if self._interpreter.bits not in (None, _BITS):
             found.append(
                 say(

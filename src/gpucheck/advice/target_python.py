@@ -54,9 +54,13 @@ class Python(Derived):
         self._packages = packages
         self._torch = torch
 
+    def _executable(self) -> str:
+        """Return the target. JetPack's ``python`` is Python 2, or there is none."""
+        return self._interpreter.executable or ("python3" if self._system.jetson else "python")
+
     def command(self, *arguments: str) -> str:
         """Return a command line that runs the target with these arguments."""
-        return self.quoted([self._interpreter.executable or "python", *arguments])
+        return self.quoted([self._executable(), *arguments])
 
     def get_pip(self) -> tuple[str, ...]:
         """Return the command that installs pip if it is missing and has no replacement."""
@@ -69,7 +73,7 @@ class Python(Derived):
 
         A uv environment has no pip of its own, so ``uv pip`` is used for it.
         """
-        executable = self._interpreter.executable or "python"
+        executable = self._executable()
         if self.by_uv():
             verb, *rest = for_uv([word for word in arguments if word != "-y"])
             return self.quoted(["uv", "pip", verb, "--python", executable, *rest])

@@ -256,7 +256,7 @@ class TorchFixes(Derived):
     def is_listed_for(self, gpu: Gpu) -> bool:
         """Whether the build to install was made for this GPU, or has it in its list."""
         offer = self.offer()
-        if offer is None or offer.index or gpu.compute_capability is None:
+        if offer is None or offer.of_board or gpu.compute_capability is None:
             return True
         offers = Recommender(self._tables).offers(offer.platform)
         return offer in offers.with_code_for(gpu.compute_capability)
@@ -393,13 +393,16 @@ def requirement(
         name_index: name the index even if PyPI has this very build.
         others: further packages; those that come as source are left out.
     """
+    packages = [other.requirement() for other in others if not other.from_source]
+    if offer.wheel:  # PyPI's torchvision and torchaudio would replace it by their own torch
+        return ["install", *offer.requires, offer.wheel, *packages]
     companions = tables.get(TorchCompanions)
     words = [f"torch=={offer.torch}"]
     for package in COMPANIONS:
         if package in wanted:
             version = companions.companion_for(offer.torch, package)
             words.append(f"{package}=={version}" if version else package)
-    words += [other.requirement() for other in others if not other.from_source]
+    words += packages
     pages = dict.fromkeys(other.index for other in others if other.index)
     links = [word for page in pages for word in ("--find-links", page)]
     if offer.is_default and not name_index:
@@ -421,6 +424,16 @@ def companion_doubts(offer: Offer, wanted: Collection[str], tables: Tables) -> l
         if package not in wanted:
             continue
         version = companions.companion_for(offer.torch, package)
+        if version is not None and offer.wheel:
+            doubts.append(
+                say(
+                    "NVIDIA publishes no {package} for this PyTorch, and that of PyPI would "
+                    "replace it: compile {package} {version} on the board.",
+                    package=package,
+                    version=version,
+                )
+            )
+            continue
         if version is None:
             doubts.append(
                 say(

@@ -3,10 +3,13 @@
 import msgspec
 
 from gpucheck.derived.base import Derived
-from gpucheck.facts import known
+from gpucheck.facts import UnknownFactError, known
+from gpucheck.facts.libraries import Extensions
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Distribution, Packages, PinnedWheel, TorchBuild
 from gpucheck.language import say
+from gpucheck.tables.extensions import Extensions as ExtensionTable
+from gpucheck.tables.extensions import major_of
 from gpucheck.tables.packages import is_kept_compatible
 from gpucheck.tables.versions import at_least, compare, parse, released
 
@@ -230,3 +233,73 @@ def _is_newer_of_same_major(version: str, specifier: str) -> bool:
     return have is not None and all(
         bound is not None and bound[0] == have[0] and bound <= have for bound in bounds
     )
+
+
+# Whether the wheel that PyPI has of a release is for the CUDA of torch.
+
+
+class OtherCuda(msgspec.Struct, frozen=True, kw_only=True):
+    """A release whose wheel on PyPI is for another CUDA major than the installed torch."""
+
+    package: str
+    version: str
+    cuda: str
+    platform: str
+    fact: str
+
+
+class WheelsOfPypi(Derived):
+    """Judges installed releases by what the tables say about their wheels on PyPI.
+
+    Only where nobody has seen their files, which say what they need.
+    """
+
+    def __init__(
+        self,
+        packages: Packages,
+        extensions: Extensions,
+        torch: TorchBuild,
+        system: System,
+        table: ExtensionTable,
+    ) -> None:
+        self._packages = packages
+        self._extensions = extensions
+        self._torch = torch
+        self._system = system
+        self._table = table
+
+    def for_other_cuda(self) -> OtherCuda | None:
+        """Return the first release for another CUDA; None if none is known.
+
+        Raises:
+            UnknownFactError: PyTorch's index has another wheel under the very same version.
+        """
+        platform, cuda = wheel_platform(self._system), (self._torch.cuda or "").partition(".")[0]
+        seen = self._extensions.extensions is not None
+        if seen or platform is None or not cuda or self._torch.installer == "conda":
+            return None
+        for at, found in enumerate(self._packages.distributions or ()):
+            package, version = found.project or "", found.version or ""
+            row = self._table.wheel(package, version, platform)
+            if row is None or "+" in version or found.installer == "conda":
+                continue
+            if row.pypi_build is None or not row.is_for_other_cuda_on_pypi(cuda):
+                continue
+            fact = f"packages.distributions.{at}"
+            theirs = major_of(row.pypi_build)
+            if row.build_for(cuda) and not row.named_by_build:
+                raise UnknownFactError(
+                    fact,
+                    say(
+                        "{package} {version} of PyPI is for CUDA {theirs}, that of PyTorch's index "
+                        "for CUDA {cuda} as well, and the version does not tell them apart",
+                        package=package,
+                        version=version,
+                        theirs=theirs,
+                        cuda=cuda,
+                    ),
+                )
+            return OtherCuda(
+                package=package, version=version, cuda=theirs, platform=platform, fact=fact
+            )
+        return None

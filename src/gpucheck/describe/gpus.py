@@ -25,7 +25,7 @@ from gpucheck.tables.driver import DriverBranches, DriverSupport
 from gpucheck.tables.error_codes import CudaErrors, NvmlErrors
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts, capability_of, spellings
 from gpucheck.tables.jetson import Jetpacks
-from gpucheck.tables.meant_products import meant_by, unlisted
+from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
 
 _OF_CUINIT = (0, 34, 100, 214, 220, 304, 802, 803, 804, 999)
 """Results that ``cuInit`` itself returns; others come from programs that are already running."""
@@ -153,6 +153,10 @@ class GpuReader:
                 return _Gpu(
                     at, f"{known}{mig}{of_it}", found, say("the tables' row of this product")
                 )
+        if other := of_other_vendor(name):
+            other = say("{sentence}.", sentence=other)
+            self._drafts.miss("nvml.gpus", other)
+            return _Gpu(at, name, None, other)
         if meant := meant_by(name, self._tables):
             return _Gpu(at, *meant, say("the tables' row of this product"))
         reason: str = say(

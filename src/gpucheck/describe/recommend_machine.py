@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from gpucheck.describe.recommend_options import RecommendRequest
+from msgspec.structs import replace
+
+from gpucheck.describe.recommend_options import RecommendRequest, has_musl
 from gpucheck.language import in_series, say
 
 if TYPE_CHECKING:  # imported late: --help does not need them
@@ -50,6 +52,8 @@ def describe(
     if assumed:
         notes.append(say("Assumed, as nothing else was said: {values}.", values=in_series(assumed)))
     system = System(os=os, machine=arch, wsl=2 if in_wsl else 0, jetson="")
+    if has_musl(wish) and os == "linux":
+        system = replace(system, libc="musl")
     return of_sections(tables, system, request)
 
 

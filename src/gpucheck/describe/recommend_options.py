@@ -75,8 +75,11 @@ Arch = (
 Glibc = (
     Annotated[
         _Text,
-        msgspec.Meta(description='"2.28".'),
-        Option(say('The C library of the machine that is described ("2.28").'), "X.Y"),
+        msgspec.Meta(description='"2.28", or "none" for a system with musl, such as Alpine.'),
+        Option(
+            say('The C library of the machine that is described ("2.28"; "none": it has musl).'),
+            "X.Y",
+        ),
     ]
     | None
 )
@@ -222,14 +225,22 @@ def board(wish: RecommendRequest, tables: "Tables") -> "JetpackRow | None":
     return row
 
 
+def has_musl(wish: RecommendRequest) -> bool:
+    """Return whether the described machine has musl in place of glibc."""
+    return wish.glibc in ("none", "musl")
+
+
 def check_driver(wish: RecommendRequest) -> None:
     """Check the versions of the driver, its CUDA and the C library that is described."""
     from gpucheck.tables.versions import minor, parse  # noqa: PLC0415
 
     release, cuda, glibc = wish.driver, wish.driver_cuda, wish.glibc
-    if glibc is not None and parse(glibc) is None:
+    if glibc is not None and parse(glibc) is None and not has_musl(wish):
         raise UsageError(
-            say("--glibc expects a version like 2.28, not {glibc}.", glibc=repr(printable(glibc)))
+            say(
+                "--glibc expects a version like 2.28 or none, not {glibc}.",
+                glibc=repr(printable(glibc)),
+            )
         )
     if release is not None and parse(release) is None:
         raise UsageError(

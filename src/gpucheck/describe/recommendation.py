@@ -50,7 +50,7 @@ class Shown(Struct, frozen=True, kw_only=True):
     @property
     def outcome(self) -> str:
         """Return ``command``, ``nothing-fits`` or ``unknown``."""
-        if self.missing or self.answer.unheard_of:
+        if self.missing or self.answer.unheard_of or self.answer.unseen:
             return "unknown"
         return "nothing-fits" if self.answer.best is None else "command"
 
@@ -125,7 +125,7 @@ def _headline(shown: Shown) -> str:
         )
     if shown.missing:
         return say("Too few facts are known to recommend a build.")
-    if shown.answer.unheard_of:
+    if shown.outcome == "unknown":
         return say("Which build fits is unknown.")
     if best is None:
         return say("No PyTorch build fits.")

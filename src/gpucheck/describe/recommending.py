@@ -39,7 +39,6 @@ if TYPE_CHECKING:  # imported late: --help does not need them
 _DESCRIBING = ("gpu", "os", "arch", "glibc", "jetpack")
 
 _IN_CONDA = say("Run it in the activated conda environment.")
-_NOT_OF_CONDA = say("conda-forge has no build that fits, so this installs by pip:")
 _NGC = say(
     "The PyTorch here is NVIDIA's own build of an NGC image, and the other libraries of the image "
     "are made for it. A new virtual environment leaves it untouched."
@@ -254,7 +253,10 @@ class Recommending:
         from gpucheck.facts.torch import Interpreter  # noqa: PLC0415
 
         if self._python_version is not None:
-            return of_sections(self._tables, snapshot.get(System), snapshot.get(Request))
+            system = snapshot.get(System)
+            if self._board is not None:
+                system = replace(system, jetson=self._board.devices)
+            return of_sections(self._tables, system, snapshot.get(Request))
         if self._wish.tool != "uv":
             return snapshot
         interpreter = replace(snapshot.get(Interpreter), has_pip=False, kind="uv")
@@ -335,7 +337,13 @@ class Recommending:
         )
         if by_conda.best is None:
             if by_pip.best is not None:
-                self._notes += [_NOT_OF_CONDA, *by_conda.reasons, _IN_CONDA]
+                oldest = recommender.offers(situation.platform, CHANNEL).oldest()
+                not_of_conda = say(
+                    "gpucheck knows no build of torch {oldest} or newer of conda-forge that fits, "
+                    "so this installs by pip:",
+                    oldest=oldest,
+                )
+                self._notes += [not_of_conda, *by_conda.reasons, _IN_CONDA]
             return by_pip
         if by_pip.best is not None and _is_newer(by_pip.best, by_conda.best):
             self._notes.append(
@@ -452,7 +460,7 @@ def _wheels_for(board: "JetpackRow", tables: "Tables") -> str:
     """Return which PyTorch was made for a JetPack, in one sentence."""
     from gpucheck.tables.jetson import JetsonWheels  # noqa: PLC0415
 
-    wheels = tables.get(JetsonWheels).for_jetpack(board.jetpack)
+    wheels = tables.get(JetsonWheels).for_l4t(board.l4t)
     if not wheels:
         return say(
             "The tables know no PyTorch that was made for JetPack {jetpack}.", jetpack=board.jetpack

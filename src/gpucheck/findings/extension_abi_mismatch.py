@@ -23,6 +23,8 @@ need with those that the installed torch has. A package is reported only in thes
   ``libtorch_cuda.so``.
 - A file needs the CUDA libraries of another major release, and the loader would not find them. If
   both releases are installed and found, nothing is wrong.
+- No file was seen, as of a described machine, but the release is PyPI's, whose wheel is known to be
+  for another major release of CUDA than this torch.
 - A file needs a DLL of the Visual C++ runtime that is nowhere on this Windows machine.
 - All files of the package have the tag of another Python in their names.
 
@@ -40,6 +42,7 @@ from gpucheck.advice.extension_install import ExtensionFixes
 from gpucheck.advice.target_python import COMPANIONS
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.extension_packages import CompiledPackage, ExtensionPackages
+from gpucheck.derived.wheels import OtherCuda, WheelsOfPypi
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, also, or_else
 from gpucheck.facts.torch import Interpreter, TorchBuild
@@ -54,6 +57,7 @@ RULE = Rule(
     family="torch",
     suppressed_by=("torch-missing", "torch-mixed-install", "torch-cpu-only", "torch-import-broken"),
     compat_keys=(
+        "packages",
         "extension.name",
         "extension.built_with_cuda",
         "extension.code",
@@ -73,10 +77,13 @@ def check(
     faults: ExtensionFaults,
     advice: ExtensionFixes,
     again: TorchAgain,
+    named: WheelsOfPypi,
 ) -> Judgement:
     """Look at every compiled package except torch's companions."""
     if torch.installed is False:
         return NotApplicable(say("torch is not installed"))
+    if (wheel := named.for_other_cuda()) is not None:
+        return _of_other_cuda(wheel, torch, advice)
     every = [package for package in packages.all() if package.name not in _ELSEWHERE]
     judged = [package for package in every if package.for_torch]
     found = [(package, fault) for package in every if (fault := faults.of(package)) is not None]
@@ -92,6 +99,20 @@ def check(
         return _of_other_python(foreign, interpreter, advice)
     if found:
         return _hit(found, advice, again)
+    return _compatible(judged, every, packages, faults)
+
+
+def _compatible(
+    judged: list[CompiledPackage],
+    every: list[CompiledPackage],
+    packages: ExtensionPackages,
+    faults: ExtensionFaults,
+) -> Judgement:
+    """Say what fits torch.
+
+    Raises:
+        UnknownFactError: not everything was examined.
+    """
     if left_out := packages.left_out():
         raise UnknownFactError("extensions.left_out", left_out)
     for package in judged:
@@ -102,6 +123,23 @@ def check(
         return NotApplicable(_with_others(none, every))
     fits = say("compatible with torch and CUDA: {names}", names=_names(judged))
     return Fine(_with_others(fits, every))
+
+
+def _of_other_cuda(wheel: OtherCuda, torch: TorchBuild, advice: ExtensionFixes) -> Hit:
+    return Hit(
+        headline=say(
+            "{package} {version} of PyPI was built for CUDA {theirs}, but torch {torch} brings "
+            "CUDA {cuda}",
+            package=wheel.package,
+            version=wheel.version,
+            theirs=wheel.cuda,
+            torch=torch.version,
+            cuda=torch.cuda,
+        ),
+        evidence=(wheel.fact, "torch.cuda"),
+        fixes=(advice.for_cuda(wheel.package, wheel.version, wheel.platform),),
+        confidence=Confidence.LIKELY,
+    )
 
 
 def _why_open(package: CompiledPackage, fact: str) -> str:

@@ -43,6 +43,8 @@ RULE = Rule(
 _OF_SYSTEM = ("GLIBC_", "GLIBCXX_", "CXXABI_", "GCC_")
 # PEP 600: the oldest glibc that a wheel runs with.
 _MANYLINUX = r"manylinux_([0-9]{1,3})_([0-9]{1,3})_"
+# The versions that PyTorch gives its releases; whoever builds one usually adds a part of their own.
+_OF_PYTORCH = r"[0-9]{1,3}(?:\.[0-9]{1,3}){2}(?:\+(?:cpu|cu[0-9]{2,4}))?"
 
 
 @RULE.check
@@ -142,11 +144,15 @@ def _telling(lack: tuple[int, MissingVersion]) -> tuple[bool, int, tuple[int, ..
 
 
 def _on_musl(torch: TorchBuild) -> Judgement:
-    if "manylinux" not in known(torch.wheel_tag, "torch.wheel_tag"):
+    """Judge a build that pip installed: every wheel that PyTorch publishes is for glibc."""
+    tag = torch.wheel_tag
+    if tag is None and not re.fullmatch(_OF_PYTORCH, torch.version or ""):
+        known(tag, "torch.wheel_tag")
+    if tag is not None and "manylinux" not in tag:
         return Fine(say("this build was not made for glibc"))
     return Hit(
         headline=say("This system has musl as its C library; PyTorch's wheels need glibc"),
-        evidence=("system.libc", "torch.wheel_tag"),
+        evidence=("system.libc", "torch.version" if tag is None else "torch.wheel_tag"),
         fixes=(
             Fix(text=say("Use a system or an image with glibc, such as Debian instead of Alpine.")),
         ),

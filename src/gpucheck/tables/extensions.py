@@ -37,7 +37,9 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     too little to recommend its release. `from_source`: PyPI has the source, whose setup needs the
     installed torch. `requires` are its requirements of other packages that pin what others pin.
     `pypi_build` is the build of torch for which the wheel on PyPI was compiled, and
-    `torch_index_builds` those that PyTorch's own index has a wheel for.
+    `torch_index_builds` those that PyTorch's own index has a wheel for; `named_by_build`: the
+    version there says so (0.16.0+cu126), and that of PyPI has no such part. A release whose wheels
+    for one platform differ in this has a row for each.
     """
 
     package: Words
@@ -55,15 +57,25 @@ class ExtensionRow(Row, frozen=True, tag_field="kind", tag="release"):
     requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
     pypi_build: Build | None = None
     torch_index_builds: tuple[Build, ...] = ()
+    named_by_build: bool = False
+
+    def local_for(self, build: str) -> str | None:
+        """Return what a version needs to be the wheel for a build of torch: "+cu126".
+
+        "" if it is PyPI's own, None if no such wheel is known.
+        """
+        if not self.is_for_other_cuda_on_pypi(major_of(build)):
+            return ""
+        return f"+{build}" if self.named_by_build and build in self.torch_index_builds else None
 
     def build_for(self, cuda: str) -> str:
         """Return the build of torch whose index has this release for a CUDA major; "" if none."""
-        builds = [build for build in self.torch_index_builds if _major_of(build) == cuda]
+        builds = [build for build in self.torch_index_builds if major_of(build) == cuda]
         return max(builds, default="")
 
     def is_for_other_cuda_on_pypi(self, cuda: str) -> bool:
         """Whether PyPI's wheel is known to be for another CUDA major than this one."""
-        return self.pypi_build is not None and _major_of(self.pypi_build) != cuda
+        return self.pypi_build is not None and major_of(self.pypi_build) != cuda
 
 
 class ExtensionWheelsRow(Row, frozen=True, tag_field="kind", tag="wheels"):
@@ -100,6 +112,12 @@ class Extensions(Table, frozen=True):
         """Return the row of a release such as xformers 0.0.30, without a local part (+cu126)."""
         return self._by_release.get((_plain(package), version.partition("+")[0]))
 
+    def wheel(self, package: str, version: str, platform: str) -> ExtensionRow | None:
+        """Return the row of a release with wheels for a platform; None if there is none."""
+        plain, public = _plain(package), version.partition("+")[0]
+        rows = (row for row in self._releases() if platform in row.platforms)
+        return next((r for r in rows if _plain(r.package) == plain and r.version == public), None)
+
     def fits_torch(self, package: str, version: str, torch: str) -> bool | None:
         """Return whether a release's metadata admits a torch; None if it names none."""
         row = self.release(package, version)
@@ -118,7 +136,8 @@ class Extensions(Table, frozen=True):
         """Return the releases of a package in the table whose metadata admits a torch."""
         plain = _plain(package)
         rows = [row for row in self._releases() if _plain(row.package) == plain]
-        return tuple(r.version for r in rows if self.fits_torch(package, r.version, torch))
+        fitting = (r.version for r in rows if self.fits_torch(package, r.version, torch))
+        return tuple(dict.fromkeys(fitting))
 
     def of_package(self, package: str) -> list[ExtensionRow]:
         """Return the releases of a package that can be recommended, the newest first."""
@@ -183,7 +202,7 @@ class Extensions(Table, frozen=True):
         return [row for row in self.rows if isinstance(row, ExtensionRow)]
 
 
-def _major_of(build: str) -> str:
+def major_of(build: str) -> str:
     """Return the CUDA major of a build: 13 of cu130."""
     return build.removeprefix("cu")[:-1]
 

@@ -2,6 +2,7 @@
 
 from typing import Annotated, ClassVar
 
+import msgspec
 from msgspec import Meta
 
 from gpucheck.tables.base import (
@@ -9,6 +10,8 @@ from gpucheck.tables.base import (
     CapabilityText,
     Library,
     Line,
+    Project,
+    Requirement,
     Row,
     Table,
     VersionText,
@@ -72,8 +75,9 @@ class JetsonWheelRow(Row, frozen=True):
     """A wheel for Jetson: the torch release, the JetPack and Linux for Tegra releases it is for.
 
     `python` is missing if the source does not name it. A wheel that pip can install has the address
-    of its `index`, its `cuda` and the compute capabilities that it has code for. `lacking` are the
-    libraries that it needs and that no JetPack brings.
+    of its `index` or of the `wheel` itself, its `cuda` and the compute capabilities that it has
+    code for. `lacking` are the libraries that it needs and that no JetPack brings, `requires` what
+    pip has to install with it.
     """
 
     torch: VersionText
@@ -83,7 +87,9 @@ class JetsonWheelRow(Row, frozen=True):
     cuda: Line | None = None
     compute_capabilities: tuple[CapabilityText, ...] = ()
     index: Address | None = None
+    wheel: Address | None = None
     lacking: tuple[Library, ...] = ()
+    requires: dict[Project, Requirement] = msgspec.field(default_factory=dict)
 
 
 class JetsonWheels(Table, frozen=True):
@@ -92,13 +98,11 @@ class JetsonWheels(Table, frozen=True):
     name: ClassVar[str] = "jetson_wheels"
     rows: tuple[JetsonWheelRow, ...]
 
-    def for_jetpack(self, jetpack: str) -> tuple[JetsonWheelRow, ...]:
-        """Return the wheels of a JetPack release; empty if the table has none."""
-        return tuple(row for row in self.rows if jetpack in row.jetpack)
-
     def for_l4t(self, l4t: str) -> tuple[JetsonWheelRow, ...]:
         """Return the wheels of a Linux for Tegra release; empty if the table has none."""
         wanted = parse(l4t)
-        if wanted is None:
-            return ()
-        return tuple(row for row in self.rows if any(is_l4t(name, wanted) for name in row.l4t))
+        return tuple(
+            row
+            for row in self.rows
+            if l4t in row.l4t or (wanted and any(is_l4t(name, wanted) for name in row.l4t))
+        )

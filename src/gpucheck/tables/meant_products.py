@@ -25,6 +25,25 @@ _GENERATION = re.compile(r"[1-9][0-9]{2}[05]")
 _VARIANTS = ("ti", "super", "d", "laptop", "gpu", "max", "q")
 _LONGEST = 100  # the longest product name in the tables has 55 characters
 _SHORTEST = 2  # chosen: one letter is part of any name; T4 and L4 have two
+_START_PAGE = "https://pytorch.org/get-started/locally/"
+_OTHER_VENDORS = (
+    (
+        "AMD",
+        say("PyTorch's builds for ROCm run on those that ROCm supports"),
+        r"\b(?:amd|ati|radeon|instinct|firepro|rx ?[0-9]{3,4}|mi[0-9]{2,3}[ax]?)\b",
+    ),
+    (
+        "Intel",
+        say("PyTorch's builds for XPU run on the newer ones"),
+        r"\b(?:intel|arc|iris|gaudi)\b",
+    ),
+    (
+        "Apple",
+        say("PyTorch's build for macOS uses it as the device mps"),
+        r"\bapple\b|\Am[1-9](?: (?:pro|max|ultra))?\Z",
+    ),
+)
+"""GPUs that people name although CUDA does not run on them: the builds, words of the names."""
 
 Named = dict[str, str]
 """Names of products with their compute capabilities."""
@@ -97,6 +116,21 @@ def may_be_newer(name: str, tables: Tables) -> bool:
         default=0,
     )
     return 0 < newest < int(numbers[0][:2])
+
+
+def of_other_vendor(name: str) -> str:
+    """Return that a name is that of a GPU of AMD, Intel or Apple; "" if it is none of these."""
+    for vendor, builds, words in _OTHER_VENDORS:
+        if re.search(words, name[:_LONGEST].strip(), re.IGNORECASE):
+            return say(
+                "{name} is a GPU of {vendor}, and gpucheck judges those of NVIDIA only. {builds}: "
+                "{page}",
+                name=name[:_LONGEST],
+                vendor=vendor,
+                builds=builds,
+                page=_START_PAGE,
+            )
+    return ""
 
 
 def unlisted(name: str, tables: Tables) -> str:
