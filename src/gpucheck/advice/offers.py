@@ -21,7 +21,6 @@ from gpucheck.tables.versions import at_least, capability_numbers, numbers, pars
 Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
-_UNIFIED = (13, 2)  # pytorch pull request 186285, by NVIDIA: SBSA binaries on Jetson from here on
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -75,12 +74,6 @@ class Situation(Struct, frozen=True, kw_only=True):
     channel: Channel = "pip"
     companions: tuple[str, ...] = ()
     l4t: str | None = None
-
-    @property
-    def is_unified(self) -> bool:
-        """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
-        cuda = parse(self.driver_cuda)
-        return cuda is not None and at_least(cuda, _UNIFIED)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -171,6 +164,12 @@ class Offers:
                 and fits_gpus(self.tables, row, machine) is Runs.CUBIN
             )
         return self._code[key]
+
+    def is_unified(self, situation: Situation) -> bool:
+        """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
+        have = parse(situation.driver_cuda)
+        first = parse(self.tables.get(CubinRules).unified_from)
+        return have is not None and first is not None and at_least(have, first)
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""

@@ -116,8 +116,8 @@ class CubinRules(Table, frozen=True):
     def how(self, code: str, capability: str, build_cuda: str | None) -> Runs | None:
         """Return how `code` ("sm_86", "sm_90a", "compute_90") runs on a GPU ("8.9").
 
-        `build_cuda` is the CUDA version the code was built with: from 13.2 on the code for 8.0 runs
-        on 8.7 too. None if the answer depends on something unknown. This does not consider whether
+        `build_cuda` is the CUDA version the code was built with: from ``unified_from`` on the code
+        for 8.0 runs on 8.7 too. None if the answer depends on something unknown. This does not consider whether
         the driver supports the PTX version.
         """
         if len(code) > _LONGEST or len(build_cuda or "") > _LONGEST:
@@ -163,13 +163,24 @@ class CubinRules(Table, frozen=True):
     ) -> Runs | None:
         """Return what ``covers`` does, but None if only the rules of the newest CUDA say yes.
 
-        From CUDA 13.2 on torch counts the code for 8.0 as running on Orin (8.7); nobody has
+        From ``unified_from`` on torch counts the code for 8.0 as running on Orin (8.7); nobody has
         confirmed that PyTorch's wheels for servers work there.
         """
         best = self.covers(arch_list, capability, build_cuda)
         if best is Runs.CUBIN and self.covers(arch_list, capability, None) is not Runs.CUBIN:
             return None
         return best
+
+    @cached_property
+    def unified_from(self) -> str | None:
+        """The first CUDA with which code for servers counts on Jetson boards; None: with none.
+
+        These are the only rules that depend on the CUDA of a build (torch's
+        ``DEVICE_REQUIREMENT_POST_JETSON_SBSA_UNIFICATION``).
+        """
+        return min(
+            (row.build_from for row in self.rows if row.build_from), key=numbers, default=None
+        )
 
     def _foreign_a_target(
         self,
