@@ -117,8 +117,8 @@ class CubinRules(Table, frozen=True):
         """Return how `code` ("sm_86", "sm_90a", "compute_90") runs on a GPU ("8.9").
 
         `build_cuda` is the CUDA version the code was built with: from ``unified_from`` on the code
-        for 8.0 runs on 8.7 too. None if the answer depends on something unknown. This does not consider whether
-        the driver supports the PTX version.
+        for 8.0 runs on 8.7 too. None if the answer depends on something unknown. This does not
+        consider whether the driver supports the PTX version.
         """
         if len(code) > _LONGEST or len(build_cuda or "") > _LONGEST:
             return None  # no code, and nothing to keep
