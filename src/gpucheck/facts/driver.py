@@ -323,7 +323,10 @@ class KernelLog(Section, frozen=True, kw_only=True):
     xids: list[XidEvent] | None = None
     """Oldest first; the newest 20 of the same Xid on the same GPU."""
     sxids: list[SxidEvent] | None = None
-    """Oldest first; the newest 20 of the same SXid of the same NVSwitch."""
+    """Oldest first; the newest 20 of the same SXid of the same NVSwitch.
+
+    Before them stand those that only the Fabric Manager's own log has of this boot.
+    """
     fallen_off_bus: list[str] | None = None
     """PCI addresses of GPUs that have fallen off the bus according to the log."""
     nvrm: list[str] | None = None

@@ -1,6 +1,7 @@
 """Reads single messages of the kernel log: Xids, SXids, lost GPUs, processes killed for memory."""
 
 import re
+from datetime import datetime, timezone
 
 import msgspec
 
@@ -24,6 +25,9 @@ _SXID_OF_MANAGER = (
     r"detected NVSwitch (?P<called>non-fatal|fatal) error (?P<sxid>\d{4,6}) on "
     r"(?P<where>[^\n]{0,160}?)(?: port (?P<link>\d{1,3}))?\s*$"
 )
+# [Jul 09 2024 18:14:07] [ERROR] [tid 12727] ...; the clock has no zone.
+_MANAGER_LINE = r"\[([A-Z][a-z]{2}) ([0-9]{1,2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2})\] (.*)"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ADDRESS = (
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})"
     r"(?:\.([0-7]))?(?![0-9A-Fa-f])"
@@ -103,6 +107,27 @@ def split_journal(text: str) -> list[Record]:
 def split_dmesg(text: str) -> list[Record]:
     """Split ``dmesg``: ``[seconds] message``, with the caller after the time in some kernels."""
     return _split(text, _DMESG_LINE)
+
+
+def split_manager_log(text: str) -> list[Record]:
+    """Split the Fabric Manager's log: ``[Jul 09 2024 18:14:07] message``.
+
+    The seconds are those since 1970 if its clock has the time of UTC. Lines without a time are left
+    out.
+    """
+    pattern = re.compile(_MANAGER_LINE)
+    records = []
+    for line in text.split("\n"):
+        found = pattern.match(line)
+        if found is None or found[1] not in _MONTHS:
+            continue
+        year, month, rest = int(found[3]), _MONTHS.index(found[1]) + 1, found.group(2, 4, 5, 6)
+        try:
+            at = datetime(year, month, *map(int, rest), tzinfo=timezone.utc)
+        except ValueError:  # a day or an hour that there is not
+            continue
+        records.append(Record(at.timestamp(), found[7]))
+    return records
 
 
 def _split(text: str, form: str) -> list[Record]:

@@ -1,4 +1,4 @@
-"""The messages about GPUs in the kernel log, if this user may read it."""
+"""The messages about GPUs in the kernel log, if this user may read it, and the Fabric Manager's."""
 
 import math
 from collections.abc import Callable
@@ -10,6 +10,7 @@ from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import Host
+from gpucheck.probes.driver.reading import manager_log
 from gpucheck.probes.system.reading.platform import not_linux
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -62,9 +63,16 @@ def collect(host: Host) -> KernelLog:
     if problems := not_linux(host):
         return KernelLog(problems=problems)
     log = _records(host)
-    if log.value is None:
-        return KernelLog(problems={"*": log.complaint})
     uptime = host.line("/proc/uptime").map(_uptime)
+    of_manager = [
+        _of_switch(sxid, ago, manager_log.PATH) for sxid, ago in manager_log.sxids(host, uptime)
+    ]
+    if log.value is None:
+        return KernelLog(
+            sxids=_newest_of_each(of_manager, _same_sxid) or None,  # its silence proves nothing
+            sources={"sxids": manager_log.PATH} if of_manager else {},
+            problems={"*": log.complaint},
+        )
     xids: list[XidEvent] = []
     sxids: list[SxidEvent] = []
     nvrm: list[str] = []
@@ -75,7 +83,7 @@ def collect(host: Host) -> KernelLog:
         if xid := messages.parse_xid(record.text):
             xids.append(_event(xid, record, uptime, log.source))
         elif sxid := messages.parse_sxid(record.text):
-            sxids.append(_of_switch(sxid, record, uptime, log.source))
+            sxids.append(_of_switch(sxid, _ago(record, uptime), log.source))
         elif messages.speaks_of_driver(record.text):
             nvrm.append(messages.without_uuids(record.text))
         elif limit := messages.parse_reached_limit(record.text):
@@ -83,9 +91,11 @@ def collect(host: Host) -> KernelLog:
         elif kill := messages.parse_oom_kill(record.text):
             own = _is_around(host, limits.pop(kill.pid, ""))
             kills[kill.pid] = _kill(kill, own, record, uptime, log.source)
+    in_both = {_same_sxid(event) for event in sxids}
+    sxids[:0] = [event for event in of_manager if _same_sxid(event) not in in_both]
     return KernelLog(
         xids=_newest_of_each(xids, lambda event: (event.xid, event.pci_address)),
-        sxids=_newest_of_each(sxids, lambda event: (event.sxid, event.pci_address)),
+        sxids=_newest_of_each(sxids, _same_sxid),
         fallen_off_bus=off_bus,
         nvrm=nvrm[-_MOST_NVRM:],
         oom_kills=list(kills.values())[-_MOST_KILLS:],
@@ -146,9 +156,11 @@ def _event(
     )
 
 
-def _of_switch(
-    sxid: messages.Sxid, record: messages.Record, uptime: Answer[float], source: str
-) -> SxidEvent:
+def _same_sxid(event: SxidEvent) -> object:
+    return event.sxid, event.pci_address
+
+
+def _of_switch(sxid: messages.Sxid, ago: Answer[float], source: str) -> SxidEvent:
     notes = Notes()
     notes.known("*", source)
     for field in ("pci_address", "link", "fatal"):
@@ -160,7 +172,7 @@ def _of_switch(
         link=sxid.link,
         fatal=sxid.fatal,
         message=sxid.message,
-        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        seconds_ago=notes.take("seconds_ago", ago),
         sources=notes.sources,
         problems=notes.problems,
     )
