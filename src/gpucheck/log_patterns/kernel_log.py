@@ -121,9 +121,10 @@ def split_manager_log(text: str) -> list[Record]:
         found = pattern.match(line)
         if found is None or found[1] not in _MONTHS:
             continue
-        year, month, rest = int(found[3]), _MONTHS.index(found[1]) + 1, found.group(2, 4, 5, 6)
+        year, month = int(found[3]), _MONTHS.index(found[1]) + 1
+        day, hour, minute, second = (int(found[at]) for at in (2, 4, 5, 6))
         try:
-            at = datetime(year, month, *map(int, rest), tzinfo=timezone.utc)
+            at = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
         except ValueError:  # a day or an hour that there is not
             continue
         records.append(Record(at.timestamp(), found[7]))

@@ -1,7 +1,7 @@
 """Compilers: the GPUs for which an nvcc makes code, where code runs, and the C++ compilers."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
@@ -40,15 +40,19 @@ class ToolkitTargets(Table, frozen=True):
     name: ClassVar[str] = "toolkit_targets"
     rows: tuple[TargetsRow, ...]
 
-    def targets(self, cuda: str) -> tuple[str, ...] | None:
-        """Return all targets of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
+    def row(self, cuda: str) -> TargetsRow | None:
+        """Return the row of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
         wanted = parse(cuda)
         if wanted is None or len(wanted) == 1:
             return None
         rows = [row for row in self.rows if numbers(row.cuda) == wanted[:2]]
         exact = [row for row in rows if compare(numbers(row.nvcc), wanted) == 0]
-        found = (exact or rows)[:1]
-        return found[0].targets + found[0].specific_targets if found else None
+        return next(iter(exact or rows), None)
+
+    def targets(self, cuda: str) -> tuple[str, ...] | None:
+        """Return all targets of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
+        row = self.row(cuda)
+        return None if row is None else row.targets + row.specific_targets
 
     def accepts(self, cuda: str, code: str) -> bool | None:
         """Return whether nvcc accepts a code such as sm_86, compute_90 or sm_100f."""
@@ -138,6 +142,11 @@ class CubinRules(Table, frozen=True):
         if parsed.suffix == "a" and parsed.target != device:
             return self._foreign_a_target(parsed, device, build_cuda)
         return self._cubin(parsed.target, device, build_cuda)
+
+    def of(self, codes: Iterable[str]) -> tuple[CubinRow, ...]:
+        """Return the rows of these codes ("sm_86"); a code of the general rule has none."""
+        named = {*codes}
+        return tuple(row for row in self.rows if row.code in named)
 
     def covers(
         self,
