@@ -43,6 +43,12 @@ _LIMIT = (
     r"task_memcg=[^\n]{0,1000},pid=(?P<pid>\d{1,10}),"
 )
 """The line before that of a kill, since Linux 5.0: whose limit was reached."""
+# mlx5: "ens1f0np0: Link down"; ixgbe, ice, bnxt: "eth0: NIC Link is Down"; igb: "eth0: igb: eth0
+# NIC Link is Down". A name has 15 characters at most (Linux, IFNAMSIZ).
+_LINK_OF_NETWORK = (
+    r"(?P<interface>[A-Za-z0-9._-]{1,15}): (?:[a-z0-9_]{1,16}: (?P=interface) )?(?:NIC )?"
+    r"[Ll]ink (?:is )?(?P<state>[Uu]p|[Dd]own)\b"
+)
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79  # the GPU has fallen off the bus
 # With -o short-monotonic, as the probe asks for it.
@@ -183,6 +189,12 @@ def parse_reached_limit(text: str) -> tuple[int, str] | None:
     """Parse the kernel's line about a group at its limit: who is killed for it, and the group."""
     found = re.search(_LIMIT, text) if text.startswith("oom-kill:") else None
     return (int(found["pid"]), found["group"]) if found is not None else None
+
+
+def parse_link(text: str) -> tuple[str, bool] | None:
+    """Parse a driver's line about the link of a network interface: its name, whether it is up."""
+    found = re.search(_LINK_OF_NETWORK, text) if "ink " in text else None
+    return (found["interface"], found["state"].lower() == "up") if found is not None else None
 
 
 def speaks_of_driver(text: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.driver import KernelLog, OomKill, SxidEvent, XidEvent
+from gpucheck.facts.driver import KernelLog, LostLink, OomKill, SxidEvent, XidEvent
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
@@ -48,6 +48,7 @@ _MOST_ALIKE = 20
 """Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
 _Event = TypeVar("_Event", XidEvent, SxidEvent)
 _MOST_KILLS = 50  # chosen likewise
+_MOST_LINKS = 50  # likewise: a host of containers has hundreds of interfaces
 _FASTEST, _TOLERANCE = 1.0005, 1.0
 """NTP corrects the clock of the uptime by at most this, and never that of the log."""
 
@@ -99,6 +100,7 @@ def collect(host: Host) -> KernelLog:
         fallen_off_bus=off_bus,
         nvrm=nvrm[-_MOST_NVRM:],
         oom_kills=list(kills.values())[-_MOST_KILLS:],
+        lost_links=_lost_links(log.value, uptime, log.source),
         sources={"*": log.source},
     )
 
@@ -194,6 +196,37 @@ def _kill(
         scope=kill.scope,
         in_own_group=notes.take("in_own_group", own) if is_limit else False,
         seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _lost_links(
+    records: list[messages.Record], uptime: Answer[float], source: str
+) -> list[LostLink]:
+    """Return the interfaces that lost their link and have none since, as the drivers say."""
+    lost: dict[str, messages.Record] = {}
+    had_link: set[str] = set()
+    for record in records:
+        interface, is_up = messages.parse_link(record.text) or ("", False)
+        if is_up:
+            had_link.add(interface)
+            lost.pop(interface, None)
+        elif interface:
+            lost.setdefault(interface, record)
+    return [
+        _lost_link(interface, interface in had_link, _ago(record, uptime), source)
+        for interface, record in [*lost.items()][-_MOST_LINKS:]
+    ]
+
+
+def _lost_link(interface: str, was_up: bool, ago: Answer[float], source: str) -> LostLink:  # noqa: FBT001
+    notes = Notes()
+    notes.known("*", source)
+    return LostLink(
+        interface=interface,
+        was_up=was_up,
+        seconds_ago=notes.take("seconds_ago", ago),
         sources=notes.sources,
         problems=notes.problems,
     )
