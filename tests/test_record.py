@@ -25,6 +25,8 @@ UUID = "GPU-8f2c1c55-0b8d-4c39-9d2b-7f3f4c1e5a90"
 LOG: dict[str, dict[str, Any]] = {
     "files": {
         "/dev/kmsg": b"6,1,5,-;NVRM: Xid (PCI:0000:01:00): 79\n6,2,6,-;usb disk of alice\n",
+        "/proc/stat": b"cpu 1 2\nbtime 9\nprocesses 3\n",
+        "/var/log/fabricmanager.log": b"[INFO] alice\n[ERROR] detected NVSwitch fatal error 1\n",
         "/etc/group": b"video:x:44:alice,bob\n",
         "/proc/cmdline": b"root=UUID=1 quiet\n",
         "/home/alice/v/version.py": b"alice's",
@@ -108,6 +110,9 @@ def test_nothing_private_remains_and_the_rest_replays(tmp_path: Path) -> None:
     assert b"usb disk" not in kept
     assert b"root=UUID" not in kept
     assert host.read("/dev/kmsg").value == "6,1,5,-;NVRM: Xid (PCI:0000:01:00): 79\n"
+    manager = host.read_end("/var/log/fabricmanager.log")
+    assert manager.value == b"[ERROR] detected NVSwitch fatal error 1\n"
+    assert host.read("/proc/stat").value == "btime 9\n"
     assert host.read("/etc/group").value == "video:x:44:\n"
     assert host.read("/home/user1/v/version.py").value == "user1's"
     assert host.real_path("/home/user1/v").value == "/home/user1/v"

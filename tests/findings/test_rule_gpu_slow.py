@@ -82,6 +82,7 @@ def test_alone_it_is_compared_with_what_was_published_and_never_accused(
     if isinstance(found, Hit):
         assert found.confidence is Confidence.POSSIBLE
         assert "of the highest rate that was published for this board" in found.headline
+        assert [fact for fact, _row in found.rows] == [*found.evidence]
     else:
         assert isinstance(found, Fine)
         assert "that was published" in found.reason

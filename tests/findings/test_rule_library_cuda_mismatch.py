@@ -99,6 +99,7 @@ def test_a_package_that_has_the_cuda_in_its_name() -> None:
     )
     assert "pip uninstall -y cupy-cuda12x" in commands(answer)
     assert "pip install cupy-cuda13x" in commands(answer)
+    assert [(fact, row.source != ()) for fact, row in answer.rows] == [(answer.evidence[0], True)]
 
 
 def test_several_packages_are_told_together() -> None:

@@ -64,6 +64,7 @@ def test_a_huge_file_is_read_up_to_the_limit(tmp_path: Path) -> None:
     "read",
     [
         lambda host, path: host.read_bytes(path).value,
+        lambda host, path: host.read_end(path).value,
         lambda host, path: host.read_ranges(path, [(0, 9)]).value[0],
         lambda host, path: host.find_in_file(path, b"a").value[0],
     ],
@@ -85,6 +86,24 @@ def test_on_windows_a_file_is_read_as_it_is(
     (tmp_path / "file").write_bytes(b"a\r\n\x1ab")
     assert read(host, str(tmp_path / "file")) == b"a\r\n\x1ab"
     assert [flag & BINARY for flag in flags] == [BINARY]
+
+
+def test_the_end_of_a_log_is_read_up_to_the_limit(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        out.truncate(1 << 40)
+        out.seek(0, os.SEEK_END)
+        out.write(b"the end")
+    assert LiveHost().read_end(str(log), 9).value == b"\0\0the end"
+    assert LiveHost(str(tmp_path)).read_end("/log", 3).value == b"end"
+    log.write_bytes(b"short")
+    assert LiveHost().read_end(str(log), 9).value == b"short"
+    assert LiveHost().read_end(str(tmp_path / "none")).missing
+    os.mkfifo(tmp_path / "pipe")
+    for other in ("/dev/null", str(tmp_path), str(tmp_path / "pipe")):
+        answer = LiveHost().read_end(other)
+        assert answer.value is None
+        assert answer.problem
 
 
 def test_a_fifo_does_not_block(tmp_path: Path) -> None:

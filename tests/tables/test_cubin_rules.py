@@ -2,6 +2,7 @@
 
 import pytest
 from each import each
+from msgspec import structs
 
 from gpucheck.tables import Tables
 from gpucheck.tables.compilers import CubinRules, Runs
@@ -77,3 +78,17 @@ def test_runs_tells_yes_no_and_unknown_apart(rules: CubinRules) -> None:
     assert rules.runs("compute_80", "9.0", "12.4") is True
     assert rules.runs("sm_86", "8.0", "12.4") is False
     assert rules.runs("gfx90a", "9.0", "12.4") is None
+
+
+def test_from_which_cuda_on_boards_take_code_for_servers(rules: CubinRules) -> None:
+    first = rules.unified_from
+    assert first == "13.2"
+    assert rules.covers(["sm_80"], "8.7", first) is Runs.CUBIN
+    older = (row for row in rules.rows if row.build_from is None)
+    assert structs.replace(rules, rows=tuple(older)).unified_from is None
+
+
+def test_the_newest_of_several_rules_is_not_the_first(rules: CubinRules) -> None:
+    later = tuple(structs.replace(row, build_from="13.10") for row in rules.rows if row.build_from)
+    both = structs.replace(rules, rows=later + rules.rows)
+    assert both.unified_from == "13.2"

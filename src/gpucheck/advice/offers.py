@@ -22,7 +22,6 @@ Limit = Literal["torch", "python", "driver", "glibc", "companions"]
 Channel = Literal["pip", "conda-forge"]
 CHANNEL: Final = "conda-forge"
 _LONGEST_SHOWN = 80  # chosen: a refusal stays one sentence, whatever was typed
-_UNIFIED = (13, 2)  # pytorch pull request 186285, by NVIDIA: SBSA binaries on Jetson from here on
 LIMITS: tuple[Limit, ...] = ("python", "driver", "torch", "glibc", "companions")
 
 
@@ -76,12 +75,6 @@ class Situation(Struct, frozen=True, kw_only=True):
     channel: Channel = "pip"
     companions: tuple[str, ...] = ()
     l4t: str | None = None
-
-    @property
-    def is_unified(self) -> bool:
-        """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
-        cuda = parse(self.driver_cuda)
-        return cuda is not None and at_least(cuda, _UNIFIED)
 
 
 class Offer(Struct, frozen=True, kw_only=True):
@@ -185,9 +178,11 @@ class Offers:
             )
         return self._code[key]
 
-    def oldest(self) -> str | None:
-        """Return the oldest release whose GPU code is known: of older ones nothing can be said."""
-        return self.tables.get(TorchBuilds).oldest(self.platform)
+    def is_unified(self, situation: Situation) -> bool:
+        """Whether the system has one CUDA for servers and boards, as JetPack 7.2 has on Orin."""
+        have = parse(situation.driver_cuda)
+        first = parse(self.tables.get(CubinRules).unified_from)
+        return have is not None and first is not None and at_least(have, first)
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""

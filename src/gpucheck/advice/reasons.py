@@ -14,6 +14,7 @@ from gpucheck.advice.offers import (
 )
 from gpucheck.language import Sentence, any_of, in_series, in_turn, listed, phrase, say, say_many
 from gpucheck.tables.base import HOW_TO_RENEW
+from gpucheck.tables.compilers import CubinRules
 from gpucheck.tables.driver import DriverBranches, DriverSupport, Drives
 from gpucheck.tables.gpus import GpuArchitectures, GpuProducts
 from gpucheck.tables.jetson import Jetpacks
@@ -131,7 +132,8 @@ class Reasons:
 
     def newer_jetpack(self) -> tuple[str, ...]:
         """Say which JetPack would allow the builds for ARM servers; empty if none would."""
-        row = self._offers.tables.get(Jetpacks).first_with("13.2")
+        first = self._offers.tables.get(CubinRules).unified_from
+        row = self._offers.tables.get(Jetpacks).first_with(first) if first else None
         cards = self._situation.cards
         if row is None or not all(
             any(

@@ -173,7 +173,7 @@ class _Search:
     def _with_code(self, cards: Collection[Card]) -> frozenset[Offer]:
         """Return the offers with code for all of these GPUs."""
         found = frozenset(self._all)
-        unified = self._situation.is_unified
+        unified = self._offers.is_unified(self._situation)
         for card in cards:
             found &= self._offers.with_code_for(card.capability, unified=unified)
         return found

@@ -7,7 +7,7 @@ import msgspec
 
 from gpucheck.derived.base import Derived
 from gpucheck.facts.selftests import LONG_ENOUGH, SelfTest, SelfTests
-from gpucheck.tables.gpus import GpuRates
+from gpucheck.tables.gpus import GpuRates, RateRow
 
 # The rates of GPUs in the self-tests, beside others of their model and beside published ones.
 
@@ -90,6 +90,7 @@ class Published(msgspec.Struct, frozen=True):
     model: str
     value: float
     best: float
+    row: RateRow
 
     @property
     def share(self) -> float:
@@ -122,8 +123,8 @@ class BoardRates(Derived):
                 ),
                 None,
             )
-            if result.status == "passed" and best and value is not None:
-                found.append(Published(path, result.device, model, value, best))
+            if result.status == "passed" and row is not None and best and value is not None:
+                found.append(Published(path, result.device, model, value, best, row))
         return found
 
 

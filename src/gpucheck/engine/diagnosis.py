@@ -246,7 +246,9 @@ def _united(
         headline=first.headline,
         evidence=evidence,
         fixes=fixes,
-        table_sources=table_sources(rule, evidence, snapshot, tables),
+        table_sources=table_sources(
+            rule, evidence, [row for claim in claims for row in claim.hit.rows], snapshot, tables
+        ),
     )
     weights = [claim.weight for claim in claims if claim.weight is not None]
     return _Found(rule, finding, max(weights, default=None))

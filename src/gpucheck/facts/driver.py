@@ -314,6 +314,16 @@ class OomKill(Facts, frozen=True, kw_only=True):
     """Includes time during which the machine was suspended."""
 
 
+class LostLink(Facts, frozen=True, kw_only=True):
+    """A network interface that lost its link and has not had one since."""
+
+    interface: Annotated[str | None, Private("setting")] = None
+    was_up: bool | None = None
+    """Whether the log shows that it had one before."""
+    seconds_ago: float | None = None
+    """Includes time during which the machine was suspended."""
+
+
 class KernelLog(Section, frozen=True, kw_only=True):
     """Messages since this boot, as far as the log's buffer reaches."""
 
@@ -323,9 +333,14 @@ class KernelLog(Section, frozen=True, kw_only=True):
     xids: list[XidEvent] | None = None
     """Oldest first; the newest 20 of the same Xid on the same GPU."""
     sxids: list[SxidEvent] | None = None
-    """Oldest first; the newest 20 of the same SXid of the same NVSwitch."""
+    """Oldest first; the newest 20 of the same SXid of the same NVSwitch.
+
+    Before them stand those that only the Fabric Manager's own log has of this boot.
+    """
     fallen_off_bus: list[str] | None = None
     """PCI addresses of GPUs that have fallen off the bus according to the log."""
     nvrm: list[str] | None = None
     """Other lines of the driver (``NVRM:``), newest last, 50 at most."""
     oom_kills: list[OomKill] | None = None
+    lost_links: list[LostLink] | None = None
+    """The newest 50. What is plugged in nowhere is among them; it is no fault by itself."""

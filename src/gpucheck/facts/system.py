@@ -162,6 +162,39 @@ class LimitsOfProcess(Section, frozen=True, kw_only=True):
     Ethernet, like those of every recent network card."""
 
 
+class NetworkInterface(Facts, frozen=True, kw_only=True):
+    """An interface as this process sees it."""
+
+    interface: Annotated[str | None, Private("setting")] = None
+    state: str | None = None
+    """``up``, ``down``, ``unknown`` ... (``operstate``; Linux, ABI/testing/sysfs-class-net)."""
+
+
+class RdmaPort(Facts, frozen=True, kw_only=True):
+    """A port of an RDMA adapter (Linux, ABI/stable/sysfs-class-infiniband)."""
+
+    adapter: Annotated[str | None, Private("setting")] = None
+    port: int | None = None
+    state: str | None = None
+    """``ACTIVE``, ``DOWN``, ``INIT`` ..."""
+    interfaces: Annotated[list[str] | None, Private("setting")] = None
+    """Those of the network that are of the same device."""
+
+
+class Network(Section, frozen=True, kw_only=True):
+    """The interfaces and adapters between the nodes of a job."""
+
+    name: ClassVar[str] = "network"
+    subject = say(
+        "The state of RDMA ports, and of the interfaces that NCCL and Gloo are told to use."
+    )
+
+    interfaces: list[NetworkInterface] | None = None
+    """Those that NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME name; no other was looked at."""
+    rdma_ports: list[RdmaPort] | None = None
+    """64 at most."""
+
+
 HIDDEN = "(hidden)"
 """Replaces a value that looks like a secret."""
 

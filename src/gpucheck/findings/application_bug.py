@@ -57,6 +57,7 @@ def check(cuda: CudaDriver, log: KernelLog, errors: CudaErrors, xids: Xids) -> J
             ),
         ),
         confidence=Confidence.LIKELY,
+        rows=tuple(("kernel_log.xids", row) for row in rows if row is not None),
     )
 
 

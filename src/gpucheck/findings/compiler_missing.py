@@ -114,6 +114,7 @@ def _hit(words: Sentence, fact: str, why: Reason, fix: Fix) -> Hit:
         fixes=(msgspec.structs.replace(fix, verify=verify),),
         severity=why.severity,
         confidence=why.confidence,
+        rows=why.rows,
     )
 
 

@@ -39,6 +39,7 @@ from gpucheck.facts.system import Environment
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, say
+from gpucheck.tables.base import Row
 from gpucheck.tables.cudnn import CudnnSupport
 from gpucheck.tables.cudnn_rules import CudnnRules
 from gpucheck.tables.versions import at_least, parse
@@ -100,6 +101,7 @@ def check(  # a comparison of eight things
             fixes=_fixes(copy, advice, copies),
             severity=Severity.WARNING if lenient else None,
             refutable=not lenient,
+            rows=_rows(torch, compiled, runtime, (f"{copy.fact}.version", fact), rules),
         )
     dropped = _dropped(torch, runtime, support, gpus)
     if dropped is not None:
@@ -114,6 +116,14 @@ def check(  # a comparison of eight things
             ),
             evidence=(f"{copy.fact}.version", "torch.cudnn", *dropped.facts),
             fixes=_fixes(copy, advice, copies),
+            rows=tuple(
+                (f"{copy.fact}.version", row)
+                for row in support.excluding(
+                    runtime,
+                    (torch.cuda or "").partition(".")[0],
+                    dropped.compute_capability or "",
+                )
+            ),
         )
     if not accepted:
         raise UnknownFactError(
@@ -176,6 +186,16 @@ def _compiled(torch: TorchBuild, rules: CudnnRules) -> tuple[str, str]:
     if not pinned:
         raise UnknownFactError("torch.cudnn", say("this torch names no cuDNN"))
     return pinned, "torch.cudnn"
+
+
+def _rows(
+    torch: TorchBuild, compiled: str, runtime: str, facts: tuple[str, str], rules: CudnnRules
+) -> tuple[tuple[str, Row], ...]:
+    """Return by which rule torch compares, and which row says what it was compiled against."""
+    of_copy, of_torch = facts
+    rule = ((of_copy, row) for row in rules.comparing(torch.version, compiled, runtime))
+    listed = rules.compiled_row(torch.version, torch.cuda) if of_torch == "torch.version" else None
+    return (*rule, *(((of_torch, listed),) if listed is not None else ()))
 
 
 def _comparison_is_off(torch: TorchBuild, environment: Environment, rules: CudnnRules) -> str:

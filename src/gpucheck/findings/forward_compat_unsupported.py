@@ -89,6 +89,9 @@ def check(  # noqa: PLR0913, PLR0917  # libcuda, the GPUs, and what a fix needs
             evidence=(*evidence, able.facts[0]),
             fixes=(without, or_else(_SAME_RELEASE)) if path else (_SAME_RELEASE,),
             confidence=Confidence.LIKELY,
+            rows=((able.facts[0], row),)
+            if (kind := kind_of(able.product, products)) and (row := table.kind(kind))
+            else (),
         )
     return Hit(
         headline=_not_supported(path),

@@ -5,7 +5,8 @@ When it is reported: any of these counts.
 - A row remapping failed, which is NVIDIA's criterion for replacing the card.
 - The kernel log has an Xid for which NVIDIA's catalogue advises a reset of the GPU (48 double-bit
   ECC error, 95 uncontained error, 119 and 120 GSP errors ...).
-- The kernel log has a fatal SXid: an error of an NVSwitch, which resets together with the GPUs.
+- The kernel log, or the Fabric Manager's own log since this boot, has a fatal SXid: an error of an
+  NVSwitch, which resets together with the GPUs. What is in both counts once.
 - A program fails, and the kernel log has a contained memory error (94), which ended it.
 - NVML reports "GPU requires reset".
 

@@ -164,6 +164,7 @@ def _far_below(low: Published) -> Hit:
         ),
         severity=Severity.INFO,
         confidence=Confidence.POSSIBLE,
+        rows=((f"{low.path}.measurements", low.row),),
     )
 
 

@@ -28,6 +28,7 @@ from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.compiling import NOTHING, Compiling, Reason
 from gpucheck.language import say
+from gpucheck.tables.base import Row
 from gpucheck.tables.compilers import HostCompilers
 from gpucheck.tables.versions import at_least, parse
 
@@ -64,7 +65,7 @@ def check(
         return NotApplicable(say("no host compiler was found: see compiler-missing"))
     if torch.built_for not in (None, "cuda"):
         cuda = ""  # without CUDA in torch, nvcc is not used
-    fault = _fault(taken, cuda, torch.version or "", table, tools)
+    fault, row = _fault(taken, cuda, torch.version or "", table, tools)
     if fault:
         return Hit(
             headline=say("{fault}; {why}", fault=fault, why=why.words),
@@ -76,6 +77,7 @@ def check(
             fixes=(_fix(taken, cuda, torch.version or "", table, around, why),),
             severity=why.severity,
             confidence=why.confidence,
+            rows=((taken.facts[0], row),) if row is not None else (),
         )
     if not cuda and torch.built_for != "cpu":
         known(toolkits.selected_version, "toolkits.selected_version")
@@ -84,8 +86,13 @@ def check(
     )
 
 
-def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools) -> str:
-    """Return a sentence about what is wrong with the compiler; "" if nothing is known to be."""
+def _fault(
+    taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools
+) -> tuple[str, Row | None]:
+    """Return a sentence about what is wrong with the compiler, and the row that says so.
+
+    "" if nothing is known to be wrong.
+    """
     compiler = f"{taken.kind} {taken.version}"
     row = table.nvcc(cuda) if cuda else None
     limit = getattr(row, taken.kind) if row is not None else None
@@ -94,18 +101,23 @@ def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: Bui
         and not tools.takes_any()
         and table.nvcc_takes(cuda, taken.kind, taken.version) is False
     ):
-        return say(
+        too_new = say(
             "{compiler} is too new for nvcc of CUDA {cuda}, which supports {kind} up to {limit}",
             compiler=compiler,
             cuda=cuda,
             kind=taken.kind,
             limit=limit,
         )
+        return too_new, row
     first, have = _oldest_gcc(torch, table), parse(taken.version)
     if taken.kind == "gcc" and have is not None and not at_least(have, (first,)):
-        return _too_old(compiler, torch, first, cxx20=table.rule(_FOR_STANDARD, torch) is not None)
+        standard = table.rule(_FOR_STANDARD, torch)
+        return (
+            _too_old(compiler, torch, first, cxx20=standard is not None),
+            standard or table.rule(_FOR_HEADERS, torch),
+        )
     if not cuda or tools.torch_does_not_look():
-        return ""
+        return "", None
     if table.torch_takes(torch, cuda, taken.kind, taken.version) is False:
         refused = say(
             "The extension builder of torch {torch} for CUDA {cuda} refuses {compiler}",
@@ -113,8 +125,8 @@ def _fault(taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: Bui
             cuda=cuda,
             compiler=compiler,
         )
-        return _with_bounds(refused, taken, cuda, torch, table)
-    return ""
+        return _with_bounds(refused, taken, cuda, torch, table), table.torch_bounds(torch, cuda)
+    return "", None
 
 
 def _too_old(compiler: str, torch: str, oldest: int, *, cxx20: bool) -> str:
@@ -219,6 +231,7 @@ def _visual_c(
         fixes=(Fix(text=tools_text, verify="gpucheck --for build"),),
         severity=why.severity,
         confidence=why.confidence,
+        rows=((fact, row),),
     )
 
 

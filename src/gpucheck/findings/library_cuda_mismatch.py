@@ -39,6 +39,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import NvidiaWheels, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, listed, say, say_many
+from gpucheck.tables.base import Row
 from gpucheck.tables.cuda import CudaSonames
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.packages import KnownPackages, wheel_for_cuda, wheel_of_file
@@ -68,6 +69,8 @@ class _Lack(msgspec.Struct, frozen=True, kw_only=True):
     cuda: str
     names: tuple[str, ...]
     facts: tuple[str, ...]
+    rows: tuple[Row, ...] = ()
+    """Those that say of which CUDA its libraries are, unless its name says it."""
 
 
 @RULE.check
@@ -147,12 +150,14 @@ def _lack(package: CompiledPackage, sonames: CudaSonames) -> _Lack | None:
         return None
     names = tuple(dict.fromkeys(name for _, lacking in lost for name in lacking))
     stated = next((file.extension.cuda for file, _ in lost if file.extension.cuda), "")
-    majors = [found[0] for name in names if len(found := sonames.majors_of(name)) == 1]
+    of_one = [found[0] for name in names if len(found := sonames.of(name)) == 1]
+    row = of_one[0] if of_one and not stated else None
     return _Lack(
         package=package,
-        cuda=stated or next(iter(majors), ""),
+        cuda=stated or (row.cuda if row is not None else ""),
         names=names,
         facts=tuple(f"{file.fact}.nowhere" for file, _ in lost),
+        rows=(row,) if row is not None else (),
     )
 
 
@@ -187,6 +192,7 @@ def _hit(found: list[_Lack], torch: TorchBuild, fixes: list[tuple[Fix, ...]]) ->
         evidence=(*(fact for lack in found for fact in lack.facts), "torch.cuda"),
         fixes=fixes[0] if len(fixes) == 1 else tuple(own[0] for own in fixes),
         confidence=Confidence.LIKELY,
+        rows=tuple((lack.facts[0], row) for lack in found for row in lack.rows),
     )
 
 

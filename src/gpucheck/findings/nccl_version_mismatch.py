@@ -139,6 +139,7 @@ def _with_a_fault(copy: Copy, version: str, pinned: str, nccl: Nccl, fix: Fix) -
         fixes=(fix,),
         severity=Severity.WARNING,
         confidence=Confidence.POSSIBLE,
+        rows=((f"{copy.fact}.version", issue),),
     )
 
 

@@ -55,7 +55,7 @@ from gpucheck.facts.torch import (
 )
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import Sentence, in_series, say, say_many
-from gpucheck.tables.cudnn_rules import CudnnRules
+from gpucheck.tables.cudnn_rules import CudnnRules, RuleRow
 from gpucheck.tables.packages import cuda_of, is_kept_compatible, stem, wheel_of_file
 from gpucheck.tables.versions import at_least, compare, parse
 
@@ -98,6 +98,8 @@ class _Complaint(msgspec.Struct, frozen=True, kw_only=True):
     """Whether only a run with ``-v`` can verify that it is mended."""
     works: bool = False
     """Whether nothing is wrong as long as nothing is changed."""
+    rows: tuple[RuleRow, ...] = ()
+    """The rules by which it does not fit, if a table has them."""
 
 
 @RULE.check
@@ -146,6 +148,7 @@ def check(
         fixes=(leave, or_else(fix)) if works else (fix,),
         severity=worst[0].severity,
         confidence=worst[0].confidence,
+        rows=tuple((complaint.facts[0], row) for complaint in worst for row in complaint.rows),
     )
 
 
@@ -395,6 +398,7 @@ def _other_versions(
                         facts=(f"nvidia_wheels.pins.{at}",),
                         again=(pin.project or "",),
                         severity=severity,
+                        rows=_refusing(pin, torch, rules),
                     )
                 )
     return found
@@ -412,19 +416,21 @@ def _severity(
         return Severity.ERROR
     if at_least(have, want):
         return None
-    if base == _CUDNN and _refused(pin.installed or "", torch, rules):
+    if _refusing(pin, torch, rules):
         return Severity.ERROR
     if base == _NCCL and compare(have[:2], want[:2]) < 0 and loading.missing is None:
         return Severity.ERROR  # else nccl-version-mismatch judges
     return Severity.WARNING
 
 
-def _refused(cudnn: str, torch: TorchBuild, rules: CudnnRules) -> bool:
-    """Whether torch is known to refuse this cuDNN."""
+def _refusing(pin: PinnedWheel, torch: TorchBuild, rules: CudnnRules) -> tuple[RuleRow, ...]:
+    """Return the rule by which torch refuses this cuDNN; () if it is not known to."""
     compiled = torch.cudnn_compiled or rules.compiled(torch.version, torch.cuda)
-    if compiled is None:
-        return False
-    return rules.runtime_accepted(torch.version, compiled, cudnn) is False
+    cudnn = pin.installed or ""
+    if stem(pin.project or "") != _CUDNN or compiled is None:
+        return ()
+    refused = rules.runtime_accepted(torch.version, compiled, cudnn) is False
+    return rules.comparing(torch.version, compiled, cudnn) if refused else ()
 
 
 def _lowest(specifier: str) -> str:

@@ -32,6 +32,7 @@ from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.torch import TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.language import and_more, say
+from gpucheck.tables.extensions import ExtensionRow
 from gpucheck.tables.extensions import Extensions as ExtensionTable
 from gpucheck.tables.packages import KnownPackages, is_kept_compatible
 
@@ -82,7 +83,22 @@ def check(  # what the commands of the fix are made of
         ],
         fixes=fixes,
         confidence=Confidence.POSSIBLE if first.is_a_patch_apart else Confidence.LIKELY,
+        rows=tuple(
+            (conflict.facts[0], row)
+            for conflict in found
+            if (row := _row(conflict, table)) is not None
+        ),
     )
+
+
+def _row(conflict: PinConflict, table: ExtensionTable) -> ExtensionRow | None:
+    """Return the row of the release, if the requirement is the one that the row has."""
+    owner, project = conflict.owner, conflict.project
+    row = table.release(owner.project or "", owner.version or "")
+    if row is None:
+        return None
+    listed = row.torch if project == "torch" else row.requires.get(project)
+    return row if listed == conflict.specifier else None
 
 
 def _is_bound_by_torch(conflict: PinConflict, torch: TorchBuild) -> bool:

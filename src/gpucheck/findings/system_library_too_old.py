@@ -19,6 +19,8 @@ Fix: use a newer operating system or container image, or an older PyTorch.
 
 import re
 
+import msgspec
+
 from gpucheck.advice.library_path import CopyFixes
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
@@ -74,7 +76,11 @@ def check(
     have, fact = _glibc(interpreter, system)
     need, need_fact = _glibc_needed(torch, system, builds, releases)
     if not at_least(parse(have) or (), parse(need) or ()):
-        return _too_old("glibc", have, need, (fact, need_fact), torch, advice)
+        hit = _too_old("glibc", have, need, (fact, need_fact), torch, advice)
+        row = releases.release(torch.version or "")
+        if row is not None and row.glibc == need:
+            hit = msgspec.structs.replace(hit, rows=((need_fact, row),))
+        return hit
     if have != system.glibc or releases.glibc(torch.version or "") != need:
         return Fine(
             say("glibc {have} is new enough", have=have)

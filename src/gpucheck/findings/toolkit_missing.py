@@ -69,6 +69,7 @@ def check(
         ),
         severity=why.severity,
         confidence=why.confidence,
+        rows=why.rows,
     )
 
 

@@ -32,7 +32,7 @@ from gpucheck.facts.torch import Distribution, Interpreter, Packages, TorchBuild
 from gpucheck.findings.form import Fine, Hit, Judgement, NotApplicable, Rule
 from gpucheck.findings.witnesses.extension_faults import ExtensionFaults, Fault
 from gpucheck.language import Sentence, in_series, say
-from gpucheck.tables.torch_companions import Package, TorchCompanions
+from gpucheck.tables.torch_companions import Package, PinRow, TorchCompanions
 from gpucheck.tables.versions import minor, released
 
 RULE = Rule(
@@ -109,6 +109,9 @@ def check(
             fixes=(fix(worst.of),),
             severity=worst.severity,
             confidence=Confidence.CERTAIN if certain else Confidence.POSSIBLE,
+            rows=((f"packages.distributions.{at}", row),)
+            if (row := _row(worst.of, companions)) is not None
+            else (),
         )
     if open_question is not None:
         raise open_question
@@ -195,6 +198,14 @@ def _agrees(
     if wanted.startswith("==") and _plain(wanted[2:]) == _plain(version):
         return True, wanted[2:]
     return _satisfies(version, wanted), wanted.removeprefix("==")
+
+
+def _row(distribution: Distribution, companions: TorchCompanions) -> PinRow | None:
+    """Return what the table says of a package; None if its own metadata has said it."""
+    package = _package(distribution)
+    if distribution.torch_requirement is not None or package is None or not distribution.version:
+        return None
+    return companions.made_for(package, distribution.version)
 
 
 def _satisfies(version: str, requirement: str) -> bool | None:

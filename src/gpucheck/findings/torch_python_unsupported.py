@@ -71,6 +71,7 @@ def check(
                 say("some release of PyTorch has a wheel for Python {python}", python=version)
             )
         fact, what = "interpreter.version", f"Python {version}"
+    having = [row for row in releases.newest_first() if row.pythons.get(platform)]
     return Hit(
         headline=say(
             "PyTorch has no wheel for {what}; there are wheels for {span}",
@@ -80,6 +81,7 @@ def check(
         evidence=(fact, "torch.installed"),
         fixes=environment.fixes(_newest_first(pythons), platform),
         confidence=_confidence(pythons, interpreter, fact),
+        rows=((fact, having[0]), (fact, having[-1])),
     )
 
 

@@ -1,6 +1,7 @@
 """Reads single messages of the kernel log: Xids, SXids, lost GPUs, processes killed for memory."""
 
 import re
+from datetime import datetime, timezone
 
 import msgspec
 
@@ -24,6 +25,9 @@ _SXID_OF_MANAGER = (
     r"detected NVSwitch (?P<called>non-fatal|fatal) error (?P<sxid>\d{4,6}) on "
     r"(?P<where>[^\n]{0,160}?)(?: port (?P<link>\d{1,3}))?\s*$"
 )
+# [Jul 09 2024 18:14:07] [ERROR] [tid 12727] ...; the clock has no zone.
+_MANAGER_LINE = r"\[([A-Z][a-z]{2}) ([0-9]{1,2}) ([0-9]{4}) ([0-9]{2}):([0-9]{2}):([0-9]{2})\] (.*)"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _ADDRESS = (
     r"(?<![0-9A-Fa-f])([0-9A-Fa-f]{4,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})"
     r"(?:\.([0-7]))?(?![0-9A-Fa-f])"
@@ -39,6 +43,12 @@ _LIMIT = (
     r"task_memcg=[^\n]{0,1000},pid=(?P<pid>\d{1,10}),"
 )
 """The line before that of a kill, since Linux 5.0: whose limit was reached."""
+# mlx5: "ens1f0np0: Link down"; ixgbe, ice, bnxt: "eth0: NIC Link is Down"; igb: "eth0: igb: eth0
+# NIC Link is Down". A name has 15 characters at most (Linux, IFNAMSIZ).
+_LINK_OF_NETWORK = (
+    r"(?P<interface>[A-Za-z0-9._-]{1,15}): (?:[a-z0-9_]{1,16}: (?P=interface) )?(?:NIC )?"
+    r"[Ll]ink (?:is )?(?P<state>[Uu]p|[Dd]own)\b"
+)
 _OFF_BUS = "fallen off the bus"
 _OFF_BUS_XID = 79  # the GPU has fallen off the bus
 # With -o short-monotonic, as the probe asks for it.
@@ -105,6 +115,28 @@ def split_dmesg(text: str) -> list[Record]:
     return _split(text, _DMESG_LINE)
 
 
+def split_manager_log(text: str) -> list[Record]:
+    """Split the Fabric Manager's log: ``[Jul 09 2024 18:14:07] message``.
+
+    The seconds are those since 1970 if its clock has the time of UTC. Lines without a time are left
+    out.
+    """
+    pattern = re.compile(_MANAGER_LINE)
+    records = []
+    for line in text.split("\n"):
+        found = pattern.match(line)
+        if found is None or found[1] not in _MONTHS:
+            continue
+        year, month = int(found[3]), _MONTHS.index(found[1]) + 1
+        day, hour, minute, second = (int(found[at]) for at in (2, 4, 5, 6))
+        try:
+            at = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
+        except ValueError:  # a day or an hour that there is not
+            continue
+        records.append(Record(at.timestamp(), found[7]))
+    return records
+
+
 def _split(text: str, form: str) -> list[Record]:
     pattern = re.compile(form)
     found = (pattern.match(line) for line in text.split("\n"))
@@ -157,6 +189,12 @@ def parse_reached_limit(text: str) -> tuple[int, str] | None:
     """Parse the kernel's line about a group at its limit: who is killed for it, and the group."""
     found = re.search(_LIMIT, text) if text.startswith("oom-kill:") else None
     return (int(found["pid"]), found["group"]) if found is not None else None
+
+
+def parse_link(text: str) -> tuple[str, bool] | None:
+    """Parse a driver's line about the link of a network interface: its name, whether it is up."""
+    found = re.search(_LINK_OF_NETWORK, text) if "ink " in text else None
+    return (found["interface"], found["state"].lower() == "up") if found is not None else None
 
 
 def speaks_of_driver(text: str) -> bool:

@@ -110,6 +110,10 @@ class Host(abc.ABC):
         """Read at most ``limit`` bytes from the start of a file."""
 
     @abc.abstractmethod
+    def read_end(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the end of a regular file, such as a log."""
+
+    @abc.abstractmethod
     def find_in_file(
         self, path: str, literal: bytes, context: int = 256, section: str = ""
     ) -> Answer[list[bytes]]:

@@ -150,6 +150,21 @@ class LiveHost(Host):
 
         return _ask(path, read)
 
+    def read_end(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the end of a regular file."""
+
+        def read() -> bytes:
+            handle = os.open(self._at(path), _READ)
+            try:
+                seen = os.fstat(handle)
+                if not stat_module.S_ISREG(seen.st_mode):
+                    raise OSError(errno.EINVAL, say("not a regular file"))
+                return _part_at(handle, max(0, seen.st_size - limit), limit)
+            finally:
+                os.close(handle)
+
+        return _ask(path, read)
+
     def find_in_file(
         self, path: str, literal: bytes, context: int = 256, section: str = ""
     ) -> Answer[list[bytes]]:

@@ -86,6 +86,10 @@ class RecordedHost(Host):
         whole = self._content(path)
         return whole.map(lambda data: data[:limit])
 
+    def read_end(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read at most ``limit`` bytes from the end of a file, of which the end was kept."""
+        return self._content(path).map(lambda data: data[-limit:])
+
     def find_in_file(
         self,
         path: str,

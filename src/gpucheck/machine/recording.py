@@ -82,6 +82,13 @@ class RecordingHost(Host):
             self._log["files"][path] = answer.value[:_CUT]
         return self._problem(path, answer)
 
+    def read_end(self, path: str, limit: int = READ_LIMIT) -> Answer[bytes]:
+        """Read the end of a file and keep it."""
+        answer = self.live.read_end(path, limit)
+        if answer.value is not None:
+            self._log["files"][path] = answer.value[-_CUT:]
+        return self._problem(path, answer)
+
     def find_in_file(
         self, path: str, literal: bytes, context: int = 256, section: str = ""
     ) -> Answer[list[bytes]]:

@@ -27,7 +27,9 @@ _KINDS = (*_OF_HOST, "files", "links", "commands", "answers")
 
 
 _LINES_KEPT = {
-    "/dev/kmsg": ("NVRM", "SXid", "ut of memory"),
+    "/dev/kmsg": ("NVRM", "SXid", "ut of memory", "Link down", "Link up", "Link is "),
+    "/proc/stat": ("btime ",),
+    "/var/log/fabricmanager.log": ("detected NVSwitch",),
     "/proc/self/mountinfo": (" / / ", "nvidia", "libcuda", "enroot"),
     "/proc/cmdline": ("nvidia", "nouveau"),
 }

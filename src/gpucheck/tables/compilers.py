@@ -1,7 +1,7 @@
 """Compilers: the GPUs for which an nvcc makes code, where code runs, and the C++ compilers."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
 from functools import cached_property, lru_cache
 from typing import ClassVar, Literal
@@ -40,15 +40,19 @@ class ToolkitTargets(Table, frozen=True):
     name: ClassVar[str] = "toolkit_targets"
     rows: tuple[TargetsRow, ...]
 
-    def targets(self, cuda: str) -> tuple[str, ...] | None:
-        """Return all targets of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
+    def row(self, cuda: str) -> TargetsRow | None:
+        """Return the row of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
         wanted = parse(cuda)
         if wanted is None or len(wanted) == 1:
             return None
         rows = [row for row in self.rows if numbers(row.cuda) == wanted[:2]]
         exact = [row for row in rows if compare(numbers(row.nvcc), wanted) == 0]
-        found = (exact or rows)[:1]
-        return found[0].targets + found[0].specific_targets if found else None
+        return next(iter(exact or rows), None)
+
+    def targets(self, cuda: str) -> tuple[str, ...] | None:
+        """Return all targets of a toolkit: "12.4", or "12.4.131" for one nvcc release."""
+        row = self.row(cuda)
+        return None if row is None else row.targets + row.specific_targets
 
     def accepts(self, cuda: str, code: str) -> bool | None:
         """Return whether nvcc accepts a code such as sm_86, compute_90 or sm_100f."""
@@ -116,9 +120,9 @@ class CubinRules(Table, frozen=True):
     def how(self, code: str, capability: str, build_cuda: str | None) -> Runs | None:
         """Return how `code` ("sm_86", "sm_90a", "compute_90") runs on a GPU ("8.9").
 
-        `build_cuda` is the CUDA version the code was built with: from 13.2 on the code for 8.0 runs
-        on 8.7 too. None if the answer depends on something unknown. This does not consider whether
-        the driver supports the PTX version.
+        `build_cuda` is the CUDA version the code was built with: from ``unified_from`` on the code
+        for 8.0 runs on 8.7 too. None if the answer depends on something unknown. This does not
+        consider whether the driver supports the PTX version.
         """
         if len(code) > _LONGEST or len(build_cuda or "") > _LONGEST:
             return None  # no code, and nothing to keep
@@ -138,6 +142,11 @@ class CubinRules(Table, frozen=True):
         if parsed.suffix == "a" and parsed.target != device:
             return self._foreign_a_target(parsed, device, build_cuda)
         return self._cubin(parsed.target, device, build_cuda)
+
+    def of(self, codes: Iterable[str]) -> tuple[CubinRow, ...]:
+        """Return the rows of these codes ("sm_86"); a code of the general rule has none."""
+        named = {*codes}
+        return tuple(row for row in self.rows if row.code in named)
 
     def covers(
         self,
@@ -163,13 +172,24 @@ class CubinRules(Table, frozen=True):
     ) -> Runs | None:
         """Return what ``covers`` does, but None if only the rules of the newest CUDA say yes.
 
-        From CUDA 13.2 on torch counts the code for 8.0 as running on Orin (8.7); nobody has
+        From ``unified_from`` on torch counts the code for 8.0 as running on Orin (8.7); nobody has
         confirmed that PyTorch's wheels for servers work there.
         """
         best = self.covers(arch_list, capability, build_cuda)
         if best is Runs.CUBIN and self.covers(arch_list, capability, None) is not Runs.CUBIN:
             return None
         return best
+
+    @cached_property
+    def unified_from(self) -> str | None:
+        """The first CUDA with which code for servers counts on Jetson boards; None: with none.
+
+        These are the only rules that depend on the CUDA of a build (torch's
+        ``DEVICE_REQUIREMENT_POST_JETSON_SBSA_UNIFICATION``).
+        """
+        return min(
+            (row.build_from for row in self.rows if row.build_from), key=numbers, default=None
+        )
 
     def _foreign_a_target(
         self,

@@ -286,9 +286,13 @@ class CudaSonames(Table, frozen=True):
         found = (row.soname for row in self.rows if (row.library, row.cuda) == (library, major))
         return next(found, None)
 
+    def of(self, soname: str) -> tuple[SonameRow, ...]:
+        """Return the rows of a SONAME, one for each CUDA major that has it."""
+        return tuple(row for row in self.rows if row.soname == soname)
+
     def majors_of(self, soname: str) -> tuple[str, ...]:
         """Return the CUDA majors that have a SONAME; empty if the table does not know it."""
-        return tuple(row.cuda for row in self.rows if row.soname == soname)
+        return tuple(row.cuda for row in self.of(soname))
 
     def library_of(self, soname: str) -> str | None:
         """Return the library of a SONAME such as libcublas.so.12."""

@@ -45,21 +45,30 @@ class CudnnSupport(Table, frozen=True):
             return None
         if any(_dropped(row, version, device) for row in self.rows):
             return False
-        listed = self._listed(version, cuda_major)
+        listed = [
+            parsed
+            for row in self._of(version, cuda_major)
+            for name in row.capabilities
+            if (parsed := capability_numbers(name))
+        ]
         if not listed:
             return None
         if any(has[0] == device[0] and has <= device for has in listed):
             return None if device in _TEGRA else True
         return False if device < min(listed) else None
 
-    def _listed(self, version: tuple[int, ...], cuda_major: str) -> list[Capability]:
-        """Return the capabilities of a release; its fourth number, the build, does not count."""
+    def excluding(self, cudnn: str, cuda_major: str, capability: str) -> tuple[CudnnRow, ...]:
+        """Return the rows by which a release does not support a GPU."""
+        version, device = parse(cudnn) or (), capability_numbers(capability) or (0, 0)
+        dropping = (row for row in self.rows if _dropped(row, version, device))
+        return tuple(dropping) or tuple(self._of(version, cuda_major))
+
+    def _of(self, version: tuple[int, ...], cuda_major: str) -> list[CudnnRow]:
+        """Return the rows of a release; its fourth number, the build, does not count."""
         return [
-            parsed
+            row
             for row in self.rows
             if row.cuda == cuda_major and compare(numbers(row.cudnn), version[:3]) == 0
-            for name in row.capabilities
-            if (parsed := capability_numbers(name))
         ]
 
 

@@ -48,25 +48,41 @@ class CudnnRules(Table, frozen=True):
         If `torch` is None, the rules that all releases share apply. A single number is a major
         release.
         """
+        answers = {row.accepted for row in self.comparing(torch, compiled, runtime)}
+        return answers.pop() if len(answers) == 1 else None
+
+    def comparing(self, torch: str | None, compiled: str, runtime: str) -> tuple[RuleRow, ...]:
+        """Return the rules by which torch compares a cuDNN with the one it was built with.
+
+        All releases' rules if ``torch`` is None.
+        """
         built, loaded = parse(compiled), parse(runtime)
         if built is None or loaded is None:
-            return None
+            return ()
         if built[0] != loaded[0]:
-            return self._accepts("other-major", torch)
-        if min(len(built), len(loaded)) == 1:
-            return None
-        return self._accepts(
-            "older-minor" if loaded[1] < built[1] else "same-or-newer-minor", torch
-        )
+            name = "other-major"
+        elif min(len(built), len(loaded)) == 1:
+            return ()
+        else:
+            name = "older-minor" if loaded[1] < built[1] else "same-or-newer-minor"
+        if torch is None:
+            return tuple(row for row in self.rows if row.rule == name)
+        row = self._rule(name, torch)
+        return () if row is None else (row,)
 
     def compiled(self, torch: str | None, cuda: str | None) -> str | None:
         """Return the cuDNN that PyTorch's wheel of a release for a CUDA was compiled against."""
+        row = self.compiled_row(torch, cuda)
+        return None if row is None else row.compiled
+
+    def compiled_row(self, torch: str | None, cuda: str | None) -> RuleRow | None:
+        """Return the row that says against which cuDNN such a wheel was compiled."""
         version, wanted = released(torch), minor(cuda)
         if version is None or wanted is None:
             return None
         rows = (row for row in self.rows if row.torch_from and minor(row.build) == wanted)
         same = (row for row in rows if compare(numbers(row.torch_from or ""), version) == 0)
-        return next((row.compiled for row in same if row.rule == "compiled"), None)
+        return next((row for row in same if row.rule == "compiled"), None)
 
     def refuses_gpus(self, torch: str, runtime: str, capability: str) -> bool | None:
         """Return whether torch refuses a cuDNN for the lowest capability among the visible GPUs."""
@@ -83,13 +99,6 @@ class CudnnRules(Table, frozen=True):
         """Return the environment variable that turns the version check off."""
         row = self._rule("override", torch)
         return None if row is None else row.variable
-
-    def _accepts(self, name: str, torch: str | None) -> bool | None:
-        if torch is not None:
-            row = self._rule(name, torch)
-            return None if row is None else row.accepted
-        answers = {row.accepted for row in self.rows if row.rule == name}
-        return answers.pop() if len(answers) == 1 else None
 
     def _rule(self, name: str, torch: str) -> RuleRow | None:
         version = released(torch)

@@ -76,8 +76,13 @@ class ForwardCompat(Table, frozen=True):
 
     def allowed_on(self, gpu_kind: GpuKind) -> bool | None:
         """Return whether a kind of GPU may use the packages; None if the product decides."""
-        kinds = [row for row in self.rows if isinstance(row, GpuKindRow)]
-        return next((row.allowed for row in kinds if row.gpu_kind == gpu_kind), None)
+        row = self.kind(gpu_kind)
+        return None if row is None else row.allowed
+
+    def kind(self, gpu_kind: GpuKind) -> GpuKindRow | None:
+        """Return the row of a kind of GPU."""
+        kinds = (row for row in self.rows if isinstance(row, GpuKindRow))
+        return next((row for row in kinds if row.gpu_kind == gpu_kind), None)
 
     def rule(self, name: str) -> RuleRow | None:
         """Return a rule such as "operating-system"."""

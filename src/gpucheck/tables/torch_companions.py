@@ -54,7 +54,7 @@ class TorchCompanions(Table, frozen=True):
 
     def pin(self, package: Package, version: str) -> str | None:
         """Return the torch requirement of a companion release; "" if it is known to have none."""
-        row = self._pin(package, version)
+        row = self.made_for(package, version)
         return None if row is None else row.torch
 
     def agrees(self, package: Package, version: str, torch_version: str) -> bool | None:
@@ -65,7 +65,7 @@ class TorchCompanions(Table, frozen=True):
         unknown for a later torch if the companion has no upper bound and no stable ABI (torchtext
         0.18.0).
         """
-        row, torch = self._pin(package, version), released(torch_version)
+        row, torch = self.made_for(package, version), released(torch_version)
         if row is None or torch is None:
             return None
         pin, known_to = row.torch, released(row.known_to)
@@ -78,7 +78,8 @@ class TorchCompanions(Table, frozen=True):
 
         return SpecifierSet(pin).contains(".".join(str(number) for number in torch))
 
-    def _pin(self, package: Package, version: str) -> PinRow | None:
+    def made_for(self, package: Package, version: str) -> PinRow | None:
+        """Return the row that says which torch a companion release requires."""
         wanted = released(version)
         if wanted is None:
             return None

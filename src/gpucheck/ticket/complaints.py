@@ -1,8 +1,8 @@
 """The sentence in which somebody complains that the GPU is not used, of an installation, of a hang.
 
 It names no cause. It only keeps a text from being called healthy: whoever writes that the GPU is
-not used, or that all ranks hang, may be right although no line shows why. What else people complain of, the second reader
-reads (``prose_reader``).
+not used, or that all ranks hang, may be right although no line shows why. What else people complain
+of, the second reader reads (``prose_reader``).
 """
 
 import re

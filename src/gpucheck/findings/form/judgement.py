@@ -6,6 +6,7 @@ from typing import Any, Literal, NamedTuple
 import msgspec
 
 from gpucheck.facts.claims import Confidence, Fix, Severity
+from gpucheck.tables.base import Row
 
 
 class Outcome(str, enum.Enum):
@@ -60,7 +61,8 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     self-tests that refute the rule do not use what is wrong here: then a pass leaves it standing.
     ``gpus`` has every GPU that is at fault, not only those of the headline: by its path
     (``nvml.gpus.0``, ``pci.gpus.0``, ``selftests.under_load.0``), by its address on the bus or as
-    CUDA counts (``cuda:0``).
+    CUDA counts (``cuda:0``). ``rows`` has the rows of tables that decided, each with the fact of
+    ``evidence`` that it judges, unless the value of that fact alone leads to the row.
     """
 
     headline: str
@@ -70,6 +72,7 @@ class Hit(msgspec.Struct, frozen=True, kw_only=True):
     confidence: Confidence = Confidence.CERTAIN
     refutable: bool = True
     gpus: tuple[tuple[str, OnGpu], ...] = ()
+    rows: tuple[tuple[str, Row], ...] = ()
 
 
 class Fine(msgspec.Struct, frozen=True):

@@ -9,6 +9,7 @@ from gpucheck.facts.request import Request
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Packages, TorchBuild
 from gpucheck.language import Sentence, say
+from gpucheck.tables.base import Row
 from gpucheck.tables.packages import Code, KnownPackages
 
 
@@ -18,6 +19,8 @@ class Reason(msgspec.Struct, frozen=True, kw_only=True):
     words: Sentence
     facts: tuple[str, ...]
     asked: bool
+    rows: tuple[tuple[str, Row], ...] = ()
+    """What the table says of the package that compiles."""
     """Whether the user said so; otherwise an installed package compiles when it is used."""
 
     @property
@@ -76,7 +79,7 @@ class Compiling(Derived):
             at = (self._packages.distributions or []).index(found)
             fact = f"packages.distributions.{at}"
             words = _compiles(row.package, {*codes} & {*row.compiles})
-            return Reason(words=words, facts=(fact,), asked=False)
+            return Reason(words=words, facts=(fact,), asked=False, rows=((fact, row),))
         return None
 
     def _is_linux_with_gpu(self) -> bool:

@@ -11,7 +11,10 @@ from gpucheck.language import Sentence, say
 from gpucheck.tables.sxids import SxidRow, Sxids
 
 _LONG_AGO = 24 * 3600.0  # as with Xids: GPUs that answer a day later are no emergency
-_LOOK = ("nvidia-smi nvlink --status", "sudo dmesg | grep -i sxid")
+_LINKS = "nvidia-smi nvlink --status"
+_KERNEL = "sudo dmesg | grep -i sxid"
+_MANAGER_LOG = "/var/log/fabricmanager.log"
+_MANAGER = f"sudo grep 'detected NVSwitch' {_MANAGER_LOG}"
 
 
 class NvswitchErrors(Derived):
@@ -93,10 +96,12 @@ class NvswitchErrors(Derived):
         self, event: SxidEvent, row: SxidRow | None, around: Surroundings, update: DriverFixes
     ) -> tuple[Fix, ...]:
         if not self._is_fatal(event):
-            return (_PARTITIONS if row is not None and row.recovery == "routing" else _AGAIN,)
+            return (
+                _PARTITIONS if row is not None and row.recovery == "routing" else _again(event),
+            )
         if around.in_container():
-            return update.reboot(say("this resets the GPUs and the NVSwitches")), _SERVICE
-        return _RESET, _SERVICE
+            return update.reboot(say("this resets the GPUs and the NVSwitches")), _service(event)
+        return _RESET, _service(event)
 
 
 def _named(event: SxidEvent, row: SxidRow | None) -> str:
@@ -122,20 +127,6 @@ _RESET = Fix(
     commands=("sudo nvidia-smi --gpu-reset", "sudo systemctl restart nvidia-fabricmanager"),
     restart="machine",
 )
-_SERVICE = Fix(
-    text=say(
-        "If it comes back, the contacts, the baseboard or a GPU need service. The commands show "
-        "which links are down, and the SXids for the supplier."
-    ),
-    commands=_LOOK,
-)
-_AGAIN = Fix(
-    text=say(
-        "Start the program again; in a virtual machine, restart the guest. If it comes back, reset "
-        "all GPUs together."
-    ),
-    commands=_LOOK,
-)
 _PARTITIONS = Fix(
     text=say(
         "The Fabric Manager was given partitions that do not allow this traffic: compare them with "
@@ -143,3 +134,28 @@ _PARTITIONS = Fix(
     ),
     commands=("journalctl -u nvidia-fabricmanager --no-pager -n 30",),
 )
+
+
+def _service(event: SxidEvent) -> Fix:
+    return Fix(
+        text=say(
+            "If it comes back, the contacts, the baseboard or a GPU need service. The commands "
+            "show which links are down, and the SXids for the supplier."
+        ),
+        commands=_look(event),
+    )
+
+
+def _again(event: SxidEvent) -> Fix:
+    return Fix(
+        text=say(
+            "Start the program again; in a virtual machine, restart the guest. If it comes back, "
+            "reset all GPUs together."
+        ),
+        commands=_look(event),
+    )
+
+
+def _look(event: SxidEvent) -> tuple[str, str]:
+    """Return the commands that show the links, and the log that has the event."""
+    return _LINKS, _MANAGER if event.source("sxid") == _MANAGER_LOG else _KERNEL

@@ -11,7 +11,7 @@ from gpucheck.facts.selftests import SelfTest, SelfTests
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Claim, Fine, Hit, Judgement, Library, NotApplicable
 from gpucheck.language import in_series, listed, phrase, say, say_many
-from gpucheck.tables.error_codes import CudaErrors, LibraryErrorRow, LibraryErrors
+from gpucheck.tables.error_codes import CudaErrorRow, CudaErrors, LibraryErrorRow, LibraryErrors
 
 if TYPE_CHECKING:  # imported only if a test failed: a healthy run does not need them
     from gpucheck.log_patterns.form import FindingMessages, Message
@@ -114,12 +114,17 @@ class SelfTestSays(Derived):
 
     def stands_for(self, result: SelfTest) -> tuple[str, ...]:
         """Return the findings that the error of a result usually indicates; () if none."""
+        row = self._error(result)
+        return row.slugs if row is not None else ()
+
+    def row(self, path: str) -> CudaErrorRow | LibraryErrorRow | None:
+        """Return the row of the error of a failed test by its path (``selftests.results.0``)."""
+        failed = dict(self._tests.wrong())
+        return self._error(failed[path]) if path in failed else None
+
+    def _error(self, result: SelfTest) -> CudaErrorRow | LibraryErrorRow | None:
         code = self.code(result)
-        if code is not None:
-            row = self._cuda_errors.error(code)
-            return row.slugs if row is not None else ()
-        named = self._library_error(result)
-        return named.slugs if named is not None else ()
+        return self._library_error(result) if code is None else self._cuda_errors.error(code)
 
     def code(self, result: SelfTest) -> int | None:
         """Return the CUDA error code of a result; None if it has none."""

@@ -99,7 +99,7 @@ Python.framework Versions Current Applications linuxbrew .linuxbrew modules modu
 easybuild eb stack cvmfs sw linux-x86_64 singularity apptainer enroot docker containers hpc_sdk
 Linux_x86_64 comm_libs math_libs compilers runfile overlay kaggle working content drive site
 pip.conf pip.ini .pip uv.toml .condarc wsl$ wsl.localhost .bashrc .bash_profile .profile .zshrc .ssh
-.netrc .gitconfig state gpu-env
+.netrc .gitconfig state gpu-env log fabricmanager.log
 .dockerenv .singularity.d .containerenv __init__.py EXTERNALLY-MANAGED top_level.txt glibc-hwcaps
 """.split()  # noqa: SIM905  # a list of words is most readable as words
 

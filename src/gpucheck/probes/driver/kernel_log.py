@@ -1,15 +1,16 @@
-"""The messages about GPUs in the kernel log, if this user may read it."""
+"""The messages about GPUs in the kernel log, if this user may read it, and the Fabric Manager's."""
 
 import math
 from collections.abc import Callable
 from typing import TypeVar
 
 from gpucheck.facts import Answer, Notes
-from gpucheck.facts.driver import KernelLog, OomKill, SxidEvent, XidEvent
+from gpucheck.facts.driver import KernelLog, LostLink, OomKill, SxidEvent, XidEvent
 from gpucheck.facts.numbers import whole_number
 from gpucheck.language import say
 from gpucheck.log_patterns import kernel_log as messages
 from gpucheck.machine import Host
+from gpucheck.probes.driver.reading import manager_log
 from gpucheck.probes.system.reading.platform import not_linux
 
 DEADLINE = 5.0  # seconds for a probe that reads files (docs/architecture.md, 1.5)
@@ -47,6 +48,7 @@ _MOST_ALIKE = 20
 """Maximum number of events of one Xid on one GPU: a flood must not displace a rare event."""
 _Event = TypeVar("_Event", XidEvent, SxidEvent)
 _MOST_KILLS = 50  # chosen likewise
+_MOST_LINKS = 50  # likewise: a host of containers has hundreds of interfaces
 _FASTEST, _TOLERANCE = 1.0005, 1.0
 """NTP corrects the clock of the uptime by at most this, and never that of the log."""
 
@@ -62,9 +64,16 @@ def collect(host: Host) -> KernelLog:
     if problems := not_linux(host):
         return KernelLog(problems=problems)
     log = _records(host)
-    if log.value is None:
-        return KernelLog(problems={"*": log.complaint})
     uptime = host.line("/proc/uptime").map(_uptime)
+    of_manager = [
+        _of_switch(sxid, ago, manager_log.PATH) for sxid, ago in manager_log.sxids(host, uptime)
+    ]
+    if log.value is None:
+        return KernelLog(
+            sxids=_newest_of_each(of_manager, _same_sxid) or None,  # its silence proves nothing
+            sources={"sxids": manager_log.PATH} if of_manager else {},
+            problems={"*": log.complaint},
+        )
     xids: list[XidEvent] = []
     sxids: list[SxidEvent] = []
     nvrm: list[str] = []
@@ -75,7 +84,7 @@ def collect(host: Host) -> KernelLog:
         if xid := messages.parse_xid(record.text):
             xids.append(_event(xid, record, uptime, log.source))
         elif sxid := messages.parse_sxid(record.text):
-            sxids.append(_of_switch(sxid, record, uptime, log.source))
+            sxids.append(_of_switch(sxid, _ago(record, uptime), log.source))
         elif messages.speaks_of_driver(record.text):
             nvrm.append(messages.without_uuids(record.text))
         elif limit := messages.parse_reached_limit(record.text):
@@ -83,12 +92,15 @@ def collect(host: Host) -> KernelLog:
         elif kill := messages.parse_oom_kill(record.text):
             own = _is_around(host, limits.pop(kill.pid, ""))
             kills[kill.pid] = _kill(kill, own, record, uptime, log.source)
+    in_both = {_same_sxid(event) for event in sxids}
+    sxids[:0] = [event for event in of_manager if _same_sxid(event) not in in_both]
     return KernelLog(
         xids=_newest_of_each(xids, lambda event: (event.xid, event.pci_address)),
-        sxids=_newest_of_each(sxids, lambda event: (event.sxid, event.pci_address)),
+        sxids=_newest_of_each(sxids, _same_sxid),
         fallen_off_bus=off_bus,
         nvrm=nvrm[-_MOST_NVRM:],
         oom_kills=list(kills.values())[-_MOST_KILLS:],
+        lost_links=_lost_links(log.value, uptime, log.source),
         sources={"*": log.source},
     )
 
@@ -146,9 +158,11 @@ def _event(
     )
 
 
-def _of_switch(
-    sxid: messages.Sxid, record: messages.Record, uptime: Answer[float], source: str
-) -> SxidEvent:
+def _same_sxid(event: SxidEvent) -> object:
+    return event.sxid, event.pci_address
+
+
+def _of_switch(sxid: messages.Sxid, ago: Answer[float], source: str) -> SxidEvent:
     notes = Notes()
     notes.known("*", source)
     for field in ("pci_address", "link", "fatal"):
@@ -160,7 +174,7 @@ def _of_switch(
         link=sxid.link,
         fatal=sxid.fatal,
         message=sxid.message,
-        seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        seconds_ago=notes.take("seconds_ago", ago),
         sources=notes.sources,
         problems=notes.problems,
     )
@@ -182,6 +196,37 @@ def _kill(
         scope=kill.scope,
         in_own_group=notes.take("in_own_group", own) if is_limit else False,
         seconds_ago=notes.take("seconds_ago", _ago(record, uptime)),
+        sources=notes.sources,
+        problems=notes.problems,
+    )
+
+
+def _lost_links(
+    records: list[messages.Record], uptime: Answer[float], source: str
+) -> list[LostLink]:
+    """Return the interfaces that lost their link and have none since, as the drivers say."""
+    lost: dict[str, messages.Record] = {}
+    had_link: set[str] = set()
+    for record in records:
+        interface, is_up = messages.parse_link(record.text) or ("", False)
+        if is_up:
+            had_link.add(interface)
+            lost.pop(interface, None)
+        elif interface:
+            lost.setdefault(interface, record)
+    return [
+        _lost_link(interface, interface in had_link, _ago(record, uptime), source)
+        for interface, record in [*lost.items()][-_MOST_LINKS:]
+    ]
+
+
+def _lost_link(interface: str, was_up: bool, ago: Answer[float], source: str) -> LostLink:  # noqa: FBT001
+    notes = Notes()
+    notes.known("*", source)
+    return LostLink(
+        interface=interface,
+        was_up=was_up,
+        seconds_ago=notes.take("seconds_ago", ago),
         sources=notes.sources,
         problems=notes.problems,
     )
