@@ -266,5 +266,5 @@ def test_an_xid_that_the_tables_lack_is_named() -> None:
 def test_in_a_text_nobody_knows_whether_the_job_uses_a_lost_link() -> None:
     lost = "[ 9212.1] mlx5_core 0000:5c:00.0 ens3f0np0: Link down"
     assert triage(f"{BOOT}{lost}").findings == ()
-    report = triage(f"node3: NCCL WARN Timeout waiting for connection\n{lost}")
+    report = triage(f"Watchdog caught collective operation timeout: WorkNCCL(SeqNum=3)\n{lost}")
     assert [finding.slug for finding in report.findings] == ["nccl-timeout"]
