@@ -125,6 +125,97 @@ def test_the_page_says_how_long_the_pods_wait_for_one_another() -> None:
         assert job_plan.arrival_seconds(float(timeout)) == float(wait)
 
 
+PROTO = {
+    "HealthEvents": {"version", "events"},
+    "HealthEvent": {
+        "version", "agent", "componentClass", "checkName", "isFatal", "isHealthy", "message",
+        "recommendedAction", "errorCode", "entitiesImpacted", "metadata", "generatedTimestamp",
+        "nodeName", "quarantineOverrides", "drainOverrides", "processingStrategy",
+    },
+    "RecommendedAction": {
+        "NONE", "COMPONENT_RESET", "CONTACT_SUPPORT", "RUN_FIELDDIAG", "RESTART_VM", "RESTART_BM",
+        "REPLACE_VM", "RUN_DCGMEUD", "RESTART_APP", "UNKNOWN",
+    },
+    "ProcessingStrategy": {"UNSPECIFIED", "EXECUTE_REMEDIATION", "STORE_ONLY"},
+}  # fmt: skip
+"""NVSentinel, data-models/protobufs/health_event.proto at 264bfab, read on 2026-11-28."""
+SENTINEL = EXAMPLES.parent / "nvsentinel"
+
+
+def health_event(
+    folder: Path, status: int, line: str, **more: str
+) -> subprocess.CompletedProcess[str]:
+    tool = folder / "gpucheck"
+    tool.write_text(f"#!/bin/sh\necho '{line}'\nexit {status}\n")
+    tool.chmod(0o755)
+    env = {"PATH": f"{folder}:{os.environ['PATH']}", **more}
+    script = SENTINEL / "health_event.sh"
+    return subprocess.run([script], env=env, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.process
+def test_a_health_event_has_the_form_of_nvsentinel(tmp_path: Path) -> None:
+    lost = node_command.node_line("gpu-fallen-off-bus", 'drain GPU 3: it\'s "lost" {PCI} \\ $HOME')
+    fit = node_command.node_line("fit", "8 GPUs without a fault of driver or hardware")
+    for status, line, wanted in (
+        (1, lost, (True, False, "CONTACT_SUPPORT", ["gpu-fallen-off-bus"])),
+        (0, fit, (False, True, "NONE", [])),
+    ):
+        done = health_event(tmp_path, status, line, NODE_NAME="gate-04.example")
+        assert (done.returncode, done.stderr) == (0, "")
+        document = json.loads(done.stdout)
+        assert {*document} == PROTO["HealthEvents"]
+        (event,) = document["events"]
+        assert {*event} <= PROTO["HealthEvent"]
+        assert event["recommendedAction"] in PROTO["RecommendedAction"]
+        assert event["processingStrategy"] == "STORE_ONLY"
+        assert (event["message"], event["nodeName"]) == (line, "gate-04.example")
+        keys = ("isFatal", "isHealthy", "recommendedAction", "errorCode")
+        assert tuple(event[key] for key in keys) == wanted
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", event["generatedTimestamp"])
+
+
+@pytest.mark.process
+def test_a_health_event_may_act_if_asked(tmp_path: Path) -> None:
+    done = health_event(tmp_path, 0, "gpucheck: fit: 8 GPUs", STRATEGY="EXECUTE_REMEDIATION")
+    (event,) = json.loads(done.stdout)["events"]
+    assert event["processingStrategy"] in PROTO["ProcessingStrategy"] - {"STORE_ONLY"}
+
+
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("status", "line", "more"),
+    [
+        (0, "gpucheck: unknown: NVML", {}),
+        (1, "Traceback (most recent call last):", {}),
+        (2, "", {}),
+        (127, "", {}),
+        (0, "gpucheck: fit: 8 GPUs", {"NODE_NAME": 'a", "isFatal": "true'}),
+        (0, "gpucheck: fit: 8 GPUs", {"STRATEGY": "a b"}),
+    ],
+)
+def test_nobody_knows_is_no_health_event(
+    tmp_path: Path, status: int, line: str, more: dict[str, str]
+) -> None:
+    done = health_event(tmp_path, status, line, **more)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.strip()
+
+
+def test_the_policy_of_nvsentinel_is_about_the_condition_of_the_plugin() -> None:
+    values = yaml.safe_load((SENTINEL / "values-gpucheck.yaml").read_text())
+    (policy,) = values["kubernetes-object-monitor"]["policies"]
+    monitor = json.loads((EXAMPLES.parent / "node-problem-detector" / "gpucheck.json").read_text())
+    (rule,) = monitor["rules"]
+    compared = re.findall(r'c\.(\w+) == "(\w+)"', policy["predicate"]["expression"])
+    assert dict(compared) == {
+        "type": rule["condition"], "status": "True", "reason": rule["reason"]
+    }  # fmt: skip
+    assert {*policy["healthEvent"]} <= PROTO["HealthEvent"]
+    assert policy["healthEvent"]["recommendedAction"] in PROTO["RecommendedAction"]
+    assert values["global"] == {"kubernetesObjectMonitor": {"enabled": True}}
+
+
 @pytest.mark.process
 @pytest.mark.parametrize(
     ("status", "line", "told"),
