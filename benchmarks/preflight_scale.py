@@ -146,7 +146,7 @@ class _Task(asyncio.Protocol):
         done = tuple(RankResult(rank=rank, status="passed", seconds=0.1) for rank in ranks)
         self._set(messages.RESULTS.key(orders.step, ranks[0]), StepResults(results=done))
 
-    def _set(self, key: str, value: messages.Message) -> None:
+    def _set(self, key: str, value: messages.TaskMessage) -> None:
         self._number += 1
         raw = msgspec.Raw(msgspec.json.encode(value))
         self._transport.write(wire.line(wire.Set(self._number, key, raw)))

@@ -18,7 +18,7 @@ import test_machines
 from gpucheck import compat, recommend, triage
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.engine import Report
 from gpucheck.facts.torch import Interpreter
 from gpucheck.programs.results import CheckReport
@@ -139,7 +139,7 @@ def linted(facts: Facts) -> tuple[str, list[str]]:
     torch, _, build = facts.torch.partition("+")
     text = f"--index-url https://download.pytorch.org/whl/{build}\ntorch=={torch}\n"
     python = facts.python and ".".join(facts.python.split(".")[:2])
-    target = Target(gpus=(facts.gpu,), driver=facts.driver or "", python=python or "")
+    target = FileTarget(gpus=(facts.gpu,), driver=facts.driver or "", python=python or "")
     found = lint("requirements.txt", text.encode(), target, tables()).complaints
     for complaint in found:
         if complaint.rule in INSTALLS:

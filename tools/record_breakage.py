@@ -28,8 +28,8 @@ from gpucheck.facts.libraries import Loading
 from gpucheck.machine import LiveHost, Recording, Stat
 from gpucheck.machine.binaries.elf import read_elf
 from gpucheck.machine.candidates import TargetWish
-from gpucheck.probes.extensions.reading.files import Owners, candidates
-from gpucheck.probes.extensions.reading.needs import Reader
+from gpucheck.probes.extensions.reading.files import FileOwners, candidates
+from gpucheck.probes.extensions.reading.needs import NeedsReader
 from gpucheck.probes.loading import loading as loading_probe
 from gpucheck.probes.loading.reading.owners import is_cuda, library_name
 from gpucheck.probes.loading.reading.preloading import Preloading, understand
@@ -111,8 +111,8 @@ class Environment:
 
         Of a package that has others as well one of them is kept: it tells that there are some.
         """
-        reader = Reader(self.host, self.torch, self.interpreter, loading)
-        owners = Owners(self.host, dist_infos(self.host, [str(self.site)]))
+        reader = NeedsReader(self.host, self.torch, self.interpreter, loading)
+        owners = FileOwners(self.host, dist_infos(self.host, [str(self.site)]))
         found = {}
         others: dict[str, str] = {}
         files = candidates(self.host, [str(self.site)]).files

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from rules_support import TABLES
 
 from gpucheck.advice.gpu_names import GpuNameError, cards_named
-from gpucheck.advice.offers import Machine, Offer, admitted, fits_driver, fits_gpus
+from gpucheck.advice.offers import MachineLimits, Offer, admitted, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Runs
@@ -260,7 +260,7 @@ def test_every_generation_driver_python_and_system_gets_a_build_that_fits_or_a_r
 
 
 def _assert_it_fits(offer: Offer, capability: str, branch: str, python: str) -> None:
-    machine = Machine(offer.platform, (capability,), branch)
+    machine = MachineLimits(offer.platform, (capability,), branch)
     release = TABLES.get(TorchReleases).release(offer.torch)
     row = TABLES.get(TorchBuilds).build(offer.torch, offer.cuda, offer.platform)
     assert release is not None

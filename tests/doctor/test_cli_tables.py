@@ -13,7 +13,7 @@ from each import each
 from index_server import Reply, Served, index_of, page
 
 from gpucheck import cli
-from gpucheck.machine.package_index import PipSettings
+from gpucheck.machine.package_index import IndexSettings
 from gpucheck.output.table_text import _compared
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.check import all_tables
@@ -253,7 +253,7 @@ KNOWN = "torch-2.9.1-cp312-cp312-win_amd64.whl"
 @pytest.fixture
 def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start no pip: a fast test has no processes."""
-    monkeypatch.setattr("gpucheck.machine.package_index.pip_settings", lambda _run: PipSettings())
+    monkeypatch.setattr("gpucheck.machine.package_index.pip_settings", lambda _run: IndexSettings())
 
 
 def against(served: Served, *more: str) -> Result:

@@ -9,8 +9,8 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.findings.form import Finding
 from gpucheck.fixing.permitted import Place
-from gpucheck.fixing.plan import Plan, plan
-from gpucheck.fixing.projects import Project, project_of
+from gpucheck.fixing.plan import FixPlan, plan
+from gpucheck.fixing.projects import EnvironmentProject, project_of
 
 PLACE = Place(
     python="/env/bin/python", prefix="/env", packages=("/env/lib",), scripts="/env/bin",
@@ -35,7 +35,7 @@ def finding(slug: str, *fixes: Fix, severity: Severity = Severity.ERROR) -> Find
     )  # fmt: skip
 
 
-def made(*findings: Finding, place: Place | None = PLACE, refused: str = "") -> Plan:
+def made(*findings: Finding, place: Place | None = PLACE, refused: str = "") -> FixPlan:
     report: Report = replace(samples.old_driver(), findings=findings)
     return plan(report, place, None, lambda _name: True, lock=False, refused=refused)
 
@@ -77,7 +77,7 @@ def test_nothing_that_was_worked_out_for_another_torch() -> None:
 
 def test_notes_and_suppressed_findings_are_left_alone() -> None:
     silenced = replace(finding("b", TORCH), silenced_by="a")
-    assert made(finding("a", TORCH, severity=Severity.INFO), silenced) == Plan(steps=(), left=())
+    assert made(finding("a", TORCH, severity=Severity.INFO), silenced) == FixPlan(steps=(), left=())
 
 
 def test_without_a_place_everything_is_left_with_the_reason() -> None:
@@ -92,7 +92,7 @@ def test_a_program_that_is_not_there_runs_nothing() -> None:
     assert plan(report, PLACE, None, lambda _name: False, lock=False).steps == ()
 
 
-def at(folder: Path) -> Project | None:
+def at(folder: Path) -> EnvironmentProject | None:
     return project_of(replace(PLACE, prefix=str(folder)))
 
 
@@ -117,7 +117,7 @@ def test_projects_by_the_files_beside_the_environment(tmp_path: Path) -> None:
 
 
 def test_with_lock_the_tool_of_the_project_is_run(tmp_path: Path) -> None:
-    project = Project(tool="uv", folder=str(tmp_path), lock=str(tmp_path / "uv.lock"))
+    project = EnvironmentProject(tool="uv", folder=str(tmp_path), lock=str(tmp_path / "uv.lock"))
     fix = replace(
         TORCH, commands=(f"{PIP} install torch==2.6.0 --index-url https://x.org/whl/cpu",)
     )

@@ -32,7 +32,7 @@ from fix_support import (
 
 from gpucheck.fixing import carrying_out
 from gpucheck.fixing import journal as journals
-from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.journal import Journal, JournalStep
 from gpucheck.fixing.permitted import Place, runnable
 from gpucheck.programs.schema import schema
 
@@ -223,7 +223,9 @@ def journal_of(lab: Lab) -> Journal:
     )
     found = [runnable(text, place) for text in texts]
     commands = tuple(command for command in found if command is not None)
-    return Journal(place=place, steps=[Step(slugs=("x",), text="x", changes=(), commands=commands)])
+    return Journal(
+        place=place, steps=[JournalStep(slugs=("x",), text="x", changes=(), commands=commands)]
+    )
 
 
 MOMENTS = [0.0, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 1.0, 1.2, 1.5]

@@ -11,7 +11,7 @@ import pytest
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
 from gpucheck.fixing.carrying_out import ForeignJournalError, go_back, start_again
-from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.journal import Journal, JournalStep
 from gpucheck.fixing.permitted import Command, Place
 
 Tree = dict[str, bytes | str]
@@ -178,7 +178,7 @@ def test_a_journal_of_somebody_else_moves_and_runs_nothing(tmp_path: Path) -> No
     assert (outside / "thesis").exists()
     files.write_text(good)
     evil = Command(text="rm -r x", argv=("rm", "-r", "x"), action="install", packages=("x",))
-    journal.steps.append(Step(slugs=("x",), text="x", changes=(), commands=(evil,)))
+    journal.steps.append(JournalStep(slugs=("x",), text="x", changes=(), commands=(evil,)))
     with pytest.raises(ForeignJournalError, match="rm"):
         start_again(folder, journal)
 

@@ -242,7 +242,7 @@ class _Socket:
 
 def _client(data: bytes) -> None:
     """The bytes of a store, or of something else: the client takes them, refuses, or is lost."""
-    meeting = attempt.Meeting(Scene("r", 1), lambda _asks: "")
+    meeting = attempt.StoreMeeting(Scene("r", 1), lambda _asks: "")
     try:
         assert meeting.hear(data) is not None
         rest = meeting.rest

@@ -8,7 +8,7 @@ from rules_support import TABLES
 from gpucheck.describe import lint_text
 from gpucheck.describe.files.composed import Beside
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target as Wanted
+from gpucheck.describe.files.rules.complaint import FileTarget as Wanted
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.describe.lint_text import LintedFile
 

@@ -11,8 +11,8 @@ from index_server import index_of, page
 from gpucheck.facts import Answer
 from gpucheck.machine import Ran
 from gpucheck.machine.package_index import (
-    Index,
-    PipSettings,
+    IndexSettings,
+    PackageIndex,
     configured,
     named,
     pip_settings,
@@ -20,7 +20,7 @@ from gpucheck.machine.package_index import (
 )
 
 
-def settings(printed: str, status: int = 0) -> PipSettings:
+def settings(printed: str, status: int = 0) -> IndexSettings:
     def run(words: list[str], timeout: float) -> Answer[Ran]:
         assert words[1:] == ["-m", "pip", "config", "list"]
         assert timeout > 0
@@ -29,7 +29,7 @@ def settings(printed: str, status: int = 0) -> PipSettings:
     return pip_settings(run, {"PIP_INDEX_URL": "https://from.variable/simple"})
 
 
-def pip(printed: str, status: int = 0) -> Answer[Index]:
+def pip(printed: str, status: int = 0) -> Answer[PackageIndex]:
     return configured(settings(printed, status))
 
 
@@ -71,13 +71,13 @@ def test_without_pip_and_its_variables_no_index_is_assumed() -> None:
 
 def test_certificates_hold_for_an_index_that_was_named() -> None:
     found = settings(":env:.cert='/a.pem'\n")
-    assert named("https://other/simple", found) == Index("https://other/simple", "/a.pem")
-    assert named("https://other/simple", PipSettings()).certificates == ""
+    assert named("https://other/simple", found) == PackageIndex("https://other/simple", "/a.pem")
+    assert named("https://other/simple", IndexSettings()).certificates == ""
 
 
 def test_without_pip_its_variables_hold() -> None:
     found = pip("", status=1)
-    assert found.value == Index("https://from.variable/simple")
+    assert found.value == PackageIndex("https://from.variable/simple")
 
 
 def test_no_index_is_respected() -> None:
@@ -88,7 +88,7 @@ def test_no_index_is_respected() -> None:
 
 def test_a_page_is_read_with_its_media_type() -> None:
     with index_of(lambda _path: page("torch-2.9.1-py3-none-any.whl")) as served:
-        found = read_page(Index(f"{served.address}/"), "torch")
+        found = read_page(PackageIndex(f"{served.address}/"), "torch")
     assert found.value is not None
     assert found.value.media_type == "text/html"
     assert b"torch-2.9.1" in found.value.body
@@ -100,7 +100,7 @@ def test_a_page_is_read_with_its_media_type() -> None:
 
 def test_credentials_are_sent_and_never_shown() -> None:
     with index_of(lambda _path: (403, {}, b"")) as served:
-        index = Index(served.address.replace("//", "//ana:pass%20word@"))
+        index = PackageIndex(served.address.replace("//", "//ana:pass%20word@"))
         found = read_page(index, "torch")
     assert served.asked[0][1]["Authorization"] == f"Basic {_encoded('ana:pass word')}"
     assert "ana" not in f"{index.shown}{found.source}{found.problem}"
@@ -111,7 +111,7 @@ def test_credentials_do_not_follow_a_redirect() -> None:
     with index_of(lambda _path: page("torch-2.9.1.tar.gz")) as there:
         moved = {"Location": f"{there.address}/torch/"}
         with index_of(lambda _path: (302, moved, b"")) as served:
-            found = read_page(Index(served.address.replace("//", "//ana:word@")), "torch")
+            found = read_page(PackageIndex(served.address.replace("//", "//ana:word@")), "torch")
     assert found.value is not None
     assert "Authorization" not in there.asked[0][1]
 
@@ -128,7 +128,7 @@ def test_credentials_do_not_follow_a_redirect() -> None:
 )
 def test_a_bad_answer_is_a_sentence(status: int, headers: dict[str, str], words: str) -> None:
     with index_of(lambda _path: (status, headers, b"x")) as served:
-        found = read_page(Index(served.address), "torch")
+        found = read_page(PackageIndex(served.address), "torch")
     assert found.value is None
     assert words in found.problem
     assert found.missing == (status == 404)
@@ -139,7 +139,7 @@ def test_a_bad_answer_is_a_sentence(status: int, headers: dict[str, str], words:
     "address", ["file:///etc", "ftp://host/simple", "simple", "https://", "http://[", "http://a:b"]
 )
 def test_only_addresses_of_the_web_are_asked(address: str) -> None:
-    found = read_page(Index(address), "torch")
+    found = read_page(PackageIndex(address), "torch")
     assert found.value is None
     assert found.problem
 
@@ -147,8 +147,8 @@ def test_only_addresses_of_the_web_are_asked(address: str) -> None:
 def test_a_page_larger_than_the_limit_is_refused() -> None:
     body = b"x" * 2**20
     with index_of(lambda _path: (200, {"Content-Type": "text/html"}, body)) as served:
-        assert read_page(Index(served.address), "torch", limit=2**20).value is not None
-        found = read_page(Index(served.address), "torch", limit=2**20 - 1)
+        assert read_page(PackageIndex(served.address), "torch", limit=2**20).value is not None
+        found = read_page(PackageIndex(served.address), "torch", limit=2**20 - 1)
     assert found.value is None
     assert "MiB" in found.problem
 
@@ -167,7 +167,7 @@ def test_an_index_that_drips_costs_the_time_limit_and_no_more() -> None:
         thread.start()
         began = time.monotonic()
         found = read_page(
-            Index(f"http://127.0.0.1:{server.getsockname()[1]}"), "torch", timeout=0.3
+            PackageIndex(f"http://127.0.0.1:{server.getsockname()[1]}"), "torch", timeout=0.3
         )
         took = time.monotonic() - began
         stop.set()
@@ -186,7 +186,7 @@ def test_an_index_that_closes_at_once_is_a_sentence() -> None:
 
         thread = threading.Thread(target=hang_up)
         thread.start()
-        found = read_page(Index(f"http://127.0.0.1:{server.getsockname()[1]}"), "torch")
+        found = read_page(PackageIndex(f"http://127.0.0.1:{server.getsockname()[1]}"), "torch")
         thread.join()
     assert found.value is None
     assert found.problem

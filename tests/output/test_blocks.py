@@ -15,9 +15,9 @@ from gpucheck.output.blocks import (
     Commands,
     Evidence,
     Items,
-    Line,
+    LineBlock,
     Quoted,
-    Section,
+    SectionBlock,
     Words,
 )
 from gpucheck.output.html import parts
@@ -29,9 +29,9 @@ EACH: list[Block] = [
     Items((HOSTILE, "second")),
     Commands((HOSTILE, "second")),
     Commands((HOSTILE,), lead=HOSTILE),
-    Evidence((Line(HOSTILE, HOSTILE, HOSTILE), Line("second", "", ""))),
+    Evidence((LineBlock(HOSTILE, HOSTILE, HOSTILE), LineBlock("second", "", ""))),
     Quoted((HOSTILE, "second")),
-    Section(HOSTILE, (Items((HOSTILE,)),), "literal"),
+    SectionBlock(HOSTILE, (Items((HOSTILE,)),), "literal"),
     Box(
         heading=HOSTILE, severity="error", intro=(Words(HOSTILE),),
         evidence=(Quoted((HOSTILE,)),), fixes=(Commands((HOSTILE,)),), more=(Words(HOSTILE),),

@@ -347,7 +347,7 @@ def test_scales_take_any_numbers(values: list[float]) -> None:
     assert marks[0] <= min(values) + 1e-9
     assert marks[-1] >= max(values) - 1e-9
     points = [(float(at), value) for at, value in enumerate(values)]
-    chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.Line("f", points)])
+    chart = lines.chart("a", "b", "c", "d", lines.Across("e"), [lines.PlotLine("f", points)])
     assert "nan" not in markup(el("svg", *chart.drawn))
 
 

@@ -9,7 +9,14 @@ from pathlib import Path
 import pytest
 
 from gpucheck.cluster.figures import baseline
-from gpucheck.cluster.figures.baseline import Baseline, BaselineError, load, measured, save, update
+from gpucheck.cluster.figures.baseline import (
+    Baseline,
+    RateBaselineError,
+    load,
+    measured,
+    save,
+    update,
+)
 
 TASKS = 8
 
@@ -93,7 +100,7 @@ def test_what_others_overwrite_again_and_again_is_said(
 ) -> None:
     monkeypatch.setattr(baseline, "_SECONDS", 0.1)
     replaced_by_another(monkeypatch, [of(2)] * 1000)
-    with pytest.raises(BaselineError, match="lacks what this task has measured"):
+    with pytest.raises(RateBaselineError, match="lacks what this task has measured"):
         update(tmp_path / "baseline.json", of(1))
 
 
@@ -112,5 +119,5 @@ def test_a_task_that_has_stopped_with_the_lock_is_not_waited_for(
 
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(BaselineError, match="cannot be"):
+    with pytest.raises(RateBaselineError, match="cannot be"):
         update(tmp_path / "file" / "baseline.json", of(1))

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucheck.cluster.job_plan import FORMS, Drill, Fault, parse_drill
+from gpucheck.cluster.job_plan import FORMS, Drill, DrillFault, parse_drill
 
 
 def test_every_form_that_is_offered_is_understood() -> None:
@@ -35,7 +35,7 @@ def test_no_drill() -> None:
 
 
 def test_slow_has_a_usual_factor() -> None:
-    assert parse_drill(["slow:rank=1"]).faults == (Fault(name="slow", rank=1, factor=5.0),)
+    assert parse_drill(["slow:rank=1"]).faults == (DrillFault(name="slow", rank=1, factor=5.0),)
 
 
 @pytest.mark.parametrize(

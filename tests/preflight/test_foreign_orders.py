@@ -8,7 +8,7 @@ from gpucheck.cluster.job_plan import JobPlan
 from gpucheck.cluster.launchers.entrance import TaskPlace
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import task_messages as messages
-from gpucheck.cluster.store.task_messages import Group, RankAssignment, StepOrders
+from gpucheck.cluster.store.task_messages import RankAssignment, StepGroup, StepOrders
 from gpucheck.cluster.task.supervisor import ExitReason, Supervisor
 from gpucheck.facts import Answer
 from gpucheck.language import speaking, spoken
@@ -38,7 +38,7 @@ def _told(mine: tuple[int, ...]) -> tuple[ExitReason, MemoryStore]:
         messages.ASSIGNMENTS.key(_TASK),
         RankAssignment(devices={2: "cpu", 3: "cpu"}, world_size=8),
     )
-    group = Group(number=0, ranks="0-7", mine=mine)
+    group = StepGroup(number=0, ranks="0-7", mine=mine)
     line.put(
         messages.ORDERS.key(_TASK, 0),
         StepOrders(step=0, kind="together", backend="gloo", groups=(group,), seconds=5.0,

@@ -14,7 +14,7 @@ from meeting_support import judged
 from memory_store import MemoryStore
 
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.meeting import DeputyDesk, Found, Meeting, Standby, choose
+from gpucheck.cluster.meeting import DeputyDesk, FoundDeputy, Meeting, Standby, choose
 from gpucheck.cluster.model import TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
@@ -229,7 +229,7 @@ def test_a_number_that_nobody_has_says_nothing(deputy: Deputy) -> None:
                 assert "itself only" in said_to(liar, f"survivor/{number}")
 
 
-def meet(port: int, seen: str, roll_of: Attendees | None = None) -> Found:
+def meet(port: int, seen: str, roll_of: Attendees | None = None) -> FoundDeputy:
     """Go to a deputy as task 2, which has lost the task 0 of host n0."""
     said = messages.SURVIVORS.read(text({**survivor(2, seen), "host": "n1"}))
     known = messages.DEPUTIES.read(

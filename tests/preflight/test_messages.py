@@ -14,21 +14,21 @@ from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import (
     Dismissal,
     GaveUp,
-    Group,
     GroupBandwidth,
     GroupEnd,
     Heartbeat,
     Leaving,
     Malformed,
-    Message,
-    Place,
     Question,
     RankAssignment,
     RankProgress,
     Registration,
     Rendezvous,
+    StepGroup,
     StepOrders,
     StepResults,
+    StorePlace,
+    TaskMessage,
     TaskReport,
     Topic,
     Verdict,
@@ -60,7 +60,7 @@ RESULT = RankResult(
     data={"in_phase": 20.5, "own_deadline": True, "rank": 4, "address": "10.0.0.1", "port": 80},
 )  # fmt: skip
 PROCESS = ProcessIdentity(pid=7, started=9, place="boot pid:[1] net:[2]")
-SAMPLES: list[tuple[Topic[Any], Message]] = [
+SAMPLES: list[tuple[Topic[Any], TaskMessage]] = [
     (messages.REGISTRATIONS, Registration(facts=FACTS, seconds_left=300.0)),
     (messages.REPORTS, TaskReport(facts=FACTS)),
     (messages.ASSIGNMENTS, RankAssignment(devices={5: "cuda:0"}, world_size=8)),
@@ -68,14 +68,14 @@ SAMPLES: list[tuple[Topic[Any], Message]] = [
         messages.ORDERS,
         StepOrders(
             step=2, kind="arms", backend="nccl", seconds=15.0, connect_seconds=15.0, seed=7,
-            groups=(Group(number=0, ranks="0-7", mine=(4, 5)),), env={"NCCL_P2P_DISABLE": "1"},
+            groups=(StepGroup(number=0, ranks="0-7", mine=(4, 5)),), env={"NCCL_P2P_DISABLE": "1"},
             tests=("memory",), sizes=(4, 1024),
         ),
     ),
     (messages.RESULTS, StepResults(results=(RESULT,))),
     (
         messages.QUESTIONS,
-        Question(places=(Place(task=2, host="10.0.0.2", port=4711, process=PROCESS),)),
+        Question(places=(StorePlace(task=2, host="10.0.0.2", port=4711, process=PROCESS),)),
     ),
     (messages.WITNESSED, Witnessed(seen={2: "unreachable", 3: "refused"})),
     (messages.GAVE_UP, GaveUp(why="nothing came")),
@@ -101,19 +101,19 @@ FREE = (
 
 
 @pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
-def test_a_message_is_read_as_it_was_sent(topic: Topic[Any], sample: Message) -> None:
+def test_a_message_is_read_as_it_was_sent(topic: Topic[Any], sample: TaskMessage) -> None:
     assert topic.read(msgspec.json.encode(sample)) == sample
 
 
 @pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
-def test_only_its_own_kind_stands_under_a_topic(topic: Topic[Any], sample: Message) -> None:
+def test_only_its_own_kind_stands_under_a_topic(topic: Topic[Any], sample: TaskMessage) -> None:
     for other, _sample in SAMPLES:
         if other is not topic:
             assert isinstance(other.read(msgspec.json.encode(sample)), Malformed)
 
 
 @pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
-def test_each_field_has_its_form(topic: Topic[Any], sample: Message) -> None:
+def test_each_field_has_its_form(topic: Topic[Any], sample: TaskMessage) -> None:
     plain = json.loads(msgspec.json.encode(sample))
     for path, value in _fields(plain):
         for wrong in _others_than(value):
@@ -124,7 +124,7 @@ def test_each_field_has_its_form(topic: Topic[Any], sample: Message) -> None:
 
 
 @pytest.mark.parametrize(("topic", "sample"), SAMPLES, ids=NAMES)
-def test_a_key_too_many_is_malformed(topic: Topic[Any], sample: Message) -> None:
+def test_a_key_too_many_is_malformed(topic: Topic[Any], sample: TaskMessage) -> None:
     plain = json.loads(msgspec.json.encode(sample))
     assert isinstance(topic.read(json.dumps({**plain, "more": 1}).encode()), Malformed)
 
@@ -137,7 +137,7 @@ NONSENSE = (
 
 
 @pytest.mark.parametrize(("topic", "_sample"), SAMPLES, ids=NAMES)
-def test_nonsense_is_malformed(topic: Topic[Any], _sample: Message) -> None:
+def test_nonsense_is_malformed(topic: Topic[Any], _sample: TaskMessage) -> None:
     taken = [text[:40] for text in NONSENSE if not isinstance(topic.read(text), Malformed)]
     assert taken == []
 
@@ -206,7 +206,7 @@ def test_the_samples_of_the_bounds_are_fine_otherwise() -> None:
         (messages.RESULTS, _results()),
         (messages.ORDERS, _orders()),
     ):
-        assert isinstance(topic.read(json.dumps(said).encode()), Message)
+        assert isinstance(topic.read(json.dumps(said).encode()), TaskMessage)
 
 
 def test_keys_and_who_may_set_them() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from gpucheck.cluster.figures.baseline import (
     Baseline,
-    BaselineError,
+    RateBaselineError,
     SavedGpu,
     default_path,
     load,
@@ -82,7 +82,7 @@ def test_what_is_no_baseline_is_said_in_one_sentence(
 ) -> None:
     file = tmp_path / "baseline.json"
     file.write_bytes(content)
-    with pytest.raises(BaselineError, match=words):
+    with pytest.raises(RateBaselineError, match=words):
         load(file)
 
 
@@ -99,17 +99,17 @@ def test_nonsense_inside_is_not_believed(tmp_path: Path) -> None:
 
 
 def test_a_file_that_cannot_be_used(tmp_path: Path) -> None:
-    with pytest.raises(BaselineError, match="cannot be read"):
+    with pytest.raises(RateBaselineError, match="cannot be read"):
         load(tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(BaselineError, match="cannot be written"):
+    with pytest.raises(RateBaselineError, match="cannot be written"):
         save(tmp_path / "file" / "baseline.json", NOW)
 
 
 def test_a_pipe_in_its_place_blocks_nobody(tmp_path: Path) -> None:
     file = tmp_path / "baseline.json"
     os.mkfifo(file)
-    with pytest.raises(BaselineError, match="not a regular file"):
+    with pytest.raises(RateBaselineError, match="not a regular file"):
         load(file)
 
 
@@ -123,7 +123,7 @@ def test_a_failed_write_leaves_the_old_content(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(BaselineError, match="No space left on device"):
+    with pytest.raises(RateBaselineError, match="No space left on device"):
         save(file, Baseline())
     assert load(file) == NOW
     assert list(tmp_path.iterdir()) == [file]
@@ -136,7 +136,7 @@ def test_where_it_is() -> None:
     home = Path("/home/ann/.local/state/gpucheck/baseline.json")
     assert default_path({"HOME": "/home/ann"}) == home
     assert default_path({"XDG_STATE_HOME": "relative", "HOME": "/home/ann"}) == home
-    with pytest.raises(BaselineError, match="XDG_STATE_HOME"):
+    with pytest.raises(RateBaselineError, match="XDG_STATE_HOME"):
         default_path({})
 
 
@@ -148,5 +148,5 @@ def test_any_bytes_give_a_baseline_or_a_sentence(
 ) -> None:
     file = tmp_path_factory.mktemp("any") / "baseline.json"
     file.write_bytes(content)
-    with pytest.raises(BaselineError):
+    with pytest.raises(RateBaselineError):
         load(file)

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 from preflight_facts import cpus, facts, gpus
 
-from gpucheck.cluster.figures.drift import Difference, culprits, differences
+from gpucheck.cluster.figures.drift import DifferingValue, culprits, differences
 from gpucheck.cluster.model import Device, Roster, TaskFacts
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Severity
@@ -30,7 +30,7 @@ def one(roster: Roster, changes: Mapping[int, Mapping[str, Any]], **usual: objec
     return found
 
 
-def only(changes: Mapping[int, Mapping[str, Any]], **usual: object) -> Difference:
+def only(changes: Mapping[int, Mapping[str, Any]], **usual: object) -> DifferingValue:
     (found,) = differences(job(FOUR, changes, **usual))
     return found
 
@@ -182,7 +182,7 @@ def test_an_adapter_of_another_name_is_no_difference() -> None:
 
 
 def test_how_gpus_are_made_visible_is_compared_and_not_which_ones() -> None:
-    def seen(*values: str | None) -> list[Difference]:
+    def seen(*values: str | None) -> list[DifferingValue]:
         chosen: dict[int, dict[str, Any]] = {
             task: {"variables": {} if one is None else {"CUDA_VISIBLE_DEVICES": one}}
             for task, one in enumerate(values)

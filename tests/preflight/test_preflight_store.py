@@ -21,7 +21,7 @@ from gpucheck.cluster.store import entries as store_entries
 from gpucheck.cluster.store import search as store_search
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire as store_wire
-from gpucheck.cluster.store.attempt import Meeting, Who
+from gpucheck.cluster.store.attempt import StoreMeeting, Who
 from gpucheck.cluster.store.client import ConnectError, StoreClient
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.wire import SameRunError, StoreError, ports
@@ -648,14 +648,14 @@ def test_a_store_that_is_gone_once_it_has_proven_itself_is_not_met(
                 was_reset.set()
 
         was_reset = threading.Event()
-        check = Meeting._check  # noqa: SLF001
+        check = StoreMeeting._check  # noqa: SLF001
 
-        def late(meeting: Meeting, first: bytes, token: str) -> None:
+        def late(meeting: StoreMeeting, first: bytes, token: str) -> None:
             check(meeting, first, token)
             was_reset.wait(0.5)
             was_reset.clear()
 
-        monkeypatch.setattr(Meeting, "_check", late)
+        monkeypatch.setattr(StoreMeeting, "_check", late)
         thread = threading.Thread(target=serve, daemon=True)
         thread.start()
         client = client_of("127.0.0.1", [port])

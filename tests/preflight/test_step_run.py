@@ -8,9 +8,9 @@ from memory_store import MemoryStore
 from gpucheck.cluster.model import Kind, RankResult
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import (
-    Group,
     GroupEnd,
     Rendezvous,
+    StepGroup,
     StepOrders,
     StepResults,
 )
@@ -52,7 +52,7 @@ class Table:
     def task(
         self, groups: dict[int, str], mine: dict[int, tuple[int, ...]], kind: Kind = "together"
     ) -> StepRun:
-        told = tuple(Group(number=n, ranks=groups[n], mine=mine[n]) for n in mine)
+        told = tuple(StepGroup(number=n, ranks=groups[n], mine=mine[n]) for n in mine)
         orders = StepOrders(
             step=1, kind=kind, backend="gloo", groups=told, seconds=5, connect_seconds=5
         )
@@ -215,7 +215,7 @@ def test_results_that_the_store_refuses_go_one_by_one(
     step_run = table.task({0: "0", 1: "1"}, {0: (0,), 1: (1,)}, "alone")
     sent = table.store.set
 
-    def limited(key: str, value: messages.Message) -> None:
+    def limited(key: str, value: messages.TaskMessage) -> None:
         if isinstance(value, StepResults) and any(one.data for one in value.results):
             raise StoreError("a request of 2000000 bytes, more than a line of the store takes")
         sent(key, value)

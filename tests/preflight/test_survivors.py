@@ -13,7 +13,7 @@ from memory_store import MemoryStore
 
 from gpucheck.cluster import meeting
 from gpucheck.cluster.launchers.entrance import TaskPlace
-from gpucheck.cluster.meeting import Announcer, Found, Meeting, Standby, choose, may_be_deputy
+from gpucheck.cluster.meeting import Announcer, FoundDeputy, Meeting, Standby, choose, may_be_deputy
 from gpucheck.cluster.model import Rank, Roster, TaskFacts
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Who
@@ -31,7 +31,7 @@ from gpucheck.cluster.store.task_messages import (
 )
 from gpucheck.cluster.store.wire import mark
 from gpucheck.cluster.task import witness
-from gpucheck.cluster.task_0 import Conclusion, Loss, conclude, section
+from gpucheck.cluster.task_0 import Loss, LossConclusion, conclude, section
 from gpucheck.facts.claims import Confidence
 from gpucheck.facts.preflight import Culprit
 from gpucheck.machine import process_identity
@@ -131,7 +131,7 @@ def test_all_tasks_elsewhere_are_enough() -> None:
 def test_the_report_names_the_host_and_accuses_no_survivor() -> None:
     one = loss(("ended", "a"), tasks=2, hosts=1, beside=2, ranks="0-1")
     met = {1: survivor("ended", ranks={2: "cuda:0"})}
-    known = section(msgspec.structs.replace(one, met=met), Conclusion(CERTAIN, "it ended"))
+    known = section(msgspec.structs.replace(one, met=met), LossConclusion(CERTAIN, "it ended"))
     assert known.culprits is not None
     (culprit,) = known.culprits
     assert (culprit.slug, culprit.ranks, culprit.hosts) == ("rank-missing", (0, 1), ("a",))
@@ -199,7 +199,7 @@ def test_only_a_deputy_asks_who_is_there() -> None:
         assert standbys[1].attendees is None
 
 
-def verdict_of(conclusion: Conclusion) -> Verdict:
+def verdict_of(conclusion: LossConclusion) -> Verdict:
     """Return what a deputy says about task 0 on host ``a``."""
     if conclusion.confidence is None:
         return Verdict(exit=3, exit_class="inconclusive", why=conclusion.sentence)
@@ -276,16 +276,18 @@ class Job:
         self.store.close()
         self._until(lambda: all(one.lost for one in self.clients.values()))
 
-    def meet(self, *tasks: int, seen: Seen = "ended", seconds: float = 20.0) -> dict[int, Found]:
+    def meet(
+        self, *tasks: int, seen: Seen = "ended", seconds: float = 20.0
+    ) -> dict[int, FoundDeputy]:
         """Have these tasks meet at the same time; return what came of it for each."""
-        found: dict[int, Found] = {}
+        found: dict[int, FoundDeputy] = {}
         end = time.monotonic() + seconds
 
         def go(task: int) -> None:
             deputies = self.standbys[task].deputies
             assert deputies is not None
 
-            def judge(what: Loss, conclusion: Conclusion) -> Verdict:
+            def judge(what: Loss, conclusion: LossConclusion) -> Verdict:
                 self.judged.append(task)
                 assert set(what.met) == set(tasks)
                 return verdict_of(conclusion)

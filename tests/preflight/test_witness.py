@@ -9,7 +9,7 @@ from memory_store import MemoryStore
 
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.server import Store
-from gpucheck.cluster.store.task_messages import Place, Question, Seen
+from gpucheck.cluster.store.task_messages import Question, Seen, StorePlace
 from gpucheck.cluster.task import witness
 from gpucheck.cluster.task.witness import Witness
 from gpucheck.machine import process_identity
@@ -22,7 +22,7 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def seen(
-    store: MemoryStore, *places: Place, questions: int = 1, domain: str = "", answers: int = -1
+    store: MemoryStore, *places: StorePlace, questions: int = 1, domain: str = "", answers: int = -1
 ) -> dict[str, Seen]:
     """Ask task 1 about these, in so many questions; return what it says in the end."""
     witness = Witness(1, "run", store, domain)
@@ -46,10 +46,10 @@ def test_what_there_is_to_see_of_a_port(questions: int) -> None:
         with socket.create_server(("127.0.0.1", 0)) as ended:
             closed = ended.getsockname()[1]
         places = [
-            Place(task=2, host="127.0.0.1", port=silent.getsockname()[1]),
-            Place(task=3, host="127.0.0.1", port=closed),
-            Place(task=4, host="no-such-host.invalid"),
-            Place(task=5, host="", port=closed),  # where the store is
+            StorePlace(task=2, host="127.0.0.1", port=silent.getsockname()[1]),
+            StorePlace(task=3, host="127.0.0.1", port=closed),
+            StorePlace(task=4, host="no-such-host.invalid"),
+            StorePlace(task=5, host="", port=closed),  # where the store is
         ]
         said = seen(MemoryStore(), *places, questions=questions, answers=3)
     assert said == {"2": "says-nothing", "3": "refused", "5": "refused"}  # of 4 nothing is known
@@ -59,10 +59,10 @@ def test_where_nobody_has_to_listen_an_answer_only_shows_that_the_host_runs() ->
     store = MemoryStore()
     with contextlib.closing(Store.alone("run", "")) as open_one:
         store.port = open_one.port
-        assert seen(store, Place(task=2, host="127.0.0.1")) == {"2": "answers"}
+        assert seen(store, StorePlace(task=2, host="127.0.0.1")) == {"2": "answers"}
     store = MemoryStore()
     store.port = open_one.port  # closed by now
-    assert seen(store, Place(task=2, host="127.0.0.1")) == {"2": "answers"}
+    assert seen(store, StorePlace(task=2, host="127.0.0.1")) == {"2": "answers"}
 
 
 def test_the_name_of_a_pod_that_never_came_is_looked_up_in_the_service(
@@ -81,10 +81,10 @@ def test_the_name_of_a_pod_that_never_came_is_looked_up_in_the_service(
     store = MemoryStore()
     with contextlib.closing(Store.alone("run", "")) as open_one:
         store.port = open_one.port
-        pods = (Place(task=1, host="gate-1"), Place(task=2, host="gate-2"))
+        pods = (StorePlace(task=1, host="gate-1"), StorePlace(task=2, host="gate-2"))
         assert seen(store, *pods, domain=".localhost", answers=1) == {"1": "answers"}
 
 
 def test_a_process_on_this_host_is_looked_at() -> None:
-    place = Place(task=2, host="127.0.0.1", port=1, process=process_identity.own())
+    place = StorePlace(task=2, host="127.0.0.1", port=1, process=process_identity.own())
     assert seen(MemoryStore(), place) == {"2": "runs"}

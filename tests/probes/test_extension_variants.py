@@ -2,7 +2,7 @@
 
 from each import each
 
-from gpucheck.probes.extensions.reading.files import Candidate
+from gpucheck.probes.extensions.reading.files import CandidateFile
 
 
 @each(
@@ -19,5 +19,7 @@ from gpucheck.probes.extensions.reading.files import Candidate
     ],
 )  # fmt: skip
 def test_which_files_are_variants(one: str, other: str, alike: bool) -> None:  # noqa: FBT001  # a parameter of the test
-    first, second = (Candidate(path=f"/s/{path}", entry="/s", inside=path) for path in (one, other))
+    first, second = (
+        CandidateFile(path=f"/s/{path}", entry="/s", inside=path) for path in (one, other)
+    )
     assert (first.variant_of == second.variant_of) is alike

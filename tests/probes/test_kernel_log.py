@@ -462,7 +462,7 @@ def test_dmesg_below_a_sysroot_only_if_it_has_this_kernel(
 def test_a_time_that_is_no_time_is_no_record() -> None:
     large, odd = "9" * 400, "²"
     assert messages.split_kmsg(f"6,1,{large},-;x\n6,1,{odd},-;y\n6,1,9000000,-;z") == [
-        messages.Record(9.0, "z")
+        messages.KernelRecord(9.0, "z")
     ]
 
 

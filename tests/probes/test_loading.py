@@ -18,7 +18,7 @@ from gpucheck.machine.candidates import TargetWish
 from gpucheck.probes.loading import loading
 from gpucheck.probes.loading.reading.owners import Owners, is_cuda, library_name, stem
 from gpucheck.probes.torch import interpreter, torch_build
-from gpucheck.selftests.observed import Difference, compare
+from gpucheck.selftests.observed import LoadedDifference, compare
 from gpucheck.tables.base import Tables
 from gpucheck.tables.runtime_opens import RuntimeOpens
 
@@ -269,13 +269,13 @@ def test_differences_from_a_live_process() -> None:
         "/o/libnccl.so.2",
     ]
     assert compare(predicted, other) == [
-        Difference("libcublas.so.12", "/w/libcublas.so.12.8", "/o/libcublas.so.12.1"),
-        Difference("libcudnn_cnn.so.9", "/w/libcudnn_cnn.so.9", "/o/libcudnn_cnn.so.9"),
-        Difference("libnccl.so.2", "", "/o/libnccl.so.2"),
+        LoadedDifference("libcublas.so.12", "/w/libcublas.so.12.8", "/o/libcublas.so.12.1"),
+        LoadedDifference("libcudnn_cnn.so.9", "/w/libcudnn_cnn.so.9", "/o/libcudnn_cnn.so.9"),
+        LoadedDifference("libnccl.so.2", "", "/o/libnccl.so.2"),
     ]
     assert compare(predicted, []) == [
-        Difference("libcudart.so.12", "/w/libcudart.so.12", ""),
-        Difference("libcublas.so.12", "/w/libcublas.so.12.8", ""),
+        LoadedDifference("libcudart.so.12", "/w/libcudart.so.12", ""),
+        LoadedDifference("libcublas.so.12", "/w/libcublas.so.12.8", ""),
     ]
     assert compare(Loading(), other) == []
 

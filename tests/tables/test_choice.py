@@ -6,7 +6,7 @@ from pathlib import Path
 from each import each
 from tables.some import some
 
-from gpucheck.advice.offers import Machine, fits_driver, fits_gpus
+from gpucheck.advice.offers import MachineLimits, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommender, Situation
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Compilers, CubinRules, Runs, ToolkitTargets
@@ -41,21 +41,21 @@ def test_python(
 @each(
     ("cuda", "machine", "fits"),
     [
-        ("12.4", Machine(LINUX, driver="525.60.13"), True),
-        ("12.4", Machine(LINUX, driver="525.60.11"), False),
-        ("12.4", Machine(LINUX, driver="528.32"), True),
-        ("12.4", Machine("windows", driver="528.32"), False),
-        ("12.4", Machine(LINUX, driver="528.32", driver_os="windows"), False),
-        ("12.4", Machine(LINUX, driver="580.95.05", driver_cuda="9.1"), False),
-        ("13.0", Machine(LINUX, driver="580"), True),
-        ("13.0", Machine(LINUX), None),
-        ("13.0", Machine(LINUX, driver="unknown"), None),
+        ("12.4", MachineLimits(LINUX, driver="525.60.13"), True),
+        ("12.4", MachineLimits(LINUX, driver="525.60.11"), False),
+        ("12.4", MachineLimits(LINUX, driver="528.32"), True),
+        ("12.4", MachineLimits("windows", driver="528.32"), False),
+        ("12.4", MachineLimits(LINUX, driver="528.32", driver_os="windows"), False),
+        ("12.4", MachineLimits(LINUX, driver="580.95.05", driver_cuda="9.1"), False),
+        ("13.0", MachineLimits(LINUX, driver="580"), True),
+        ("13.0", MachineLimits(LINUX), None),
+        ("13.0", MachineLimits(LINUX, driver="unknown"), None),
     ],
 )
 def test_driver(
     tables: Tables,
     cuda: str,
-    machine: Machine,
+    machine: MachineLimits,
     fits: bool | None,  # noqa: FBT001  # a parameter of the test
 ) -> None:
     assert fits_driver(tables, cuda, machine) is fits
@@ -76,7 +76,7 @@ def test_gpus_the_worst_answer_counts(
     tables: Tables, capabilities: tuple[str, ...], cuda: str, runs: Runs
 ) -> None:
     row = some(tables.get(TorchBuilds).build("2.9.1", cuda, LINUX))
-    assert fits_gpus(tables, row, Machine(LINUX, capabilities=capabilities)) is runs
+    assert fits_gpus(tables, row, MachineLimits(LINUX, capabilities=capabilities)) is runs
 
 
 @each("capability", ["12.0", "12.1", "10.0", "10.3"])
@@ -93,7 +93,7 @@ def test_a_blackwell_is_never_unknown_where_no_compiler_makes_code_for_it(
     assert any(not row.arch_list for row in rows)
     assert any(not row.confirmed for row in rows)
     for row in rows:
-        found = fits_gpus(tables, row, Machine(row.platform, capabilities=(capability,)))
+        found = fits_gpus(tables, row, MachineLimits(row.platform, capabilities=(capability,)))
         assert found is Runs.NO or (found is Runs.PTX and row.ptx), row
 
 
@@ -109,7 +109,7 @@ def test_the_compiler_decides_over_every_list_that_is_not_confirmed(tables: Tabl
         if compilers.beyond(row.cuda, capability) is None:
             continue
         decided += 1
-        found = fits_gpus(tables, row, Machine(row.platform, capabilities=(capability,)))
+        found = fits_gpus(tables, row, MachineLimits(row.platform, capabilities=(capability,)))
         assert found is Runs.NO or (found is Runs.PTX and row.ptx), (row, capability)
     assert decided >= len(rows)
 
@@ -117,9 +117,9 @@ def test_the_compiler_decides_over_every_list_that_is_not_confirmed(tables: Tabl
 def test_a_driver_older_than_the_ptx_refuses_it(tables: Tables) -> None:
     rows = [row for row in tables.get(TorchBuilds).rows if row.ptx and row.platform == LINUX]
     newest = max(rows, key=lambda row: [int(part) for part in row.cuda.split(".")])
-    future = Machine(LINUX, capabilities=("13.0",), driver_cuda="99.0")
+    future = MachineLimits(LINUX, capabilities=("13.0",), driver_cuda="99.0")
     assert fits_gpus(tables, newest, future) is Runs.PTX
-    old = Machine(LINUX, capabilities=("13.0",), driver="535.288.01", driver_cuda="12.2")
+    old = MachineLimits(LINUX, capabilities=("13.0",), driver="535.288.01", driver_cuda="12.2")
     assert fits_gpus(tables, newest, old) is Runs.NO
 
 

@@ -21,7 +21,7 @@ from gpucheck.tables.nccl import Nccl, NcclCodeRow, TorchNcclRow
 from gpucheck.tables.packages import Numpy2, Triton
 from gpucheck.tables.torch import TorchBuilds, TorchReleases, WheelIndexes
 from gpucheck.tables.torch_companions import CompanionRow, TorchCompanions
-from gpucheck.tables.torch_pins import PinRow, TorchPins
+from gpucheck.tables.torch_pins import TorchPinRow, TorchPins
 from gpucheck.tables.versions import numbers
 
 # nvcc compiles for 8.8 from CUDA 13.0 on; no product with it is known.
@@ -34,8 +34,8 @@ def test_slugs_are_of_the_contract(tables: Tables, cls: type[Table]) -> None:
     assert found <= SLUGS
 
 
-def _toolkit_pins(tables: Tables) -> list[PinRow]:
-    rows = [row for row in tables.get(TorchPins).rows if isinstance(row, PinRow)]
+def _toolkit_pins(tables: Tables) -> list[TorchPinRow]:
+    rows = [row for row in tables.get(TorchPins).rows if isinstance(row, TorchPinRow)]
     return [row for row in rows if component_of(row.package) and row.specifier.startswith("==")]
 
 
@@ -55,7 +55,7 @@ def test_pinned_components_belong_to_the_toolkit_of_the_build(tables: Tables) ->
 
 
 def test_pinned_toolkits_are_in_the_table_of_components(tables: Tables) -> None:
-    pins = [row for row in tables.get(TorchPins).rows if isinstance(row, PinRow)]
+    pins = [row for row in tables.get(TorchPins).rows if isinstance(row, TorchPinRow)]
     toolkits = [row for row in pins if row.package == "cuda-toolkit"]
     assert len(toolkits) > 10
     for row in toolkits:
@@ -66,7 +66,7 @@ def test_pinned_toolkits_are_in_the_table_of_components(tables: Tables) -> None:
 
 
 def test_each_specifier_can_be_read(tables: Tables) -> None:
-    pins = [row for row in tables.get(TorchPins).rows if isinstance(row, PinRow)]
+    pins = [row for row in tables.get(TorchPins).rows if isinstance(row, TorchPinRow)]
     assert all(SpecifierSet(row.specifier) for row in pins)
     releases = [row for row in tables.get(Extensions).rows if isinstance(row, ExtensionRow)]
     assert all(SpecifierSet(row.torch) for row in releases if row.torch)

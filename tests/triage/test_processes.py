@@ -14,7 +14,7 @@ import pytest
 from left_behind import MARK, alive, heed_signals, wait_until
 
 from gpucheck.ticket import processes
-from gpucheck.ticket.processes import Lost, in_processes
+from gpucheck.ticket.processes import LostItem, in_processes
 
 pytestmark = pytest.mark.process
 
@@ -56,7 +56,7 @@ def test_answers_come_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_an_item_that_kills_its_process_costs_no_other_its_answer() -> None:
     deadly = frozenset({0, 20, 99})
     found = list(in_processes(partial(doubled, deadly=deadly), range(100), 2, nothing))
-    assert found == [(item, Lost.KILLED if item in deadly else 2 * item) for item in range(100)]
+    assert found == [(item, LostItem.KILLED if item in deadly else 2 * item) for item in range(100)]
 
 
 def test_a_process_that_is_killed_once_costs_nothing(tmp_path: Path) -> None:
@@ -68,8 +68,8 @@ def test_a_process_that_is_killed_once_costs_nothing(tmp_path: Path) -> None:
 def test_where_every_process_is_killed_it_ends_soon() -> None:
     work = partial(doubled, deadly=frozenset(range(10_000)))
     found = [lost for _item, lost in in_processes(work, range(10_000), 2, nothing)]
-    assert set(found) == {Lost.KILLED, Lost.NOT_TRIED}
-    assert found.count(Lost.KILLED) <= processes._MOST_KILLED + 2  # noqa: SLF001  # as it says
+    assert set(found) == {LostItem.KILLED, LostItem.NOT_TRIED}
+    assert found.count(LostItem.KILLED) <= processes._MOST_KILLED + 2  # noqa: SLF001  # as it says
 
 
 def test_a_fault_of_the_work_is_that_of_the_whole() -> None:

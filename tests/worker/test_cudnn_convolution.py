@@ -122,7 +122,7 @@ def test_no_gradient_through_the_activation_after_a_convolution(
 
 @pytest.mark.parametrize("shape", [convolution.GROUPED, convolution.DEPTHWISE])
 def test_every_shape_is_looked_at(
-    monkeypatch: pytest.MonkeyPatch, shape: convolution.Shape
+    monkeypatch: pytest.MonkeyPatch, shape: convolution.LayerShape
 ) -> None:
     right = functional.conv2d
 

@@ -409,7 +409,7 @@ def test_on_a_gpu_the_self_tests_come_first(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(alone, "run_tests", run_tests)
     monkeypatch.setattr(alone, "_rates", lambda _bench: {"fp32 TFLOP/s": 1.0})
     sent: list[dict[str, Any]] = []
-    progress = together.Progress(sent.append)
+    progress = together.StepProgress(sent.append)
     sent_order = order(0, 1, trial="alone", device="cuda:1", tests=[])
     with pytest.raises(Failed) as caught:
         alone.run(torch, sent_order, {}, sent.append, progress)

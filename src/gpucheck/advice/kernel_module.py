@@ -46,7 +46,7 @@ _PLAIN_WORD = r"[A-Za-z0-9_.,=-]{1,1000}"
 """A parameter that neither sed nor the boot loader takes for anything else: root runs both."""
 
 
-class Cause(msgspec.Struct, frozen=True, kw_only=True):
+class ModuleCause(msgspec.Struct, frozen=True, kw_only=True):
     """Why the module is not loaded, the facts that prove it, and the fix."""
 
     why: str
@@ -70,10 +70,10 @@ class ModuleFixes(Derived):
         self._container = container
         self._around = around
 
-    def cause(self) -> Cause:
+    def cause(self) -> ModuleCause:
         """Return the first cause that the facts show; if there is none, that nothing loaded it."""
         if self._container.runtime:
-            return Cause(
+            return ModuleCause(
                 why=say("the host of this container has not loaded it"),
                 facts=("container.runtime",),
                 fixes=(self.load(),),
@@ -84,7 +84,7 @@ class ModuleFixes(Derived):
             or self._blocked()
             or self._held_by_nouveau()
             or self._refused()
-            or Cause(
+            or ModuleCause(
                 why=say("nothing that gpucheck read shows why"),
                 facts=(),
                 fixes=(self.load(),),
@@ -115,11 +115,11 @@ class ModuleFixes(Derived):
             commands=("sudo lsof /dev/nvidia*", f"sudo rmmod {modules}", _LOAD),
         )
 
-    def _updated_kernel(self) -> Cause | None:
+    def _updated_kernel(self) -> ModuleCause | None:
         """A distribution may remove the modules of the old kernel while it is still running."""
         if self._driver.modules_folder is not False:
             return None
-        return Cause(
+        return ModuleCause(
             why=say(
                 "the modules of {kernel} are no longer on the disk, as happens after a kernel "
                 "update",
@@ -132,7 +132,7 @@ class ModuleFixes(Derived):
             confidence=Confidence.LIKELY,
         )
 
-    def _not_built(self) -> Cause | None:
+    def _not_built(self) -> ModuleCause | None:
         driver = self._driver
         if driver.module_files != []:
             return None
@@ -150,7 +150,7 @@ class ModuleFixes(Derived):
             facts.append("driver.dkms_sources")
         if driver.nouveau_loaded:
             facts.append("driver.nouveau_loaded")
-        return Cause(why=why, facts=tuple(facts), fixes=self._build(others))
+        return ModuleCause(why=why, facts=tuple(facts), fixes=self._build(others))
 
     def _build(self, others: list[str]) -> tuple[Fix, ...]:
         fixes = [self._build_here()]
@@ -211,7 +211,7 @@ class ModuleFixes(Derived):
         found = (re.match(_PREBUILT, name) for name in sorted(self._driver.packages or ()))
         return next((package[1] for package in found if package), "")
 
-    def _blocked(self) -> Cause | None:
+    def _blocked(self) -> ModuleCause | None:
         lines = [
             line
             for line in self._driver.blacklist or ()
@@ -225,7 +225,7 @@ class ModuleFixes(Derived):
         if by_kernel:
             other = unblock(by_kernel, _WHOLE_MODULE, manager)
             fixes = (and_then(fixes[0], other) if fixes else other,)
-        return Cause(
+        return ModuleCause(
             why=_who_blocks(lines, by_kernel),
             facts=("driver.blacklist",),
             fixes=fixes,
@@ -257,10 +257,10 @@ class ModuleFixes(Derived):
             ),
         )
 
-    def _held_by_nouveau(self) -> Cause | None:
+    def _held_by_nouveau(self) -> ModuleCause | None:
         if not self._driver.nouveau_loaded:
             return None
-        return Cause(
+        return ModuleCause(
             why=say("nouveau, which cannot run CUDA, holds the GPU"),
             facts=("driver.nouveau_loaded",),
             fixes=(
@@ -271,12 +271,12 @@ class ModuleFixes(Derived):
             ),
         )
 
-    def _refused(self) -> Cause | None:
+    def _refused(self) -> ModuleCause | None:
         if not self._driver.secure_boot:
             return None
         ubuntu = self._system.distribution == "ubuntu"
         key = "/var/lib/shim-signed/mok/MOK.der" if ubuntu else "/var/lib/dkms/mok.pub"
-        return Cause(
+        return ModuleCause(
             why=say(
                 "Secure Boot is on and rejects modules that are not signed with an enrolled key"
             ),

@@ -167,7 +167,7 @@ class Offers:
         """
         key = (capability, unified)
         if key not in self._code:
-            machine = Machine(self.platform, capabilities=(capability,), unified=unified)
+            machine = MachineLimits(self.platform, capabilities=(capability,), unified=unified)
             board = self.tables.get(GpuProducts).is_jetson(capability)
             made = (o for o, row in self._boards.items() if capability in row.compute_capabilities)
             self._code[key] = frozenset(made) | frozenset(
@@ -186,7 +186,7 @@ class Offers:
 
     def reaches(self, capability: str) -> bool:
         """Return whether any build has machine code or PTX for a GPU, whatever the driver."""
-        machine = Machine(self.platform, capabilities=(capability,))
+        machine = MachineLimits(self.platform, capabilities=(capability,))
         runs = (Runs.CUBIN, Runs.PTX)
         return any(fits_gpus(self.tables, row, machine) in runs for row in self._rows.values())
 
@@ -380,7 +380,7 @@ def _board_offer(row: JetsonWheelRow) -> Offer:
     )
 
 
-class Machine(Struct, frozen=True):
+class MachineLimits(Struct, frozen=True):
     """The properties that a build must fit; None or an empty sequence means unknown.
 
     `unified`: code for servers counts on Jetson boards too, as torch's own rule says. `driver_os`
@@ -396,8 +396,8 @@ class Machine(Struct, frozen=True):
     unified: bool = False
 
 
-def _machine(platform: str, situation: Situation) -> Machine:
-    return Machine(
+def _machine(platform: str, situation: Situation) -> MachineLimits:
+    return MachineLimits(
         platform,
         capabilities=tuple(card.capability for card in situation.cards),
         driver=situation.driver,
@@ -406,7 +406,7 @@ def _machine(platform: str, situation: Situation) -> Machine:
     )
 
 
-def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
+def fits_driver(tables: Tables, cuda: str, machine: MachineLimits) -> bool | None:
     """Return whether the machine's driver runs builds of CUDA `cuda`; None if unknown."""
     return tables.get(CudaDrivers).driver_runs(
         cuda,
@@ -416,7 +416,7 @@ def fits_driver(tables: Tables, cuda: str, machine: Machine) -> bool | None:
     )
 
 
-def fits_gpus(tables: Tables, row: BuildRow, machine: Machine) -> Runs | None:
+def fits_gpus(tables: Tables, row: BuildRow, machine: MachineLimits) -> Runs | None:
     """Return how a build runs on all GPUs of the machine: the worst answer of all.
 
     A GPU that the build's cuDNN is known not to support counts as NO, and so does PTX of a CUDA
@@ -434,7 +434,7 @@ def _operating_system(platform: str) -> OperatingSystem:
     return "windows" if platform == "windows" else "linux"
 
 
-def _driver_cuda(tables: Tables, machine: Machine) -> str | None:
+def _driver_cuda(tables: Tables, machine: MachineLimits) -> str | None:
     """Return the CUDA version that the driver reports.
 
     If the driver is given only as a branch ("580"), it is that of the branch.
@@ -444,7 +444,9 @@ def _driver_cuda(tables: Tables, machine: Machine) -> str | None:
     return machine.driver_cuda
 
 
-def _fits_gpu(tables: Tables, row: BuildRow, capability: str, machine: Machine) -> Runs | None:
+def _fits_gpu(
+    tables: Tables, row: BuildRow, capability: str, machine: MachineLimits
+) -> Runs | None:
     if row.cudnn is not None:
         major = row.cuda.partition(".")[0]
         if tables.get(CudnnSupport).supports(row.cudnn, major, capability) is False:
@@ -466,7 +468,7 @@ def _beyond_compiler(tables: Tables, cuda: str, capability: str) -> bool:
     return compilers.beyond(cuda, capability) is not None
 
 
-def _driver_knows_ptx(tables: Tables, row: BuildRow, machine: Machine) -> bool:
+def _driver_knows_ptx(tables: Tables, row: BuildRow, machine: MachineLimits) -> bool:
     reported = machine.driver_cuda
     if reported is None and machine.driver is not None:
         reported = tables.get(DriverBranches).cuda_of(machine.driver)

@@ -21,7 +21,7 @@ from gpucheck._about import modules_of
 from gpucheck.cli.version import version_options
 from gpucheck.interface.errors import BY_SIGNAL, ENDING
 from gpucheck.interface.options import LANGUAGES, examples, language_before, tables_before
-from gpucheck.interface.spelling import Group, is_file, slug_of
+from gpucheck.interface.spelling import CommandGroup, is_file, slug_of
 from gpucheck.interface.text import (
     NO_ROOM,
     language_named,
@@ -69,7 +69,7 @@ def _commands_of(wing: str) -> list[str]:
     return modules_of([f"{_PACKAGE}/{wing}/commands"])
 
 
-class Wings(Group):
+class Wings(CommandGroup):
     """The commands of all wings; ``gpucheck -v`` is ``gpucheck check -v``."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -13,12 +13,12 @@ from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.task_messages import (
     M,
     Malformed,
-    Place,
     Question,
     RankProgress,
     Refusal,
     Registration,
     Seen,
+    StorePlace,
     Topic,
     Witnessed,
 )
@@ -148,11 +148,11 @@ class Hearing:
         Otherwise hosts are asked about a task that listens, if there is one.
         """
         lowest = _lowest(came, heard)
-        places: dict[int, list[Place]] = {}
-        whole: dict[str, Place] = {}
+        places: dict[int, list[StorePlace]] = {}
+        whole: dict[str, StorePlace] = {}
         for task in sorted(silent):
             registration = came[task]
-            place = Place(
+            place = StorePlace(
                 task=task,
                 host=_address(registration),
                 port=registration.deputy_port,
@@ -175,10 +175,10 @@ class Hearing:
         Nobody is known to listen there. But it shows whether the hosts can be reached at all.
         """
         lowest = _lowest(came, set(came))
-        first: dict[str, Place] = {}
+        first: dict[str, StorePlace] = {}
         for task, host in sorted(hosts.items()):
             if host not in lowest and is_host(host):
-                first.setdefault(host, Place(task=task, host=host))
+                first.setdefault(host, StorePlace(task=task, host=host))
         self._ask({witness: list(first.values()) for witness in _spread(lowest)}, now)
 
     def take(self, witness: int, witnessed: Witnessed) -> None:
@@ -197,7 +197,7 @@ class Hearing:
         )
         return now > self._until or not any(True for _ in open_ones)
 
-    def _ask(self, places: Mapping[int, list[Place]], now: float) -> None:
+    def _ask(self, places: Mapping[int, list[StorePlace]], now: float) -> None:
         for witness, all_of_them in places.items():
             asked = self._asked.setdefault(witness, set())
             new = [place for place in all_of_them if place.task not in asked][:_MOST]

@@ -29,11 +29,11 @@ from gpucheck.cluster.model import (
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.server import Store
 from gpucheck.cluster.store.task_messages import (
-    Group,
-    Message,
     RankAssignment,
     Registration,
+    StepGroup,
     StepOrders,
+    TaskMessage,
     Verdict,
 )
 from gpucheck.facts import builtins
@@ -258,7 +258,7 @@ class Coordinator:
         }
         self._under_way = (step, results)
         wanted = {rank for group in step.groups for rank in group} - set(results)
-        every: dict[str, Message] = {}
+        every: dict[str, TaskMessage] = {}
         for task, orders in self._orders(step, roster, wanted).items():
             number = self._sent.get(task, 0)
             every[messages.ORDERS.key(task, number)] = orders
@@ -291,7 +291,7 @@ class Coordinator:
         heard.roster = msgspec.structs.replace(roster, dead=roster.dead | dead)
 
     def _orders(self, step: Step, roster: Roster, wanted: set[int]) -> dict[int, StepOrders]:
-        groups: dict[int, list[Group]] = {}
+        groups: dict[int, list[StepGroup]] = {}
         for number, ranks in enumerate(step.groups):
             by_task: dict[int, list[int]] = {}
             for rank in ranks:
@@ -299,7 +299,7 @@ class Coordinator:
                     by_task.setdefault(roster.ranks[rank].task, []).append(rank)
             words = pack(ranks)
             for task, mine in by_task.items():
-                group = Group(number=number, ranks=words, mine=tuple(mine))
+                group = StepGroup(number=number, ranks=words, mine=tuple(mine))
                 groups.setdefault(task, []).append(group)
         return {
             task: StepOrders(

@@ -46,7 +46,7 @@ _ALONE: dict[Level, float] = {"quick": 30.0, "standard": 120.0, "stress": 300.0}
 """Seconds for one test of a GPU alone."""
 
 
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
+class DrillFault(msgspec.Struct, frozen=True, kw_only=True):
     """One fault, in the worker of ``rank``; ``other`` is the far end of a link."""
 
     name: Name
@@ -58,7 +58,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 class Drill(msgspec.Struct, frozen=True, kw_only=True):
     """All faults of a run; ``text`` as they were asked for."""
 
-    faults: tuple[Fault, ...] = ()
+    faults: tuple[DrillFault, ...] = ()
     text: str = ""
 
     def __bool__(self) -> bool:
@@ -122,7 +122,7 @@ def parse_drill(texts: Sequence[str]) -> Drill:
     )
 
 
-def _fault(text: str) -> Fault:
+def _fault(text: str) -> DrillFault:
     name, _colon, rest = text.strip().partition(":")
     known = get_args(Name)
     if name not in known:
@@ -151,10 +151,10 @@ def _fault(text: str) -> Fault:
                 extra=_quoted(next(iter(values))),
             )
         )
-    return Fault(name=msgspec.convert(name, Name), rank=int(rank), factor=factor)
+    return DrillFault(name=msgspec.convert(name, Name), rank=int(rank), factor=factor)
 
 
-def _link(text: str, rest: str) -> Fault:
+def _link(text: str, rest: str) -> DrillFault:
     """Read a link; the worker at its lower end makes the fault."""
     ends = _LINK.fullmatch(rest)
     if not ends or int(ends[1]) == int(ends[2]):
@@ -162,7 +162,7 @@ def _link(text: str, rest: str) -> Fault:
             say("--drill {text}: a link has two ranks, as in link:0-3", text=_quoted(text))
         )
     low, high = sorted((int(ends[1]), int(ends[2])))
-    return Fault(name="link", rank=low, other=high)
+    return DrillFault(name="link", rank=low, other=high)
 
 
 def _pairs(text: str, rest: str) -> list[tuple[str, str]]:

@@ -40,7 +40,7 @@ from gpucheck.cluster.model import (
 )
 from gpucheck.cluster.outcome import Ending
 from gpucheck.cluster.store.task_messages import GroupBandwidth, Verdict, fitting
-from gpucheck.cluster.task_0 import Conclusion, Loss, section
+from gpucheck.cluster.task_0 import Loss, LossConclusion, section
 from gpucheck.engine import FailOn, OpenQuestion, Report, diagnose, make_report
 from gpucheck.facts import builtins
 from gpucheck.facts.claims import Confidence, Severity
@@ -138,7 +138,7 @@ class Judgement:
         few = are_few_heard(heard.roster, lost_ranks(heard.history)) and _is_open(preflight)
         return self._verdict(preflight, _groups(heard, every), hears_few=few or heard.is_blind)
 
-    def without_task_0(self, loss: Loss, found: Conclusion) -> Verdict:
+    def without_task_0(self, loss: Loss, found: LossConclusion) -> Verdict:
         """Judge the loss of task 0; there is a result only if its host is named."""
         if found.confidence is None:
             return Verdict(exit=3, exit_class="inconclusive", why=found.sentence)

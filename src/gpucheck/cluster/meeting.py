@@ -30,7 +30,7 @@ from gpucheck.cluster.store.task_messages import (
     Verdict,
 )
 from gpucheck.cluster.store.wire import StoreError
-from gpucheck.cluster.task_0 import Conclusion, Loss, conclude, is_about_task_0
+from gpucheck.cluster.task_0 import Loss, LossConclusion, conclude, is_about_task_0
 from gpucheck.facts.numbers import whole_number
 
 _LONG = 600.0
@@ -55,7 +55,7 @@ _SPREAD = 2.0
 """How many heartbeats later than another a task may notice a silence."""
 _TRY = 1.0
 """Seconds for one attempt at a deputy."""
-Judge = Callable[[Loss, Conclusion], Verdict]
+Judge = Callable[[Loss, LossConclusion], Verdict]
 
 
 class Standby:
@@ -311,7 +311,7 @@ def _is_able(registration: Registration) -> bool:
     return bool(registration.deputy_port) and (not address or is_host(address))
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class FoundDeputy(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a meeting: the verdict, if there is one, and the sentence about task 0."""
 
     verdict: Verdict | None
@@ -349,7 +349,7 @@ class Meeting:
         self._desk: DeputyDesk | None = None
         self._client: StoreClient | None = None
 
-    def hold(self) -> Found:
+    def hold(self) -> FoundDeputy:
         """Meet the others; return what came of it."""
         for deputy in self._deputies.deputies:
             if deputy.task == self._standby.task:
@@ -360,7 +360,7 @@ class Meeting:
             if client is not None:
                 self._client = client
                 return self._listen(client)
-        return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
+        return FoundDeputy(verdict=None, sentence=conclude(self._loss({})).sentence)
 
     @property
     def presides(self) -> bool:
@@ -397,7 +397,7 @@ class Meeting:
                     return None
         return None
 
-    def _listen(self, client: StoreClient) -> Found:
+    def _listen(self, client: StoreClient) -> FoundDeputy:
         """Tell the deputy what was seen, and wait for its verdict."""
         box: list[Verdict | Malformed] = []
 
@@ -415,10 +415,10 @@ class Meeting:
         found = box[0] if box else None
         if isinstance(found, Verdict) and is_about_task_0(found, self._loss({})):
             culprit = found.culprits[0].evidence if found.culprits else ""
-            return Found(verdict=found, sentence=found.why or culprit)
-        return Found(verdict=None, sentence=conclude(self._loss({})).sentence)
+            return FoundDeputy(verdict=found, sentence=found.why or culprit)
+        return FoundDeputy(verdict=None, sentence=conclude(self._loss({})).sentence)
 
-    def _preside(self, listener: socket.socket) -> Found:
+    def _preside(self, listener: socket.socket) -> FoundDeputy:
         """Hold the store for the others, and judge."""
         place, lost = self._place, self._lost
         marks = {task: seat.mark for task, seat in self._attendees.seats.items()}
@@ -429,13 +429,13 @@ class Meeting:
                 "127.0.0.1", (store.port,), place.run, lost.token, _PATIENCE, lost.who
             )
         except StoreError as error:
-            return Found(verdict=None, sentence=str(error))
+            return FoundDeputy(verdict=None, sentence=str(error))
         self._client.set(messages.SURVIVORS.key(self._standby.task), self._survivor)
         loss = self._loss(self._await(desk))
         conclusion = conclude(loss)
         verdict = self._judge(loss, conclusion)
         store.put(messages.VERDICT.name, verdict)
-        return Found(verdict=verdict, sentence=conclusion.sentence)
+        return FoundDeputy(verdict=verdict, sentence=conclusion.sentence)
 
     def _await(self, desk: DeputyDesk) -> dict[int, Survivor]:
         """Return who has come, and what each of them saw, until all are there or time is up."""

@@ -239,16 +239,16 @@ class RankResult(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     data: dict[str, Any] = {}
     """``rank``: whose contribution was wrong, if known; ``segment``; ``cuda_code``, ``signal``,
     ``nccl_warnings``, ``printed`` ..., as in a self-test."""
-    said: dict[str, Any] | UnsetType = UNSET
+    sentences: dict[str, Any] | UnsetType = msgspec.field(default=UNSET, name="said")
     """The template and the parameters of ``detail``, if it is a sentence that can be translated."""
 
     def __post_init__(self) -> None:
         """Keep the sentence on its way to another task, where it arrives as a plain text."""
         if isinstance(self.detail, Sentence):
             fields = as_said(self.detail)
-            force_setattr(self, "said", {"detail": fields})
-        elif self.said is not UNSET:
-            force_setattr(self, "detail", said_again(self.detail, self.said.get("detail")))
+            force_setattr(self, "sentences", {"detail": fields})
+        elif self.sentences is not UNSET:
+            force_setattr(self, "detail", said_again(self.detail, self.sentences.get("detail")))
 
     @property
     def passed(self) -> bool:

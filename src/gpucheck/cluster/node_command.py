@@ -9,7 +9,7 @@ import click
 
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.model import StepResult
-from gpucheck.cluster.outcome import Node, is_unfit, of_report, suspects
+from gpucheck.cluster.outcome import NodeOutcome, is_unfit, of_report, suspects
 from gpucheck.cluster.pages import words
 from gpucheck.cluster.run_command import Printer, request_of, watched
 from gpucheck.cluster.use_case import Task
@@ -44,7 +44,7 @@ _MISCONFIGURED, _SLOW = 4, 5  # exit statuses: docs/architecture.md, 1.2
 _NO_GPU = "no NVIDIA GPU to judge, --gpus says how many there should be"
 
 
-def of_node(node: Node, snapshot: Snapshot) -> str:
+def of_node(node: NodeOutcome, snapshot: Snapshot) -> str:
     """Return the line of a node that was checked by itself."""
     if node.unfit:
         first = node.unfit[0]
@@ -61,7 +61,7 @@ def of_node(node: Node, snapshot: Snapshot) -> str:
     return node_line("fit", ", ".join((*named, healthy, _tested(snapshot.get(SelfTests)))))
 
 
-def _named(node: Node, *each: GpuWord) -> list[str]:
+def _named(node: NodeOutcome, *each: GpuWord) -> list[str]:
     """Return ``drain GPU 3`` for each GPU with one of these words."""
     return [
         f"{word} GPU {gpu.pci_address if gpu.index is None else gpu.index}"
@@ -87,7 +87,7 @@ def of_result(result: Result, history: Sequence[StepResult]) -> str:
     return node_line("fit", words.healthy(result))
 
 
-def _of_cause(cause: words.Cause) -> str:
+def _of_cause(cause: words.ShownCause) -> str:
     if not cause.culprits:
         return cause.finding.headline if cause.finding else ""
     first = cause.culprits[0]

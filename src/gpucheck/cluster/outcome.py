@@ -106,7 +106,7 @@ def _made(status: ExitStatus, why: str) -> Ending:
     return Ending(status, _WORDS[status], why)
 
 
-class Node(msgspec.Struct, frozen=True):
+class NodeOutcome(msgspec.Struct, frozen=True):
     """What the static checks and the self-tests say of a node."""
 
     unfit: tuple[Finding, ...]
@@ -117,7 +117,7 @@ class Node(msgspec.Struct, frozen=True):
     """What to do with each GPU."""
 
 
-def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None) -> Node:
+def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None) -> NodeOutcome:
     """Return what a report says of the node itself.
 
     Args:
@@ -137,7 +137,7 @@ def of_report(report: Report, tables: Tables, fail_on: FailOn, gpus: int | None)
         question, fact = say("Do the self-tests pass?"), "selftests.results"
         why = f"{failed[0].name} on {failed[0].place}: {failed[0].detail}"
         unknown = (OpenQuestion(question=question, fact=fact, reason=why), *unknown)
-    return Node(unfit, unknown, report.gpus)
+    return NodeOutcome(unfit, unknown, report.gpus)
 
 
 def _is_of_the_node(finding: Finding, fail_on: FailOn, gpus: int | None, tests: SelfTests) -> bool:

@@ -27,7 +27,7 @@ from gpucheck.interface.errors import words_of
 from gpucheck.interface.options import rendered
 from gpucheck.interface.text import (
     LiveOut,
-    RefusedError,
+    UsageRefusedError,
     page_options,
     printable,
     refuse_unwritable,
@@ -184,7 +184,7 @@ class Printer(PreflightListener):
         try:
             made(self.options["out_dir"])
         except FileError as error:
-            raise RefusedError(headed("--out-dir", words_of(error))) from error
+            raise UsageRefusedError(headed("--out-dir", words_of(error))) from error
 
     def accepted(self, host: Host, target: TargetWish) -> None:
         """Report whose programs root is about to run."""

@@ -167,14 +167,14 @@ class Loss(msgspec.Struct, frozen=True, kw_only=True):
     """All tasks that the job should have; 0 means that all of them came."""
 
 
-class Conclusion(msgspec.Struct, frozen=True):
+class LossConclusion(msgspec.Struct, frozen=True):
     """Whether the host of task 0 is named, how surely, and why or why not in a sentence."""
 
     confidence: Confidence | None
     sentence: str
 
 
-def conclude(loss: Loss) -> Conclusion:
+def conclude(loss: Loss) -> LossConclusion:
     """Judge the loss of task 0.
 
     From another machine a single task cannot tell a dead task 0 from a connection of its own that
@@ -184,17 +184,17 @@ def conclude(loss: Loss) -> Conclusion:
     """
     sights = {survivor.seen for survivor in loss.met.values()}
     if "answers" in sights:
-        return Conclusion(None, _stopped_answering(loss, _still_answers(loss)))
+        return LossConclusion(None, _stopped_answering(loss, _still_answers(loss)))
     if "runs" in sights:
         why = say("its process runs and does not answer; its host may be too busy")
-        return Conclusion(None, _stopped_answering(loss, why))
+        return LossConclusion(None, _stopped_answering(loss, why))
     strongest = next((sight for sight in _STRONGEST if sight in sights), None)
     if strongest is None or not (_says_its_kernel(loss, strongest) or _are_enough(loss)):
-        return Conclusion(None, _too_few(loss))
+        return LossConclusion(None, _too_few(loss))
     if _most_reach_nothing(loss) and not _are_most_hosts(loss):
-        return Conclusion(None, _cut_off(loss))
+        return LossConclusion(None, _cut_off(loss))
     sure = Confidence.CERTAIN if strongest in _CERTAIN else Confidence.LIKELY
-    return Conclusion(sure, _stopped_answering(loss, _sight(strongest, loss)))
+    return LossConclusion(sure, _stopped_answering(loss, _sight(strongest, loss)))
 
 
 def is_about_task_0(verdict: Verdict, loss: Loss) -> bool:
@@ -317,7 +317,7 @@ def _cut_off(loss: Loss) -> str:
     )
 
 
-def section(loss: Loss, found: Conclusion) -> Preflight:
+def section(loss: Loss, found: LossConclusion) -> Preflight:
     """Return what is known; launcher, time limits and the like are for the caller to add."""
     ranks = unpack(loss.attendees.ranks)
     culprits = []

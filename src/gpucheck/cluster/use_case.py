@@ -289,7 +289,7 @@ class Task:
         new = baseline.measured(seen, groups, datetime.now(tz=timezone.utc).date().isoformat())
         try:
             baseline.update(baseline.default_path(self._host.env()), new)
-        except baseline.BaselineError as error:
+        except baseline.RateBaselineError as error:
             self._listener.note(words_of(error))
 
     def _no_store(self, error: StoreError) -> str:
@@ -398,7 +398,7 @@ class Task:
             return None
         try:
             return baseline.load(baseline.default_path(self._host.env()))
-        except baseline.BaselineError as error:
+        except baseline.RateBaselineError as error:
             raise UsageError(words_of(error)) from error
 
 

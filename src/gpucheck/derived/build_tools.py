@@ -22,7 +22,7 @@ _FLAGS = ("NVCC_PREPEND_FLAGS", "NVCC_APPEND_FLAGS")
 _ANY_COMPILER = "allow-unsupported-compiler"
 
 
-class Taken(msgspec.Struct, frozen=True, kw_only=True):
+class TakenCompiler(msgspec.Struct, frozen=True, kw_only=True):
     """A compiler that would be used: its kind, its version and the facts that show both."""
 
     kind: Kind
@@ -38,7 +38,7 @@ class BuildTools(Derived):
         self._environment = environment
         self._system = system
 
-    def host_compiler(self) -> Taken | None:
+    def host_compiler(self) -> TakenCompiler | None:
         """Return the C++ compiler behind nvcc: CC, otherwise gcc, otherwise clang; None if none.
 
         Raises:
@@ -67,11 +67,13 @@ class BuildTools(Derived):
             return None
         return chosen.has_nvcc
 
-    def _of(self, at: int, compiler: Compiler) -> Taken:
+    def _of(self, at: int, compiler: Compiler) -> TakenCompiler:
         fact = f"toolkits.compilers.{at}.version"
-        return Taken(kind=_kind(compiler), version=known(compiler.version, fact), facts=(fact,))
+        return TakenCompiler(
+            kind=_kind(compiler), version=known(compiler.version, fact), facts=(fact,)
+        )
 
-    def _named(self, named: str, fact: str) -> Taken:
+    def _named(self, named: str, fact: str) -> TakenCompiler:
         command = posixpath.basename(named.partition(" ")[0])
         for at, compiler in enumerate(self._toolkits.compilers or ()):
             if compiler.command == command or compiler.path == named:
@@ -81,7 +83,7 @@ class BuildTools(Derived):
         if match is None:
             raise UnknownFactError(fact, say("it names a compiler whose version is not known"))
         kind: Kind = "clang" if command.startswith("clang") else "gcc"
-        return Taken(kind=kind, version=match[1], facts=(fact,))
+        return TakenCompiler(kind=kind, version=match[1], facts=(fact,))
 
     def visual_c(self) -> tuple[int, str] | None:
         """Return the _MSC_VER of Visual C++ and its fact; None if it is not installed."""

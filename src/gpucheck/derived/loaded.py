@@ -44,7 +44,7 @@ _OF_CUDA = ("libcu", "libnv", "libnccl")
 """Prefixes of libraries that other rules judge, whichever library needs them."""
 
 
-class Lost(msgspec.Struct, frozen=True):
+class LostLibrary(msgspec.Struct, frozen=True):
     """A library that would not be found, and the path of the fact."""
 
     library: MissingLibrary
@@ -80,7 +80,7 @@ class Loaded(Derived):
             if which(library.soname)
         ]
 
-    def lost(self, which: Callable[[str], bool]) -> Lost | None:
+    def lost(self, which: Callable[[str], bool]) -> LostLibrary | None:
         """Return the library that would not be found, the worst first; None if all are found.
 
         Raises:
@@ -88,13 +88,13 @@ class Loaded(Derived):
         """
         missing = known(self._loading.missing, "loading.missing")
         found = [
-            Lost(library, f"loading.missing.{at}")
+            LostLibrary(library, f"loading.missing.{at}")
             for at, library in enumerate(missing)
             if which(library.soname)
         ]
         return min(found, key=lambda lost: lost.library.fatal is False, default=None)
 
-    def lost_by(self, which: Callable[[str], bool]) -> Lost | None:
+    def lost_by(self, which: Callable[[str], bool]) -> LostLibrary | None:
         """Return a system library that one of these needs and that would not be found.
 
         Raises:
@@ -103,7 +103,7 @@ class Loaded(Derived):
         missing = known(self._loading.missing, "loading.missing")
         return next(
             (
-                Lost(library, f"loading.missing.{at}")
+                LostLibrary(library, f"loading.missing.{at}")
                 for at, library in enumerate(missing)
                 if which(library.needed_by) and not library.soname.startswith(_OF_CUDA)
             ),

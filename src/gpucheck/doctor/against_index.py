@@ -17,7 +17,7 @@ from gpucheck.tables.torch_companions import PinRow, TorchCompanions
 if TYPE_CHECKING:
     from packaging.version import Version
 
-    from gpucheck.machine.package_index import Index
+    from gpucheck.machine.package_index import PackageIndex
     from gpucheck.tables import Tables
 
 # Exit statuses, as everywhere: 1 for what was found, 2 for what could not be asked.
@@ -81,7 +81,7 @@ def against_index(tables: "Tables", address: str | None) -> tuple[dict[str, Any]
     return answer, lines, _NO_ANSWER if problems else _UNKNOWN if any(lacks.values()) else 0
 
 
-def _index(address: str | None) -> "Index":
+def _index(address: str | None) -> "PackageIndex":
     """Return the index that was named, else the one that pip is configured for.
 
     Raises:
@@ -103,7 +103,7 @@ def _index(address: str | None) -> "Index":
     return found.value
 
 
-def _releases(index: "Index", project: str) -> tuple[list[str], str]:
+def _releases(index: "PackageIndex", project: str) -> tuple[list[str], str]:
     """Return the releases of a project, or why they are not known.
 
     An index that has no page of a companion is no fault; one without torch is no index of use.

@@ -56,10 +56,10 @@ def gpu_verdicts(
         return ()
     places = _Places(snapshot)
     named = {
-        slug: [(place, on) for gpu, on in said for place in places.of(gpu)]
-        for slug, said in blamed.items()
+        slug: [(place, on) for gpu, on in gpus for place in places.of(gpu)]
+        for slug, gpus in blamed.items()
     }
-    said: dict[str, list[tuple[str, OnGpu]]] = {place: [] for place in places.rows}
+    faults: dict[str, list[tuple[str, OnGpu]]] = {place: [] for place in places.rows}
     doubts: list[str] = []
     for finding in findings:
         slug = finding.slug
@@ -67,12 +67,12 @@ def gpu_verdicts(
             doubts.append(slug)
         for place, on in named.get(slug, ()):
             if not _is_explained(finding, place, named):
-                said.setdefault(place, []).append((slug, on))
+                faults.setdefault(place, []).append((slug, on))
     asked = {check.slug for check in checks if check.outcome is not Outcome.CRASHED}
     missing = [slug for slug in _decisive() if slug not in asked]
     return tuple(
-        _verdict(places.row(place), said[place], places.why_unread(place), missing, doubts)
-        for place in said
+        _verdict(places.row(place), faults[place], places.why_unread(place), missing, doubts)
+        for place in faults
     )
 
 
@@ -102,15 +102,15 @@ def _is_explained(
 
 def _verdict(
     row: GpuVerdict,
-    said: list[tuple[str, OnGpu]],
+    faults: list[tuple[str, OnGpu]],
     unread: str,
     missing: list[str],
     doubts: list[str],
 ) -> GpuVerdict:
-    if said:
-        decisive = worst(on for _slug, on in said)
-        each = dict.fromkeys(slug for slug, _on in said)
-        slugs = sorted(each, key=lambda slug: (slug, decisive) not in said)
+    if faults:
+        decisive = worst(on for _slug, on in faults)
+        each = dict.fromkeys(slug for slug, _on in faults)
+        slugs = sorted(each, key=lambda slug: (slug, decisive) not in faults)
         return msgspec.structs.replace(
             row, verdict=decisive.word, reason=decisive.reason, findings=tuple(slugs)
         )

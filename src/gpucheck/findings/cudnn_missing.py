@@ -31,7 +31,7 @@ from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived.loaded import (
     Copy,
     Loaded,
-    Lost,
+    LostLibrary,
     is_cudnn,
     is_cudnn_part,
     keeps_out,
@@ -97,7 +97,11 @@ def check(
 
 
 def _whole(
-    lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes, copies: CopyFixes
+    lost: LostLibrary,
+    torch: TorchBuild,
+    wheels: NvidiaWheels,
+    advice: WheelFixes,
+    copies: CopyFixes,
 ) -> Judgement:
     project = advice.pinned(_PROJECT)
     pin = wheels.pinned(project) if project else None
@@ -130,7 +134,7 @@ def _headline(torch: str, soname: str, pin: PinnedWheel | None) -> Sentence:
     return finds_none
 
 
-def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
+def _unreadable(who: str, lost: LostLibrary, advice: WheelFixes) -> Judgement:
     return Hit(
         headline=needs_permission(who, lost.library),
         evidence=(lost.fact,),
@@ -139,7 +143,7 @@ def _unreadable(who: str, lost: Lost, advice: WheelFixes) -> Judgement:
     )
 
 
-def _cannot_open(lost: Lost) -> Judgement:
+def _cannot_open(lost: LostLibrary) -> Judgement:
     """Report a part that exists but cannot be opened, because a library it needs is missing."""
     part, soname = lost.library.needed_by, lost.library.soname
     return Hit(

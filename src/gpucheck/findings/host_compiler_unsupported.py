@@ -19,7 +19,7 @@ TORCH_DONT_CHECK_COMPILER_ABI=1 that of PyTorch.
 Fix: install a compiler that both accept next to the existing one, and set CC and CXX to it.
 """
 
-from gpucheck.derived.build_tools import BuildTools, Taken
+from gpucheck.derived.build_tools import BuildTools, TakenCompiler
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity
@@ -87,7 +87,7 @@ def check(
 
 
 def _fault(
-    taken: Taken, cuda: str, torch: str, table: HostCompilers, tools: BuildTools
+    taken: TakenCompiler, cuda: str, torch: str, table: HostCompilers, tools: BuildTools
 ) -> tuple[str, Row | None]:
     """Return a sentence about what is wrong with the compiler, and the row that says so.
 
@@ -145,7 +145,9 @@ def _too_old(compiler: str, torch: str, oldest: int, *, cxx20: bool) -> str:
     )
 
 
-def _with_bounds(refused: str, taken: Taken, cuda: str, torch: str, table: HostCompilers) -> str:
+def _with_bounds(
+    refused: str, taken: TakenCompiler, cuda: str, torch: str, table: HostCompilers
+) -> str:
     """Add the releases that the extension builder takes, if the table has them."""
     row = table.torch_bounds(torch, cuda)
     if row is None:
@@ -236,7 +238,12 @@ def _visual_c(
 
 
 def _fix(
-    taken: Taken, cuda: str, torch: str, table: HostCompilers, around: Surroundings, why: Reason
+    taken: TakenCompiler,
+    cuda: str,
+    torch: str,
+    table: HostCompilers,
+    around: Surroundings,
+    why: Reason,
 ) -> Fix:
     verify = "gpucheck --for build" if why.asked else "gpucheck"
     best = _newest_gcc(cuda, torch, table)

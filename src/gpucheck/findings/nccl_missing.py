@@ -22,7 +22,7 @@ from gpucheck.advice.nvidia_wheels import WheelFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.loaded import (
     Loaded,
-    Lost,
+    LostLibrary,
     is_nccl,
     keeps_out,
     named,
@@ -79,7 +79,9 @@ def check(  # two reasons for having no NCCL
     return Fine(say("{library} would be loaded", library=placed(copy.library.soname or "", copy)))
 
 
-def _lost(lost: Lost, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes) -> Judgement:
+def _lost(
+    lost: LostLibrary, torch: TorchBuild, wheels: NvidiaWheels, advice: WheelFixes
+) -> Judgement:
     if keeps_out(lost.library):
         return Hit(
             headline=needs_permission(named(torch), lost.library),

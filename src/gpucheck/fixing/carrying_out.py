@@ -9,9 +9,9 @@ from gpucheck.engine import Report
 from gpucheck.facts.claims import Severity
 from gpucheck.fixing import journal as journals
 from gpucheck.fixing import state
-from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.journal import Journal, JournalStep
 from gpucheck.fixing.permitted import Command, Place, runnable
-from gpucheck.fixing.words import Outcome
+from gpucheck.fixing.words import FixOutcome
 from gpucheck.language import say
 from gpucheck.machine import LiveHost
 from gpucheck.machine.changing import Lock, change
@@ -81,7 +81,7 @@ def carry_out(folder: Path, journal: Journal, lock: Lock, show: Show | None) -> 
     (folder / _AFTER).write_text(state.frozen(journal.place), encoding="utf-8")
 
 
-def _ran(folder: Path, journal: Journal, step: Step, lock: Lock, show: Show | None) -> bool:
+def _ran(folder: Path, journal: Journal, step: JournalStep, lock: Lock, show: Show | None) -> bool:
     for number, command in enumerate(step.commands):
         step.at = number
         journals.write(folder, journal)
@@ -162,7 +162,7 @@ def changed_since(folder: Path, place: Place) -> tuple[str, ...]:
     return tuple(sorted(set(before.splitlines()) ^ set(now.splitlines())))
 
 
-def compared(before: Report, after: Report, journal: Journal, *, torch: bool | None) -> Outcome:
+def compared(before: Report, after: Report, journal: Journal, *, torch: bool | None) -> FixOutcome:
     """Return what has become of the findings that the steps were for."""
     planned = [
         slug for step in journal.steps if step.status in ("done", "failed") for slug in step.slugs
@@ -170,7 +170,7 @@ def compared(before: Report, after: Report, journal: Journal, *, torch: bool | N
     standing = {finding.slug for finding in after.standing if finding.severity is not Severity.INFO}
     errors = {finding.slug for finding in after.standing if finding.severity is Severity.ERROR}
     known = {finding.slug for finding in before.findings}
-    return Outcome(
+    return FixOutcome(
         report=after,
         gone=tuple(slug for slug in planned if slug not in standing),
         stays=tuple(slug for slug in planned if slug in standing),

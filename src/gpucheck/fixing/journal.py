@@ -18,7 +18,7 @@ StepStatus = Literal["planned", "declined", "running", "done", "failed"]
 RunStatus = Literal["planned", "running", "done", "undoing", "undone"]
 
 
-class Step(msgspec.Struct, kw_only=True):
+class JournalStep(msgspec.Struct, kw_only=True):
     """One fix: the findings that it is for, what it does, and how far it has come."""
 
     slugs: tuple[str, ...]
@@ -35,7 +35,7 @@ class Journal(msgspec.Struct, kw_only=True):
     """What a run is about to do, and how far it has come."""
 
     place: Place
-    steps: list[Step]
+    steps: list[JournalStep]
     status: RunStatus = "planned"
     torch_worked: bool | None = None
     """Whether ``import torch`` worked before; None if that is not known."""
@@ -46,7 +46,7 @@ class Journal(msgspec.Struct, kw_only=True):
     project_files: tuple[str, ...] = ()
     """Files of a project that a step changes, kept as well."""
 
-    def interrupted(self) -> tuple[int, Step] | None:
+    def interrupted(self) -> tuple[int, JournalStep] | None:
         """Return the number of the step that was interrupted, and the step."""
         return next(
             ((at, step) for at, step in enumerate(self.steps, 1) if step.status == "running"), None

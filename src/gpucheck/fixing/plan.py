@@ -9,9 +9,9 @@ from gpucheck.engine import Report, Verdict
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.torch import Packages
 from gpucheck.findings.form import Finding
-from gpucheck.fixing.journal import Step
+from gpucheck.fixing.journal import JournalStep
 from gpucheck.fixing.permitted import Command, Place, runnable
-from gpucheck.fixing.projects import Project
+from gpucheck.fixing.projects import EnvironmentProject
 from gpucheck.language import Sentence, listed, say
 
 # What the JSON document of ``gpucheck fix`` holds, as types.
@@ -78,22 +78,22 @@ _FAMILY = frozenset(("torch", "torchvision", "torchaudio"))
 """What belongs together: a fix for one of them was worked out for the others as they are now."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class FixPlan(msgspec.Struct, frozen=True, kw_only=True):
     """The steps in their order, and what is left."""
 
-    steps: tuple[Step, ...]
+    steps: tuple[JournalStep, ...]
     left: tuple[FixLeft, ...]
 
 
 def plan(
     report: Report,
     place: Place | None,
-    project: Project | None,
+    project: EnvironmentProject | None,
     has: Callable[[str], bool],
     *,
     lock: bool,
     refused: str = "",
-) -> Plan:
+) -> FixPlan:
     """Return what can be done about a report; without a place nothing can.
 
     Args:
@@ -104,7 +104,7 @@ def plan(
         lock: whether the tool of the project is to be used, with its lock file.
         refused: why there is no place.
     """
-    steps: list[Step] = []
+    steps: list[JournalStep] = []
     left: list[FixLeft] = []
     for finding in report.standing:
         if finding.severity is Severity.INFO:
@@ -125,7 +125,7 @@ def plan(
             left.append(_of(finding, fix, "later", why))
         else:
             steps.append(step)
-    return Plan(steps=tuple(steps), left=tuple(left))
+    return FixPlan(steps=tuple(steps), left=tuple(left))
 
 
 def _first(
@@ -150,10 +150,10 @@ def _has(command: Command, has: Callable[[str], bool]) -> bool:
     return command.action == "move" or has(command.argv[0])
 
 
-def _step(finding: Finding, fix: Fix, commands: tuple[Command, ...], report: Report) -> Step:
+def _step(finding: Finding, fix: Fix, commands: tuple[Command, ...], report: Report) -> JournalStep:
     installed = report.snapshot.get(Packages)
     changes = tuple(change for command in commands if (change := _change(command, installed)))
-    return Step(slugs=(finding.slug,), text=fix.text, changes=changes, commands=commands)
+    return JournalStep(slugs=(finding.slug,), text=fix.text, changes=changes, commands=commands)
 
 
 def _change(command: Command, installed: Packages) -> Sentence:
@@ -184,7 +184,7 @@ def _with_version(name: str, installed: Packages) -> str:
     return f"{name} {found.version}" if found is not None and found.version else name
 
 
-def _touches(earlier: Step, later: Step) -> bool:
+def _touches(earlier: JournalStep, later: JournalStep) -> bool:
     """Whether a step was worked out for packages that an earlier one changes."""
     before = frozenset().union(*(command.names for command in earlier.commands))
     after = frozenset().union(*(command.names for command in later.commands))

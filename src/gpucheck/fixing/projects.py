@@ -21,7 +21,7 @@ _LARGEST = 1 << 20  # bytes; chosen: people write this file by hand
 _BUILD = re.compile(r"/([a-z]+[0-9]*)/?$")
 
 
-class Project(msgspec.Struct, frozen=True, kw_only=True):
+class EnvironmentProject(msgspec.Struct, frozen=True, kw_only=True):
     """A project of a tool that installs what its lock file names."""
 
     tool: Tool
@@ -83,13 +83,15 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-def project_of(place: Place) -> Project | None:
+def project_of(place: Place) -> EnvironmentProject | None:
     """Return the project beside an environment; None if there is none."""
     prefix = Path(place.prefix)
     if prefix.parent.name == "envs" and prefix.parent.parent.name == ".pixi":
         folder = prefix.parent.parent.parent
         lock = folder / "pixi.lock"
-        return Project(tool="pixi", folder=str(folder), lock=str(lock) if lock.is_file() else "")
+        return EnvironmentProject(
+            tool="pixi", folder=str(folder), lock=str(lock) if lock.is_file() else ""
+        )
     folder = prefix.parent
     if prefix.name != _ENVIRONMENT:
         return None  # none of these tools changes it
@@ -97,7 +99,11 @@ def project_of(place: Place) -> Project | None:
         return None
     for tool, name in _LOCKS:
         if (folder / name).is_file():
-            return Project(tool=tool, folder=str(folder), lock=str(folder / name))
+            return EnvironmentProject(tool=tool, folder=str(folder), lock=str(folder / name))
     with (folder / "pyproject.toml").open("rb") as file:
         head = file.read(_LARGEST)
-    return Project(tool="uv", folder=str(folder), lock="") if b"\n[tool.uv" in head else None
+    return (
+        EnvironmentProject(tool="uv", folder=str(folder), lock="")
+        if b"\n[tool.uv" in head
+        else None
+    )

@@ -9,12 +9,12 @@ import msgspec
 
 from gpucheck.derived.surroundings import in_either
 from gpucheck.engine import Report
-from gpucheck.fixing.journal import Journal, Step
+from gpucheck.fixing.journal import Journal, JournalStep
 from gpucheck.fixing.permitted import Place
-from gpucheck.fixing.plan import FixDocument, FixLeft, FixResult, FixStep, Plan, Who
-from gpucheck.fixing.projects import Project
+from gpucheck.fixing.plan import FixDocument, FixLeft, FixPlan, FixResult, FixStep, Who
+from gpucheck.fixing.projects import EnvironmentProject
 from gpucheck.language import in_series, say, say_many
-from gpucheck.output.blocks import Commands, Section, Words
+from gpucheck.output.blocks import Commands, SectionBlock, Words
 from gpucheck.output.layout import Page
 from gpucheck.output.summary import verdict
 from gpucheck.output.words import LONGEST_WORDS, clean, size
@@ -26,7 +26,7 @@ _HEADINGS: dict[Who, str] = {
 }
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class FixOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """What came of a run: the report after it, and what has changed against the one before."""
 
     report: Report
@@ -45,9 +45,9 @@ def again(place: Place, option: str) -> str:
 
 def plan_text(
     report: Report,
-    made: Plan,
+    made: FixPlan,
     place: Place | None,
-    project: Project | None,
+    project: EnvironmentProject | None,
     **look: Any,  # noqa: ANN401
 ) -> str:
     """Return the numbered steps, then what is left for whom.
@@ -76,11 +76,11 @@ def plan_text(
     for who, heading in _HEADINGS.items():
         found = tuple(_left(fix_left) for fix_left in made.left if fix_left.who == who)
         if found:
-            page.write([Section(heading, found)])
+            page.write([SectionBlock(heading, found)])
     return page.text()
 
 
-def _step(page: Page, number: int, step: Step) -> None:
+def _step(page: Page, number: int, step: JournalStep) -> None:
     page.words(clean(step.text, LONGEST_WORDS), lead=f"{number}. ", indent=2, hang=5)
     page.words(say("For: {slugs}", slugs=in_series(step.slugs)), indent=5)
     for change in step.changes:
@@ -88,7 +88,7 @@ def _step(page: Page, number: int, step: Step) -> None:
     page.write([Commands(tuple(command.text for command in step.commands))], 5)
 
 
-def _lasting(page: Page, made: Plan, project: Project) -> None:
+def _lasting(page: Page, made: FixPlan, project: EnvironmentProject) -> None:
     found = lasting(made, project)
     if found:
         page.words(say("To make it stay (--lock does this instead):"))
@@ -102,7 +102,7 @@ def _lasting(page: Page, made: Plan, project: Project) -> None:
         )
 
 
-def lasting(made: Plan, project: Project | None) -> tuple[str, ...]:
+def lasting(made: FixPlan, project: EnvironmentProject | None) -> tuple[str, ...]:
     """Return the commands of the project's tool that make the steps stay."""
     if project is None:
         return ()
@@ -114,7 +114,13 @@ def _left(left: FixLeft) -> Words:
     return Words(left.text, lead=left.slug, hangs=True, below=below)
 
 
-def outcome_text(outcome: Outcome, folder: Path, space: int, journal: Journal, **look: Any) -> str:  # noqa: ANN401
+def outcome_text(
+    outcome: FixOutcome,
+    folder: Path,
+    space: int,
+    journal: Journal,
+    **look: Any,  # noqa: ANN401
+) -> str:
     """Return what the same check says after the steps, and where the way back is."""
     page = Page(look["width"], color=look["color"])
     page.blank()
@@ -162,14 +168,14 @@ def outcome_text(outcome: Outcome, folder: Path, space: int, journal: Journal, *
 
 def document(
     report: Report,
-    made: Plan,
+    made: FixPlan,
     place: Place | None,
-    project: Project | None,
+    project: EnvironmentProject | None,
     *,
     refused: str = "",
-    steps: Sequence[Step] = (),
+    steps: Sequence[JournalStep] = (),
     state: Path | None = None,
-    outcome: Outcome | None = None,
+    outcome: FixOutcome | None = None,
 ) -> FixDocument:
     """Return the plan and its outcome for programs; ``steps`` are those of the journal."""
     return FixDocument(

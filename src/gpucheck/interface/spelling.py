@@ -12,7 +12,16 @@ from gpucheck.language import current_language, in_turn, say, spoken
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-__all__ = ["Group", "OneOf", "Renamed", "is_file", "meant", "slug_of", "there_are", "with_hint"]
+__all__ = [
+    "CommandGroup",
+    "OneOf",
+    "Renamed",
+    "is_file",
+    "meant",
+    "slug_of",
+    "there_are",
+    "with_hint",
+]
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2 only
@@ -65,7 +74,7 @@ class Renamed(click.Option):
         parser.add_option(obj=self, opts=[self._earlier], dest=self.name, action="store", nargs=1)
 
 
-class Group(click.Group):
+class CommandGroup(click.Group):
     """A group of commands that says what an unknown command may have meant."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -34,7 +34,7 @@ def language_named(name: str = "") -> Language:
 
 
 __all__ = [
-    "NO_ROOM", "NotWrittenError", "RefusedError", "colored", "echo", "language_named", "named",
+    "NO_ROOM", "NotWrittenError", "UsageRefusedError", "colored", "echo", "language_named", "named",
     "no_room", "page_width", "printable", "refuse_unwritable", "words_of", "writable", "write_out",
 ]  # fmt: skip
 
@@ -87,13 +87,13 @@ def page_options(options: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-class RefusedError(click.ClickException):
+class UsageRefusedError(click.ClickException):
     """What the user named cannot be used. One sentence: how the command is used would not help."""
 
     exit_code = 2
 
 
-class NotWrittenError(RefusedError):
+class NotWrittenError(UsageRefusedError):
     """What was asked for could not be written to its file, and was printed instead."""
 
 
@@ -120,7 +120,7 @@ def refuse_unwritable(path: str | None) -> None:
         if path is not None:
             _try_to_open(path)
     except (OSError, ValueError) as error:
-        raise RefusedError(_not_written(str(path), error)) from error
+        raise UsageRefusedError(_not_written(str(path), error)) from error
 
 
 def _try_to_open(path: str) -> None:
@@ -237,7 +237,7 @@ def in_the_words_of_click() -> Iterator[None]:
         yield
     except AskError as error:
         words = words_of(error, limit=_LONGEST_MESSAGE)
-        kind = click.UsageError if isinstance(error, UsageError) else RefusedError
+        kind = click.UsageError if isinstance(error, UsageError) else UsageRefusedError
         raise kind(words) from error
 
 

@@ -57,7 +57,7 @@ _JOURNAL_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\] \S{1,255} kernel: (.*)"
 _DMESG_LINE = r"\[\s{0,12}(\d{1,12}\.\d{1,9})\](?:\[ {0,12}[TC]\d{1,10}\])? (.*)"
 
 
-class Record(msgspec.Struct, frozen=True):
+class KernelRecord(msgspec.Struct, frozen=True):
     """One message; ``seconds`` are counted from the boot."""
 
     seconds: float
@@ -90,7 +90,7 @@ class Kill(msgspec.Struct, frozen=True):
     scope: str
 
 
-def split_kmsg(text: str) -> list[Record]:
+def split_kmsg(text: str) -> list[KernelRecord]:
     """Split the content of /dev/kmsg: ``priority,number,microseconds,flags;message``."""
     records = []
     for line in text.split("\n"):
@@ -101,21 +101,21 @@ def split_kmsg(text: str) -> list[Record]:
             continue
         time = whole_number(fields[2], _TIME_DIGITS)
         if time is not None:
-            records.append(Record(time / _MICROSECONDS, message))
+            records.append(KernelRecord(time / _MICROSECONDS, message))
     return records
 
 
-def split_journal(text: str) -> list[Record]:
+def split_journal(text: str) -> list[KernelRecord]:
     """Split ``journalctl -o short-monotonic``: ``[seconds] host kernel: message``."""
     return _split(text, _JOURNAL_LINE)
 
 
-def split_dmesg(text: str) -> list[Record]:
+def split_dmesg(text: str) -> list[KernelRecord]:
     """Split ``dmesg``: ``[seconds] message``, with the caller after the time in some kernels."""
     return _split(text, _DMESG_LINE)
 
 
-def split_manager_log(text: str) -> list[Record]:
+def split_manager_log(text: str) -> list[KernelRecord]:
     """Split the Fabric Manager's log: ``[Jul 09 2024 18:14:07] message``.
 
     The seconds are those since 1970 if its clock has the time of UTC. Lines without a time are left
@@ -133,14 +133,14 @@ def split_manager_log(text: str) -> list[Record]:
             at = datetime(year, month, day, hour, minute, second, tzinfo=timezone.utc)
         except ValueError:  # a day or an hour that there is not
             continue
-        records.append(Record(at.timestamp(), found[7]))
+        records.append(KernelRecord(at.timestamp(), found[7]))
     return records
 
 
-def _split(text: str, form: str) -> list[Record]:
+def _split(text: str, form: str) -> list[KernelRecord]:
     pattern = re.compile(form)
     found = (pattern.match(line) for line in text.split("\n"))
-    return [Record(float(match[1]), match[2]) for match in found if match]
+    return [KernelRecord(float(match[1]), match[2]) for match in found if match]
 
 
 def parse_xid(text: str) -> Xid | None:

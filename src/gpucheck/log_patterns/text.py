@@ -9,7 +9,7 @@ from typing import TypeVar
 import msgspec
 
 from gpucheck.language import say
-from gpucheck.log_patterns.word_index import ByPiece, Shapes, by_piece, pieces, runs, shape_of
+from gpucheck.log_patterns.word_index import ByPiece, LineShapes, by_piece, pieces, runs, shape_of
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class Text:
             self.lower = "\n".join(texts)
         lengths = map((1).__add__, map(len, texts))  # including the line ends
         self._starts = list(itertools.accumulate(lengths, initial=0))
-        self._shapes = Shapes(self.lower, self._starts)
+        self._shapes = LineShapes(self.lower, self._starts)
         self._words = self._shapes.words()
         self._pieces = pieces(self._words)
         self._held: dict[str, bool] = {}

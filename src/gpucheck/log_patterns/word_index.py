@@ -22,7 +22,7 @@ _MOST_IN_PIECES = 32 * 1024
 T = TypeVar("T")
 
 
-class Shapes:
+class LineShapes:
     """The different lines of a lower-case text, with each digit as 0, and their positions.
 
     Without their digits the lines of a log are a few that repeat, and only these are searched.

@@ -43,7 +43,7 @@ _NOT_FOUND = 404  # of HTTP: the index has no such project
 Run = Callable[[list[str], float], Answer[Ran]]
 
 
-class Index(Struct, frozen=True):
+class PackageIndex(Struct, frozen=True):
     """An index: `address` may hold credentials, `shown` does not. `certificates` is a file."""
 
     address: str
@@ -65,7 +65,7 @@ class Page(Struct, frozen=True):
     body: bytes
 
 
-class PipSettings(Struct, frozen=True):
+class IndexSettings(Struct, frozen=True):
     """What pip is configured for, as far as an index is concerned; "" where it says nothing."""
 
     index: str = ""
@@ -73,7 +73,7 @@ class PipSettings(Struct, frozen=True):
     no_index: bool = False
 
 
-def pip_settings(run: Run, environ: Mapping[str, str] | None = None) -> PipSettings:
+def pip_settings(run: Run, environ: Mapping[str, str] | None = None) -> IndexSettings:
     """Return the settings of the pip of this Python."""
     words = [sys.executable, "-m", "pip", "config", "list"]
     ran = run(words, _PIP_TIMEOUT)
@@ -83,14 +83,14 @@ def pip_settings(run: Run, environ: Mapping[str, str] | None = None) -> PipSetti
         environ = os.environ if environ is None else environ
         names = {"index-url": "PIP_INDEX_URL", "cert": "PIP_CERT"}
         settings = {key: environ[name] for key, name in names.items() if environ.get(name)}
-    return PipSettings(
+    return IndexSettings(
         settings.get("index-url", ""),
         settings.get("cert", ""),
         settings.get("no-index", "").lower() in ("1", "true", "yes", "on"),
     )
 
 
-def configured(settings: PipSettings) -> Answer[Index]:
+def configured(settings: IndexSettings) -> Answer[PackageIndex]:
     """Return the index that pip is configured for, or a problem if its settings name none.
 
     pip has an index of its own for that case, but gpucheck asks no host that nobody named.
@@ -102,16 +102,16 @@ def configured(settings: PipSettings) -> Answer[Index]:
     if not settings.index:
         problem = say("pip's configuration names no index: give --index-url URL")
         return Answer(None, "pip config list", problem)
-    return Answer(Index(settings.index, settings.certificates), "pip config list")
+    return Answer(PackageIndex(settings.index, settings.certificates), "pip config list")
 
 
-def named(address: str, settings: PipSettings) -> Index:
+def named(address: str, settings: IndexSettings) -> PackageIndex:
     """Return an index that was named; pip's file of certificates holds for it as well."""
-    return Index(address, settings.certificates)
+    return PackageIndex(address, settings.certificates)
 
 
 def read_page(
-    index: Index, project: str, *, timeout: float = PAGE_TIMEOUT, limit: int = PAGE_LIMIT
+    index: PackageIndex, project: str, *, timeout: float = PAGE_TIMEOUT, limit: int = PAGE_LIMIT
 ) -> Answer[Page]:
     """Return the page of a project; ``missing`` where the index says that it has none.
 
@@ -128,7 +128,7 @@ def read_page(
 
 def read_file(address: str, *, timeout: float = PAGE_TIMEOUT, limit: int) -> Answer[bytes]:
     """Return the bytes of a file at an address that the user named; it has to be of https."""
-    index = Index(address)
+    index = PackageIndex(address)
     parts = urlsplit(address)
     if parts.scheme != "https" or not parts.hostname:
         return Answer(None, index.shown, say("its address must begin with https://"))
@@ -154,7 +154,7 @@ def _in_time(source: str, timeout: float, ask: Callable[[], Answer[Page]]) -> An
 
 
 def _ask(
-    make: Callable[[], urllib.request.Request], index: Index, source: str, limit: int
+    make: Callable[[], urllib.request.Request], index: PackageIndex, source: str, limit: int
 ) -> Answer[Page]:
     try:
         request = make()

@@ -57,7 +57,7 @@ class RecordedCommand(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=T
     out: str = ""
     err: str = ""
     problem: str = ""
-    said: dict[str, Any] = {}
+    sentences: dict[str, Any] = msgspec.field(default_factory=dict, name="said")
 
 
 class HostRecord(msgspec.Struct, kw_only=True, omit_defaults=True):
@@ -84,12 +84,12 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True):
 
     status: Literal["crashed", "timed-out"]
     problem: Annotated[str, msgspec.Meta(max_length=2000)]
-    said: dict[str, Any] = {}
+    sentences: dict[str, Any] = msgspec.field(default_factory=dict, name="said")
 
     @property
     def words(self) -> str:
         """The problem; a sentence if one of ours was noted."""
-        return said_again(self.problem, self.said.get("problem"))
+        return said_again(self.problem, self.sentences.get("problem"))
 
 
 class Made(msgspec.Struct, frozen=True, kw_only=True):

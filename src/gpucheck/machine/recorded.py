@@ -220,7 +220,7 @@ class RecordedHost(Host):
         if found is None:
             return Answer(None, words, _NOT_FOUND, missing=True)
         if found.problem:
-            return Answer(None, words, said_again(found.problem, found.said.get("problem")))
+            return Answer(None, words, said_again(found.problem, found.sentences.get("problem")))
         return Answer(Ran(status=found.status, out=found.out, err=found.err), words)
 
     def nvml(self) -> Answer[dict[str, Any]]:

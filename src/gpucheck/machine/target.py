@@ -65,7 +65,7 @@ class Description(msgspec.Struct, frozen=True, kw_only=True):
     soabi: str | None = None
 
 
-class Reply(msgspec.Struct, frozen=True, kw_only=True):
+class TargetReply(msgspec.Struct, frozen=True, kw_only=True):
     """The result of querying the target; ``answer`` is set if the status is ``ok``."""
 
     status: Status
@@ -75,7 +75,7 @@ class Reply(msgspec.Struct, frozen=True, kw_only=True):
     answer: Description | None = None
 
 
-class Target(Reply, frozen=True, kw_only=True):
+class Target(TargetReply, frozen=True, kw_only=True):
     """The chosen interpreter, its answer, and the other candidates."""
 
     executable: str = ""
@@ -113,7 +113,7 @@ def _find(host: Host, wish: TargetWish) -> Target:
         return Target(status="not-found", detail=_NONE_FOUND)
     first = candidates[0]
     if first.problem:
-        reply = Reply(status="not-found", detail=first.problem)
+        reply = TargetReply(status="not-found", detail=first.problem)
     else:
         reply = ask(host, first.executable)
     taken = {first.prefix, reply.answer.prefix if reply.answer else first.prefix}
@@ -171,7 +171,7 @@ def _is_shim(host: Host, path: str) -> bool:
     return start.startswith("#!") and "pyenv" in start
 
 
-def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
+def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> TargetReply:
     """Run ``worker/describe.py`` in the interpreter for at most ``limit`` seconds."""
     mark = os.urandom(12).hex()
     host.stage(f"running {executable}")
@@ -183,40 +183,40 @@ def ask(host: Host, executable: str, limit: float = ASK_LIMIT) -> Reply:
                 executable=executable,
                 limit=limit,
             )
-            return Reply(status="timed-out", detail=detail)
+            return TargetReply(status="timed-out", detail=detail)
         detail = say(
             "{executable} could not be started: {problem}",
             executable=executable,
             problem=ran.problem,
         )
-        return Reply(status="not-started", detail=detail)
+        return TargetReply(status="not-started", detail=detail)
     parts = ran.value.out.split(mark)
     if len(parts) > 1:
         return _understood(executable, parts[1])
     printed = ran.value.err
     if ran.value.status == _STORE_ALIAS:
-        return Reply(status="not-found", detail=_NONE_FOUND)
+        return TargetReply(status="not-found", detail=_NONE_FOUND)
     if ran.value.status < 0:
         detail = say(
             "{executable} was killed by signal {number}",
             executable=executable,
             number=-ran.value.status,
         )
-        return Reply(status="signal", detail=_with_last_line(detail, printed))
+        return TargetReply(status="signal", detail=_with_last_line(detail, printed))
     if ran.value.status > 0 and ran.value.err.startswith("pyenv: "):
-        return Reply(status="exit-status", detail=_of_shim(executable, ran.value.err))
+        return TargetReply(status="exit-status", detail=_of_shim(executable, ran.value.err))
     if ran.value.status > 0:
         detail = say(
             "{executable} ended with exit status {status}",
             executable=executable,
             status=exit_status(ran.value.status),
         )
-        return Reply(status="exit-status", detail=_with_last_line(detail, printed))
+        return TargetReply(status="exit-status", detail=_with_last_line(detail, printed))
     detail = say("{executable} ended without an answer", executable=executable)
-    return Reply(status="no-answer", detail=_with_last_line(detail, printed))
+    return TargetReply(status="no-answer", detail=_with_last_line(detail, printed))
 
 
-def _understood(executable: str, text: str) -> Reply:
+def _understood(executable: str, text: str) -> TargetReply:
     try:
         answer = msgspec.json.decode(text, type=_RawAnswer)
     except (ValueError, RecursionError) as error:
@@ -225,20 +225,20 @@ def _understood(executable: str, text: str) -> Reply:
             executable=executable,
             error=error,
         )
-        return Reply(status="bad-answer", detail=detail)
+        return TargetReply(status="bad-answer", detail=detail)
     if answer.too_old:
         detail = say(
             "{executable} is Python {version}, but gpucheck needs 3.8 or newer",
             executable=executable,
             version=answer.too_old[:20],
         )
-        return Reply(status="too-old", detail=detail)
+        return TargetReply(status="too-old", detail=detail)
     if answer.description is None:
-        return Reply(
+        return TargetReply(
             status="bad-answer",
             detail=say("{executable} gave an empty answer", executable=executable),
         )
-    return Reply(status="ok", answer=answer.description)
+    return TargetReply(status="ok", answer=answer.description)
 
 
 def _of_shim(executable: str, printed: str) -> str:

@@ -8,7 +8,7 @@ from gpucheck.language import say
 from gpucheck.output.words import headed, term
 
 
-class Line(NamedTuple):
+class LineBlock(NamedTuple):
     """A fact, its value in words, and where it was read ("" if that is not said)."""
 
     fact: str
@@ -45,7 +45,7 @@ class Commands(Struct, frozen=True):
 class Evidence(Struct, frozen=True):
     """The facts that show a finding."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[LineBlock, ...]
 
 
 class Quoted(Struct, frozen=True):
@@ -60,7 +60,7 @@ class Sources(Struct, frozen=True):
     lines: tuple[tuple[str, str], ...]
 
 
-class Section(Struct, frozen=True):
+class SectionBlock(Struct, frozen=True):
     """A part with its heading; ``name`` is a literal of ours, for references to it."""
 
     heading: str
@@ -87,7 +87,7 @@ class Box(Struct, frozen=True, kw_only=True):
         return headed(term(self.severity), self.heading) if self.severity else self.heading
 
 
-Block = Words | Items | Commands | Evidence | Quoted | Sources | Section | Box
+Block = Words | Items | Commands | Evidence | Quoted | Sources | SectionBlock | Box
 
 
 def more_about(slug: str) -> Words:

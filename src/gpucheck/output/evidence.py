@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_clauses, in_series, say
-from gpucheck.output.blocks import Evidence, Line
+from gpucheck.output.blocks import Evidence, LineBlock
 from gpucheck.output.words import (
     LONGEST,
     MOST_ITEMS,
@@ -40,7 +40,7 @@ def evidence(finding: Finding) -> tuple[Evidence, ...]:
             if other is not quoted and other.fact.rpartition(".")[2] == field
         ]
         lines.append(
-            Line(quoted.fact, _short(quoted.value, field, others, named), clean(quoted.source))
+            LineBlock(quoted.fact, _short(quoted.value, field, others, named), clean(quoted.source))
         )
     return (Evidence(tuple(lines)),) if lines else ()
 

@@ -32,7 +32,7 @@ _BUSY = 50  # percent; chosen: an idle GPU lowers its clock, which is no fault
 _PEERS = 2  # a median of fewer others is one of them
 
 
-class Row(NamedTuple):
+class GpuRow(NamedTuple):
     """A GPU; ``why`` is the reason of its word, with the finding that it comes from."""
 
     cells: Sequence[str]
@@ -45,7 +45,7 @@ class GpuTable(NamedTuple):
 
     title: str
     heads: Sequence[str]
-    rows: Sequence[Row]
+    rows: Sequence[GpuRow]
 
     def merged(self) -> "GpuTable":
         """Return the table with one row for all GPUs that are kept, and one for the unknown."""
@@ -104,7 +104,7 @@ def gpu_table(report: Report) -> GpuTable | None:
     }
     is_node = in_cluster(snapshot)
     rows = [
-        Row(
+        GpuRow(
             (_name(gpu), *cells, word(gpu.verdict, is_node=is_node)),
             gpu.verdict,
             "" if gpu.verdict == "keep" else bracketed(gpu.reason, in_series(gpu.findings)),
@@ -122,8 +122,8 @@ def counts(gpus: Sequence[GpuVerdict], *, is_node: bool) -> str:
     words = {each: word(each, is_node=is_node) for each in WORST_FIRST} | {None: term("unknown")}
     return in_series(
         [
-            say("{count} {word}", count=found.count(each), word=said)
-            for each, said in words.items()
+            say("{count} {word}", count=found.count(each), word=shown)
+            for each, shown in words.items()
             if each in found
         ]
     )
@@ -145,12 +145,12 @@ def in_cluster(snapshot: Snapshot) -> bool:
     return bool(cluster.scheduler)
 
 
-def _as_one(rows: Sequence[Row]) -> list[Row]:
+def _as_one(rows: Sequence[GpuRow]) -> list[GpuRow]:
     """Return one row for all of these, whose cells are ranges; none without any."""
     if not rows:
         return []
     names, *columns = zip(*(row.cells for row in rows), strict=True)
-    return [Row((_spans(names), *map(_range, columns)), rows[0].verdict, "")]
+    return [GpuRow((_spans(names), *map(_range, columns)), rows[0].verdict, "")]
 
 
 def _spans(names: Sequence[str]) -> str:

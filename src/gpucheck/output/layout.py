@@ -177,7 +177,7 @@ class Page:
                     self._facts(block, indent)
                 case blocks.Commands():
                     self._commands(block, indent)
-                case blocks.Section(heading=heading, content=content):
+                case blocks.SectionBlock(heading=heading, content=content):
                     self.heading(heading)
                     self.write(content, indent)
                 case blocks.Box():

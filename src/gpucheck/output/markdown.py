@@ -11,7 +11,7 @@ from gpucheck.facts.selftests import SelfTests
 from gpucheck.findings.form import Finding
 from gpucheck.language import Sentence, in_series, say, spoken
 from gpucheck.output import blocks, report_blocks
-from gpucheck.output.blocks import Block, Box, Line, Words
+from gpucheck.output.blocks import Block, Box, LineBlock, Words
 from gpucheck.output.gpu_table import gpu_table
 from gpucheck.output.machine_summary import areas
 from gpucheck.output.public import public, whose_names
@@ -130,7 +130,7 @@ def written(tree: Iterable[Block]) -> Iterator[str]:
                 yield "\n".join(map(_evidence, lines))
             case blocks.Sources(lines=known):
                 yield items(headed(*line) for line in known)
-            case blocks.Section(heading=heading, content=content):
+            case blocks.SectionBlock(heading=heading, content=content):
                 yield f"### {escaped(heading)}"
                 yield from written(content)
             case Box():
@@ -143,7 +143,7 @@ def items(texts: Iterable[str], limit: int = LONGEST_WORDS) -> str:
     return "\n".join(f"- {escaped(text, limit)}" for text in texts)
 
 
-def _evidence(line: Line) -> str:
+def _evidence(line: LineBlock) -> str:
     fact = code(say("{fact} = {value}", fact=line.fact, value=line.value))
     return f"- {fact} {escaped(say('from'))} {code(line.source)}" if line.source else f"- {fact}"
 

@@ -10,7 +10,16 @@ from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter, TorchBuild
 from gpucheck.findings.form import Check, Finding, Outcome
 from gpucheck.language import Sentence, in_series, in_turn, say, say_many
-from gpucheck.output.blocks import Block, Box, Commands, Items, Section, Sources, Words, more_about
+from gpucheck.output.blocks import (
+    Block,
+    Box,
+    Commands,
+    Items,
+    SectionBlock,
+    Sources,
+    Words,
+    more_about,
+)
 from gpucheck.output.summary import headline, open_questions, other_targets, reach, target
 from gpucheck.output.words import document, term
 
@@ -235,12 +244,12 @@ def explained(report: Report, finding: Finding) -> list[str]:
     ]
 
 
-def questions(report: Report) -> tuple[Section, ...]:
+def questions(report: Report) -> tuple[SectionBlock, ...]:
     """Return the questions that are open if the verdict is."""
     if report.verdict != "unknown":
         return ()
     asked = Items(tuple(open_questions(report)))
-    return (Section(say("Open questions"), (asked, *next_step(report)), "questions"),)
+    return (SectionBlock(say("Open questions"), (asked, *next_step(report)), "questions"),)
 
 
 def examined(report: Report, *, has_checks: bool = False) -> list[tuple[str, str]]:

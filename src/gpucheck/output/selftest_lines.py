@@ -20,7 +20,7 @@ _COUNTS: dict[str, Callable[[int], Sentence]] = {
 }
 
 
-class Line(msgspec.Struct, frozen=True):
+class ResultLine(msgspec.Struct, frozen=True):
     """The results of one test that ended in the same way."""
 
     name: str
@@ -28,7 +28,7 @@ class Line(msgspec.Struct, frozen=True):
     words: str
 
 
-def lines_of(tests: SelfTests) -> list[Line]:
+def lines_of(tests: SelfTests) -> list[ResultLine]:
     """Return a line for each test and each kind of result, in the order of the run."""
     groups: dict[tuple[str, str, str], list[SelfTest]] = {}
     for result in tests.results or ():
@@ -36,7 +36,7 @@ def lines_of(tests: SelfTests) -> list[Line]:
     names = list(dict.fromkeys(result.name for result in tests.results or ()))
     ordered = sorted(groups.items(), key=lambda group: names.index(group[0][0]))
     return [
-        Line(name, status, _with_end(places(results), detail, results))
+        ResultLine(name, status, _with_end(places(results), detail, results))
         for (name, status, detail), results in ordered
     ]
 

@@ -39,7 +39,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     probes: list[ProbeRun]
 
 
-class Lead(msgspec.Struct, kw_only=True):
+class CauseLead(msgspec.Struct, kw_only=True):
     """A cause that the wording of a text resembles, and how many of such texts are about it."""
 
     cause: str
@@ -61,7 +61,7 @@ class Report(msgspec.Struct, kw_only=True):
     snapshot: Snapshot
     probes: list[ProbeRun]
     owner: Owner | UnsetType = UNSET
-    leads: list[Lead] | UnsetType = UNSET
+    leads: list[CauseLead] | UnsetType = UNSET
     exception: str | UnsetType = UNSET
     frame: str | UnsetType | None = UNSET
     package: str | UnsetType | None = UNSET
@@ -100,7 +100,7 @@ class BatchLine(msgspec.Struct, kw_only=True):
     root_causes: list[str]
     confidence: Confidence | None
     owner: Owner | UnsetType = UNSET
-    leads: list[Lead] | UnsetType = UNSET
+    leads: list[CauseLead] | UnsetType = UNSET
     exception: str | UnsetType = UNSET
     frame: str | UnsetType | None = UNSET
     package: str | UnsetType | None = UNSET

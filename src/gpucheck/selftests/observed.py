@@ -53,7 +53,7 @@ def _compared(result: SelfTest, predicted: Loading) -> SelfTest:
     return msgspec.structs.replace(result, data=data)
 
 
-class Difference(msgspec.Struct, frozen=True):
+class LoadedDifference(msgspec.Struct, frozen=True):
     """A library whose file differs from the prediction; "" if only one side has it."""
 
     soname: str
@@ -61,7 +61,7 @@ class Difference(msgspec.Struct, frozen=True):
     loaded: str
 
 
-def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
+def compare(predicted: Loading, maps: Iterable[str]) -> list[LoadedDifference]:
     """Return where the files of a live process (links resolved) differ from the prediction.
 
     Only libraries in the section are compared. A library that is opened on first use may be absent.
@@ -73,7 +73,7 @@ def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
     files: dict[str, list[str]] = {}
     for path in sorted(set(maps)):
         files.setdefault(stem(path.rpartition("/")[2]), []).append(path)
-    differences: list[Difference] = []
+    differences: list[LoadedDifference] = []
     expected: dict[str, set[str]] = {}
     certain = [(library, True) for library in predicted.libraries]
     for library, must in certain + [(library, False) for library in predicted.runtime_opened or []]:
@@ -83,14 +83,14 @@ def compare(predicted: Loading, maps: Iterable[str]) -> list[Difference]:
         for name in names:
             expected.setdefault(name, set()).add(real)
         if real not in there and (must or there):
-            differences.append(Difference(library.soname, real, there[0] if there else ""))
+            differences.append(LoadedDifference(library.soname, real, there[0] if there else ""))
     reported = {difference.loaded for difference in differences}
     for name, paths in files.items():
         for path in paths:
             known = expected.get(name)
             unexpected = known is None or path not in known
             if library_name(path.rpartition("/")[2]) and unexpected and path not in reported:
-                differences.append(Difference(path.rpartition("/")[2], "", path))
+                differences.append(LoadedDifference(path.rpartition("/")[2], "", path))
     return differences
 
 

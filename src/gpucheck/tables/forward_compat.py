@@ -29,7 +29,7 @@ class GpuKindRow(Row, frozen=True, tag_field="kind", tag="gpu-kind"):
     allowed: bool | None = None
 
 
-class RuleRow(Row, frozen=True, tag_field="kind", tag="rule"):
+class ForwardCompatRow(Row, frozen=True, tag_field="kind", tag="rule"):
     """A rule for all packages, and the CUDA error codes that show that it was violated."""
 
     rule: Words
@@ -41,7 +41,7 @@ class ForwardCompat(Table, frozen=True):
     """Answers where the cuda-compat packages work. `cuda` is "13.0", `branch` "535"."""
 
     name: ClassVar[str] = "forward_compat"
-    rows: tuple[PackageRow | GpuKindRow | RuleRow, ...]
+    rows: tuple[PackageRow | GpuKindRow | ForwardCompatRow, ...]
 
     def state(self, cuda: str, branch: str) -> State | None:
         """Return whether the package of a CUDA version works on a driver branch."""
@@ -84,9 +84,9 @@ class ForwardCompat(Table, frozen=True):
         kinds = (row for row in self.rows if isinstance(row, GpuKindRow))
         return next((row for row in kinds if row.gpu_kind == gpu_kind), None)
 
-    def rule(self, name: str) -> RuleRow | None:
+    def rule(self, name: str) -> ForwardCompatRow | None:
         """Return a rule such as "operating-system"."""
-        rules = [row for row in self.rows if isinstance(row, RuleRow)]
+        rules = [row for row in self.rows if isinstance(row, ForwardCompatRow)]
         return next((row for row in rules if row.rule == name), None)
 
     def _packages(self) -> list[PackageRow]:

@@ -9,7 +9,7 @@ from gpucheck.tables.versions import compare, numbers, released
 _SEPARATORS = re.compile(r"[-_.]+")
 
 
-class PinRow(Row, frozen=True, tag_field="kind", tag="pin"):
+class TorchPinRow(Row, frozen=True, tag_field="kind", tag="pin"):
     """A direct requirement of a release on a platform.
 
     `specifier` is as in the metadata ("==9.1.0.70"), `python` the Pythons it applies to, if not all
@@ -35,9 +35,9 @@ class TorchPins(Table, frozen=True):
     """Answers what a release pins. `platform` is linux_x86_64, linux_aarch64 or windows."""
 
     name: ClassVar[str] = "torch_pins"
-    rows: tuple[PinRow | NoPinsRow, ...]
+    rows: tuple[TorchPinRow | NoPinsRow, ...]
 
-    def pins(self, torch: str, platform: str) -> tuple[PinRow, ...] | None:
+    def pins(self, torch: str, platform: str) -> tuple[TorchPinRow, ...] | None:
         """Return the pins of PyPI's wheel; empty if it is known to have none."""
         wanted = released(torch)
         if wanted is None:
@@ -47,9 +47,9 @@ class TorchPins(Table, frozen=True):
             for row in self.rows
             if row.platform == platform and compare(numbers(row.torch), wanted) == 0
         ]
-        return tuple(row for row in rows if isinstance(row, PinRow)) if rows else None
+        return tuple(row for row in rows if isinstance(row, TorchPinRow)) if rows else None
 
-    def pin(self, torch: str, platform: str, package: str) -> PinRow | None:
+    def pin(self, torch: str, platform: str, package: str) -> TorchPinRow | None:
         """Return the requirement of a package such as nvidia-cudnn-cu12; None also without pin."""
         wanted = _SEPARATORS.sub("-", package).lower()
         pins = self.pins(torch, platform) or ()

@@ -22,7 +22,7 @@ from gpucheck.ticket.given import Given, IntakeError, opened
 from gpucheck.ticket.intake import HEAD, Intake
 from gpucheck.ticket.judge import judge_given
 from gpucheck.ticket.owner import owner_of
-from gpucheck.ticket.processes import Lost, in_processes
+from gpucheck.ticket.processes import LostItem, in_processes
 from gpucheck.ticket.tally import Counting, Tally
 
 _LINES = (".jsonl", ".ndjson")
@@ -178,19 +178,19 @@ def answer(ticket: Ticket) -> Answered:
     return Answered(line, tuple(notes))
 
 
-def _answered(ticket: Ticket, found: Answered | Lost) -> Answered:
+def _answered(ticket: Ticket, found: Answered | LostItem) -> Answered:
     """Return the answer of a process, or the line of a ticket that has none."""
     name = str("" if ticket.name is None else ticket.name)[:_LONGEST_NAME] or say(
         "a ticket without a name"
     )
-    if found is Lost.KILLED:
+    if found is LostItem.KILLED:
         why = say(
             "{name} has no answer: the process that looked at it was killed twice, perhaps because "
             "memory ran out.",
             name=name,
         )
         return _unread(ticket.name, why)
-    if found is Lost.NOT_TRIED:
+    if found is LostItem.NOT_TRIED:
         why = say(
             "{name} was not looked at, because too many processes had been killed by then, perhaps "
             "because memory ran out.",

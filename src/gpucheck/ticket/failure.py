@@ -88,7 +88,7 @@ class About(enum.Enum):
     """The program itself or a library that it uses."""
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class TextPlace(msgspec.Struct, frozen=True, kw_only=True):
     """Where an exception was raised, outside PyTorch and Python."""
 
     package: str | None
@@ -106,7 +106,7 @@ class Failure(msgspec.Struct, frozen=True, kw_only=True):
 
     raised: Raised
     about: About
-    place: Place | None
+    place: TextPlace | None
     """The innermost place outside PyTorch and Python; None if the text shows none."""
     lines: frozenset[int]
     """The indexes of the lines of all exceptions that say something."""
@@ -250,7 +250,7 @@ def _chosen(text: Text, raised: Sequence[Raised]) -> Raised:
     )
 
 
-def innermost(frames: Sequence[Frame]) -> Place | None:
+def innermost(frames: Sequence[Frame]) -> TextPlace | None:
     """Return the innermost place that is neither PyTorch's nor Python's own, else the last.
 
     A framework that serves any program is named only where the text shows no other package.
@@ -267,11 +267,11 @@ def _is_below(file: str) -> bool:
     return _TORCH.search(file) is not None or _PYTHON.search(file) is not None
 
 
-def _place(frame: Frame) -> Place:
+def _place(frame: Frame) -> TextPlace:
     at, package = _package(frame.file)
     name = _SLASH.split(frame.file)[-1]
     typed = _TYPED.match(frame.file) is not None
-    return Place(
+    return TextPlace(
         package=package or (None if typed else name),
         installed=package is not None,
         file=frame.file[at:] if package is not None else name,

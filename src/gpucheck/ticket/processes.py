@@ -30,7 +30,7 @@ Item = TypeVar("Item")
 Found = TypeVar("Found")
 
 
-class Lost(enum.Enum):
+class LostItem(enum.Enum):
     """Why an item has no answer."""
 
     KILLED = enum.auto()
@@ -49,7 +49,7 @@ class _Part(msgspec.Struct, frozen=True):
 
 def in_processes(
     work: Callable[[Item], Found], items: Sequence[Item], jobs: int, prepare: Callable[[], None]
-) -> Generator[tuple[Item, Found | Lost], None, None]:
+) -> Generator[tuple[Item, Found | LostItem], None, None]:
     """Yield each item with its answer, in order.
 
     Args:
@@ -82,12 +82,12 @@ class _Crew(Generic[Item, Found]):
         self._prepare = prepare
         self._idle: list[_Worker] = []
         self._busy: dict[Connection, tuple[_Worker, _Part]] = {}
-        self._answers: dict[int, Found | Lost] = {}
+        self._answers: dict[int, Found | LostItem] = {}
         self._again: deque[_Part] = deque()
         self._given = 0
         self._killed = 0
 
-    def answer(self, at: int) -> Found | Lost:
+    def answer(self, at: int) -> Found | LostItem:
         """Wait for the answer to an item; to be called for one after the other."""
         while at not in self._answers:
             self._hand_out(min(at + _AHEAD, len(self._items)))
@@ -111,7 +111,7 @@ class _Crew(Generic[Item, Found]):
                 part = _Part(self._given, min(self._given + _AT_ONCE, len(self._items)))
                 self._given = part.end
             if self._killed >= _MOST_KILLED:
-                self._answers.update(dict.fromkeys(range(part.start, part.end), Lost.NOT_TRIED))
+                self._answers.update(dict.fromkeys(range(part.start, part.end), LostItem.NOT_TRIED))
             else:
                 self._give(part)
 
@@ -142,7 +142,7 @@ class _Crew(Generic[Item, Found]):
             worker.kill()
         if part.again:
             self._killed += 1
-            self._answers[part.start] = Lost.KILLED
+            self._answers[part.start] = LostItem.KILLED
             return
         self._again.extend(_Part(at, at + 1, again=True) for at in range(part.start, part.end))
 

@@ -12,7 +12,7 @@ from typing import Any, Callable, Dict
 from . import reference
 from .bench import Bench, Failed
 from .runner import run_tests
-from .together import Progress
+from .together import StepProgress
 from .words import say
 
 Message = Dict[str, Any]
@@ -31,7 +31,7 @@ _CHECKED = 96  # chosen: a CPU multiplies this in no time, and eight ranks share
 
 
 def run(
-    torch: Torch, order: Message, notes: Message, send: Send, progress: Progress
+    torch: Torch, order: Message, notes: Message, send: Send, progress: StepProgress
 ) -> dict[str, float]:
     """Test the device of the order; return its rates by name; each name ends with the unit.
 

@@ -15,7 +15,7 @@ from . import stamps
 from .bench import Bench
 from .formats import not_tested
 from .groups import Group
-from .stamps import Format
+from .stamps import StampFormat
 from .timing import by_level
 from .words import say
 
@@ -43,7 +43,7 @@ _SHARE_OF_LIMIT = 8  # chosen: what is sent, received, expected and compared fit
 
 def cases(
     bench: Bench, ranks: Group, *formats: str, parts: int = 1
-) -> Iterator[tuple[Format, int]]:
+) -> Iterator[tuple[StampFormat, int]]:
     """Yield each named format with numbers of values to send, until time runs out.
 
     The numbers are one, a few, and enough for NCCL to send in pieces, each for all ``parts`` of a

@@ -17,7 +17,7 @@ Torch = Any  # the module, of any version
 Tensor = Any
 
 
-class Shape(NamedTuple):
+class LayerShape(NamedTuple):
     """A convolution: sizes of batch, channels, image and kernel, and how it is applied."""
 
     name: str
@@ -29,15 +29,15 @@ class Shape(NamedTuple):
     groups: int = 1
 
 
-PLAIN = Shape("plain", 4, 16, (24, 24), (3, 3), 1)
-STRIDED = Shape("strided", 2, 8, (17, 17), (5, 5), 2)
-GROUPED = Shape("grouped", 2, 16, (17, 17), (3, 3), 2, 4)
-DEPTHWISE = Shape("depthwise", 2, 16, (17, 17), (3, 3), 2, 16)
-VOLUME = Shape("3-D", 1, 8, (9, 9, 9), (3, 3, 3), 2)
+PLAIN = LayerShape("plain", 4, 16, (24, 24), (3, 3), 1)
+STRIDED = LayerShape("strided", 2, 8, (17, 17), (5, 5), 2)
+GROUPED = LayerShape("grouped", 2, 16, (17, 17), (3, 3), 2, 4)
+DEPTHWISE = LayerShape("depthwise", 2, 16, (17, 17), (3, 3), 2, 16)
+VOLUME = LayerShape("3-D", 1, 8, (9, 9, 9), (3, 3, 3), 2)
 """With stride 2 no sum is longer than ``reference.LONGEST_SUM``, forward or backward."""
 
 
-def sizes(shape: Shape) -> tuple[tuple[int, ...], ...]:
+def sizes(shape: LayerShape) -> tuple[tuple[int, ...], ...]:
     """Return the sizes of the input, the weight and the gradient that flows back."""
     out = tuple((side - 1) // shape.stride + 1 for side in shape.image)
     data = (shape.batch, shape.channels, *shape.image)
@@ -45,12 +45,12 @@ def sizes(shape: Shape) -> tuple[tuple[int, ...], ...]:
     return data, weight, (shape.batch, shape.channels, *out)
 
 
-def padding(shape: Shape) -> tuple[int, ...]:
+def padding(shape: LayerShape) -> tuple[int, ...]:
     """Return the padding: half a kernel, so that stride 1 keeps the size."""
     return tuple(side // 2 for side in shape.kernel)
 
 
-def terms(shape: Shape) -> dict[str, int]:
+def terms(shape: LayerShape) -> dict[str, int]:
     """Return the maximum number of products in one value of each result."""
     _data, weight, flow = sizes(shape)
     taps = _product(weight[1:])
@@ -64,7 +64,7 @@ def _product(numbers: tuple[int, ...]) -> int:
     return result
 
 
-def draw_integers(torch: Torch, seed: int, fmt: Format, shape: Shape) -> tuple[Tensor, ...]:
+def draw_integers(torch: Torch, seed: int, fmt: Format, shape: LayerShape) -> tuple[Tensor, ...]:
     """Draw input, weight and gradient as integers small enough for exact sums of products."""
     source = reference.generator(torch, seed)
     wide, narrow = fmt.factor_bits
@@ -84,7 +84,7 @@ def place(
     return tuple(each.contiguous(memory_format=bench.torch.channels_last) for each in there)
 
 
-def convolve(torch: Torch, shape: Shape, tensors: tuple[Tensor, ...]) -> dict[str, Tensor]:
+def convolve(torch: Torch, shape: LayerShape, tensors: tuple[Tensor, ...]) -> dict[str, Tensor]:
     """Return the convolution and both gradients, on the device and in the format of the inputs."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
@@ -213,7 +213,7 @@ _WIDEST = 4.0
 """Beyond it, sigmoid and hyperbolic tangent are nearly constant."""
 
 
-def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
+def check_activated(bench: Bench, fmt: Format, shape: LayerShape) -> None:
     """Check a convolution followed by ReLU, sigmoid and tanh; for ReLU, check the gradients too."""
     if bench.device.type == "cpu" and fmt.name == "fp16":
         return  # several releases have no fp16 activations on the CPU
@@ -234,7 +234,7 @@ def check_activated(bench: Bench, fmt: Format, shape: Shape) -> None:
 
 
 def _computed(
-    torch: Torch, shape: Shape, name: str, tensors: tuple[Tensor, ...]
+    torch: Torch, shape: LayerShape, name: str, tensors: tuple[Tensor, ...]
 ) -> dict[str, Tensor]:
     """Return the result of convolution and activation; for ReLU, both gradients as well."""
     data, weight = (each.detach().clone().requires_grad_() for each in tensors[:2])

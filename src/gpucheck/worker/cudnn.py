@@ -6,7 +6,16 @@ from typing import Any
 
 from . import reference
 from .bench import Bench, Failed
-from .convolution import GROUPED, PLAIN, STRIDED, VOLUME, Shape, convolve, draw_integers, padding
+from .convolution import (
+    GROUPED,
+    PLAIN,
+    STRIDED,
+    VOLUME,
+    LayerShape,
+    convolve,
+    draw_integers,
+    padding,
+)
 from .formats import not_tested, switches, usable
 from .timing import synchronize
 from .words import say
@@ -93,7 +102,7 @@ def _require_switched_on(torch: Torch) -> None:
         )
 
 
-def _tensors(bench: Bench, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
+def _tensors(bench: Bench, shape: LayerShape) -> tuple[tuple[Tensor, ...], tuple[Tensor, Tensor]]:
     """Return the integers on the CPU, and input and weight on the device."""
     fp32 = usable(bench, ("fp32",))[0]
     drawn = draw_integers(bench.torch, bench.seed + 2, fp32, shape)
@@ -101,7 +110,7 @@ def _tensors(bench: Bench, shape: Shape) -> tuple[tuple[Tensor, ...], tuple[Tens
     return drawn, (data, weight)
 
 
-def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
+def _by_operator(bench: Bench, shape: LayerShape) -> tuple[Tensor, Tensor]:
     """Convolve by the operator that uses only cuDNN; return the arguments that it was given."""
     torch = bench.torch
     bench.stage("cudnn_convolution, " + shape.name)
@@ -122,13 +131,13 @@ def _by_operator(bench: Bench, shape: Shape) -> tuple[Tensor, Tensor]:
     return data, weight
 
 
-def _backend(bench: Bench, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
+def _backend(bench: Bench, shape: LayerShape, tensors: tuple[Tensor, Tensor]) -> str | None:
     """Return the backend that torch would choose for this convolution; None if unknown."""
     bench.stage(say("which library computes the {name} convolution", name=shape.name))
     return _selected(bench.torch, shape, tensors) or _profiled(bench.torch, shape, tensors)
 
 
-def _selected(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
+def _selected(torch: Torch, shape: LayerShape, tensors: tuple[Tensor, Tensor]) -> str | None:
     """Ask torch's own choice (``torch._C._select_conv_backend``, private, since 1.13)."""
     sides = len(shape.image)
     ask = getattr(torch._C, "_select_conv_backend", None)  # noqa: SLF001  # torch has no public one
@@ -145,7 +154,7 @@ def _selected(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str
     return str(answer).rpartition(".")[2] or None
 
 
-def _profiled(torch: Torch, shape: Shape, tensors: tuple[Tensor, Tensor]) -> str | None:
+def _profiled(torch: Torch, shape: LayerShape, tensors: tuple[Tensor, Tensor]) -> str | None:
     """Return the operator that the profiler recorded below ``conv2d``."""
     convolution = getattr(torch.nn.functional, f"conv{len(shape.image)}d")
     try:

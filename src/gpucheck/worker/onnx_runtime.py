@@ -44,7 +44,7 @@ _TF32 = 2.0**-10
 """What a rounding to TF32 costs at most, cut off or not."""
 
 
-class Task(NamedTuple):
+class ModelTask(NamedTuple):
     """A model in float32 on the CPU, its input, and its result in float64 with a bound."""
 
     activation: str
@@ -55,7 +55,7 @@ class Task(NamedTuple):
     because: str
 
 
-def task(torch: Torch, seed: int, activation: str, *, coarse: bool = False) -> Task:
+def task(torch: Torch, seed: int, activation: str, *, coarse: bool = False) -> ModelTask:
     """Return the model with this activation; ``coarse`` allows TF32."""
     source = reference.generator(torch, seed)
     nn, scale = torch.nn, 1.0 if activation == "relu" else _SCALE
@@ -70,7 +70,7 @@ def task(torch: Torch, seed: int, activation: str, *, coarse: bool = False) -> T
     size = (_BATCH, _CHANNELS[0], _SIDE, _SIDE)
     data = reference.integers(torch, source, size, _DATA_BITS).float()
     with torch.no_grad():
-        return Task(activation, model, data, *_right(torch, model, data, coarse=coarse))
+        return ModelTask(activation, model, data, *_right(torch, model, data, coarse=coarse))
 
 
 def _right(
@@ -109,7 +109,7 @@ def _absolute(torch: Torch, layer: Module, data: Tensor, bias: Tensor | None) ->
     return torch.nn.functional.conv2d(data, layer.weight.double().abs(), bias, 2, 1)
 
 
-def judge(bench: Bench, model_task: Task, got: Tensor, by: str) -> None:
+def judge(bench: Bench, model_task: ModelTask, got: Tensor, by: str) -> None:
     """Check each value that a runtime has computed.
 
     Raises:
@@ -157,7 +157,7 @@ def exporters(torch: Torch) -> dict[str, dict[str, Any]]:
     return {"torch.export": {"dynamo": True}, "TorchScript": {"dynamo": False}}
 
 
-def export(bench: Bench, task: Task, name: str, path: str) -> bool:
+def export(bench: Bench, task: ModelTask, name: str, path: str) -> bool:
     """Export a model; return False and note the reason if this exporter does not work here."""
     torch = bench.torch
     bench.stage(say("export by {name}: {activation}", name=name, activation=task.activation))

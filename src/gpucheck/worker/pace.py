@@ -21,7 +21,7 @@ _THREADS = "/proc/self/task"
 _LONGEST = 4096  # bytes; the file has three numbers
 
 
-class Pace:
+class PaceWatch:
     """Notes, for each collective, the time before it was begun and the time until it ended."""
 
     def __init__(self) -> None:

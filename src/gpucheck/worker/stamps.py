@@ -36,7 +36,7 @@ NOT_ARRIVED = -1
 _SENDER_BITS, _RECEIVER_BITS, _ROUND_BITS, _PLACES = 7, 7, 3, 127
 
 
-class Format(NamedTuple):
+class StampFormat(NamedTuple):
     """A format that is sent; it holds every integer of up to ``bits`` bits exactly."""
 
     name: str
@@ -45,15 +45,15 @@ class Format(NamedTuple):
     packed: str
 
 
-def formats(bench: Bench, *names: str) -> list[Format]:
+def formats(bench: Bench, *names: str) -> list[StampFormat]:
     """Return the named formats, or all if none is named; bf16 only for GPUs that have it."""
     torch = bench.torch
     found = [
-        Format("fp32", torch.float32, 24, "f"),
-        Format("int64", torch.int64, 60, "q"),
+        StampFormat("fp32", torch.float32, 24, "f"),
+        StampFormat("int64", torch.int64, 60, "q"),
     ]
     if bench.device.type == "cuda" and torch.cuda.get_device_capability(bench.device) >= (8, 0):
-        found.append(Format("bf16", torch.bfloat16, 8, "f"))
+        found.append(StampFormat("bf16", torch.bfloat16, 8, "f"))
     return [each for each in found if not names or each.name in names]
 
 
@@ -61,7 +61,7 @@ class Sums(NamedTuple):
     """The contribution of each rank to a sum over all ranks in this format."""
 
     torch: Torch
-    fmt: Format
+    fmt: StampFormat
     ranks: int
     length: int
     seed: int
@@ -226,7 +226,7 @@ def _flip_in_sum(
     ), data
 
 
-def _flipped(value: int, fmt: Format) -> list[tuple[int, Any]]:
+def _flipped(value: int, fmt: StampFormat) -> list[tuple[int, Any]]:
     """Return the value with each of its bits flipped, as its format reads it."""
     size = struct.calcsize(fmt.packed)
     first = 16 if fmt.name == "bf16" else 0  # bfloat16 is the upper half of a float32
@@ -250,7 +250,7 @@ class Parts(NamedTuple):
     """Data that is only moved, from a sender to a receiver."""
 
     torch: Torch
-    fmt: Format
+    fmt: StampFormat
     length: int
 
     def of(self, sender: int, receiver: int, turn: int) -> Tensor:

@@ -18,7 +18,7 @@ from .coded import ROUNDS, Blame, Code, agreed
 from .collectives import in_bytes
 from .errors import explain
 from .groups import _LOST as LOST
-from .pace import Busy, Pace
+from .pace import Busy, PaceWatch
 from .words import say
 
 Message = Dict[str, Any]
@@ -50,7 +50,7 @@ _VALUE = 4
 _REMOTE = "ncclRemoteError"
 
 
-class Progress:
+class StepProgress:
     """How far this rank has come; it reports each dangerous step in advance."""
 
     def __init__(self, send: Send) -> None:
@@ -87,7 +87,7 @@ class Together:
         progress: notes how far it has come.
     """
 
-    def __init__(self, torch: Torch, order: Message, send: Send, progress: Progress) -> None:
+    def __init__(self, torch: Torch, order: Message, send: Send, progress: StepProgress) -> None:
         self._torch = torch
         self._order = order
         self._send = send
@@ -98,7 +98,7 @@ class Together:
         self._sizes = sorted(order.get("sizes") or SIZES[self.backend])
         self._buffer = torch.zeros(self._sizes[-1] // _VALUE, device=self._device)
         self._store: Any = None
-        self._pace = Pace()
+        self._pace = PaceWatch()
         self._busy: float | None = None
 
     @property

@@ -17,7 +17,7 @@ _BATCH, _SIDE, _CLASSES = 8, 16, 10
 _LEARNING_RATE, _MOMENTUM = 0.05, 0.9  # chosen with it: larger ones let rounding errors grow faster
 
 
-class Course(NamedTuple):
+class TrainingCourse(NamedTuple):
     """The course of a training: the loss of each step, and the final weights."""
 
     losses: Tensor
@@ -75,7 +75,7 @@ def train(
     autocast: Callable[[], Any] | None = None,
     scaler: Any = None,  # noqa: ANN401  # a GradScaler
     disturb: Callable[[Tensor], Tensor] | None = None,
-) -> Course:
+) -> TrainingCourse:
     """Train on one batch and return losses and weights as float64 on the CPU.
 
     ``disturb`` returns its tensor with a rounding error in each value. It is applied to the weights
@@ -104,7 +104,7 @@ def train(
             scaler.update()
         losses.append(loss.detach().cpu().double())
     ended = [weight.detach().cpu().double() for weight in weights]
-    return Course(torch.stack(losses), ended)
+    return TrainingCourse(torch.stack(losses), ended)
 
 
 def _put(torch: Torch, weights: list[Tensor], values: list[Tensor]) -> None:
@@ -124,7 +124,7 @@ def disturber(torch: Torch, roundoff: float, seed: int) -> Callable[[Tensor], Te
     return disturb
 
 
-def distances(course: Course, other: Course) -> list[float]:
+def distances(course: TrainingCourse, other: TrainingCourse) -> list[float]:
     """Return the largest difference of losses, then of each weight."""
     pairs = [(course.losses, other.losses), *zip(course.weights, other.weights)]
     return [float((first - second).abs().max()) for first, second in pairs]

@@ -21,7 +21,7 @@ from typing import Any, Callable, Dict
 from . import alone, drill, flight
 from .bench import Failed
 from .errors import explain
-from .together import Progress, Together, meaning, mind_no_clock
+from .together import StepProgress, Together, meaning, mind_no_clock
 
 Message = Dict[str, Any]
 Torch = Any  # the module, of any version
@@ -35,7 +35,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
     mind_no_clock()
     torch.set_num_threads(1)
     stops = drill.arm(torch, order)
-    progress = Progress(send)
+    progress = StepProgress(send)
     start = time.perf_counter()
     result: Message = {"event": "result", "status": "passed", "kind": "", "detail": "", "data": {}}
     result["measurements"] = {}
@@ -73,7 +73,7 @@ def run(torch: Torch, order: Message, notes: Message, send: Send) -> None:
         together.part()
 
 
-def _set_device(torch: Torch, order: Message, progress: Progress) -> None:
+def _set_device(torch: Torch, order: Message, progress: StepProgress) -> None:
     """Make the GPU the current one and use it once, which creates the CUDA context."""
     progress.at("set-device")
     device = torch.device(order.get("device") or "cpu")

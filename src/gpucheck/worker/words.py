@@ -11,7 +11,7 @@ Message = Dict[str, Any]
 Part = Union[str, int, float, None]
 
 
-class Words(str):
+class SpokenWords(str):
     """A sentence in English with ``key``, its template, and ``params``, which fill it in."""
 
     __slots__ = ("key", "params")
@@ -19,21 +19,21 @@ class Words(str):
     key: str
     params: dict[str, Part]
 
-    def __new__(cls, key: str, params: dict[str, Part]) -> Words:  # noqa: PYI034  # Python 3.8
+    def __new__(cls, key: str, params: dict[str, Part]) -> SpokenWords:  # noqa: PYI034  # Python 3.8
         """Fill the template in."""
         self = super().__new__(cls, key.format_map(params) if params else key)
         self.key, self.params = key, params
         return self
 
 
-def say(key: str, /, **params: object) -> Words:
+def say(key: str, /, **params: object) -> SpokenWords:
     """Return a sentence; the template must be a literal, which the catalogues are made from."""
-    return Words(key, {name: _part(value) for name, value in params.items()})
+    return SpokenWords(key, {name: _part(value) for name, value in params.items()})
 
 
 def as_said(text: str) -> Message | None:
     """Return a sentence's template and parameters for a message; None for any other text."""
-    if not isinstance(text, Words):
+    if not isinstance(text, SpokenWords):
         return None
     params = {
         name: (as_said(part) or part) if isinstance(part, str) else part

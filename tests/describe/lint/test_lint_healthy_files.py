@@ -7,7 +7,7 @@ import pytest
 from each import each
 
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.tables import Tables
 
@@ -183,7 +183,7 @@ def test_only_what_is_certain_is_reported(case: Case) -> None:
     target: dict[str, Any] = {"gpus": ("5090",)} if case.name == "Dockerfile" else {}
     if RUNTIME in case.text:
         target = {}
-    done = lint(case.name, case.text.encode(), Target(**target), TABLES)
+    done = lint(case.name, case.text.encode(), FileTarget(**target), TABLES)
     assert done.kind
     assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
 
@@ -191,18 +191,18 @@ def test_only_what_is_certain_is_reported(case: Case) -> None:
 def test_aliases_that_merge_themselves_are_refused() -> None:
     text = "services:\n  a: &a\n    image: x\n    deploy: {<<: *a}\n"
     with pytest.raises(UnreadableError):
-        lint("compose.yaml", text.encode(), Target(), TABLES)
+        lint("compose.yaml", text.encode(), FileTarget(), TABLES)
 
 
 def test_many_handlers_take_no_time() -> None:
     begun = time.process_time()
-    lint("Dockerfile", ("FROM a\nRUN " + "a || \\\n" * 50_000).encode(), Target(), TABLES)
+    lint("Dockerfile", ("FROM a\nRUN " + "a || \\\n" * 50_000).encode(), FileTarget(), TABLES)
     assert time.process_time() - begun < LONGEST
 
 
 def test_open_here_documents_take_no_time() -> None:
     text = SLURM + "cat <<A\n" * 50_000
-    assert lint("a.sbatch", text.encode(), Target(), TABLES).kind == "sbatch"
+    assert lint("a.sbatch", text.encode(), FileTarget(), TABLES).kind == "sbatch"
 
 
 class LineCase(NamedTuple):
@@ -236,7 +236,7 @@ LINES = {
 
 @pytest.mark.parametrize("case", LINES.values(), ids=LINES)
 def test_a_fault_stands_at_the_line_of_its_package(case: LineCase) -> None:
-    found = lint(case.name, case.text.encode(), Target(), TABLES).complaints
+    found = lint(case.name, case.text.encode(), FileTarget(), TABLES).complaints
     assert [complaint.line for complaint in found] == case.lines
 
 
@@ -249,5 +249,5 @@ def test_many_requirements_take_no_time(name: str) -> None:
     else:
         text += "".join(f'[[tool.uv.index]]\nurl = "https://e.org/{at}"\n' for at in range(9000))
     begun = time.process_time()
-    assert lint(name, text.encode(), Target(), TABLES).complaints == ()
+    assert lint(name, text.encode(), FileTarget(), TABLES).complaints == ()
     assert time.process_time() - begun < LONGEST

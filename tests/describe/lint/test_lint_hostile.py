@@ -17,14 +17,14 @@ from gpucheck.describe.files.lint import lint
 from gpucheck.describe.files.model import Project
 from gpucheck.describe.files.readers.yaml import _refuse_bombs
 from gpucheck.describe.files.requirement import normal_version
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.tables import Tables
 
 pytestmark = pytest.mark.hostile
 
 TABLES = Tables()
-TARGET = Target(gpus=("5090",), driver="470")
+TARGET = FileTarget(gpus=("5090",), driver="470")
 MB = 1024 * 1024
 LONG = {
     "blanks": b" " * MB,

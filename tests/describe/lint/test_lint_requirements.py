@@ -3,7 +3,7 @@
 import pytest
 from each import each
 
-from gpucheck.describe.files.model import Index, Pin
+from gpucheck.describe.files.model import NamedIndex, Pin
 from gpucheck.describe.files.readers import conda_env, pixi, yaml
 from gpucheck.describe.files.requirement import version_of
 
@@ -49,7 +49,7 @@ def test_the_pip_of_conda_has_packages_and_indexes() -> None:
     )
     (install,) = conda_env.read(yaml.documents(text)).installs
     assert install.pins == (Pin("torch", "2.6.0", 5),)
-    assert install.indexes == (Index("https://a.example/whl", 4, "extra"),)
+    assert install.indexes == (NamedIndex("https://a.example/whl", 4, "extra"),)
 
 
 def test_a_line_of_conda_that_goes_on_nowhere_is_what_it_says() -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from each import each
 
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 
 TABLES = Tables()
@@ -359,7 +359,7 @@ CASES = {
 
 @each("case", CASES.values(), ids=CASES)
 def test_a_rule_fires_only_where_it_is_certain(case: Case) -> None:
-    done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
+    done = lint(case.name, case.text.encode(), FileTarget(**case.target), TABLES)
     found = [
         f"{complaint.line} {complaint.severity.value} {complaint.rule}"
         for complaint in done.complaints
@@ -371,7 +371,7 @@ def test_a_rule_fires_only_where_it_is_certain(case: Case) -> None:
 def test_every_fault_has_a_sentence_and_a_fix() -> None:
     for case in CASES.values():
         for complaint in lint(
-            case.name, case.text.encode(), Target(**case.target), TABLES
+            case.name, case.text.encode(), FileTarget(**case.target), TABLES
         ).complaints:
             assert complaint.sentence.endswith(".")
             assert complaint.fix

@@ -6,7 +6,7 @@ from each import each
 
 from gpucheck.describe.files.lint import lint
 from gpucheck.describe.files.requirement import Wheel, holds_on_linux, wheel_of
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 
 TABLES = Tables()
@@ -268,7 +268,7 @@ CASES = {
 
 @each("case", CASES.values(), ids=CASES)
 def test_what_is_installed_from_where(case: Case) -> None:
-    done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
+    done = lint(case.name, case.text.encode(), FileTarget(**case.target), TABLES)
     assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found
 
 

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 from each import each
 
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 
 TABLES = Tables()
@@ -114,5 +114,5 @@ CASES = {
 
 @each("case", CASES.values(), ids=CASES)
 def test_every_part_of_a_version_counts(case: Case) -> None:
-    done = lint(case.name, case.text.encode(), Target(**case.target), TABLES)
+    done = lint(case.name, case.text.encode(), FileTarget(**case.target), TABLES)
     assert tuple(sorted(complaint.rule for complaint in done.complaints)) == case.found

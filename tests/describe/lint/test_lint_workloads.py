@@ -5,7 +5,7 @@ from typing import NamedTuple
 from each import each
 
 from gpucheck.describe.files.lint import lint
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 
 TABLES = Tables()
@@ -81,5 +81,5 @@ CASES = {
 
 @each("case", CASES.values(), ids=CASES)
 def test_only_what_needs_a_gpu_is_reported(case: Case) -> None:
-    done = lint(case.name, case.text.encode(), Target(), TABLES)
+    done = lint(case.name, case.text.encode(), FileTarget(), TABLES)
     assert tuple(complaint.rule for complaint in done.complaints) == case.found

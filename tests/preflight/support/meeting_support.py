@@ -18,14 +18,14 @@ from gpucheck.cluster.pages.bundle import Public
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.task_messages import Attendees, Malformed, Verdict
 from gpucheck.cluster.store.wire import line
-from gpucheck.cluster.task_0 import Conclusion, Loss, conclude
+from gpucheck.cluster.task_0 import Loss, LossConclusion, conclude
 
 
 class Judged(msgspec.Struct, frozen=True):
     """What a deputy makes of it."""
 
     loss: Loss
-    conclusion: Conclusion
+    conclusion: LossConclusion
     verdict: Verdict
     result: Result | None
 

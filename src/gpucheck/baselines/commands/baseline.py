@@ -19,9 +19,9 @@ from gpucheck.interface.options import (
     output_options_with,
     tables_before,
 )
-from gpucheck.interface.spelling import Group, OneOf
+from gpucheck.interface.spelling import CommandGroup, OneOf
 from gpucheck.interface.text import (
-    RefusedError,
+    UsageRefusedError,
     colored,
     echo,
     page_width,
@@ -54,7 +54,7 @@ _selftest = click.option(
 
 @click.group(
     "baseline",
-    cls=Group,
+    cls=CommandGroup,
     short_help=say("Keep, compare and send states of a machine: facts, packages."),
     epilog=examples(
         'gpucheck baseline save --note "before the driver update"',
@@ -121,7 +121,7 @@ def save(ctx: click.Context, /, **options: Any) -> None:  # noqa: ANN401  # clic
             folder = store.own_folder(open_host(None).env(), report.snapshot)
             file = store.save(report, folder, options["note"])
     except store.BaselineError as error:
-        raise RefusedError(words_of(error)) from error
+        raise UsageRefusedError(words_of(error)) from error
     write_out(f"{file}\n", options["output"])
 
 
@@ -211,7 +211,7 @@ def _own_folder(snapshot: "Snapshot") -> Path:
     try:
         return store.own_folder(open_host(None).env(), snapshot)
     except store.BaselineError as error:
-        raise RefusedError(words_of(error)) from error
+        raise UsageRefusedError(words_of(error)) from error
 
 
 def _newest(snapshot: "Snapshot") -> "State":
@@ -225,7 +225,7 @@ def _newest(snapshot: "Snapshot") -> "State":
     folder = _own_folder(snapshot)
     found = next(store.states(folder), None)
     if found is None:
-        raise RefusedError(_none(folder))
+        raise UsageRefusedError(_none(folder))
     return found
 
 
@@ -242,7 +242,7 @@ def _state(file: Path) -> "State":
     try:
         return store.read(file)
     except store.BaselineError as error:
-        raise RefusedError(words_of(error)) from error
+        raise UsageRefusedError(words_of(error)) from error
 
 
 def _compared(state: "State", new: "Report", tables: "Tables", options: dict[str, Any]) -> str:
@@ -294,9 +294,9 @@ def _fleet(options: dict[str, Any]) -> int:
     try:
         states, refused = store.fleet(Path(options["fleet"]))
     except store.BaselineError as error:
-        raise RefusedError(words_of(error)) from error
+        raise UsageRefusedError(words_of(error)) from error
     if not states and not refused:
-        raise RefusedError(
+        raise UsageRefusedError(
             say(
                 "{folder} has no file of a host: gpucheck baseline save --fleet {folder} writes "
                 "one",

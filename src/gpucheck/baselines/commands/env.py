@@ -12,14 +12,14 @@ from gpucheck.interface.options import (
     output_options,
     tables_before,
 )
-from gpucheck.interface.spelling import Group, OneOf
-from gpucheck.interface.text import RefusedError, words_of, write_out
+from gpucheck.interface.spelling import CommandGroup, OneOf
+from gpucheck.interface.text import UsageRefusedError, words_of, write_out
 from gpucheck.language import say
 
 
 @click.group(
     "env",
-    cls=Group,
+    cls=CommandGroup,
     short_help=say("Write down the packages of an environment that works."),
     epilog=examples(
         "gpucheck baseline lock -o torch-lock.txt",
@@ -65,7 +65,7 @@ def lock(**options: Any) -> None:  # noqa: ANN401  # click's options
     try:
         text = locking.text(snapshot, options["tool"])
     except locking.LockError as error:
-        raise RefusedError(words_of(error)) from error
+        raise UsageRefusedError(words_of(error)) from error
     write_out(text, options["output"])
 
 

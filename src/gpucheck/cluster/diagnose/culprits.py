@@ -17,7 +17,7 @@ from gpucheck.cluster.diagnose.naming import between, blamed, words_of
 from gpucheck.cluster.diagnose.sentences import (
     HOW,
     Cause,
-    Sentence,
+    CauseSentence,
     causes,
     form_of,
     phase_of,
@@ -175,7 +175,7 @@ def _data(direct: direct_evidence.DirectEvidence) -> OwnFailure:
 def _judged(evidence: Evidence, cause: Cause) -> tuple[Culprit | None, str]:
     """Return the culprit of a cause, and what stays open. Some causes have only one of the two."""
     trial = evidence.first(cause.group)
-    sentence = Sentence(evidence, cause, form_of(trial))
+    sentence = CauseSentence(evidence, cause, form_of(trial))
     runs = course(evidence, cause.group)
     words, sure = sentence.words(), sentence.confidence()
     slug, question = _slug(cause, trial, is_link=sentence.is_link), ""

@@ -37,7 +37,7 @@ _MOST_STEPS = 100
 """A safety net beyond the rounds that full coverage needs."""
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class NextStep(msgspec.Struct, frozen=True, kw_only=True):
     """A step without its number and deadline; without groups it is not carried out."""
 
     kind: Kind
@@ -50,20 +50,20 @@ def _count(evidence: Evidence, kind: Kind) -> int:
     return sum(done.step.kind == kind for done in evidence.history)
 
 
-def together(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
+def together(evidence: Evidence, rest: tuple[int, ...]) -> NextStep:
     """Test all ranks together that are not blamed. If they pass, every fault has been found."""
     if len(rest) < 2 or frozenset(rest) in evidence.attempted:  # noqa: PLR2004  # a pair
-        return Plan(kind="together")
+        return NextStep(kind="together")
     if _count(evidence, "together") >= _WHOLES or evidence.has_passed(rest):
-        return Plan(kind="together")
-    return Plan(kind="together", groups=[rest])
+        return NextStep(kind="together")
+    return NextStep(kind="together", groups=[rest])
 
 
-def inside(evidence: Evidence) -> Plan:
+def inside(evidence: Evidence) -> NextStep:
     """Test the ranks of each node among themselves, all nodes at once."""
     if len(evidence.pool) < 2:  # noqa: PLR2004  # one node: all together was just that
-        return Plan(kind="inside")
-    return Plan(
+        return NextStep(kind="inside")
+    return NextStep(
         kind="inside",
         groups=[
             ranks
@@ -90,7 +90,7 @@ def _both(evidence: Evidence, pairs: Sequence[Pair]) -> list[tuple[int, ...]]:
     return [tuple(sorted(evidence.pool[first] + evidence.pool[other])) for first, other in pairs]
 
 
-def node_pairs(evidence: Evidence) -> Plan:
+def node_pairs(evidence: Evidence) -> NextStep:
     """Test neighbouring nodes in pairs; a node left over gets a proven-good partner next."""
     met = {node for both in evidence.nodes.tried for node in both}
     new = [
@@ -98,25 +98,25 @@ def node_pairs(evidence: Evidence) -> Plan:
         for node in _open_nodes(evidence)
         if node not in met and node not in evidence.nodes.proven
     ]
-    return Plan(kind="pairs", groups=_both(evidence, rounds.adjacent(new)))
+    return NextStep(kind="pairs", groups=_both(evidence, rounds.adjacent(new)))
 
 
-def node_partners(evidence: Evidence) -> Plan:
+def node_partners(evidence: Evidence) -> NextStep:
     """Test suspects with proven-good partners; as long as there are none, with other neighbours."""
     nodes = _open_nodes(evidence)
     proven = [node for node in nodes if node in evidence.nodes.proven]
     suspects = [node for node in nodes if node not in evidence.nodes.proven]
     if not proven:
         if _is_hopeless(suspects, evidence.nodes.tried):
-            return Plan(kind="pairs")
+            return NextStep(kind="pairs")
         pairs = rounds.next_round(suspects, _untried(evidence))
-        return Plan(kind="pairs", groups=_both(evidence, pairs))
+        return NextStep(kind="pairs", groups=_both(evidence, pairs))
     if _count(evidence, "partners") >= _PARTNERS:
-        return Plan(kind="partners")
+        return NextStep(kind="partners")
     tries = _tries(evidence.nodes.tried)
     left = [node for node in suspects if tries.get(node, 0) < _ATTEMPTS]
     pairs = rounds.partners(left, proven, _untried(evidence))
-    return Plan(kind="partners", groups=_both(evidence, pairs))
+    return NextStep(kind="partners", groups=_both(evidence, pairs))
 
 
 def _is_hopeless(units: Sequence[int], tried: set[Pair]) -> bool:
@@ -133,7 +133,7 @@ def _tries(tried: set[Pair]) -> dict[int, int]:
     return counts
 
 
-def unmet(evidence: Evidence) -> Plan:
+def unmet(evidence: Evidence) -> NextStep:
     """Test the pairs of nodes whose ranks never connected while others of their group did.
 
     There are few of them, and each pair ends soon. Another step with all ranks would take a whole
@@ -145,7 +145,7 @@ def unmet(evidence: Evidence) -> Plan:
         nodes = sorted({node for both in wanted for node in both})
         if len(nodes) <= _NARROW and set(nodes) <= set(_open_nodes(evidence)):
             groups += _both(evidence, rounds.next_round(nodes, wanted.__contains__))
-    return Plan(kind="links", groups=rounds.disjoint(groups))
+    return NextStep(kind="links", groups=rounds.disjoint(groups))
 
 
 def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
@@ -168,7 +168,7 @@ def _unmet_pairs(evidence: Evidence, trial: Trial) -> set[Pair]:
     return {(first, other) for first in stuck for other in stuck if first < other}
 
 
-def gpu_pairs(evidence: Evidence) -> Plan:
+def gpu_pairs(evidence: Evidence) -> NextStep:
     """Test every pair of ranks in each node that fails within itself, all such nodes at once.
 
     A rank that was found bad is still tested, because it may only have several bad links.
@@ -188,13 +188,13 @@ def gpu_pairs(evidence: Evidence) -> Plan:
         if node not in evidence.working and _is_hopeless(ranks, evidence.ranks.tried):
             continue
         groups += rounds.next_round(ranks, is_wanted)
-    return Plan(kind="gpu-pairs", groups=groups)
+    return NextStep(kind="gpu-pairs", groups=groups)
 
 
-def gpu_partners(evidence: Evidence) -> Plan:
+def gpu_partners(evidence: Evidence) -> NextStep:
     """Test ranks that their own node cannot clear with proven-good ranks of other nodes."""
     if not evidence.guilty or _count(evidence, "partners") >= 2 * _PARTNERS:
-        return Plan(kind="partners")
+        return NextStep(kind="partners")
     nodes = _open_nodes(evidence)
     good = [rank for node in nodes for rank in evidence.pool[node] if rank in evidence.ranks.proven]
     good.sort(key=lambda rank: rank not in evidence.across)
@@ -208,7 +208,7 @@ def gpu_partners(evidence: Evidence) -> Plan:
         and tries.get(rank, 0) < len(evidence.pool[node]) + _ATTEMPTS
     ]
     pairs = rounds.partners(suspects, good, lambda both: both not in evidence.ranks.tried)
-    return Plan(kind="partners", groups=[*pairs])
+    return NextStep(kind="partners", groups=[*pairs])
 
 
 def _scopes(evidence: Evidence, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -221,22 +221,22 @@ def _scopes(evidence: Evidence, rest: tuple[int, ...]) -> list[tuple[int, ...]]:
     return [ranks for ranks in sets if len(ranks) > 1 and evidence.fails(ranks)]
 
 
-def repeated(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
+def repeated(evidence: Evidence, rest: tuple[int, ...]) -> NextStep:
     """Repeat what failed without naming anybody: it may have been chance."""
     nodes = {evidence.node_of[rank] for rank in rest}
     is_pair = len(nodes) == 2  # noqa: PLR2004  # then all together was the only pair
     if evidence.fails(rest) == 1 and (is_pair or not evidence.nodes.failing):
-        return Plan(kind="together", groups=[rest], repeats=True)
+        return NextStep(kind="together", groups=[rest], repeats=True)
     scopes = _scopes(evidence, rest)
     groups = [
         ranks
         for ranks in (evidence.pool[node] for node in evidence.guilty)
         if evidence.fails(ranks) == 1 and (len(ranks) == 2 or ranks in scopes)  # noqa: PLR2004
     ]
-    return Plan(kind="inside", groups=groups, repeats=True)
+    return NextStep(kind="inside", groups=groups, repeats=True)
 
 
-def routes_in(evidence: Evidence) -> Plan:
+def routes_in(evidence: Evidence) -> NextStep:
     """Have another node reach a node whose port one did not reach, and nobody else was seen to.
 
     A host that refuses what comes in looks like a broken link to the one that tried it first.
@@ -253,10 +253,10 @@ def routes_in(evidence: Evidence) -> Plan:
             for rank in evidence.pool[other]
             if frozenset((first, rank)) not in evidence.attempted
         ][:1]
-    return Plan(kind="links", groups=rounds.disjoint(groups))
+    return NextStep(kind="links", groups=rounds.disjoint(groups))
 
 
-def links_again(evidence: Evidence) -> Plan:
+def links_again(evidence: Evidence) -> NextStep:
     """Repeat failed pairs whose ends are both proven good: what remains is the link."""
     groups: list[tuple[int, ...]] = [both for both in evidence.links if evidence.fails(both) == 1]
     for trial in evidence.unexplained:
@@ -266,10 +266,10 @@ def links_again(evidence: Evidence) -> Plan:
     again = sum(done.step.kind == "links" and done.step.repeats for done in evidence.history)
     if again >= _RETESTS:
         groups = []
-    return Plan(kind="links", groups=rounds.disjoint(groups), repeats=True)
+    return NextStep(kind="links", groups=rounds.disjoint(groups), repeats=True)
 
 
-def rails(evidence: Evidence) -> Plan:
+def rails(evidence: Evidence) -> NextStep:
     """Test pairs of ranks across two nodes that fail together: which adapter, which link.
 
     Ranks with the same place on their nodes come first, then one node's ranks are shifted by one,
@@ -285,7 +285,7 @@ def rails(evidence: Evidence) -> Plan:
     groups: list[tuple[int, ...]] = []
     for first, other in rounds.disjoint(couples):
         groups += _next_rail(evidence, evidence.pool.get(first, ()), evidence.pool.get(other, ()))
-    return Plan(kind="links", groups=groups)
+    return NextStep(kind="links", groups=groups)
 
 
 def _next_rail(
@@ -303,13 +303,13 @@ def _next_rail(
     return []
 
 
-def grow(evidence: Evidence, rest: tuple[int, ...]) -> Plan:
+def grow(evidence: Evidence, rest: tuple[int, ...]) -> NextStep:
     """Test blocks of 4, 8, 16 ... of a set that fails as a whole although every pair passes."""
     groups: list[tuple[int, ...]] = []
     for scope in _scopes(evidence, rest):
         if evidence.fails(scope) > 1:
             groups += _next_blocks(evidence, scope)
-    return Plan(kind="grow", groups=groups)
+    return NextStep(kind="grow", groups=groups)
 
 
 def _next_blocks(evidence: Evidence, scope: tuple[int, ...]) -> list[tuple[int, ...]]:
@@ -332,7 +332,7 @@ def _next_blocks(evidence: Evidence, scope: tuple[int, ...]) -> list[tuple[int, 
     return []
 
 
-def narrow(evidence: Evidence) -> Plan:
+def narrow(evidence: Evidence) -> NextStep:
     """Test every pair of nodes in a small failing set: a bad link may not have been tried yet."""
     groups: list[tuple[int, ...]] = []
     for trial in evidence.unexplained:
@@ -340,22 +340,22 @@ def narrow(evidence: Evidence) -> Plan:
         if is_sure and 2 < len(trial.nodes) <= _NARROW + 1:  # noqa: PLR2004  # more than a pair
             nodes = [node for node in sorted(trial.nodes) if node in evidence.pool]
             groups += _both(evidence, rounds.next_round(nodes, _untried(evidence)))
-    return Plan(kind="links", groups=rounds.disjoint(groups))
+    return NextStep(kind="links", groups=rounds.disjoint(groups))
 
 
-def all_links(evidence: Evidence) -> Plan:
+def all_links(evidence: Evidence) -> NextStep:
     """Test nodes that have not met yet: in time, every link between nodes."""
     pairs = rounds.next_round(_open_nodes(evidence), _untried(evidence))
-    return Plan(kind="links", groups=_both(evidence, pairs))
+    return NextStep(kind="links", groups=_both(evidence, pairs))
 
 
-def control_runs(evidence: Evidence) -> Plan:
+def control_runs(evidence: Evidence) -> NextStep:
     """Run the next control run of the smallest failing sets; those that need the same, at once."""
     groups = rounds.disjoint([cause.group for cause in (*causes(evidence), *scale(evidence))])
     upcoming = [(group, course(evidence, group).upcoming) for group in groups]
     run = next((run for _, run in upcoming if run is not None), None)
     chosen = [group for group, wanted in upcoming if wanted is not None and wanted == run]
-    return Plan(kind="arms", groups=chosen, control_run=run, repeats=run == ControlRun(env={}))
+    return NextStep(kind="arms", groups=chosen, control_run=run, repeats=run == ControlRun(env={}))
 
 
 @uncollected()
@@ -367,7 +367,7 @@ def next_step(roster: Roster, history: Sequence[StepResult], job: JobPlan) -> St
     """
     if not history:
         groups: list[tuple[int, ...]] = [(rank,) for rank in roster.living]
-        return _step(0, Plan(kind="alone", groups=groups), job, 0.0) if groups else None
+        return _step(0, NextStep(kind="alone", groups=groups), job, 0.0) if groups else None
     widest = max((len(ranks) for ranks in roster.nodes().values()), default=0)
     if len(history) >= _MOST_STEPS + widest + (len(roster.nodes()) if job.links else 0):
         return None
@@ -378,7 +378,7 @@ def next_step(roster: Roster, history: Sequence[StepResult], job: JobPlan) -> St
     return None
 
 
-def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
+def _plans(evidence: Evidence, job: JobPlan) -> Iterator[NextStep]:
     """Yield the possible plans, the most telling first; the first with groups is carried out."""
     rest = evidence.rest()
     is_large = len(rest) > job.largest_world
@@ -403,7 +403,7 @@ def _plans(evidence: Evidence, job: JobPlan) -> Iterator[Plan]:
         yield control_runs(evidence)
 
 
-def _step(number: int, plan: Plan, job: JobPlan, slowest: float) -> Step:
+def _step(number: int, plan: NextStep, job: JobPlan, slowest: float) -> Step:
     seconds = max(job.least_collective, 5 * slowest)
     if plan.kind == "alone":
         seconds = job.alone

@@ -241,7 +241,7 @@ def phase_of(trial: Trial) -> Phase | None:
     return first.phase if first is not None else None
 
 
-class Sentence:
+class CauseSentence:
     """The sentence about a cause.
 
     Attributes:

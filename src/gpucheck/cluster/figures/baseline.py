@@ -37,7 +37,7 @@ _PAUSE = 0.2
 """Seconds in which another task may replace the file by one without these entries."""
 
 
-class BaselineError(Exception):
+class RateBaselineError(Exception):
     """The file cannot be used. The message is one sentence for the user."""
 
 
@@ -94,7 +94,7 @@ def default_path(env: Mapping[str, str]) -> Path:
         return Path(state) / _NAME
     home = env.get("HOME", "")
     if not home:
-        raise BaselineError(
+        raise RateBaselineError(
             say("neither XDG_STATE_HOME nor HOME says where a baseline could be kept")
         )
     return Path(home) / ".local/state" / _NAME
@@ -108,16 +108,16 @@ def load(path: Path) -> Baseline:
     """
     try:
         if not stat.S_ISREG(path.stat().st_mode):  # a pipe would keep us waiting
-            raise BaselineError(_unreadable(path, say("it is not a regular file")))
+            raise RateBaselineError(_unreadable(path, say("it is not a regular file")))
         with path.open("rb") as opened:
             data = opened.read(FILE_LIMIT + 1)
     except FileNotFoundError:
         return Baseline()
     except (OSError, ValueError) as error:
         why = getattr(error, "strerror", None) or error
-        raise BaselineError(_unreadable(path, why)) from error
+        raise RateBaselineError(_unreadable(path, why)) from error
     if len(data) > FILE_LIMIT:
-        raise BaselineError(
+        raise RateBaselineError(
             say(
                 "{file} is larger than {size} MiB, so it is not a baseline",
                 file=path,
@@ -127,7 +127,7 @@ def load(path: Path) -> Baseline:
     try:
         return _sound(msgspec.json.decode(data, type=Baseline))
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BaselineError(
+        raise RateBaselineError(
             say("{file} is not a baseline of gpucheck: {error}", file=path, error=error)
         ) from error
 
@@ -220,7 +220,7 @@ def save(path: Path, baseline: Baseline) -> None:
             with contextlib.suppress(OSError):
                 Path(temporary).unlink()
         why = getattr(error, "strerror", None) or error
-        raise BaselineError(
+        raise RateBaselineError(
             say("the baseline {file} cannot be written: {why}", file=path, why=why)
         ) from error
 
@@ -243,7 +243,7 @@ def update(path: Path, new: Baseline) -> None:
         if not _is_lost(earlier, new, load(path)):
             return
         if time.monotonic() - begun > _SECONDS:
-            raise BaselineError(
+            raise RateBaselineError(
                 say(
                     "the baseline {file} lacks what this task has measured: other tasks replace "
                     "the file at the same time",

@@ -147,7 +147,7 @@ def fabrics(facts: Facts) -> dict[int, str | None]:
     }
 
 
-class Difference(msgspec.Struct, frozen=True, kw_only=True):
+class DifferingValue(msgspec.Struct, frozen=True, kw_only=True):
     """A value on which tasks differ.
 
     ``usual`` is the value of most tasks. It is None in a tie: then no task is the odd one, and
@@ -165,7 +165,7 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
         return tuple(sorted(task for tasks in self.odd.values() for task in tasks))
 
 
-def differences(facts: Facts) -> list[Difference]:
+def differences(facts: Facts) -> list[DifferingValue]:
     """Return everything on which the tasks differ. An unknown value is not a difference.
 
     Python counts by its minor version. Shared memory and the limit of locked memory count only
@@ -217,7 +217,7 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
     found = differences(facts)
     nccl = [difference for difference in found if difference.what == "NCCL"]
     entries = [_entry(nccl_version_mismatch.RULE.slug, roster, facts, nccl)] if nccl else []
-    together: dict[tuple[tuple[int, ...], bool], list[Difference]] = {}
+    together: dict[tuple[tuple[int, ...], bool], list[DifferingValue]] = {}
     for difference in found:
         together.setdefault((difference.tasks, difference.usual is None), []).append(difference)
     entries += [
@@ -226,7 +226,7 @@ def culprits(roster: Roster, facts: Facts) -> list[Culprit]:
     return sorted(entries, key=lambda culprit: culprit.severity is not Severity.ERROR)
 
 
-def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) -> Culprit:
+def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[DifferingValue]) -> Culprit:
     tied = same[0].usual is None
     tasks = same[0].tasks
     affected = set(tasks)
@@ -245,7 +245,7 @@ def _entry(slug: str, roster: Roster, facts: Facts, same: Sequence[Difference]) 
     )
 
 
-def _in_words(difference: Difference, facts: Facts) -> str:
+def _in_words(difference: DifferingValue, facts: Facts) -> str:
     """Return a difference in words: both values, and who has them."""
     values = in_series(
         [
@@ -300,7 +300,7 @@ def _compared(
     facts: Facts,
     value: Callable[[TaskFacts], str | None],
     gravity: _Gravity = _never_grave,
-) -> Difference | None:
+) -> DifferingValue | None:
     values = {
         task: text for task, task_facts in facts.items() if (text := value(task_facts)) is not None
     }
@@ -309,7 +309,7 @@ def _compared(
 
 def _differing(
     what: str, facts: Facts, values: Mapping[int, str], gravity: _Gravity = _never_grave
-) -> Difference | None:
+) -> DifferingValue | None:
     """Compare values by task. Every host has one vote, however many tasks it has."""
     if len(set(values.values())) < 2:  # noqa: PLR2004  # two values
         return None
@@ -324,7 +324,7 @@ def _differing(
     for task, of_task in sorted(values.items()):
         if of_task != usual:
             odd.setdefault(of_task, []).append(task)
-    return Difference(
+    return DifferingValue(
         what=what,
         usual=usual,
         odd={text: tuple(tasks) for text, tasks in odd.items()},
@@ -332,7 +332,7 @@ def _differing(
     )
 
 
-def _variable(name: str, facts: Facts) -> Difference | None:
+def _variable(name: str, facts: Facts) -> DifferingValue | None:
     return _compared(
         name,
         facts,
@@ -369,7 +369,7 @@ def _further(varying: set[str], facts: Facts) -> list[str]:
     return sorted(sorted(names, key=lambda name: (-tasks[name], name))[:_MOST_FURTHER])
 
 
-def _set_or_not(name: str, facts: Facts) -> Difference | None:
+def _set_or_not(name: str, facts: Facts) -> DifferingValue | None:
     def value(task_facts: TaskFacts) -> str | None:
         if task_facts.variables is None:
             return None
@@ -396,7 +396,7 @@ def _form(value: str | None) -> str:
     return say("set to numbers") if first.isdecimal() else say("set to UUIDs")
 
 
-def _of_hosts(facts: Facts) -> list[Difference | None]:
+def _of_hosts(facts: Facts) -> list[DifferingValue | None]:
     """Compare what belongs to a host: the models of its GPUs and their number.
 
     A launcher may give each task one GPU, and some hosts more tasks than others: then no number is
@@ -427,7 +427,9 @@ def _of_hosts(facts: Facts) -> list[Difference | None]:
     ]
 
 
-def _size(what: str, facts: Facts, value: Callable[[TaskFacts], int | None]) -> Difference | None:
+def _size(
+    what: str, facts: Facts, value: Callable[[TaskFacts], int | None]
+) -> DifferingValue | None:
     sizes = {
         task: size_here
         for task, task_facts in facts.items()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from gpucheck.cluster.diagnose.naming import blamed, words_of
 from gpucheck.cluster.figures.bandwidth import Timed
 from gpucheck.cluster.figures.drift import fabrics
-from gpucheck.cluster.figures.slow import Reading
+from gpucheck.cluster.figures.slow import RateReading
 from gpucheck.cluster.model import Facts, Roster, TaskFacts
 from gpucheck.facts.claims import Confidence, Severity
 from gpucheck.facts.preflight import Culprit, NotAsRequired, RateTooLow
@@ -26,7 +26,7 @@ def violations(
     facts: Facts,
     *,
     timed: Sequence[Timed] = (),
-    readings: Sequence[Reading] = (),
+    readings: Sequence[RateReading] = (),
 ) -> list[Culprit]:
     """Return an entry for each requirement and each value that violates it.
 
@@ -55,7 +55,7 @@ def unknown(
     *,
     ranks: int = 0,
     timed: Sequence[Timed] = (),
-    readings: Sequence[Reading] = (),
+    readings: Sequence[RateReading] = (),
 ) -> list[str]:
     """Return a sentence for each requirement that some unknown value leaves open.
 
@@ -294,14 +294,14 @@ def _bandwidths(wanted: Requirements, roster: Roster, timed: Sequence[Timed]) ->
     ]  # fmt: skip
 
 
-def _rates(wanted: Requirements, roster: Roster, readings: Sequence[Reading]) -> list[Culprit]:
+def _rates(wanted: Requirements, roster: Roster, readings: Sequence[RateReading]) -> list[Culprit]:
     """Return the best measurement of each rate: a single slow one is no violation."""
-    best: dict[tuple[int, str, bool], Reading] = {}
+    best: dict[tuple[int, str, bool], RateReading] = {}
     for reading in readings:
         key = (reading.rank, reading.rate, reading.is_of_baseline)
         if key not in best or reading.share > best[key].share:
             best[key] = reading
-    worst: dict[tuple[int, bool], Reading] = {}
+    worst: dict[tuple[int, bool], RateReading] = {}
     for (rank, _rate, of_baseline), best_reading in best.items():
         percent = wanted.within_baseline if of_baseline else wanted.within_peers
         if percent is None or best_reading.share >= 1 - percent / 100:

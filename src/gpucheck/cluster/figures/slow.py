@@ -52,7 +52,7 @@ _HALF = 0.5
 _NOTHING = Throttling(periods=0, throttled=0)
 
 
-class Reading(msgspec.Struct, frozen=True, kw_only=True):
+class RateReading(msgspec.Struct, frozen=True, kw_only=True):
     """One rate of one rank in one step, and what it is compared with."""
 
     rank: int
@@ -99,7 +99,7 @@ class Reading(msgspec.Struct, frozen=True, kw_only=True):
 
 def readings(
     roster: Roster, history: Iterable[StepResult], baseline: Baseline | None = None
-) -> list[Reading]:
+) -> list[RateReading]:
     """Return every rate that can be compared, in the order in which they were measured.
 
     With at least two similar ranks in its step, a rank is compared with their median; with one,
@@ -169,7 +169,7 @@ def culprits(
     roster: Roster, history: Sequence[StepResult], baseline: Baseline | None = None
 ) -> list[Culprit]:
     """Return the ranks that were slow every time, the slowest first."""
-    worst: dict[int, list[Reading]] = {}
+    worst: dict[int, list[RateReading]] = {}
     for same in _series(readings(roster, history, baseline)).values():
         if len(same) < _TIMES or any(reading.severity is None for reading in same):
             continue
@@ -180,7 +180,7 @@ def culprits(
     return [_culprit(roster, same) for same in slow]
 
 
-def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
+def _culprit(roster: Roster, same: list[RateReading]) -> Culprit:
     best = _best(same)
     values = listed([f"{reading.value:.3g}" for reading in same])
     name, _blank, unit = best.rate.rpartition(" ")
@@ -202,14 +202,14 @@ def _culprit(roster: Roster, same: list[Reading]) -> Culprit:
     )  # fmt: skip
 
 
-def _best(same: list[Reading]) -> Reading:
+def _best(same: list[RateReading]) -> RateReading:
     """Return the measurement in which the rank looks best: it is at least that slow."""
     return max(same, key=lambda reading: reading.share)
 
 
-def _series(found: Iterable[Reading]) -> dict[tuple[int, str, bool], list[Reading]]:
+def _series(found: Iterable[RateReading]) -> dict[tuple[int, str, bool], list[RateReading]]:
     """Return the readings of each rank, rate and kind of comparison, one for each step."""
-    series: dict[tuple[int, str, bool], list[Reading]] = {}
+    series: dict[tuple[int, str, bool], list[RateReading]] = {}
     for reading in found:
         series.setdefault((reading.rank, reading.rate, reading.is_of_baseline), []).append(reading)
     return series
@@ -245,7 +245,7 @@ def _keys(member: Rank, name: str) -> tuple[Key, ...]:
     return ((model, name, None),)
 
 
-def _of_peers(member: Rank, name: str, value: float, peers: Peers[Key]) -> list[Reading]:
+def _of_peers(member: Rank, name: str, value: float, peers: Peers[Key]) -> list[RateReading]:
     """Compare with the median of the others of its model in the same step.
 
     The speed of pinned copies also depends on the slot and the socket, so these are compared with
@@ -268,14 +268,16 @@ def _of_peers(member: Rank, name: str, value: float, peers: Peers[Key]) -> list[
         warning = error = CPU_SHARE
         words = say("other processes")
     return [
-        Reading(
+        RateReading(
             rank=member.rank, rate=name, value=value, usual=usual, peers=count, of=words,
             model=member.model, warning=warning, error=error,
         )
     ]  # fmt: skip
 
 
-def _of_baseline(member: Rank, name: str, value: float, baseline: Baseline | None) -> list[Reading]:
+def _of_baseline(
+    member: Rank, name: str, value: float, baseline: Baseline | None
+) -> list[RateReading]:
     saved = None if baseline is None else baseline.of_gpu(member.uuid, member.model)
     usual = None if saved is None else saved.rates.get(name)
     if saved is None or usual is None or not 0 < usual < float("inf"):
@@ -284,7 +286,7 @@ def _of_baseline(member: Rank, name: str, value: float, baseline: Baseline | Non
     if name.startswith(_PINNED):
         warning, error = _ERROR_SHARE, _ERROR_SHARE / 2
     return [
-        Reading(
+        RateReading(
             rank=member.rank, rate=name, value=value, usual=usual,
             of=saved.saved,
             warning=warning, error=error,

@@ -11,7 +11,7 @@ from gpucheck.facts.preflight import Bandwidth, Culprit, PairBandwidth, Prefligh
 from gpucheck.findings import all_rules
 from gpucheck.language import say
 from gpucheck.output.html.charts import heat, lines, spread
-from gpucheck.output.html.charts.lines import Across, Line
+from gpucheck.output.html.charts.lines import Across, PlotLine
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, in_line, in_parts, size
 
@@ -148,9 +148,9 @@ def _bandwidths(measured: Sequence[Bandwidth]) -> Chart | None:
     shown = []
     for (name, ranks, nodes), group in sorted(groups.items(), key=lambda pair: -pair[0][1]):
         points = sorted((float(bandwidth.size), bandwidth.busbw or 0.0) for bandwidth in group)
-        shown.append(Line(headed(name, ranks_on_nodes(ranks, nodes)), points))
+        shown.append(PlotLine(headed(name, ranks_on_nodes(ranks, nodes)), points))
     limits = [
-        Line(
+        PlotLine(
             clean(bandwidth.compared_with),
             [(float(bandwidth.size), bandwidth.busbw / bandwidth.share)],
             is_limit=True,

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gpucheck.cluster.pages.phases_chart import PHASES, Group, groups_of, ranks_in_words
+from gpucheck.cluster.pages.phases_chart import PHASES, RankGroup, groups_of, ranks_in_words
 from gpucheck.cluster.pages.words import BAD
 from gpucheck.facts.preflight import Phase, RankOutcome
 from gpucheck.language import in_series, in_turn, say
@@ -77,11 +77,11 @@ def _in_phase(rank: RankOutcome) -> float:
     return _seconds(rank).get(rank.phase, 0.0)
 
 
-def _timed(group: Group) -> list[RankOutcome]:
+def _timed(group: RankGroup) -> list[RankOutcome]:
     return [rank for rank in group.ranks if rank.held_up]
 
 
-def _bar(group: Group, y: float, scale: Scale) -> list[Element]:
+def _bar(group: RankGroup, y: float, scale: Scale) -> list[Element]:
     """Return a row: the time before the last phase, the time in it, and what that was."""
     strong = "strong" if group.status in BAD else ""
     name = label(_LEFT - 4, y + 11, group.name, room=_LEFT - 4, anchor="end", class_=strong)
@@ -110,7 +110,7 @@ def _range(values: Sequence[float]) -> str:
     return least if least == most else say("{least} to {most}", least=least, most=most)
 
 
-def _row(group: Group, steps: Sequence[str]) -> Row:
+def _row(group: RankGroup, steps: Sequence[str]) -> Row:
     timed = _timed(group)
     phases = [
         say(
@@ -128,7 +128,7 @@ def _row(group: Group, steps: Sequence[str]) -> Row:
     return group.name, term(group.status), times
 
 
-def _step(group: Group, steps: Sequence[str]) -> str:
+def _step(group: RankGroup, steps: Sequence[str]) -> str:
     held_up = group.ranks[0].held_up
     if held_up is None or held_up.step >= len(steps):
         return ""

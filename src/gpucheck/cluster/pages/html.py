@@ -12,9 +12,9 @@ from gpucheck.cluster.pages import charts as of_preflight
 from gpucheck.cluster.pages import tables
 from gpucheck.cluster.pages import tables as preflight_ranks
 from gpucheck.cluster.pages import words as words_of
-from gpucheck.cluster.pages.words import Cause
+from gpucheck.cluster.pages.words import ShownCause
 from gpucheck.language import say, say_many
-from gpucheck.output.blocks import Box, Evidence, Line, Words
+from gpucheck.output.blocks import Box, Evidence, LineBlock, Words
 from gpucheck.output.evidence import evidence
 from gpucheck.output.html.builder import BLANK, Element, Node, el
 from gpucheck.output.html.charts.svg import figure
@@ -85,7 +85,7 @@ def _facts(result: Result) -> Iterator[tuple[str, str]]:
         yield say("Passed"), counted
 
 
-def _cause(cause: Cause, result: Result) -> Box:
+def _cause(cause: ShownCause, result: Result) -> Box:
     first = first_line(result).sentence  # it already says this one
     sentences = [
         sentence
@@ -101,19 +101,19 @@ def _cause(cause: Cause, result: Result) -> Box:
     )
 
 
-def _evidence(cause: Cause) -> tuple[Evidence, ...]:
+def _evidence(cause: ShownCause) -> tuple[Evidence, ...]:
     """Return the facts, and the PCI addresses and UUIDs that the sentences leave out."""
     facts_of = evidence(cause.finding) if cause.finding else ()
     lines = [line for block in facts_of for line in block.lines]
     lines += [
-        Line(say("rank {rank}", rank=culprit.rank), in_line(words_of.numbers(culprit)), "")
+        LineBlock(say("rank {rank}", rank=culprit.rank), in_line(words_of.numbers(culprit)), "")
         for culprit in cause.culprits[:_ROWS]
         if words_of.numbers(culprit) and not culprit.is_link
     ]
     return (Evidence(tuple(lines)),) if lines else ()
 
 
-def _all_findings(found: Sequence[Cause]) -> Element | None:
+def _all_findings(found: Sequence[ShownCause]) -> Element | None:
     """Return every finding in a line, where more were found than the boxes say."""
     sentences = words_of.cause_lines(list(found), is_short=True)
     shown_above = sum(min(_EACH, len(cause.culprits) or 1) for cause in found[:_IN_FULL])

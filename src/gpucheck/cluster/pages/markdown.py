@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from gpucheck.cluster.judgement import Result
 from gpucheck.cluster.pages import tables, words
 from gpucheck.cluster.pages import tables as preflight_ranks
-from gpucheck.cluster.pages.words import Cause
+from gpucheck.cluster.pages.words import ShownCause
 from gpucheck.language import say
 from gpucheck.output.markdown import code, escaped, items, strong, table, written
 from gpucheck.output.summary import footer
@@ -41,7 +41,7 @@ def render(result: Result) -> str:
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _causes(found: list[Cause]) -> str:
+def _causes(found: list[ShownCause]) -> str:
     sentences = words.cause_lines(found)
     lines = [headed(term(severity), sentence) for severity, sentence in sentences[:_FINDINGS]]
     if len(sentences) > _FINDINGS:

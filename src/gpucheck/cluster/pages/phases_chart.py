@@ -19,7 +19,7 @@ _EACH, _MOST_BAD = 16, 14
 """Ranks up to which each has a row; otherwise so many bad ones have, and groups of the others."""
 
 
-class Group(typing.NamedTuple):
+class RankGroup(typing.NamedTuple):
     """Ranks that came equally far: what they are called, how they ended, and which they are."""
 
     name: str
@@ -53,7 +53,7 @@ def chart(ranks: Sequence[RankOutcome]) -> Chart | None:
     )  # fmt: skip
 
 
-def _bar(group: Group, y: float) -> list[Element]:
+def _bar(group: RankGroup, y: float) -> list[Element]:
     width = max(2.0, _STEP * (PHASES.index(group.phase) + 1)) if group.status != "absent" else 2.0
     kind = "named" if group.status in BAD else "waits" if group.status == "stopped" else "bar"
     strong = "strong" if group.status in BAD else ""
@@ -65,11 +65,11 @@ def _bar(group: Group, y: float) -> list[Element]:
     ]
 
 
-def groups_of(ranks: Sequence[RankOutcome], *, by_step: bool = False) -> list[Group]:
+def groups_of(ranks: Sequence[RankOutcome], *, by_step: bool = False) -> list[RankGroup]:
     """Return the rows of a plot: bad ranks alone, others together where they ended alike."""
     bad = [rank for rank in ranks if rank.status in BAD]
     each = list(ranks) if len(ranks) <= _EACH else bad[:_MOST_BAD]
-    found = [Group(_named(rank), rank.status, rank.phase, [rank]) for rank in each]
+    found = [RankGroup(_named(rank), rank.status, rank.phase, [rank]) for rank in each]
     shown = {rank.rank for rank in each}
     others: dict[tuple[str, Phase, int | None], list[RankOutcome]] = {}
     for rank in ranks:
@@ -80,7 +80,7 @@ def groups_of(ranks: Sequence[RankOutcome], *, by_step: bool = False) -> list[Gr
         others.items(), key=lambda pair: -len(pair[1])
     ):
         name = say_many(len(ranks_alike), "{count} rank", "{count:,} ranks")
-        found.append(Group(name, status, phase, ranks_alike))
+        found.append(RankGroup(name, status, phase, ranks_alike))
     return found
 
 

@@ -8,7 +8,7 @@ from gpucheck.cluster.pages import tables, words
 from gpucheck.facts.preflight import RankOutcome
 from gpucheck.language import in_series, say, spoken
 from gpucheck.language.columns import padded
-from gpucheck.output.blocks import Items, Section
+from gpucheck.output.blocks import Items, SectionBlock
 from gpucheck.output.layout import STATES, Page
 from gpucheck.output.report_blocks import with_colon
 from gpucheck.output.terminal import show_footer
@@ -87,7 +87,7 @@ def _verdict(page: Page, result: Result, *, in_one_line: bool) -> None:
         page.labelled(label, sentence, column=_VERDICT_COLUMN, style=style)
 
 
-def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
+def _findings(page: Page, found: list[words.ShownCause], result: Result) -> None:
     """Write who else is to blame, and the fixes for the most severe causes."""
     named = words.verdict_word(result) == "broken" and not result.ending.why
     rest = words.cause_lines(found)[1 if named else 0 :]
@@ -106,7 +106,7 @@ def _findings(page: Page, found: list[words.Cause], result: Result) -> None:
         )
 
 
-def _explain(causes: list[words.Cause]) -> str:
+def _explain(causes: list[words.ShownCause]) -> str:
     slugs = [cause.slug for cause in causes if cause.finding is not None][:_SAID]
     return in_series([f"gpucheck explain {slug}" for slug in slugs])
 
@@ -238,5 +238,7 @@ def _figures(page: Page, result: Result) -> None:
         (say("Required"), [clean(required) for required in result.requirements]),
     )
     page.write(
-        Section(heading, (Items(tuple(sentences)),)) for heading, sentences in lists if sentences
+        SectionBlock(heading, (Items(tuple(sentences)),))
+        for heading, sentences in lists
+        if sentences
     )

@@ -16,7 +16,7 @@ from gpucheck.facts.preflight import Bandwidth, Culprit, RankOutcome
 from gpucheck.findings import all_rules
 from gpucheck.findings.form import Finding
 from gpucheck.language import in_series, say, say_many, spoken
-from gpucheck.output.blocks import Box, Items, Section, Words, more_about
+from gpucheck.output.blocks import Box, Items, SectionBlock, Words, more_about
 from gpucheck.output.report_blocks import fixes
 from gpucheck.output.summary import headline
 from gpucheck.output.ticket_text import with_slug
@@ -55,7 +55,7 @@ _SHORT_SECONDS = 10
 """Below this, seconds have a decimal."""
 
 
-class Cause(msgspec.Struct, frozen=True):
+class ShownCause(msgspec.Struct, frozen=True):
     """A slug with everything about it; ``finding`` is None if no rule has the slug."""
 
     slug: str
@@ -64,7 +64,7 @@ class Cause(msgspec.Struct, frozen=True):
     finding: Finding | None
 
 
-def causes(result: Result) -> list[Cause]:
+def causes(result: Result) -> list[ShownCause]:
     """Return what was found, each slug once; what decided the exit status comes first."""
     by_slug: dict[str, list[Culprit]] = {}
     for culprit in result.preflight.culprits or ():
@@ -78,7 +78,7 @@ def causes(result: Result) -> list[Cause]:
             continue
         blamed = tuple(by_slug.get(slug, ()))
         severity = finding.severity if finding else min(blamed, key=_gravity).severity
-        found.append(Cause(slug, severity.value, blamed, finding))
+        found.append(ShownCause(slug, severity.value, blamed, finding))
     return sorted(found, key=lambda cause: (cause.severity != "error", _class_place(cause.slug)))
 
 
@@ -133,7 +133,7 @@ def verdict(result: Result, *, is_short: bool = False) -> str:
     )
 
 
-def cause_lines(found: list[Cause], *, is_short: bool = False) -> list[tuple[str, str]]:
+def cause_lines(found: list[ShownCause], *, is_short: bool = False) -> list[tuple[str, str]]:
     """Return severity and sentence of each culprit, and of each cause without one, in order."""
     return [
         (cause.severity, with_slug(words, cause.slug))
@@ -150,7 +150,7 @@ def notices(result: Result) -> list[str]:
     return [clean(notice, _LONGEST_EVIDENCE) for notice in result.preflight.notices]
 
 
-def _with_warnings(words: str, found: list[Cause]) -> str:
+def _with_warnings(words: str, found: list[ShownCause]) -> str:
     if not found:
         return words
     names = in_series([cause.slug for cause in found])
@@ -384,7 +384,7 @@ def next_steps(result: Result) -> list[str]:
     return steps
 
 
-def box(cause: Cause, result: Result) -> Box:
+def box(cause: ShownCause, result: Result) -> Box:
     """Return a cause with its fixes, which a drill has none of."""
     if cause.finding is None:
         return Box(heading=cause.slug, severity=cause.severity)
@@ -396,10 +396,10 @@ def box(cause: Cause, result: Result) -> Box:
     return Box(heading=cause.slug, severity=cause.severity, fixes=shown, more=(more,))
 
 
-def next_section(result: Result) -> tuple[Section, ...]:
+def next_section(result: Result) -> tuple[SectionBlock, ...]:
     """Return the next steps if nobody could be named."""
     steps = tuple(next_steps(result))
-    return (Section(say("Next"), (Items(steps),), "next"),) if steps else ()
+    return (SectionBlock(say("Next"), (Items(steps),), "next"),) if steps else ()
 
 
 def still_open(result: Result) -> list[str]:

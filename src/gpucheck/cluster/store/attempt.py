@@ -68,7 +68,7 @@ class AttemptError(Exception):
         self.words = words
 
 
-class Meeting:
+class StoreMeeting:
     """What is said until a store of this run has proven itself, without a socket.
 
     Args:
@@ -194,7 +194,7 @@ class Attempt:
         family, where = address
         self.port = int(where[1])
         self.until = until
-        self.meeting = Meeting(Scene(run, self.port), secret, who)
+        self.meeting = StoreMeeting(Scene(run, self.port), secret, who)
         self.connection = socket.socket(family, socket.SOCK_STREAM)
         self.connection.setblocking(False)  # noqa: FBT003  # the socket's own signature
         self.is_connected = False

@@ -13,7 +13,7 @@ import msgspec
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store import wire
 from gpucheck.cluster.store.attempt import Ends, Secret, Who, words_of
-from gpucheck.cluster.store.search import ConnectError, Search
+from gpucheck.cluster.store.search import ConnectError, StoreSearch
 from gpucheck.cluster.store.task_messages import Dismissal, Leaving
 from gpucheck.cluster.store.wire import (
     LINE_LIMIT,
@@ -103,7 +103,7 @@ class StoreClient:
             ConnectError: none did.
         """
         secret = token if callable(token) else lambda _asks: token
-        met = Search(host, ports, run, secret, seconds, who).find()
+        met = StoreSearch(host, ports, run, secret, seconds, who).find()
         meeting = met.meeting
         beat = meeting.beat or wire.LEAST
         return cls(met.connection, meeting.rest, beat, meeting.token, who, met.ends)

@@ -54,7 +54,7 @@ class ConnectError(StoreError):
         self.was_there = was_there
 
 
-class Search:
+class StoreSearch:
     """A search for the store of a run.
 
     Args:
@@ -144,7 +144,7 @@ class _Trial:
     """
 
     def __init__(
-        self, search: Search, selector: selectors.BaseSelector, place: Place, until: float
+        self, search: StoreSearch, selector: selectors.BaseSelector, place: Place, until: float
     ) -> None:
         self._search = search
         self._selector = selector

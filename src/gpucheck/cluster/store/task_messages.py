@@ -41,13 +41,13 @@ Mark = Annotated[str, Meta(max_length=32)]
 _Port = Annotated[int, Meta(ge=1, le=65535)]
 
 
-class Message(
+class TaskMessage(
     msgspec.Struct, frozen=True, kw_only=True, tag_field="message", forbid_unknown_fields=True
 ):
     """The value of a key in the store."""
 
 
-class Registration(Message, frozen=True, tag="registration"):
+class Registration(TaskMessage, frozen=True, tag="registration"):
     """A task has registered; ``seconds_left`` until its launcher's time limit."""
 
     facts: TaskFacts
@@ -59,7 +59,7 @@ class Registration(Message, frozen=True, tag="registration"):
     """What the mark of its process becomes by ``wire.mark``."""
 
 
-class Refusal(Message, frozen=True, tag="refusal"):
+class Refusal(TaskMessage, frozen=True, tag="refusal"):
     """A task cannot take part, because its command line, or a file that it names, was refused."""
 
     host: Name
@@ -75,7 +75,7 @@ class Deputy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     port: _Port
 
 
-class Deputies(Message, frozen=True, tag="deputies"):
+class Deputies(TaskMessage, frozen=True, tag="deputies"):
     """Where to meet without task 0, in order, and which process task 0 is."""
 
     deputies: Annotated[tuple[Deputy, ...], Meta(max_length=8)]
@@ -93,7 +93,7 @@ class Seat(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=T
     """As in :class:`Registration`. A deputy lets no other process in as this task."""
 
 
-class Attendees(Message, frozen=True, tag="roll"):
+class Attendees(TaskMessage, frozen=True, tag="roll"):
     """Who was there, for the deputies; the counts have task 0 in them."""
 
     tasks: Count
@@ -116,7 +116,7 @@ Seen = Literal[
 not answer all the same), and four ends of an attempt to connect."""
 
 
-class Survivor(Message, frozen=True, tag="survivor"):
+class Survivor(TaskMessage, frozen=True, tag="survivor"):
     """A task that has lost task 0, and what it saw of it."""
 
     host: Name
@@ -128,7 +128,7 @@ class Survivor(Message, frozen=True, tag="survivor"):
     ranks: Annotated[dict[RankNumber, Name], Meta(max_length=10_000)] = {}
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StorePlace(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A task that task 0 does not hear, and where to look for it."""
 
     task: TaskNumber
@@ -139,39 +139,39 @@ class Place(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     process: ProcessIdentity = ProcessIdentity()
 
 
-class Question(Message, frozen=True, tag="question"):
+class Question(TaskMessage, frozen=True, tag="question"):
     """Task 0 asks a task that it hears whether it reaches some that it does not."""
 
-    places: Annotated[tuple[Place, ...], Meta(max_length=64)]
+    places: Annotated[tuple[StorePlace, ...], Meta(max_length=64)]
 
 
-class Witnessed(Message, frozen=True, tag="witnessed"):
+class Witnessed(TaskMessage, frozen=True, tag="witnessed"):
     """What a task that was asked saw of others so far."""
 
     seen: Annotated[dict[TaskNumber, Seen], Meta(max_length=10_000)]
     """``answers``: its host does, on a port where nobody has to listen."""
 
 
-class GaveUp(Message, frozen=True, tag="gave-up"):
+class GaveUp(TaskMessage, frozen=True, tag="gave-up"):
     """A task ends, because nothing comes from task 0 any more."""
 
     why: Text
 
 
-class TaskReport(Message, frozen=True, tag="report"):
+class TaskReport(TaskMessage, frozen=True, tag="report"):
     """What a task has learnt of torch, its devices and its node."""
 
     facts: TaskFacts
 
 
-class RankAssignment(Message, frozen=True, tag="ranks"):
+class RankAssignment(TaskMessage, frozen=True, tag="ranks"):
     """The ranks of a task, each with its device."""
 
     devices: Annotated[dict[RankNumber, Name], Meta(max_length=10_000)]
     world_size: Count
 
 
-class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class StepGroup(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A group of ranks in a step, as a task sees it; ``mine`` are the task's own ranks."""
 
     number: Count
@@ -180,13 +180,13 @@ class Group(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
     mine: Annotated[tuple[RankNumber, ...], Meta(max_length=10_000)]
 
 
-class StepOrders(Message, frozen=True, tag="orders"):
+class StepOrders(TaskMessage, frozen=True, tag="orders"):
     """What a task does in a step."""
 
     step: Count
     kind: Kind
     backend: Backend
-    groups: Annotated[tuple[Group, ...], Meta(max_length=10_000)]
+    groups: Annotated[tuple[StepGroup, ...], Meta(max_length=10_000)]
     seconds: Seconds
     connect_seconds: Seconds
     env: dict[Name, Name] = {}
@@ -199,7 +199,7 @@ class StepOrders(Message, frozen=True, tag="orders"):
     device_seconds: Seconds = 60.0
 
 
-class StepResults(Message, frozen=True, tag="results"):
+class StepResults(TaskMessage, frozen=True, tag="results"):
     """The results of some ranks of a task in a step."""
 
     results: Annotated[tuple[RankResult, ...], Meta(max_length=100)]
@@ -215,21 +215,21 @@ class RankProgress(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_
     seconds: Seconds
 
 
-class Heartbeat(Message, frozen=True, tag="heartbeat"):
+class Heartbeat(TaskMessage, frozen=True, tag="heartbeat"):
     """A sign of life, the ``n``-th, and how far each rank of the task is."""
 
     n: Count
     ranks: Annotated[dict[RankNumber, RankProgress], Meta(max_length=10_000)] = {}
 
 
-class Rendezvous(Message, frozen=True, tag="rendezvous"):
+class Rendezvous(TaskMessage, frozen=True, tag="rendezvous"):
     """Where the first rank of a group waits for the others; "" is where the store is."""
 
     host: Name
     port: _Port
 
 
-class GroupEnd(Message, frozen=True, tag="group-end"):
+class GroupEnd(TaskMessage, frozen=True, tag="group-end"):
     """A group ends: a rank ran out of time, or failed."""
 
     reason: Literal["deadline", "peer-failed"]
@@ -243,7 +243,7 @@ class GroupBandwidth(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
     busbw: float | None
 
 
-class Verdict(Message, frozen=True, tag="verdict"):
+class Verdict(TaskMessage, frozen=True, tag="verdict"):
     """The result of the whole job."""
 
     exit: ExitStatus
@@ -275,15 +275,15 @@ def fitting(verdict: Verdict) -> Verdict:
     return msgspec.structs.replace(verdict, culprits=())
 
 
-class Leaving(Message, frozen=True, tag="leaving"):
+class Leaving(TaskMessage, frozen=True, tag="leaving"):
     """A task has taken the verdict and has written everything."""
 
 
-class Dismissal(Message, frozen=True, tag="dismissal"):
+class Dismissal(TaskMessage, frozen=True, tag="dismissal"):
     """Task 0 no longer waits for the others."""
 
 
-class _Nothing(Message, frozen=True, tag="nothing"):
+class _Nothing(TaskMessage, frozen=True, tag="nothing"):
     """A second kind in each union: msgspec demands the tag if there are several."""
 
 
@@ -293,7 +293,7 @@ class Malformed(msgspec.Struct, frozen=True):
     problem: str
 
 
-M = TypeVar("M", bound=Message)
+M = TypeVar("M", bound=TaskMessage)
 
 
 class Topic(Generic[M]):

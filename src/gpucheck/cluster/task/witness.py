@@ -8,7 +8,7 @@ import time
 from gpucheck.cluster.store import task_messages as messages
 from gpucheck.cluster.store.attempt import Reason
 from gpucheck.cluster.store.client import ConnectError, StoreClient
-from gpucheck.cluster.store.task_messages import Malformed, Place, Seen, Witnessed
+from gpucheck.cluster.store.task_messages import Malformed, Seen, StorePlace, Witnessed
 from gpucheck.machine import process_identity
 from gpucheck.machine.process_identity import ProcessIdentity
 
@@ -111,7 +111,7 @@ class Witness:
             self._reported = len(seen)
             self._store.set(messages.WITNESSED.key(self._task), Witnessed(seen=seen))
 
-    def _look(self, place: Place) -> None:
+    def _look(self, place: StorePlace) -> None:
         store = self._store
         port = place.port or store.port
         host = place.host or store.peer_address

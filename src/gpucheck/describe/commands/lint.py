@@ -15,7 +15,7 @@ from gpucheck.interface.text import colored, echo, words_of, write_out
 from gpucheck.language import say, say_many
 
 if TYPE_CHECKING:  # imported late: --help does not need them
-    from gpucheck.describe.files.rules.complaint import Target
+    from gpucheck.describe.files.rules.complaint import FileTarget
     from gpucheck.describe.lint_text import LintedFile
     from gpucheck.engine import FailOn
     from gpucheck.tables import Tables
@@ -85,9 +85,9 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
     ctx.exit(_status(found, options["fail_on"]))
 
 
-def _target(options: dict[str, Any], tables: "Tables") -> "Target":
+def _target(options: dict[str, Any], tables: "Tables") -> "FileTarget":
     from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
-    from gpucheck.describe.files.rules.complaint import Target  # noqa: PLC0415
+    from gpucheck.describe.files.rules.complaint import FileTarget  # noqa: PLC0415
     from gpucheck.describe.keys import GivenError, read_words  # noqa: PLC0415
 
     words = [
@@ -100,7 +100,7 @@ def _target(options: dict[str, Any], tables: "Tables") -> "Target":
         cards = cards_named(options["gpus"], tables) or ()
     except (GivenError, GpuNameError) as error:
         raise click.UsageError(words_of(error)) from error
-    return Target(
+    return FileTarget(
         gpus=tuple(card.label for card in cards),
         driver="".join(given.get("driver", [])),
         python="".join(given.get("python", [])),
@@ -115,7 +115,7 @@ def _explain(file: "LintedFile") -> None:
 
 
 def _linted(
-    file: str, given: Mapping[str, Sequence[str]], target: "Target", tables: "Tables"
+    file: str, given: Mapping[str, Sequence[str]], target: "FileTarget", tables: "Tables"
 ) -> "LintedFile":
     from gpucheck.describe.files.composed import beside  # noqa: PLC0415
     from gpucheck.describe.files.lint import lint as judge  # noqa: PLC0415

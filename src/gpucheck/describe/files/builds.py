@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.describe.files.model import Index, Install, Pin
+from gpucheck.describe.files.model import Install, NamedIndex, Pin
 from gpucheck.tables.versions import minor
 
 FAMILY = ("torch", "torchvision", "torchaudio")
@@ -47,7 +47,7 @@ def is_stable(address: str) -> bool:
     return "/nightly" not in address and "/test/" not in address
 
 
-def torch_indexes(install: Install) -> list[Index]:
+def torch_indexes(install: Install) -> list[NamedIndex]:
     """Return the indexes of builds of PyTorch that torch may come from.
 
     Of several main ones only the last counts.
@@ -101,7 +101,7 @@ def has_unknown_index(install: Install) -> bool:
     )
 
 
-def _sources_of_torch(install: Install) -> list[Index]:
+def _sources_of_torch(install: Install) -> list[NamedIndex]:
     """Return the indexes that torch may come from: its own if it has one."""
     own = [index for index in install.indexes if index.role == "only" and "torch" in index.of]
     return own or [index for index in install.indexes if not index.of or "torch" in index.of]

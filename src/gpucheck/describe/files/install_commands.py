@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from gpucheck.describe.files.model import UNKNOWN, Command, Image, Index, Install, Pin
+from gpucheck.describe.files.model import UNKNOWN, FileCommand, Image, Install, NamedIndex, Pin
 from gpucheck.describe.files.requirement import name_of, requested
 
 _PIP = re.compile(r"(?:[^ ]{0,200}/)?pip(?:3(?:\.[0-9]{1,2})?)?")
@@ -52,7 +52,7 @@ class CondaSpec(NamedTuple):
 
 
 def install_of(
-    command: Command, image: Image | None, variables: Mapping[str, tuple[str, int]]
+    command: FileCommand, image: Image | None, variables: Mapping[str, tuple[str, int]]
 ) -> Install | None:
     """Return what a command installs; None if it is no command that does.
 
@@ -87,13 +87,15 @@ def variables_in(words: Iterable[str], line: int) -> dict[str, tuple[str, int]]:
 
 
 def _by_pip(
-    command: Command,
+    command: FileCommand,
     words: list[str],
     image: Image | None,
-    indexes: list[Index],
+    indexes: list[NamedIndex],
     tool: str,
 ) -> Install | None:
-    indexes = indexes + [Index(UNKNOWN, command.line) for word in words if word == "--no-index"]
+    indexes = indexes + [
+        NamedIndex(UNKNOWN, command.line) for word in words if word == "--no-index"
+    ]
     pins: list[Pin] = []
     conditional = command.conditional
     at = 0
@@ -110,11 +112,11 @@ def _by_pip(
                 if option in _INDEXES:
                     if _INDEXES[option] == "main":
                         indexes = [index for index in indexes if index.role != "main"]
-                    indexes.append(Index(value, command.line, _INDEXES[option]))
+                    indexes.append(NamedIndex(value, command.line, _INDEXES[option]))
         else:
             found = _asked_for(words[at], command.line)
             pins.extend(request for request in found if isinstance(request, Pin))
-            indexes.extend(request for request in found if isinstance(request, Index))
+            indexes.extend(request for request in found if isinstance(request, NamedIndex))
         at += 1
     return Install(
         line=command.line, pins=tuple(pins), indexes=tuple(indexes), tool=tool, image=image,
@@ -124,7 +126,7 @@ def _by_pip(
 
 def _indexes_of(
     assigned: Mapping[str, tuple[str, int]], variables: Mapping[str, tuple[str, int]], tool: str
-) -> list[Index]:
+) -> list[NamedIndex]:
     """Return the indexes that the environment names, and one that is not known if it may.
 
     Only the variables that matter are looked up: a Dockerfile may set many before many commands.
@@ -136,15 +138,15 @@ def _indexes_of(
         and (name in assigned or name in variables)
     }
     named = [
-        Index(address, own[name][1], role)
+        NamedIndex(address, own[name][1], role)
         for name, role in _VARIABLES.items()
         if name in own
         for address in own[name][0].split()
     ]
-    return named + [Index(UNKNOWN, own[name][1]) for name in _OTHER_SOURCES if name in own]
+    return named + [NamedIndex(UNKNOWN, own[name][1]) for name in _OTHER_SOURCES if name in own]
 
 
-def _asked_for(word: str, line: int) -> list[Pin | Index]:
+def _asked_for(word: str, line: int) -> list[Pin | NamedIndex]:
     if UNKNOWN in word or "$" in word:
         return [*_with_unknown_version(word, line)]
     return [*requested(word, line)]
@@ -156,7 +158,7 @@ def _with_unknown_version(word: str, line: int) -> list[Pin]:
     return [Pin(name_of(found[0]), "", line)] * 2 if found else []
 
 
-def _by_conda(command: Command, words: list[str], image: Image | None) -> Install | None:
+def _by_conda(command: FileCommand, words: list[str], image: Image | None) -> Install | None:
     specs = []
     skip = False
     for word in words:
@@ -186,7 +188,7 @@ def by_conda(
     image: Image | None = None,
     conditional: bool = False,
     also: tuple[Pin, ...] = (),
-    indexes: tuple[Index, ...] = (),
+    indexes: tuple[NamedIndex, ...] = (),
 ) -> Install:
     """Return an install from requirements of conda.
 

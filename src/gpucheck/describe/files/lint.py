@@ -19,7 +19,7 @@ from gpucheck.describe.files.rules import (
     package_pins,
     workloads,
 )
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.describe.files.text import UnreadableError, text_of
 from gpucheck.facts.claims import Severity
 from gpucheck.language import say
@@ -40,7 +40,9 @@ class Linted(msgspec.Struct, frozen=True, kw_only=True):
     """What is not judged, and why."""
 
 
-def lint(name: str, data: bytes, target: Target, tables: Tables, beside: Beside = _ALONE) -> Linted:
+def lint(
+    name: str, data: bytes, target: FileTarget, tables: Tables, beside: Beside = _ALONE
+) -> Linted:
     """Judge a file by its name and content, together with the files that are merged with it.
 
     Raises:
@@ -104,7 +106,7 @@ def _together(project: Project, beside: Beside) -> tuple[Project, Beside]:
     return merged(project, others, beside), beside
 
 
-def _unjudged(project: Project, beside: Beside, target: Target) -> Iterator[str]:
+def _unjudged(project: Project, beside: Beside, target: FileTarget) -> Iterator[str]:
     """Yield a sentence for each reason."""
     places = [
         (stage.line, stage.machine)

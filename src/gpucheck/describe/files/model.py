@@ -18,7 +18,7 @@ class Pin(msgspec.Struct, frozen=True):
     """The specifier of several versions, such as ``>=2.6,<3``; "" if there is none."""
 
 
-class Index(msgspec.Struct, frozen=True):
+class NamedIndex(msgspec.Struct, frozen=True):
     """A package index. ``role`` is "main", "extra", or "only" (for the packages in ``of``)."""
 
     address: str
@@ -49,7 +49,7 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
 
     line: int
     pins: tuple[Pin, ...]
-    indexes: tuple[Index, ...] = ()
+    indexes: tuple[NamedIndex, ...] = ()
     tool: str = "pip"
     """``pip``, ``uv``, ``conda`` or ``lock``."""
     python: Pin | None = None
@@ -75,7 +75,7 @@ class Install(msgspec.Struct, frozen=True, kw_only=True):
         return found[0] if len(found) == 1 else None
 
 
-class Command(msgspec.Struct, frozen=True):
+class FileCommand(msgspec.Struct, frozen=True):
     """A command of a shell script, in words."""
 
     words: tuple[str, ...]
@@ -92,7 +92,7 @@ class Stage(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     line: int
     image: Image | None
-    commands: tuple[Command, ...]
+    commands: tuple[FileCommand, ...]
     installs: tuple[Install, ...]
     machine: str = ""
     """The processor that the file says: x86_64, aarch64, another word, UNKNOWN where only the build
@@ -133,7 +133,7 @@ def hides_gpus(variables: Iterable[tuple[str, str]]) -> bool:
     )
 
 
-class Batch(msgspec.Struct, frozen=True, kw_only=True):
+class BatchJob(msgspec.Struct, frozen=True, kw_only=True):
     """A batch script of Slurm."""
 
     line: int
@@ -149,6 +149,6 @@ class Project(msgspec.Struct, frozen=True, kw_only=True):
     installs: tuple[Install, ...] = ()
     stages: tuple[Stage, ...] = ()
     workloads: tuple[Workload, ...] = ()
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[BatchJob, ...] = ()
     not_for_nvidia: bool = False
     """Whether its name says that it is about the CPU, or about processors of others."""

@@ -5,7 +5,7 @@ import re
 from typing import NamedTuple
 
 from gpucheck.describe.files.machines import KNOWN
-from gpucheck.describe.files.model import Index, Pin
+from gpucheck.describe.files.model import NamedIndex, Pin
 
 _LONGEST = 500  # chosen: a wheel's address with its hash fits, before patterns look at it
 _EXACTLY = r"\(?[ \t]{0,20}===?[ \t]{0,20}([0-9][0-9A-Za-z.+!_-]{0,60})\)?"
@@ -82,11 +82,11 @@ def holds_on_linux(marker: str) -> bool | None:
     return found.pop() if len(found) == 1 else None
 
 
-def requested(text: str, line: int) -> tuple[Pin | Index, ...]:
+def requested(text: str, line: int) -> tuple[Pin | NamedIndex, ...]:
     """Return the package of a requirement; of a wheel also where it comes from."""
     wheel = wheel_of(text)
     if wheel is not None:
-        only = Index(wheel.folder, line, "only", (wheel.name,))
+        only = NamedIndex(wheel.folder, line, "only", (wheel.name,))
         return Pin(wheel.name, wheel.version, line), only
     pin = pin_of(text, line)
     return (pin,) if pin is not None else ()

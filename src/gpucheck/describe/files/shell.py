@@ -5,7 +5,7 @@ import re
 
 import msgspec
 
-from gpucheck.describe.files.model import UNKNOWN, Command
+from gpucheck.describe.files.model import UNKNOWN, FileCommand
 
 _MOST_COMMANDS = 5000  # chosen: a script of a job has dozens; a file has at most 2 MiB
 _TOKEN = re.compile(
@@ -52,7 +52,7 @@ class Lines:
         return self._numbers[max(bisect.bisect_right(self._starts, offset) - 1, 0)]
 
 
-def commands_of(script: Lines) -> list[Command]:
+def commands_of(script: Lines) -> list[FileCommand]:
     """Return the commands of a script; here-documents are left out.
 
     Those in conditions, loops and functions, and beside ``||``, are conditional.
@@ -84,7 +84,7 @@ class _Reader:
         self._after_test = False
         self._words: list[str] = []
         self._at = 0
-        self._found: list[Command] = []
+        self._found: list[FileCommand] = []
         self._list = 0
         """The first command since the last ``;``, ``||`` or end of a line."""
         self._caught = range(0)
@@ -92,7 +92,7 @@ class _Reader:
         self._braces: list[bool] = []
         """For each open brace, whether it is the body of a function."""
 
-    def read(self) -> list[Command]:
+    def read(self) -> list[FileCommand]:
         for match in _TOKEN.finditer(_without_here_documents(self._script.text)):
             kind = match.lastgroup
             if kind == "word":
@@ -134,7 +134,7 @@ class _Reader:
             self._catch(words[0])
             conditional = self._depth > 0 or self._after_test
             line = self._script.line_at(self._at)
-            self._found.append(Command(tuple(words), line, conditional, tuple(assigned)))
+            self._found.append(FileCommand(tuple(words), line, conditional, tuple(assigned)))
         if operator == "||":
             self._caught = range(self._list, len(self._found))
             self._list = len(self._found)

@@ -14,7 +14,7 @@ from gpucheck.interface.options import (
     tables_before,
 )
 from gpucheck.interface.own_tables import updated_tables
-from gpucheck.interface.spelling import Group, OneOf, meant, there_are, with_hint
+from gpucheck.interface.spelling import CommandGroup, OneOf, meant, there_are, with_hint
 from gpucheck.interface.text import colored, page_width, printable, write_out
 from gpucheck.language import in_series, say, spoken
 
@@ -29,7 +29,7 @@ _form = click.option("--format", "form", type=OneOf(["terminal", "json"]), defau
 
 @click.group(
     "tables",
-    cls=Group,
+    cls=CommandGroup,
     short_help=say("Show, check, compare and update the compatibility tables."),
     epilog=examples(
         "gpucheck tables show",

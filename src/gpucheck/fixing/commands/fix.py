@@ -15,16 +15,16 @@ from gpucheck.doctor.commands.check import diagnose, judged
 from gpucheck.doctor.run import open_host, open_tables, run_probes
 from gpucheck.interface.options import examples, output_options_with
 from gpucheck.interface.spelling import OneOf
-from gpucheck.interface.text import RefusedError, colored, echo, page_width, write_out
+from gpucheck.interface.text import UsageRefusedError, colored, echo, page_width, write_out
 from gpucheck.language import say, spoken
 
 if TYPE_CHECKING:  # imported late: --help does not need them
     from gpucheck.engine import Report
     from gpucheck.facts.snapshot import Snapshot
-    from gpucheck.fixing.journal import Journal, Step
+    from gpucheck.fixing.journal import Journal, JournalStep
     from gpucheck.fixing.permitted import Place
-    from gpucheck.fixing.plan import Plan
-    from gpucheck.fixing.projects import Project
+    from gpucheck.fixing.plan import FixPlan
+    from gpucheck.fixing.projects import EnvironmentProject
     from gpucheck.machine.changing import Lock
 
 _NOTHING_RUN = 2  # exit status: docs/architecture.md, 1.2
@@ -92,7 +92,7 @@ class _Run:
         self._can_ask = sys.stdin.isatty() and not self._json
         self._refused = ""
         self._place: Place | None = None
-        self._project: Project | None = None
+        self._project: EnvironmentProject | None = None
 
     def status(self) -> int:
         """Do what is asked for, and return the exit status."""
@@ -109,7 +109,7 @@ class _Run:
             and commands
             and all(command.action != "lock" for command in commands)
         ):
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("--lock needs a project of uv or poetry, and that tool on PATH.")
             )
         if not self._json:
@@ -136,7 +136,7 @@ class _Run:
         except RefusedPlaceError as error:
             self._refused = error.args[0]
 
-    def _plan(self, report: "Report") -> "Plan":
+    def _plan(self, report: "Report") -> "FixPlan":
         from gpucheck.fixing.plan import plan  # noqa: PLC0415
 
         host = open_host(None)
@@ -157,7 +157,7 @@ class _Run:
             _folder, journal = found
             lock = self._lock(place)
             lock.close()
-            raise RefusedError(_stopped(journal))
+            raise UsageRefusedError(_stopped(journal))
 
     def _lock(self, place: "Place") -> "Lock":
         from gpucheck.fixing.carrying_out import lock_of  # noqa: PLC0415
@@ -165,18 +165,18 @@ class _Run:
         try:
             lock = lock_of(place)
         except OSError as error:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("{folder} cannot be written: {why}", folder=place.home, why=error.strerror)
             ) from error
         if lock is None:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say(
                     "Another gpucheck fix, or a command that it has started, is still at work here."
                 )
             )
         return lock
 
-    def _carried_out(self, report: "Report", made: "Plan", place: "Place") -> int:
+    def _carried_out(self, report: "Report", made: "FixPlan", place: "Place") -> int:
         from gpucheck.fixing import carrying_out, state  # noqa: PLC0415
         from gpucheck.fixing import journal as journals  # noqa: PLC0415
 
@@ -192,13 +192,13 @@ class _Run:
             with _telling_where(journal):
                 carrying_out.begin(folder, journal)
         except OSError as error:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("The state could not be kept, so nothing was changed: {error}", error=error)
             ) from error
         state.forget_old(place, folder)
         return self._to_the_end(folder, journal, lock, report, made)
 
-    def _new_journal(self, made: "Plan", place: "Place") -> "Journal":
+    def _new_journal(self, made: "FixPlan", place: "Place") -> "Journal":
         """Return the journal of a new run; say before anybody is asked if there is no way back."""
         from gpucheck.fixing import state  # noqa: PLC0415
         from gpucheck.fixing.journal import Journal  # noqa: PLC0415
@@ -220,7 +220,7 @@ class _Run:
         steps = list(made.steps)
         return Journal(place=place, steps=steps, links=links, kept=kept, project_files=files)
 
-    def _agreed(self, steps: "list[Step]") -> bool:
+    def _agreed(self, steps: "list[JournalStep]") -> bool:
         """Ask before each step; whether any was agreed to."""
         for number, step in enumerate(steps, 1):
             answer = _asked(say("Step {number}: carry it out?", number=number), "ynq")
@@ -237,11 +237,15 @@ class _Run:
         journal: "Journal",
         lock: "Lock",
         report: "Report | None",
-        made: "Plan | None",
+        made: "FixPlan | None",
     ) -> int:
         """Run what is planned, check again, and offer the way back."""
-        from gpucheck.fixing import carrying_out, state, words  # noqa: PLC0415
-        from gpucheck.fixing.plan import Plan  # noqa: PLC0415
+        from gpucheck.fixing import (  # noqa: PLC0415
+            carrying_out,
+            state,
+            words,
+        )
+        from gpucheck.fixing.plan import FixPlan  # noqa: PLC0415
 
         with _telling_where(journal):
             carrying_out.carry_out(folder, journal, lock, self._show())
@@ -256,7 +260,7 @@ class _Run:
             look = self._look()
             self._write(words.outcome_text(outcome, folder, space, journal, **look))
         self._write_document(
-            report or after, made or Plan(steps=(), left=()), steps=journal.steps,
+            report or after, made or FixPlan(steps=(), left=()), steps=journal.steps,
             state=None if outcome.undone else folder, outcome=outcome,
         )  # fmt: skip
         shown = report if outcome.undone and report is not None else after
@@ -283,7 +287,7 @@ class _Run:
         undo = self._options["undo"]
         found = journals.undoable(place) if undo else journals.unfinished(place)
         if found is None:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("There is no run in {folder} that could be taken back.", folder=place.home)
                 if undo
                 else say("There is no interrupted run in {folder}.", folder=place.home)
@@ -291,7 +295,7 @@ class _Run:
         folder, journal = found
         lock = self._lock(place)
         if undo and not journal.kept:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("The state before that run was not kept, so there is no way back.")
             )
         if undo and not self._accepts_loss(carrying_out.changed_since(folder, place)):
@@ -306,12 +310,12 @@ class _Run:
             with _telling_where(journal):
                 carrying_out.start_again(folder, journal)
         except carrying_out.ForeignJournalError as error:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("The journal of that run has a command that gpucheck does not run: {command}",
                     command=error)
             ) from error  # fmt: skip
         except OSError as error:
-            raise RefusedError(
+            raise UsageRefusedError(
                 say("The state could not be kept, so nothing was changed: {error}", error=error)
             ) from error
         return self._to_the_end(folder, journal, lock, None, None)
@@ -342,7 +346,7 @@ class _Run:
         found = run_probes(open_host(None), tables, self._options, skip=others)
         self._look_around(found.snapshot)
         if self._place is None:
-            raise RefusedError(self._refused)
+            raise UsageRefusedError(self._refused)
         return self._place
 
     def _show(self) -> Any:  # noqa: ANN401
@@ -365,7 +369,7 @@ class _Run:
         write_out(whole, self._options["output"])
         sys.stdout.flush()
 
-    def _write_document(self, report: "Report", made: "Plan", **more: Any) -> None:  # noqa: ANN401
+    def _write_document(self, report: "Report", made: "FixPlan", **more: Any) -> None:  # noqa: ANN401
         if not self._json:
             return
         from gpucheck.facts import builtins  # noqa: PLC0415
@@ -384,7 +388,9 @@ def _put_back(folder: Path, journal: "Journal") -> None:
     try:
         carrying_out.go_back(folder, journal)
     except (state.NotRestoredError, OSError) as error:
-        raise RefusedError(say("Not everything could be put back: {error}", error=error)) from error
+        raise UsageRefusedError(
+            say("Not everything could be put back: {error}", error=error)
+        ) from error
 
 
 @contextlib.contextmanager

@@ -34,7 +34,7 @@ _EXPORTS, _IMPORTS = 0, 1  # places in the table of directories (PE format)
 _EXPORT_HEAD = 40  # bytes of the export directory (PE format)
 
 
-class Section(msgspec.Struct, frozen=True):
+class PeSection(msgspec.Struct, frozen=True):
     """A part of the file, and the address that it is mapped to."""
 
     name: str
@@ -48,7 +48,7 @@ class Pe(msgspec.Struct, frozen=True, kw_only=True):
     """The content of the header of a PE file."""
 
     path: str
-    sections: tuple[Section, ...]
+    sections: tuple[PeSection, ...]
     exports: tuple[int, int]
     """Address and length of the table; 0 if there is none."""
     imports: tuple[int, int]
@@ -150,7 +150,7 @@ def _head(path: str, head: bytes) -> Pe:
         name, memory, address, raw, offset = row
         text = name.partition(b"\0")[0].decode("ascii", "replace")
         # The size in the file is rounded up; if the size in memory is 0, the whole part counts.
-        sections.append(Section(text, address, offset, min(raw, memory) or raw))
+        sections.append(PeSection(text, address, offset, min(raw, memory) or raw))
     return Pe(
         path=path,
         sections=tuple(sections),

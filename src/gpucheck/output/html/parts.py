@@ -136,7 +136,7 @@ def _block(block: Block) -> Sequence[Node]:
                     table((say("Fact"), say("Source")), sources),
                 )
             ]
-        case blocks.Section(name=name, heading=heading, content=content):
+        case blocks.SectionBlock(name=name, heading=heading, content=content):
             return [section(name, heading, *written(content))]
         case Box():
             return [_box(block)]

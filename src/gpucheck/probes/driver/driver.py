@@ -116,7 +116,7 @@ def _linux(host: Host, notes: Notes) -> dict[str, Any]:
     return values
 
 
-class Library(msgspec.Struct, frozen=True):
+class FoundDriverLibrary(msgspec.Struct, frozen=True):
     """A library file; ``release`` is "" if its name has none, ``size`` is in bytes."""
 
     path: str
@@ -127,7 +127,7 @@ class Library(msgspec.Struct, frozen=True):
     size: int | None
 
 
-def _libraries(found: list[Library], field: str, notes: Notes) -> list[DriverLibrary]:
+def _libraries(found: list[FoundDriverLibrary], field: str, notes: Notes) -> list[DriverLibrary]:
     notes.known(field, say("the loader's folders"))
     return [
         DriverLibrary(
@@ -166,7 +166,7 @@ def _windows(host: Host, notes: Notes) -> dict[str, Any]:
         path = f"{folder}\\{name}"
         found = []
         if host.exists(path).value:
-            found = [Library(path, path, "System32", "driver", release="", size=None)]
+            found = [FoundDriverLibrary(path, path, "System32", "driver", release="", size=None)]
         values[field] = _libraries(found, field, notes)
     smi = windows_displays.nvidia_smi(host)
     values["nvidia_smi"] = notes.take("nvidia_smi", smi.absent(""))
@@ -236,23 +236,23 @@ def _dpkg_release(entries: list[bytes]) -> str | None:
     return None
 
 
-class Libraries(msgspec.Struct, frozen=True):
+class DriverLibraries(msgspec.Struct, frozen=True):
     """Every copy of both libraries, in the order of the loader."""
 
-    libcuda: list[Library]
-    libnvidia_ml: list[Library]
+    libcuda: list[FoundDriverLibrary]
+    libnvidia_ml: list[FoundDriverLibrary]
 
 
-def _find_libraries(host: Host) -> Libraries:
+def _find_libraries(host: Host) -> DriverLibraries:
     """Find every copy of libcuda and of NVML's library."""
     loader = Search(host)
-    return Libraries(
+    return DriverLibraries(
         libcuda=_copies(host, loader, "libcuda.so.1"),
         libnvidia_ml=_copies(host, loader, "libnvidia-ml.so.1"),
     )
 
 
-def _copies(host: Host, loader: Search, soname: str) -> list[Library]:
+def _copies(host: Host, loader: Search, soname: str) -> list[FoundDriverLibrary]:
     searched = loader.paths(soname)
     known = {found.real_path for found in searched}
     beside = loader.in_folders(_DRIVER_FOLDERS, soname, _NOT_SEARCHED)
@@ -262,11 +262,11 @@ def _copies(host: Host, loader: Search, soname: str) -> list[Library]:
     ]
 
 
-def _library(host: Host, found: Found) -> Library:
+def _library(host: Host, found: Found) -> FoundDriverLibrary:
     stat = host.stat(found.real_path).value
     size = stat.size if stat is not None else None
     release = re.fullmatch(_RELEASE_IN_NAME, found.real_path.rpartition("/")[2])
-    return Library(
+    return FoundDriverLibrary(
         path=found.path,
         real_path=found.real_path,
         via=found.via,

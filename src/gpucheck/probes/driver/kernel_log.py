@@ -105,7 +105,7 @@ def collect(host: Host) -> KernelLog:
     )
 
 
-def _records(host: Host) -> Answer[list[messages.Record]]:
+def _records(host: Host) -> Answer[list[messages.KernelRecord]]:
     """Read the kernel's buffer, or what the journal or dmesg has of it."""
     buffer = host.read(_KMSG, _KMSG_LIMIT).map(messages.split_kmsg)
     if buffer.value:
@@ -130,8 +130,8 @@ def _read_by_program(
     host: Host,
     argv: tuple[str, ...],
     timeout: float,
-    split: Callable[[str], list[messages.Record]],
-) -> Answer[list[messages.Record]]:
+    split: Callable[[str], list[messages.KernelRecord]],
+) -> Answer[list[messages.KernelRecord]]:
     found = host.which(argv[0])
     if found.value is None:
         return Answer(None, found.source, found.problem)
@@ -139,7 +139,7 @@ def _read_by_program(
 
 
 def _event(
-    xid: messages.Xid, record: messages.Record, uptime: Answer[float], source: str
+    xid: messages.Xid, record: messages.KernelRecord, uptime: Answer[float], source: str
 ) -> XidEvent:
     notes = Notes()
     for field in ("xid", "message"):
@@ -183,7 +183,7 @@ def _of_switch(sxid: messages.Sxid, ago: Answer[float], source: str) -> SxidEven
 def _kill(
     kill: messages.Kill,
     own: Answer[bool],
-    record: messages.Record,
+    record: messages.KernelRecord,
     uptime: Answer[float],
     source: str,
 ) -> OomKill:
@@ -202,10 +202,10 @@ def _kill(
 
 
 def _lost_links(
-    records: list[messages.Record], uptime: Answer[float], source: str
+    records: list[messages.KernelRecord], uptime: Answer[float], source: str
 ) -> list[LostLink]:
     """Return the interfaces that lost their link and have none since, as the drivers say."""
-    lost: dict[str, messages.Record] = {}
+    lost: dict[str, messages.KernelRecord] = {}
     had_link: set[str] = set()
     for record in records:
         interface, is_up = messages.parse_link(record.text) or ("", False)
@@ -237,7 +237,7 @@ def _uptime(text: str) -> float | None:
     return seconds if math.isfinite(seconds) else None
 
 
-def _ago(record: messages.Record, uptime: Answer[float]) -> Answer[float]:
+def _ago(record: messages.KernelRecord, uptime: Answer[float]) -> Answer[float]:
     """Return the age of a message.
 
     A container may have an uptime of its own (LXC), by which the message is yet to come.

@@ -60,7 +60,7 @@ class _Reader(Protocol):
 
     unread: list[str]
 
-    def read(self, file: _extension_files.Candidate) -> "Needs | None":
+    def read(self, file: _extension_files.CandidateFile) -> "Needs | None":
         """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
 
     def resolve(self, files: "list[Needs]") -> None:
@@ -74,14 +74,14 @@ def _reader(
     if is_windows:
         from gpucheck.probes.extensions.reading import needs_windows  # noqa: PLC0415
 
-        return needs_windows.Reader(host, torch, interpreter)
+        return needs_windows.WindowsNeedsReader(host, torch, interpreter)
     from gpucheck.probes.extensions.reading import needs as _extension_needs  # noqa: PLC0415
 
-    return _extension_needs.Reader(host, torch, interpreter, loading)
+    return _extension_needs.NeedsReader(host, torch, interpreter, loading)
 
 
 def _needing(
-    host: Host, reader: _Reader, files: list[_extension_files.Candidate], start: float
+    host: Host, reader: _Reader, files: list[_extension_files.CandidateFile], start: float
 ) -> "tuple[list[Needs], str]":
     """Return what the files need, and why some were left out."""
     found: list[Needs] = []
@@ -110,7 +110,7 @@ def _described(
     host: Host,
     sys_path: list[str],
     needing: "list[Needs]",
-    files: list[_extension_files.Candidate],
+    files: list[_extension_files.CandidateFile],
 ) -> list[Extension]:
     """Describe the package of each file; this reads the package's Python modules."""
     if not needing:
@@ -119,7 +119,7 @@ def _described(
     from gpucheck.probes.extensions.reading.python_side import Elsewhere, PythonSide  # noqa: PLC0415
 
     elsewhere = Elsewhere(host, sys_path)
-    owners = _extension_files.Owners(host, dist_infos(host, sys_path))
+    owners = _extension_files.FileOwners(host, dist_infos(host, sys_path))
     side = PythonSide(host)
     of_torch = {needs.file.path for needs in needing if needs.needs_torch}
     others = {(file.entry, file.top) for file in files if file.path not in of_torch}

@@ -17,7 +17,7 @@ from gpucheck.machine import Host
 from gpucheck.machine.paths import join, name, parent
 from gpucheck.probes.torch.reading.dist_info import (
     DistInfo,
-    Recorded,
+    RecordedFile,
     damage,
     dist_infos,
     recorded_libraries,
@@ -49,7 +49,7 @@ def collect(
     pins = _pins(torch, infos, notes)
     wheels = nvidia_wheels(infos)
     records = {info.path: recorded_libraries(host, info) for info in wheels}
-    claims: dict[str, list[Recorded]] = {}
+    claims: dict[str, list[RecordedFile]] = {}
     for answer in records.values():
         for file in answer.value or ():
             claims.setdefault(file.path, []).append(file)
@@ -104,7 +104,7 @@ def _installed(project: str, infos: list[DistInfo], torch: str) -> DistInfo | No
 
 
 def _compared(
-    host: Host, claims: dict[str, list[Recorded]]
+    host: Host, claims: dict[str, list[RecordedFile]]
 ) -> tuple[list[DamagedLibrary], list[SharedLibrary]]:
     """Return the libraries that differ from their record, and those that several wheels wrote."""
     damaged: list[DamagedLibrary] = []
@@ -121,7 +121,7 @@ def _compared(
     return damaged, shared
 
 
-def _damaged(recorded: Recorded, state: State, size: int) -> DamagedLibrary:
+def _damaged(recorded: RecordedFile, state: State, size: int) -> DamagedLibrary:
     return DamagedLibrary(
         project=recorded.info.project,
         version=recorded.info.version,
@@ -134,7 +134,7 @@ def _damaged(recorded: Recorded, state: State, size: int) -> DamagedLibrary:
     )
 
 
-def _shared(path: str, owners: list[Recorded], size: int | None) -> SharedLibrary:
+def _shared(path: str, owners: list[RecordedFile], size: int | None) -> SharedLibrary:
     projects = sorted({owner.info.project for owner in owners})
     fitting = sorted({owner.info.project for owner in owners if owner.size == size})
     problems: dict[str, str] = {}

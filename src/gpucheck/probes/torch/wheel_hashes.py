@@ -6,7 +6,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import name
 from gpucheck.probes.torch.nvidia_wheels import nvidia_wheels
-from gpucheck.probes.torch.reading.dist_info import Recorded, dist_infos, recorded_libraries
+from gpucheck.probes.torch.reading.dist_info import RecordedFile, dist_infos, recorded_libraries
 
 # Seconds; the request ends it earlier (10 s with -v), and no probe has more than 30.
 DEADLINE = 25.0
@@ -26,7 +26,7 @@ def collect(
         why = wheels.problem("damaged") or say("the target interpreter is unknown")
         return WheelHashes(problems={"*": why})
     infos = nvidia_wheels(dist_infos(host, interpreter.sys_path))
-    claims: dict[str, list[Recorded]] = {}
+    claims: dict[str, list[RecordedFile]] = {}
     for info in infos:
         for recorded in recorded_libraries(host, info).value or ():
             claims.setdefault(recorded.path, []).append(recorded)
@@ -35,7 +35,7 @@ def collect(
     return _compared(host, claims, request.hash_seconds)
 
 
-def _compared(host: Host, claims: dict[str, list[Recorded]], seconds: float) -> WheelHashes:
+def _compared(host: Host, claims: dict[str, list[RecordedFile]], seconds: float) -> WheelHashes:
     """Compare each file with the hashes of all wheels that contain it."""
     end = host.clock() + seconds
     altered: list[AlteredLibrary] = []
@@ -69,7 +69,7 @@ def _left_out(problems: list[str]) -> str:
     return say("{count} left out, such as {one}", count=len(problems), one=problems[0])
 
 
-def _altered(recorded: Recorded, found: str) -> AlteredLibrary:
+def _altered(recorded: RecordedFile, found: str) -> AlteredLibrary:
     return AlteredLibrary(
         project=recorded.info.project,
         version=recorded.info.version,

@@ -27,7 +27,7 @@ def run(bench: Bench) -> None:
         collectives.bandwidth(bench, ranks, NAME, factor, lambda size: _timed(bench, ranks, size))
 
 
-def _add_up(bench: Bench, ranks: Group, fmt: stamps.Format, count: int) -> None:
+def _add_up(bench: Bench, ranks: Group, fmt: stamps.StampFormat, count: int) -> None:
     what = say("all-reduce of {count} {format} values", count=count, format=fmt.name)
     sums = stamps.Sums(bench.torch, fmt, ranks.size, count, bench.seed)
     buffer = bench.torch.empty(count, dtype=fmt.dtype, device=bench.device)

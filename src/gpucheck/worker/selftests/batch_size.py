@@ -16,7 +16,7 @@ from ..bench import Bench, Failed
 from ..errors import is_out_of_memory
 from ..formats import switches
 from ..timing import release, synchronize
-from ..words import Words, say
+from ..words import SpokenWords, say
 
 NAME = "batch-size"
 PER = "gpu"
@@ -38,7 +38,7 @@ _NO_ROOM = (
     "_STATUS_ALLOC_FAILED",
 )
 """What libraries say if they get no memory to work in."""
-_REMARKS: dict[str, Callable[[int, float], Words]] = {
+_REMARKS: dict[str, Callable[[int, float], SpokenWords]] = {
     "memory": lambda count, size: say(
         "a batch of {count} images fits into {size:.2f} GiB", count=count, size=size
     ),

@@ -17,7 +17,7 @@ from ..convolution import (
     PLAIN,
     STRIDED,
     VOLUME,
-    Shape,
+    LayerShape,
     check_activated,
     check_elementwise,
     convolve,
@@ -65,7 +65,7 @@ def run(bench: Bench) -> None:
     release(bench)
 
 
-def _integers(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
+def _integers(bench: Bench, fmt: Format, shape: LayerShape, layout: str) -> None:
     """Convolve integers: the result and both gradients must be exact."""
     title = _begin(bench, fmt, shape, layout)
     drawn = draw_integers(bench.torch, bench.seed, fmt, shape)
@@ -77,7 +77,7 @@ def _integers(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
         reference.same(title + part, got[part], value, bench)
 
 
-def _real(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
+def _real(bench: Bench, fmt: Format, shape: LayerShape, layout: str) -> None:
     """Convolve normally distributed numbers: each error must be within its bound."""
     if sums_in_16_bits(bench, fmt):
         return
@@ -103,7 +103,7 @@ def _real(bench: Bench, fmt: Format, shape: Shape, layout: str) -> None:
         reference.within(title + part, got[part], value, bound, bench, because)
 
 
-def _begin(bench: Bench, fmt: Format, shape: Shape, layout: str) -> str:
+def _begin(bench: Bench, fmt: Format, shape: LayerShape, layout: str) -> str:
     title = f"{fmt.name} {shape.name} convolution, {layout}"
     bench.stage(title)
     return title + ": "

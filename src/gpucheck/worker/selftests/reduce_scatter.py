@@ -27,7 +27,7 @@ def run(bench: Bench) -> None:
         collectives.bandwidth(bench, ranks, NAME, factor, lambda size: _timed(bench, ranks, size))
 
 
-def _scatter(bench: Bench, ranks: Group, fmt: stamps.Format, count: int) -> None:
+def _scatter(bench: Bench, ranks: Group, fmt: stamps.StampFormat, count: int) -> None:
     what = say(
         "reduce-scatter of {count} {format} values for each rank", count=count, format=fmt.name
     )

@@ -104,13 +104,15 @@ def _against_float64(bench: Bench, task: _Task, fmt: Format) -> None:
 
 def _on_cpu(
     torch: Torch, task: _Task, disturb: Callable[[Tensor], Tensor] | None = None
-) -> training.Course:
+) -> training.TrainingCourse:
     """Train a copy of the model in float64 on the CPU."""
     model = copy.deepcopy(task.model).double()
     return training.train(torch, model, task.images.double(), task.labels, _STEPS, disturb=disturb)
 
 
-def _bounds(bench: Bench, task: _Task, fmt: Format, expected: training.Course) -> list[float]:
+def _bounds(
+    bench: Bench, task: _Task, fmt: Format, expected: training.TrainingCourse
+) -> list[float]:
     """Return the bounds of losses and weights: a multiple of the largest disturbed distance."""
     disturbed = []
     for at in range(_DISTURBED):
@@ -124,7 +126,7 @@ def _bounds(bench: Bench, task: _Task, fmt: Format, expected: training.Course) -
     ]
 
 
-def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.Course:
+def _on_device(bench: Bench, task: _Task, fmt: Format) -> training.TrainingCourse:
     torch = bench.torch
     options: dict[str, Any] = {}
     if fmt.name != "fp32":
@@ -146,7 +148,7 @@ def _scaler(torch: Torch) -> Scaler:
     return torch.cuda.amp.GradScaler(init_scale=_LOSS_SCALE)
 
 
-def _require_finite(torch: Torch, title: str, course: training.Course) -> None:
+def _require_finite(torch: Torch, title: str, course: training.TrainingCourse) -> None:
     for each in [course.losses, *course.weights]:
         if not bool(torch.isfinite(each).all()):
             raise Failed(

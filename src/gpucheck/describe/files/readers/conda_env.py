@@ -1,7 +1,7 @@
 """Environment files of conda."""
 
 from gpucheck.describe.files.install_commands import CondaSpec, by_conda, conda_spec_of
-from gpucheck.describe.files.model import Index, Pin, Project
+from gpucheck.describe.files.model import NamedIndex, Pin, Project
 from gpucheck.describe.files.readers.requirements import asked_for, lines_of
 from gpucheck.describe.files.readers.yaml import Node
 
@@ -11,7 +11,7 @@ def read(nodes: list[Node]) -> Project:
     dependencies = nodes[0].get("dependencies")
     specs: list[CondaSpec] = []
     pip: list[Pin] = []
-    indexes: list[Index] = []
+    indexes: list[NamedIndex] = []
     for dependency in dependencies.list():
         spec = conda_spec_of(dependency.text, dependency.line)
         if spec is not None:

@@ -10,7 +10,7 @@ import msgspec
 from gpucheck.describe.files.images import image_of
 from gpucheck.describe.files.install_commands import SETTINGS, install_of, variables_in
 from gpucheck.describe.files.machines import machine_of_platform
-from gpucheck.describe.files.model import UNKNOWN, Command, Image, Install, Project, Stage
+from gpucheck.describe.files.model import UNKNOWN, FileCommand, Image, Install, Project, Stage
 from gpucheck.describe.files.shell import Lines, commands_of
 from gpucheck.describe.files.text import UnreadableError
 from gpucheck.language import say
@@ -62,7 +62,7 @@ class _Draft(msgspec.Struct):
     base: "_Draft | None"
     variables: Variables
     machine: str = ""
-    commands: list[Command] = msgspec.field(default_factory=list)
+    commands: list[FileCommand] = msgspec.field(default_factory=list)
     installs: list[Install] = msgspec.field(default_factory=list)
     copies_toolkit: bool = False
 
@@ -238,7 +238,7 @@ def _add(instruction: _Instruction, draft: _Draft) -> None:
         draft.copies_toolkit = True
     if instruction.name == "COPY" and instruction.text.text.lstrip().startswith("--from="):
         draft.commands.append(
-            Command(("COPY", *instruction.text.text.split()[:20]), instruction.line)
+            FileCommand(("COPY", *instruction.text.text.split()[:20]), instruction.line)
         )
     if instruction.name != "RUN":
         return
@@ -261,7 +261,7 @@ def _add(instruction: _Instruction, draft: _Draft) -> None:
             draft.installs.append(msgspec.structs.replace(install, machine=draft.machine))
 
 
-def _exported(command: Command) -> Variables:
+def _exported(command: FileCommand) -> Variables:
     """Return the variables that a command sets for the rest of its script."""
     found = variables_in(command.words[1:], command.line)
     return dict.fromkeys(found, (UNKNOWN, command.line)) if command.conditional else found

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from gpucheck.describe.files.install_commands import CondaSpec, by_conda
-from gpucheck.describe.files.model import Index, Pin, Project
+from gpucheck.describe.files.model import NamedIndex, Pin, Project
 from gpucheck.describe.files.readers.toml import table, table_of, text, texts
 from gpucheck.describe.files.requirement import name_of, version_of
 from gpucheck.describe.files.text import line_with, lines_of_keys
@@ -34,7 +34,7 @@ def read(content: str) -> Project:
         line = places.get(name, below)
         pip.append(Pin(name_of(name), version_of(text(asked.get("version"))), line))
         if text(asked.get("index")):
-            indexes.append(Index(text(asked.get("index")), line, "only", (name_of(name),)))
+            indexes.append(NamedIndex(text(asked.get("index")), line, "only", (name_of(name),)))
     if not specs and not pip:
         return Project(kind="pixi")
     install = by_conda(specs, start, also=tuple(pip), indexes=tuple(indexes))

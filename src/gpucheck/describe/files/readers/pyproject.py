@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from gpucheck.describe.files.model import UNKNOWN, Index, Install, Pin, Project
+from gpucheck.describe.files.model import UNKNOWN, Install, NamedIndex, Pin, Project
 from gpucheck.describe.files.readers.toml import table, table_of, tables, text, texts
 from gpucheck.describe.files.requirement import holds_on_linux, name_of, requested
 from gpucheck.describe.files.text import line_with, lines_of_keys, lines_of_texts
@@ -28,12 +28,12 @@ def read(content: str) -> Project:
 
 
 def _by_project(data: dict[str, Any], lines: list[str]) -> Install:
-    found: list[Pin | Index] = []
+    found: list[Pin | NamedIndex] = []
     places = lines_of_texts(lines)
     for requirement in texts(table(data, "project").get("dependencies")):
         found += requested(requirement, places.get(requirement, 1))
     pins = [request for request in found if isinstance(request, Pin)]
-    indexes = [request for request in found if isinstance(request, Index)]
+    indexes = [request for request in found if isinstance(request, NamedIndex)]
     return Install(
         line=pins[0].line if pins else 1,
         pins=tuple(pins),
@@ -54,7 +54,7 @@ def _overrides(data: dict[str, Any]) -> bool:
 
 def _indexes(
     data: dict[str, Any], lines: list[str], places: dict[str, int], names: list[str]
-) -> tuple[Index, ...]:
+) -> tuple[NamedIndex, ...]:
     """Return the indexes of uv, PDM and Poetry, of which a project uses one."""
     return (
         *_indexes_of_uv(data, lines, places),
@@ -63,14 +63,14 @@ def _indexes(
     )
 
 
-def _indexes_of_pdm(data: dict[str, Any], places: dict[str, int]) -> Iterator[Index]:
+def _indexes_of_pdm(data: dict[str, Any], places: dict[str, int]) -> Iterator[NamedIndex]:
     """Yield the sources of PDM; one whose packages are named by patterns may have any."""
     for source in tables(table(data, "tool", "pdm").get("source")):
         address, included = text(source.get("url")), texts(source.get("include_packages"))
         plain = tuple(name_of(name) for name in included)
         if "$" in address or any("*" in name for name in plain) or source.get("exclude_packages"):
             address, plain = UNKNOWN, ()
-        yield Index(address, places.get(address, 1), "extra", plain)
+        yield NamedIndex(address, places.get(address, 1), "extra", plain)
 
 
 def _oldest_python(specifier: str, lines: list[str]) -> Pin | None:
@@ -82,7 +82,7 @@ def _oldest_python(specifier: str, lines: list[str]) -> Pin | None:
 
 def _indexes_of_uv(
     data: dict[str, Any], lines: list[str], places: dict[str, int]
-) -> tuple[Index, ...]:
+) -> tuple[NamedIndex, ...]:
     """Return the indexes that packages come from whatever extra, group or system is asked for."""
     of: dict[str, list[str]] = {}
     for package, source in table(data, "tool", "uv", "sources").items():
@@ -98,7 +98,7 @@ def _indexes_of_uv(
             of.setdefault(place, []).append(name_of(package) if certain else "")
     sources_line = line_with(lines, ("[tool.uv.sources]",))
     found = [
-        Index(UNKNOWN, sources_line, "only", (package_name,))
+        NamedIndex(UNKNOWN, sources_line, "only", (package_name,))
         for package_name in of.pop(UNKNOWN, [])
         if package_name
     ]
@@ -107,16 +107,16 @@ def _indexes_of_uv(
         line = places.get(address, 1)
         if packages:
             named = tuple(package_name for package_name in packages if package_name)
-            found.append(Index(address, line, "only", named or ("",)))
+            found.append(NamedIndex(address, line, "only", named or ("",)))
         elif not index.get("explicit"):
-            found.append(Index(address, line))
+            found.append(NamedIndex(address, line))
     for key in ("index-url", "extra-index-url", "find-links"):
         value = table(data, "tool", "uv").get(key)
         for address in [value] if isinstance(value, str) else texts(value):
             role = "main" if key == "index-url" else "extra"
-            found.append(Index(address, places.get(address, 1), role))
+            found.append(NamedIndex(address, places.get(address, 1), role))
     if table(data, "tool", "uv").get("no-index"):
-        found.append(Index(UNKNOWN, 1))
+        found.append(NamedIndex(UNKNOWN, 1))
     return tuple(found)
 
 
@@ -134,7 +134,7 @@ def _is_only(source: dict[str, Any], sources: list[Any]) -> bool:
 
 def _indexes_of_poetry(
     data: dict[str, Any], lines: list[str], names: Sequence[str]
-) -> Iterator[Index]:
+) -> Iterator[NamedIndex]:
     """Yield the sources that packages name, and one that may have the others.
 
     Poetry asks supplemental sources only for what the others do not have, and explicit ones only
@@ -151,11 +151,11 @@ def _indexes_of_poetry(
             continue
         own.add(name_of(name))
         address = places.get(text(value.get("source")), "")
-        yield Index(address, places_of_keys.get(name, start), "only", (name_of(name),))
+        yield NamedIndex(address, places_of_keys.get(name, start), "only", (name_of(name),))
     general = any(text(source.get("priority")) in ("", "primary", "default") for source in sources)
     others = tuple(name for name in names if name not in own)
     if general and others and not all(_adds_nothing(source) for source in sources):
-        yield Index(UNKNOWN, start, "extra", others)
+        yield NamedIndex(UNKNOWN, start, "extra", others)
 
 
 def _adds_nothing(source: dict[str, Any]) -> bool:

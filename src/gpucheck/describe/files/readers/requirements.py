@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gpucheck.describe.files.model import Index, Install, Pin, Project
+from gpucheck.describe.files.model import Install, NamedIndex, Pin, Project
 from gpucheck.describe.files.requirement import requested
 
 _OPTION = re.compile(r"(-[a-zA-Z]|--[a-z-]{2,40})(?:[ \t]{1,100}|=)?(.{0,1000})")
@@ -19,7 +19,7 @@ _COMMENT = re.compile(r"(?:^|[ \t])#")
 def read(text: str) -> Project:
     """Return the packages and indexes; another file that it includes is not read."""
     pins: list[Pin] = []
-    indexes: list[Index] = []
+    indexes: list[NamedIndex] = []
     for number, line in lines_of(text):
         for found in asked_for(line, number):
             if isinstance(found, Pin):
@@ -45,7 +45,7 @@ def lines_of(text: str) -> Iterator[tuple[int, str]]:
         yield number, line
 
 
-def asked_for(line: str, number: int) -> tuple[Pin | Index, ...]:
+def asked_for(line: str, number: int) -> tuple[Pin | NamedIndex, ...]:
     """Return the package or the index that a line names; of a wheel both."""
     comment = _COMMENT.search(line)
     line = (line[: comment.start()] if comment else line).strip()
@@ -53,7 +53,7 @@ def asked_for(line: str, number: int) -> tuple[Pin | Index, ...]:
         option = _OPTION.fullmatch(line)
         if option is None or option[1] not in _ROLES:
             return ()
-        return (Index(option[2].strip().strip("'\""), number, _ROLES[option[1]]),)
+        return (NamedIndex(option[2].strip().strip("'\""), number, _ROLES[option[1]]),)
     if "$" in line:
         return ()
     return requested(line.partition(" --hash=")[0].partition(" --config-settings")[0], number)

@@ -2,7 +2,7 @@
 
 import re
 
-from gpucheck.describe.files.model import Batch, Command, Pin, Project
+from gpucheck.describe.files.model import BatchJob, FileCommand, Pin, Project
 from gpucheck.describe.files.shell import Lines, commands_of
 
 _DIRECTIVE = re.compile(r"#SBATCH[ \t]{1,40}(.{0,500})")
@@ -39,14 +39,14 @@ def read(text: str) -> Project:
     )
     asks = asks or "SBATCH_G" in text or "--gres" in text
     uses = next((pin for command in commands if (pin := _use(command)) is not None), None)
-    return Project(kind="sbatch", batches=(Batch(line=first, asks_for_gpu=asks, uses=uses),))
+    return Project(kind="sbatch", batches=(BatchJob(line=first, asks_for_gpu=asks, uses=uses),))
 
 
-def _starts_step(command: Command) -> bool:
+def _starts_step(command: FileCommand) -> bool:
     return command.words[0] in ("srun", "salloc", "sbatch")
 
 
-def _use(command: Command) -> Pin | None:
+def _use(command: FileCommand) -> Pin | None:
     if command.conditional:
         return None
     words = command.words

@@ -1,6 +1,6 @@
 """uv.lock: the versions that uv has chosen."""
 
-from gpucheck.describe.files.model import Index, Install, Pin, Project
+from gpucheck.describe.files.model import Install, NamedIndex, Pin, Project
 from gpucheck.describe.files.readers.toml import table, table_of, tables, text
 from gpucheck.describe.files.requirement import name_of
 from gpucheck.describe.files.text import line_with
@@ -21,7 +21,7 @@ def read(content: str) -> Project:
         pins.append(Pin(name, text(package.get("version")), line))
         if text(package.get("version")):
             registry = text(table(package, "source").get("registry"))
-            indexes.append(Index(registry, line, "only", (name,)))
+            indexes.append(NamedIndex(registry, line, "only", (name,)))
     if not pins:
         return Project(kind="lock")
     install = Install(line=pins[0].line, pins=tuple(pins), indexes=tuple(indexes), tool="lock")

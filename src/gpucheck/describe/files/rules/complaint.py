@@ -15,7 +15,7 @@ class Complaint(msgspec.Struct, frozen=True, kw_only=True):
     fix: str = ""
 
 
-class Target(msgspec.Struct, frozen=True, kw_only=True):
+class FileTarget(msgspec.Struct, frozen=True, kw_only=True):
     """What the user says about the machine that the files are for; empty means unknown."""
 
     gpus: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from gpucheck.describe.files.builds import FAMILY, build_with_line, has_unknown_index, local_of
 from gpucheck.describe.files.machines import machines_of
 from gpucheck.describe.files.model import Install, Pin, Project
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.describe.files.rules.described import judged, word_of
 from gpucheck.describe.files.rules.which import final_installs
 from gpucheck.facts.claims import Severity
@@ -15,7 +15,7 @@ from gpucheck.tables import Tables
 from gpucheck.tables.torch import TorchReleases
 
 
-def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+def complaints(project: Project, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     """Yield the installs that surely get a CPU build although GPUs are asked for."""
     if project.not_for_nvidia:
         return
@@ -52,7 +52,7 @@ def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Com
             )
 
 
-def _fix_for(install: Install, target: Target, tables: Tables) -> str:
+def _fix_for(install: Install, target: FileTarget, tables: Tables) -> str:
     """Return which CUDA build to install on the one GPU that is asked for; "" if it is unclear."""
     torch = install.pin("torch")
     if install.tool == "conda" or torch is None or not torch.version or len(target.gpus) != 1:

@@ -13,7 +13,7 @@ from gpucheck.describe.files.builds import (
 )
 from gpucheck.describe.files.machines import ASSUMED
 from gpucheck.describe.files.model import Image, Install, Pin, Project, Stage
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.describe.files.rules.which import certain_installs, final_installs, machines_for
 from gpucheck.describe.judge import judge_described
 from gpucheck.describe.keys import Given, GivenError, read_words
@@ -35,7 +35,7 @@ _Lines = Mapping[str, int]
 """The line that gave each key."""
 
 
-def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+def complaints(project: Project, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     """Yield what the engine finds about each install, and about PyTorch's images."""
     for install in certain_installs(project):
         stage = next((own_stage for own_stage in project.stages if _has(own_stage, install)), None)
@@ -93,7 +93,7 @@ def _companions(install: Install, tables: Tables) -> Iterator[Complaint]:
 
 
 def _python(
-    install: Install, stage: Stage | None, target: Target, tables: Tables, machine: str
+    install: Install, stage: Stage | None, target: FileTarget, tables: Tables, machine: str
 ) -> Iterator[Complaint]:
     torch = install.pin("torch")
     if torch is None or released(torch.version) is None or install.tool in ("lock", "conda"):
@@ -138,7 +138,7 @@ def _pythons(torch: Pin, machine: str, tables: Tables) -> tuple[str, ...]:
 
 
 def _python_of(
-    install: Install, stage: Stage | None, target: Target, torch: Pin, pythons: Sequence[str]
+    install: Install, stage: Stage | None, target: FileTarget, torch: Pin, pythons: Sequence[str]
 ) -> Pin | None:
     """Return the Python, or one that stands for all that the file allows."""
     if install.python is not None:
@@ -170,7 +170,7 @@ def _has_other(stage: Stage) -> bool:
 
 
 def _build(
-    install: Install, project: Project, target: Target, tables: Tables
+    install: Install, project: Project, target: FileTarget, tables: Tables
 ) -> Iterator[Complaint]:
     """Yield what is wrong with the build of torch on the target's GPUs and driver.
 
@@ -289,7 +289,7 @@ def word_of(gpu: str) -> str:
     return f"{'gpu' if capability_numbers(gpu) is None else 'compute_capability'}={gpu}"
 
 
-def _image(image: Image, machine: str, target: Target, tables: Tables) -> Iterator[Complaint]:
+def _image(image: Image, machine: str, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     """Yield what is wrong with PyTorch's image on a GPU, as far as it is known: on x86_64."""
     if not image.torch or not image.cuda or machine not in ("", ASSUMED):
         return

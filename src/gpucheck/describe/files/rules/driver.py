@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpucheck.describe.files.model import Image, Project
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import driver_too_old
 from gpucheck.language import say
@@ -14,7 +14,7 @@ from gpucheck.tables.gpus import GpuProducts
 from gpucheck.tables.meant_products import meant_by
 
 
-def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+def complaints(project: Project, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     """Yield the images that are started and that this driver does not run."""
     if not target.driver:
         return
@@ -60,7 +60,7 @@ def _fix() -> str:
     return say("Install a newer driver on the machine, or use an image of an older CUDA.")
 
 
-def _may_use_compat(image: Image, target: Target, tables: Tables) -> bool:
+def _may_use_compat(image: Image, target: FileTarget, tables: Tables) -> bool:
     branch = target.driver.partition(".")[0]
     compat = tables.get(ForwardCompat)
     if compat.state(image.cuda, branch) in ("not-compatible", "not-applicable"):

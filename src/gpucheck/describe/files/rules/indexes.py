@@ -14,7 +14,7 @@ from gpucheck.describe.files.builds import (
     torch_indexes,
 )
 from gpucheck.describe.files.model import Install, Project
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.describe.files.rules.which import certain_installs
 from gpucheck.facts.claims import Severity
 from gpucheck.language import in_series, say
@@ -24,7 +24,7 @@ _CONFLICT = "index-conflict"
 _MIXED = "mixed-cuda-builds"
 
 
-def complaints(project: Project, _target: Target) -> Iterator[Complaint]:
+def complaints(project: Project, _target: FileTarget) -> Iterator[Complaint]:
     """Yield the indexes that replace or contradict others, and builds for several CUDA versions."""
     for install in certain_installs(project):
         if install.tool in ("conda", "lock"):

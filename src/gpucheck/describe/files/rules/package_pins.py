@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from gpucheck.describe.files.builds import build_with_line, has_unknown_index, torch_indexes
 from gpucheck.describe.files.model import Install, Pin, Project, Stage
 from gpucheck.describe.files.requirement import normal_version, version_of
-from gpucheck.describe.files.rules.complaint import Complaint, Target
+from gpucheck.describe.files.rules.complaint import Complaint, FileTarget
 from gpucheck.describe.files.rules.which import certain_installs, machines_for
 from gpucheck.facts.claims import Severity
 from gpucheck.findings import package_pin_conflict
@@ -29,12 +29,12 @@ _MOST = 200
 _MOST_STAGES = 200  # as readers/dockerfile.py
 
 
-def complaints(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+def complaints(project: Project, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     """Yield the packages that no installer accepts beside this torch, or that replace it."""
     return itertools.islice(_all(project, target, tables), _MOST)
 
 
-def _all(project: Project, target: Target, tables: Tables) -> Iterator[Complaint]:
+def _all(project: Project, target: FileTarget, tables: Tables) -> Iterator[Complaint]:
     for install in certain_installs(project):
         torch = install.pin("torch")
         if torch is None or install.tool in ("lock", "conda") or install.without_dependencies:
@@ -118,7 +118,12 @@ def _fix_among(pin: Pin, admitted: "SpecifierSet", tables: Tables) -> str:
 
 
 def _of_torch(
-    install: Install, torch: Pin, project: Project, target: Target, platform: str, tables: Tables
+    install: Install,
+    torch: Pin,
+    project: Project,
+    target: FileTarget,
+    platform: str,
+    tables: Tables,
 ) -> Iterator[Complaint]:
     """Yield the packages that PyPI's wheel of torch requires in another version.
 
@@ -201,7 +206,7 @@ def _replaces(pin: Pin, wanted: str, torch: Pin) -> Complaint:
     )
 
 
-def _python(install: Install, target: Target) -> str:
+def _python(install: Install, target: FileTarget) -> str:
     if install.python is not None:
         return install.python.version
     return target.python.rstrip("t") if install.image is None else install.image.python

@@ -3,7 +3,7 @@
 from gpucheck.describe.files.builds import FAMILY
 from gpucheck.describe.files.machines import machines_of
 from gpucheck.describe.files.model import Install, Project
-from gpucheck.describe.files.rules.complaint import Target
+from gpucheck.describe.files.rules.complaint import FileTarget
 from gpucheck.tables import Tables
 from gpucheck.tables.gpus import GpuProducts
 
@@ -31,7 +31,7 @@ def final_installs(project: Project) -> list[Install]:
 
 
 def machines_for(
-    declared: str, target: Target, tables: Tables, gpu: str | None = None
+    declared: str, target: FileTarget, tables: Tables, gpu: str | None = None
 ) -> tuple[str, ...]:
     """Return the processors for which a part of a file is judged.
 

@@ -2,7 +2,6 @@
 
 import struct
 from collections.abc import Iterable
-from typing import Protocol
 
 import msgspec
 
@@ -177,14 +176,7 @@ def _tables(host: Host, elf: Elf, start: int, count: int) -> tuple[bytes, memory
     return whole, memoryview(numbers[: len(numbers) - len(numbers) % 2]).cast("H")
 
 
-class HashTable(Protocol):
-    """A hash table of either kind."""
-
-    def candidates(self, name: bytes) -> list[int]:
-        """Return the numbers of the symbols that can have this name."""
-
-
-def _hash_table(host: Host, elf: Elf) -> HashTable | None:
+def _hash_table(host: Host, elf: Elf) -> "GnuHash | OldHash | None":
     """Return the file's table, the GNU one first; None if none can be read."""
     start = elf.table(GNU_HASH)
     if start is not None:

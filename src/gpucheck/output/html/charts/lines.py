@@ -30,7 +30,7 @@ _DASHES = ("", "6 3", "2 2", "9 3 2 3", "1 3", "12 4")
 MOST_LINES = len(_DASHES)
 
 
-class Line(msgspec.Struct, frozen=True):
+class PlotLine(msgspec.Struct, frozen=True):
     """One line; ``is_limit``: it is what the others are compared with."""
 
     name: str
@@ -55,7 +55,7 @@ class Stretch(msgspec.Struct, frozen=True):
 
 
 def chart(
-    key: str, title: str, caption: str, unit: str, across: Across, lines: Sequence[Line],
+    key: str, title: str, caption: str, unit: str, across: Across, lines: Sequence[PlotLine],
     marked: Sequence[Stretch] = (),
 ) -> Chart:  # fmt: skip
     """Return the plot of these lines, :data:`MOST_LINES` at most besides limits."""
@@ -112,7 +112,7 @@ def _under(xs: Sequence[float], x: Scale, across: Across) -> list[Element]:
     return [*found, name]
 
 
-def _drawn(plotted: Line, at: int, x: Scale, y: Scale) -> list[Element]:
+def _drawn(plotted: PlotLine, at: int, x: Scale, y: Scale) -> list[Element]:
     places = [(x(across), y(value)) for across, value in plotted.points]
     if plotted.is_limit:
         if len(places) == 1:
@@ -133,7 +133,7 @@ def _dashed(drawn: Element, at: int) -> Element:
     return Element(drawn.tag, (*drawn.attributes, ("stroke-dasharray", dashes)), drawn.children)
 
 
-def _named(plotted: Line, at: int, y: float) -> list[Element]:
+def _named(plotted: PlotLine, at: int, y: float) -> list[Element]:
     kind = "limit" if plotted.is_limit else f"line c{at % MOST_LINES}"
     sample = path([(_LEFT, y + 6), (_LEFT + 24, y + 6)], kind)
     room = WIDTH - _LEFT - 30
@@ -143,7 +143,7 @@ def _named(plotted: Line, at: int, y: float) -> list[Element]:
     ]
 
 
-def _rows(xs: Sequence[float], across: Across, lines: Sequence[Line]) -> list[Row]:
+def _rows(xs: Sequence[float], across: Across, lines: Sequence[PlotLine]) -> list[Row]:
     found = []
     by_place = [dict(plotted.points) for plotted in lines]
     for x in xs:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from gpucheck.facts.selftests import GpuUnderLoad, SelfTest, SelfTests
 from gpucheck.language import in_turn, listed, say
 from gpucheck.output.html.charts import heat, lines
-from gpucheck.output.html.charts.lines import Across, Line, Stretch
+from gpucheck.output.html.charts.lines import Across, PlotLine, Stretch
 from gpucheck.output.html.charts.svg import Chart, drawable, number
 from gpucheck.output.words import clean, headed, size
 
@@ -56,7 +56,7 @@ def _collectives(tests: SelfTests) -> Chart | None:
                 at = int(found[2]) * _UNITS[found[3]]
                 points.setdefault(found[1], {})[at] = measurement.value
     shown = [
-        Line(name, sorted(points_of_line.items()))
+        PlotLine(name, sorted(points_of_line.items()))
         for name, points_of_line in points.items()
         if len(points_of_line) >= _LEAST
     ][: lines.MOST_LINES]
@@ -88,7 +88,7 @@ def _rates(tests: SelfTests) -> Chart | None:
             if isinstance(rate, (int, float)) and drawable(rate)
         ]
         if len(points) >= _LEAST:
-            shown.append(Line(clean(result.place), points))
+            shown.append(PlotLine(clean(result.place), points))
     if not shown:
         return None
     chosen = sorted(shown, key=lambda plotted: min(y for _x, y in plotted.points))[
@@ -105,8 +105,8 @@ def _rates(tests: SelfTests) -> Chart | None:
 
 def _courses(tests: SelfTests) -> Iterator[Chart]:
     """Yield temperature and memory during the self-tests, with the time of ``sustained`` marked."""
-    heat_of: list[Line] = []
-    memory_of: list[Line] = []
+    heat_of: list[PlotLine] = []
+    memory_of: list[PlotLine] = []
     for at, gpu in enumerate(tests.under_load or ()):
         name = _gpu(gpu, at)
         course = [sample for sample in gpu.course[:_MOST_POINTS] if drawable(sample.seconds)]
@@ -169,17 +169,17 @@ def _when(tests: SelfTests) -> list[str]:
     ]
 
 
-def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) -> list[Line]:
+def _line(name: str, course: Sequence[tuple[float, int | None]], unit: int = 1) -> list[PlotLine]:
     """Return the line through what is known; none through a single point."""
     points = [(at, value / unit) for at, value in course if value is not None and drawable(value)]
-    return [Line(name, points)] if len(points) >= _LEAST else []
+    return [PlotLine(name, points)] if len(points) >= _LEAST else []
 
 
-def _highest(plotted: Sequence[Line]) -> list[Line]:
+def _highest(plotted: Sequence[PlotLine]) -> list[PlotLine]:
     return sorted(plotted, key=_most, reverse=True)[: lines.MOST_LINES]
 
 
-def _most(plotted: Line) -> float:
+def _most(plotted: PlotLine) -> float:
     return max(y for _x, y in plotted.points)
 
 

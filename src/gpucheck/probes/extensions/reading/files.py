@@ -38,7 +38,7 @@ _KIND = r"(?<=[-_.])(?:cpu|cuda|gpu|hip|rocm|xpu)(?=[-_.])"
 _FOR_CUDA = r"[-_.]cu(?:da)?1[0-9]{1,2}(?=[-_.])"
 
 
-class Candidate(msgspec.Struct, frozen=True, kw_only=True):
+class CandidateFile(msgspec.Struct, frozen=True, kw_only=True):
     """A compiled file: its path, the entry of sys.path that contains it, and the path below it."""
 
     path: str
@@ -73,7 +73,7 @@ class Candidate(msgspec.Struct, frozen=True, kw_only=True):
 class Candidates(msgspec.Struct, frozen=True):
     """The files found, and why the list may be incomplete; "" if it is complete."""
 
-    files: list[Candidate]
+    files: list[CandidateFile]
     problem: str = ""
 
 
@@ -111,7 +111,7 @@ class _Look:
         self._endings = endings
         self._seen = set(_OF_TORCH)
         self._start = host.clock()
-        self.files: list[Candidate] = []
+        self.files: list[CandidateFile] = []
         self.problems: list[str] = []
 
     def into(self, entry: str) -> None:
@@ -154,7 +154,7 @@ class _Look:
 
     def _below(self, entry: str, top: str, *, deep: bool) -> None:
         if "." in top:
-            self.files.append(Candidate(path=join(entry, top), entry=entry, inside=top))
+            self.files.append(CandidateFile(path=join(entry, top), entry=entry, inside=top))
             return
         folder = join(entry, top)
         paths: list[str] = []
@@ -172,12 +172,12 @@ class _Look:
             )
         start = len(join(entry, "x")) - 1
         self.files += [
-            Candidate(path=path, entry=entry, inside=path[start:].replace("\\", "/"))
+            CandidateFile(path=path, entry=entry, inside=path[start:].replace("\\", "/"))
             for path in paths[:_MOST_OF_PACKAGE]
         ]
 
 
-class Owners:
+class FileOwners:
     """Finds the installed distribution that owns a file."""
 
     def __init__(self, host: Host, infos: list[DistInfo]) -> None:
@@ -185,7 +185,7 @@ class Owners:
         self._infos = infos
         self._recorded: dict[tuple[str, str], DistInfo] | None = None
 
-    def of(self, file: Candidate) -> DistInfo | None:
+    def of(self, file: CandidateFile) -> DistInfo | None:
         """Return the owner, by the name of the folder, then by the file lists of distributions.
 
         None if no distribution owns the file: it was built in place or copied there.

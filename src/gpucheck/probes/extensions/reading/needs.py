@@ -20,7 +20,7 @@ from gpucheck.machine.binaries.elf import (
 from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code
 from gpucheck.machine.binaries.loader import Search
 from gpucheck.machine.paths import join, name, parent, pattern
-from gpucheck.probes.extensions.reading.files import Candidate
+from gpucheck.probes.extensions.reading.files import CandidateFile
 from gpucheck.probes.loading.reading.owners import is_cuda
 
 # Names of C++ symbols: which ones belong to PyTorch, and how a person would write them.
@@ -205,7 +205,9 @@ MOST_HEADERS = 2 * MOST_ENTRIES
 class Needs:
     """The needs of one file that uses PyTorch or CUDA; the reader fills in the answers."""
 
-    def __init__(self, file: Candidate, needed: Sequence[str], *, torch: bool, cuda: str) -> None:
+    def __init__(
+        self, file: CandidateFile, needed: Sequence[str], *, torch: bool, cuda: str
+    ) -> None:
         self.file = file
         self.needed = needed
         self.needs_torch = torch
@@ -221,7 +223,7 @@ class Needs:
         return bool(self.missing_libraries.value or self.missing_symbols.value)
 
 
-class Reader:
+class NeedsReader:
     """Reads compiled files and compares their needs with what one torch provides."""
 
     def __init__(
@@ -244,7 +246,7 @@ class Reader:
         """The libraries of torch; they are searched only when something needs them."""
         return TorchLibraries(self._host, self._torch.path or "", self._prefix)
 
-    def read(self, file: Candidate) -> Needs | None:
+    def read(self, file: CandidateFile) -> Needs | None:
         """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
         answer = read_needed(self._host, file.path)
         needed = answer.value

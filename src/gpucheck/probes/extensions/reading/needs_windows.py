@@ -16,7 +16,7 @@ from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.binaries.elf.fatbin import MOST_ENTRIES, DeviceCode, device_code_at
 from gpucheck.machine.binaries.pe import Pe, imported, is_none, libraries, missing_exports, read_pe
-from gpucheck.probes.extensions.reading.files import Candidate
+from gpucheck.probes.extensions.reading.files import CandidateFile
 from gpucheck.probes.extensions.reading.needs import MOST_HEADERS, OWN_STEMS, Needs, all_codes
 from gpucheck.probes.loading.reading.windows import Dlls, Folder, search_folders
 
@@ -39,7 +39,7 @@ _ALIGNMENT = 16
 """Alignment of the GPU code containers that Microsoft's linker joins."""
 
 
-class Reader:
+class WindowsNeedsReader:
     """Reads compiled files and compares their needs with what one torch provides."""
 
     def __init__(self, host: Host, torch: TorchBuild, interpreter: Interpreter) -> None:
@@ -53,7 +53,7 @@ class Reader:
         self.unread: list[str] = []
         """The files that could not be read, and why."""
 
-    def read(self, file: Candidate) -> Needs | None:
+    def read(self, file: CandidateFile) -> Needs | None:
         """Return what the file needs; None if it needs neither PyTorch nor CUDA."""
         answer = read_pe(self._host, file.path)
         pe = answer.value
@@ -90,7 +90,7 @@ class Reader:
             return Answer(None, needs.file.path, problem)
         return Answer(missing, needs.file.path)
 
-    def _near(self, file: Candidate) -> list[Folder]:
+    def _near(self, file: CandidateFile) -> list[Folder]:
         """Return the folder of the file, those around it, and those where wheels keep DLLs."""
         package = ntpath.join(file.entry, file.top)
         own = [ntpath.dirname(file.path), package, ntpath.join(package, "lib")]

@@ -9,7 +9,7 @@ from gpucheck.facts import Answer
 from gpucheck.language import say
 from gpucheck.machine import Host
 from gpucheck.machine.paths import distinct, join, name, pattern
-from gpucheck.probes.extensions.reading.files import Candidate
+from gpucheck.probes.extensions.reading.files import CandidateFile
 from gpucheck.probes.loading.reading.owners import is_cuda, stem
 from gpucheck.probes.torch.reading.dist_info import DistInfo, header, values
 from gpucheck.probes.torch.reading.requirements import torch_requirement
@@ -47,7 +47,7 @@ class PythonSide:
             )
         return self._required[owner.path]
 
-    def loads(self, file: Candidate, owner: DistInfo | None, missing: Iterable[str]) -> bool:
+    def loads(self, file: CandidateFile, owner: DistInfo | None, missing: Iterable[str]) -> bool:
         """Return whether the package's own modules load one of the missing libraries.
 
         This is assumed of a module that calls the loader and names the library: ``cudart`` for

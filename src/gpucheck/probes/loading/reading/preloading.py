@@ -241,7 +241,7 @@ class _Reader:
 
     def _leaf(self, function: ast.FunctionDef, values: Values) -> None:
         """Note what a function loads that searches sys.path itself."""
-        search = Search(self._functions, self._cuda)
+        search = PreloadSearch(self._functions, self._cuda)
         search.read(function.body, values)
         required = values.get("required") is not False
         opened = self._functions.openings(function)
@@ -296,7 +296,7 @@ def _stems(entries: tuple[Entry, ...]) -> str:
     return ", ".join(dict.fromkeys(entry.name.partition(".so")[0] for entry in entries))
 
 
-class Search:
+class PreloadSearch:
     """What a function looks for below each entry of sys.path, in source order."""
 
     def __init__(self, functions: Functions, cuda: str | None) -> None:

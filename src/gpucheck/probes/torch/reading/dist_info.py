@@ -87,7 +87,7 @@ def installer(host: Host, info: DistInfo) -> Answer[str]:
     return host.line(join(info.path, "INSTALLER")).absent("")
 
 
-class Recorded(msgspec.Struct, frozen=True):
+class RecordedFile(msgspec.Struct, frozen=True):
     """A library that a distribution installed."""
 
     info: DistInfo
@@ -98,14 +98,14 @@ class Recorded(msgspec.Struct, frozen=True):
     """In the form of the RECORD: ``sha256=`` and base64."""
 
 
-def recorded_libraries(host: Host, info: DistInfo) -> Answer[list[Recorded]]:
+def recorded_libraries(host: Host, info: DistInfo) -> Answer[list[RecordedFile]]:
     """Return the libraries with their sizes that the RECORD of a distribution names.
 
     Files outside the folder that the distribution was installed into are left out.
     """
     return host.read(join(info.path, "RECORD"), _RECORD_LIMIT).map(
         lambda text: [
-            Recorded(info, join(info.entry, *names), size, hashed)
+            RecordedFile(info, join(info.entry, *names), size, hashed)
             for names, size, hashed in _libraries(text)[:_MOST_LIBRARIES]
         ]
     )
