@@ -30,8 +30,8 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.recommender import Card, Offer, Recommender, Situation
+from gpucheck.advice.situations import GpuNameError, cards_named
 from gpucheck.describe.judge import describe, judge_described
 from gpucheck.describe.keys import read_object
 from gpucheck.facts.system import Pci

@@ -8,7 +8,7 @@ import pytest
 import test_machines
 from each import each
 
-from gpucheck.advice.windows_commands import needs_administrator, on_windows
+from gpucheck.advice.interruption import needs_administrator, on_windows
 from gpucheck.engine import judge_machine
 from gpucheck.facts.request import Request
 from gpucheck.facts.snapshot import Snapshot

@@ -9,9 +9,9 @@ from each import each
 from msgspec.structs import replace
 from rules_support import TABLES
 
-from gpucheck.advice.gpu_names import GpuNameError, cards_named
 from gpucheck.advice.offers import MachineLimits, Offer, admitted, fits_driver, fits_gpus
 from gpucheck.advice.recommender import Card, Recommendation, Recommender, Situation, SpecifierError
+from gpucheck.advice.situations import GpuNameError, cards_named
 from gpucheck.tables import Tables, tables_dir
 from gpucheck.tables.compilers import Runs
 from gpucheck.tables.driver import DriverBranches

@@ -7,7 +7,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from gpucheck.advice.companions import Companion
-from gpucheck.advice.conda_offers import CondaOffers
 from gpucheck.advice.offers import (
     CHANNEL,
     LIMITS,
@@ -22,6 +21,7 @@ from gpucheck.advice.offers import (
     newest_first,
     runs_on_glibc,
 )
+from gpucheck.advice.package_indexes import CondaOffers
 from gpucheck.advice.reasons import Reasons, left_out
 from gpucheck.tables import Tables
 from gpucheck.tables.versions import numbers

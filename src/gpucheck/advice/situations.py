@@ -1,7 +1,8 @@
-"""The requirements of a recommendation, from a snapshot of a machine."""
+"""What a recommendation is for: an examined machine, or GPUs by their usual names."""
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from msgspec import Struct
 
@@ -11,8 +12,70 @@ from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError
 from gpucheck.facts.system import System
 from gpucheck.facts.torch import Interpreter
-from gpucheck.language import in_series, say, say_many
-from gpucheck.tables import OperatingSystem
+from gpucheck.language import in_series, in_turn, say, say_many
+from gpucheck.tables import OperatingSystem, Tables
+from gpucheck.tables.gpus import capability_of, spellings
+from gpucheck.tables.meant_products import meant_by, of_other_vendor, unlisted
+
+# GPUs by the names that people use: a product, or a compute capability.
+
+_CAPABILITY = re.compile(r"(?:sm_?)?([0-9]{1,2})\.?([0-9])")
+_LONGEST = 100  # of what a refusal quotes; the longest product name in the tables has 55
+
+
+_BY_CAPABILITY = say(
+    "Or give its compute capability, such as 8.9 (nvidia-smi --query-gpu=compute_cap --format=csv "
+    "shows it)"
+)
+
+
+class GpuNameError(ValueError):
+    """A name that matches no GPU, or several with different compute capabilities."""
+
+
+def cards_named(names: Iterable[str], tables: Tables) -> tuple[Card, ...] | None:
+    """Return the named GPUs, given one by one or separated by commas.
+
+    () for "none", None if no GPU was named.
+
+    Raises:
+        GpuNameError: the tables do not know a name.
+    """
+    wanted = [part.strip() for name in names for part in name.split(",")]
+    if not wanted:
+        return None
+    if [name.lower() for name in wanted] == ["none"]:
+        return ()
+    return tuple(_gpu_names_card(name, tables) for name in wanted)
+
+
+def _gpu_names_card(name: str, tables: Tables) -> Card:
+    if code := _CAPABILITY.fullmatch(name.lower()):
+        capability = f"{code[1]}.{code[2]}"
+        return Card(capability, capability)
+    found = _capabilities(name, tables)
+    if len(found) == 1:
+        return Card(name, found.pop())
+    if not found and (other := of_other_vendor(name)):
+        raise GpuNameError(other)
+    if not found and (meant := meant_by(name, tables)):
+        return Card(*meant)
+    quoted_name = repr(name[:_LONGEST])
+    what = (
+        say("{name} can be several GPUs.", name=quoted_name)
+        if found
+        else say("{name} is not a GPU that the tables know.", name=quoted_name)
+    )
+    like = unlisted(name, tables)
+    raise GpuNameError(in_turn((what, *((like,) if like else ()), _BY_CAPABILITY)))
+
+
+def _capabilities(name: str, tables: Tables) -> set[str]:
+    """Return the compute capabilities of a name as it is, and as the tables may spell it."""
+    return {found for known in spellings(name) if (found := capability_of(known, tables))}
+
+
+# The requirements of a recommendation, from a snapshot of a machine.
 
 _BITS = 64  # PyTorch has wheels for 64-bit Pythons only
 

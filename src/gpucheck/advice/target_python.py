@@ -5,8 +5,8 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from gpucheck.advice.conda_offers import conda_install
 from gpucheck.advice.offers import CHANNEL, Offer
+from gpucheck.advice.package_indexes import conda_install
 from gpucheck.derived import Derived
 from gpucheck.derived.surroundings import in_either, set_in_cmd
 from gpucheck.derived.wheels import meets

@@ -185,7 +185,7 @@ def with_lock(wish: RecommendRequest) -> RecommendRequest:
 
 def cards(names: tuple[str, ...], tables: "Tables") -> "tuple[Card, ...] | None":
     """Return the GPUs of ``--gpu``; None if none was named."""
-    from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
+    from gpucheck.advice.situations import GpuNameError, cards_named  # noqa: PLC0415
 
     try:
         return cards_named(names, tables)

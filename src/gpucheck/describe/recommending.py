@@ -176,7 +176,7 @@ class Recommending:
 
     def _by_conda(self, offer: "Offer", python: "Python") -> tuple[tuple[str, ...], str]:
         """Return the commands with which conda installs an offer, and the one that verifies it."""
-        from gpucheck.advice.conda_offers import conda_install  # noqa: PLC0415
+        from gpucheck.advice.package_indexes import conda_install  # noqa: PLC0415
 
         prefix = python.conda_environment()
         if not prefix:

@@ -25,8 +25,7 @@ Fix: remove the foreign copy from the loader's search path, or install the relea
 pins.
 """
 
-from gpucheck.advice.library_path import CopyFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import CopyFixes, WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Fix, Severity
 from gpucheck.facts.libraries import LoadedLibrary, Loading, MissingVersion

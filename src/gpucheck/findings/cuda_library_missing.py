@@ -18,7 +18,7 @@ Fix: reinstall the wheel that this PyTorch pins; the command names it. If the li
 permissions keep this user out, the command changes them.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import WheelFixes
 from gpucheck.derived.loaded import keeps_out, needs_permission
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity

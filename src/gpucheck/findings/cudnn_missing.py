@@ -26,8 +26,7 @@ Fix: reinstall the nvidia-cudnn wheel that this PyTorch pins; the command names 
 permissions are in the way, the command changes them.
 """
 
-from gpucheck.advice.library_path import CopyFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import CopyFixes, WheelFixes
 from gpucheck.derived.loaded import (
     Copy,
     Loaded,

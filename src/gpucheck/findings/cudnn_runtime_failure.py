@@ -19,7 +19,7 @@ Until then ``torch.backends.cudnn.enabled = False`` avoids cuDNN, but convolutio
 from msgspec.structs import replace
 
 from gpucheck.advice import Python, TorchFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import WheelFixes
 from gpucheck.facts.claims import Confidence, Fix, Severity
 from gpucheck.facts.numbers import whole_number
 from gpucheck.facts.selftests import SelfTest, SelfTests

@@ -29,8 +29,7 @@ Fix: install the cuDNN that this PyTorch pins, or remove the other copy from the
 path.
 """
 
-from gpucheck.advice.library_path import CopyFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import CopyFixes, WheelFixes
 from gpucheck.derived import Gpu, Gpus
 from gpucheck.derived.loaded import Copy, Loaded, is_cudnn, is_cudnn_part, named, placed
 from gpucheck.facts import UnknownFactError, known

@@ -22,7 +22,7 @@ release the driver stops working.
 import msgspec
 
 from gpucheck.advice import DriverFixes, TorchFixes
-from gpucheck.advice.libcuda_package import add_libcuda
+from gpucheck.advice.driver import add_libcuda
 from gpucheck.derived import DriverState, Gpus
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import UnknownFactError, known

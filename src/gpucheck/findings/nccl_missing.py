@@ -18,7 +18,7 @@ Fix: reinstall the nvidia-nccl wheel that this PyTorch pins. If only permissions
 the library, the command changes them. On Windows, use the backend "gloo" instead.
 """
 
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import WheelFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.loaded import (
     Loaded,

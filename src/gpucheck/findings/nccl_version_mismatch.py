@@ -18,8 +18,7 @@ Fix: install the NCCL that this PyTorch pins, or remove the other copy from the 
 path.
 """
 
-from gpucheck.advice.library_path import CopyFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import CopyFixes, WheelFixes
 from gpucheck.derived.loaded import Copy, Loaded, is_nccl, named, placed
 from gpucheck.facts import known
 from gpucheck.facts.claims import Confidence, Fix, Severity

@@ -40,7 +40,7 @@ Fix: reinstall the pinned wheels; the command names them.
 
 import msgspec
 
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import WheelFixes
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity, or_else
 from gpucheck.facts.libraries import Loading

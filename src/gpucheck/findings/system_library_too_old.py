@@ -21,7 +21,7 @@ import re
 
 import msgspec
 
-from gpucheck.advice.library_path import CopyFixes
+from gpucheck.advice.cuda_libraries import CopyFixes
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity

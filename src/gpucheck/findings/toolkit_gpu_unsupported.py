@@ -17,7 +17,7 @@ with. If nvcc is too old, code for an older GPU of the same generation works as 
 
 import re
 
-from gpucheck.advice.toolkit import ARCHIVE, ToolkitFixes
+from gpucheck.advice.cuda_libraries import ARCHIVE, ToolkitFixes
 from gpucheck.derived import Gpus
 from gpucheck.derived.build_tools import NvccTargets
 from gpucheck.derived.surroundings import Surroundings

@@ -17,7 +17,7 @@ Fix: set CUDA_HOME to the toolkit that is there, or install a toolkit of the CUD
 PyTorch was built with.
 """
 
-from gpucheck.advice.toolkit import ARCHIVE, ToolkitFixes
+from gpucheck.advice.cuda_libraries import ARCHIVE, ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity

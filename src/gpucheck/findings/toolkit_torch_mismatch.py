@@ -15,7 +15,7 @@ it is for information, and you need not do anything.
 Fix, if you compile: set CUDA_HOME to a toolkit of PyTorch's own CUDA release.
 """
 
-from gpucheck.advice.toolkit import ToolkitFixes
+from gpucheck.advice.cuda_libraries import ToolkitFixes
 from gpucheck.derived.surroundings import Surroundings
 from gpucheck.facts import known
 from gpucheck.facts.claims import Fix, Severity

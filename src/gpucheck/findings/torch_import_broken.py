@@ -28,8 +28,7 @@ Fix: reinstall the same PyTorch, or install the missing library of the system.
 
 from collections.abc import Sequence
 
-from gpucheck.advice.library_path import CopyFixes
-from gpucheck.advice.nvidia_wheels import WheelFixes
+from gpucheck.advice.cuda_libraries import CopyFixes, WheelFixes
 from gpucheck.advice.torch_again import TorchAgain
 from gpucheck.derived.loaded import keeps_out
 from gpucheck.derived.wheels import meets

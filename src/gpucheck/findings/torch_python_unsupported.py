@@ -14,7 +14,7 @@ own build) is not judged here.
 Fix: use an environment with a Python that has wheels; uv and conda install such a Python for you.
 """
 
-from gpucheck.advice.new_environment import NewEnvironment
+from gpucheck.advice.torch_again import NewEnvironment
 from gpucheck.derived.wheels import wheel_platform
 from gpucheck.facts import UnknownFactError, known
 from gpucheck.facts.claims import Confidence, Fix, Severity

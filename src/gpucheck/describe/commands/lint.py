@@ -86,7 +86,7 @@ def lint(ctx: click.Context, /, files: tuple[str, ...], **options: Any) -> None:
 
 
 def _target(options: dict[str, Any], tables: "Tables") -> "FileTarget":
-    from gpucheck.advice.gpu_names import GpuNameError, cards_named  # noqa: PLC0415
+    from gpucheck.advice.situations import GpuNameError, cards_named  # noqa: PLC0415
     from gpucheck.describe.files.rules.complaint import FileTarget  # noqa: PLC0415
     from gpucheck.describe.keys import GivenError, read_words  # noqa: PLC0415
 
